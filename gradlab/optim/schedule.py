@@ -66,7 +66,26 @@ def checked(optimizer: Any) -> Optimizer:
 
 
 class LRScheduler:
-    """Base of the schedules. A class of one's own defines `get_lr`: the rates of this epoch (`last_epoch`), one a group."""
+    """Base of the schedules: a class of one's own defines `get_lr`.
+
+    `get_lr` returns the rates of this epoch (`last_epoch`), one for each group of parameters.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    last_epoch : int, default -1
+        The epoch that was the last one, where training goes on; -1: none.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> optimizer = gl.optim.SGD([gl.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = gl.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    >>> rates = [(optimizer.step(), scheduler.step(), round(optimizer.param_groups[0]["lr"], 4))[-1] for _ in range(3)]
+    >>> rates
+    [0.5, 0.25, 0.125]
+    """
 
     _get_lr_called_within_step = False
 

@@ -25,7 +25,35 @@ def gradients(parameters: Any) -> list[Tensor]:
 
 @no_grad()
 def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
-    """The norm of all elements of all the tensors, as of one vector."""
+    """The norm of all elements of several tensors, as of one vector.
+
+    Parameters
+    ----------
+    tensors : Tensor or iterable of Tensor
+        The tensors.
+    norm_type : float, default 2
+        Which norm; it may be inf.
+    error_if_nonfinite : bool, default False
+        Whether a norm that is NaN or infinite is an error.
+    foreach : bool, optional
+        Accepted, without effect.
+
+    Returns
+    -------
+    Tensor
+        Without axes.
+
+    Raises
+    ------
+    RuntimeError
+        If the norm is not finite, and `error_if_nonfinite` is set.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.nn.utils.get_total_norm([gl.tensor([3.0]), gl.tensor([4.0])])
+    tensor(5.)
+    """
     found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     norm_type = float(norm_type)
     if not found:
@@ -57,7 +85,32 @@ def checked(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tensor
 
 @no_grad()
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
-    """Scale the gradients by max_norm / total_norm if that makes them smaller."""
+    """Scale gradients by a bound over their norm, if that makes them smaller.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those whose `.grad` is meant; those without one are passed over.
+    max_norm : float
+        The bound.
+    total_norm : Tensor
+        The norm, as of `get_total_norm`.
+    foreach : bool, optional
+        Accepted, without effect.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> w = gl.nn.Parameter(gl.zeros(2))
+    >>> w.grad = gl.tensor([3.0, 4.0])
+    >>> gl.nn.utils.clip_grads_with_norm_(w, 1.0, gl.tensor(5.0))
+    >>> w.grad
+    tensor([0.6000, 0.8000])
+    """
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     if not scale.is_cuda and scale.item() == 1:  # on a GPU the question would cost more than the product
         return
@@ -72,7 +125,41 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale the gradients so that the norm of all of them together is at most `max_norm`. Returns the norm before that."""
+    """Scale gradients so that the norm of all of them together is at most a bound.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those whose `.grad` is meant; those without one are passed over.
+    max_norm : float
+        The bound.
+    norm_type : float, default 2
+        Which norm; it may be inf.
+    error_if_nonfinite : bool, default False
+        Whether a norm that is NaN or infinite is an error.
+    foreach : bool, optional
+        Accepted, without effect.
+
+    Returns
+    -------
+    Tensor
+        The norm before that.
+
+    Raises
+    ------
+    RuntimeError
+        If the norm is not finite, and `error_if_nonfinite` is set.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> w = gl.nn.Parameter(gl.zeros(2))
+    >>> w.grad = gl.tensor([3.0, 4.0])
+    >>> gl.nn.utils.clip_grad_norm_(w, 1.0)
+    tensor(5.)
+    >>> w.grad
+    tensor([0.6000, 0.8000])
+    """
     if isinstance(parameters, Tensor):
         given = [parameters]
     else:
@@ -91,7 +178,39 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Deprecated: use clip_grad_norm_."""
+    """Deprecated: use `clip_grad_norm_`.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those whose `.grad` is meant; those without one are passed over.
+    max_norm : float
+        The bound.
+    norm_type : float, default 2
+        Which norm; it may be inf.
+    error_if_nonfinite : bool, default False
+        Whether a norm that is NaN or infinite is an error.
+    foreach : bool, optional
+        Accepted, without effect.
+
+    Returns
+    -------
+    Tensor
+        The norm before that.
+
+    Raises
+    ------
+    RuntimeError
+        If the norm is not finite, and `error_if_nonfinite` is set.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> w = gl.nn.Parameter(gl.zeros(2))
+    >>> w.grad = gl.tensor([3.0, 4.0])
+    >>> gl.nn.utils.clip_grad_norm_(w, 1.0)  # in its place
+    tensor(5.)
+    """
     warnings.warn(
         "`gradlab.nn.utils.clip_grad_norm` is now deprecated in favor of `gradlab.nn.utils.clip_grad_norm_`.",
         FutureWarning,
@@ -102,6 +221,29 @@ def clip_grad_norm(
 
 @no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
-    """Clamp every element of the gradients to ±clip_value."""
+    """Clamp every element of the gradients to ±a bound.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those whose `.grad` is meant; those without one are passed over.
+    clip_value : float
+        The bound.
+    foreach : bool, optional
+        Accepted, without effect.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> w = gl.nn.Parameter(gl.zeros(2))
+    >>> w.grad = gl.tensor([3.0, 4.0])
+    >>> gl.nn.utils.clip_grad_value_(w, 3.5)
+    >>> w.grad
+    tensor([3.0000, 3.5000])
+    """
     for gradient in gradients(parameters):
         gradient.clamp_(-float(clip_value), float(clip_value))

@@ -12,12 +12,60 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The elements of all parameters, one after the other; differentiable."""
+    """The elements of all parameters, one after the other; differentiable.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+        The parameters.
+
+    Returns
+    -------
+    Tensor
+        Of one axis.
+
+    Raises
+    ------
+    TypeError
+        If they are no tensors.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.nn.utils.parameters_to_vector([gl.ones(2), gl.zeros(1, 2)])
+    tensor([1., 1., 0., 0.])
+    """
     return cat([parameter.reshape(-1) for parameter in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Let the parameters be the parts of the vector, whose memory they share."""
+    """Let the parameters be the parts of a vector, whose memory they share.
+
+    Parameters
+    ----------
+    vec : Tensor
+        As many elements as the parameters have together.
+    parameters : iterable of Tensor
+        The parameters.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    TypeError
+        If `vec` is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> layer = gl.nn.Linear(2, 1)
+    >>> gl.nn.utils.vector_to_parameters(gl.arange(3.0), layer.parameters())
+    >>> layer.bias
+    Parameter containing:
+    tensor([2.], requires_grad=True)
+    """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected gradlab.Tensor, but got: {type_named(vec)}")
     at = 0

@@ -1,0 +1,250 @@
+"""Schedules that go up and down again, momentum the other way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gradlab.optim.optimizer import Optimizer
+from gradlab.optim.schedule import LRScheduler, Rate, checked, cycles_momentum, momentum_of, put, spread
+
+
+class OneCycleLR(LRScheduler):
+    """The rate up to a greatest one and down to almost nothing, momentum the other way.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    max_lr : float or list of float
+        The greatest rate, or one for each group.
+    total_steps : int, optional
+        The steps; or `epochs` times `steps_per_epoch`.
+    epochs, steps_per_epoch : int, optional
+        See `total_steps`.
+    pct_start : float, default 0.3
+        The share of the steps that go up.
+    anneal_strategy : {"cos", "linear"}
+        Along which curve.
+    cycle_momentum : bool, default True
+        Whether momentum goes too.
+    base_momentum, max_momentum : float or list of float
+        Its bounds.
+    div_factor : float, default 25
+        The first rate is max_lr over this.
+    final_div_factor : float, default 1e4
+        The last rate is the first one over this.
+    three_phase : bool, default False
+        Whether it goes down as it came, and then to the last rate.
+    last_epoch : int, default -1
+        The epoch that was the last one, where training goes on; -1: none.
+
+    Notes
+    -----
+    Smith and Topin, 2018.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> optimizer = gl.optim.SGD([gl.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = gl.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=4, cycle_momentum=False)
+    >>> rates = [(optimizer.step(), scheduler.step(), round(optimizer.param_groups[0]["lr"], 4))[-1] for _ in range(3)]
+    >>> rates
+    [0.8117, 0.2831, 0.0]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | list[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        self.optimizer = checked(optimizer)
+        given = {"epochs": epochs, "steps_per_epoch": steps_per_epoch} if total_steps is None else {"total_steps": total_steps}
+        if None in given.values():
+            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        for name, value in given.items():
+            if not isinstance(value, int) or value <= 0:
+                raise ValueError(f"Expected positive integer {name}, but got {value}")
+        self.total_steps = math.prod(value for value in given.values() if value is not None)
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        ends = [pct_start * self.total_steps - 1, self.total_steps - 1]
+        ways = [("initial", "max", "max", "base"), ("max", "min", "base", "max")]
+        if three_phase:
+            ends.insert(1, 2 * pct_start * self.total_steps - 2)
+            ways = [ways[0], ("max", "initial", "base", "max"), ("initial", "min", "max", "max")]
+        self._schedule_phases: list[dict[str, Any]] = [
+            {
+                "end_step": end,
+                "start_lr": f"{a}_lr",
+                "end_lr": f"{b}_lr",
+                "start_momentum": f"{c}_momentum",
+                "end_momentum": f"{d}_momentum",
+            }
+            for end, (a, b, c, d) in zip(ends, ways, strict=True)
+        ]
+        self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
+        peaks = spread(optimizer, "max_lr", max_lr)
+        if last_epoch == -1:
+            for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+                group.update(initial_lr=peak / div_factor, max_lr=peak, min_lr=peak / div_factor / final_div_factor)
+        if cycle_momentum:
+            cycles_momentum(optimizer)
+            self.use_beta1 = "betas" in optimizer.defaults
+            if last_epoch == -1:
+                most, least = (
+                    spread(optimizer, name, value)
+                    for name, value in (("max_momentum", max_momentum), ("base_momentum", base_momentum))
+                )
+                for group, high, low in zip(optimizer.param_groups, most, least, strict=True):
+                    momentum_of(group, high)
+                    group.update(max_momentum=high, base_momentum=low)
+        super().__init__(optimizer, last_epoch)
+
+    def _between(self, start: float, end: float, part: float) -> float:
+        if self._anneal_func_type == "cos":
+            return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
+        return (end - start) * part + start
+
+    def get_lr(self) -> list[Rate]:
+        self._said()
+        at = self.last_epoch
+        if at > self.total_steps:
+            raise ValueError(f"Tried to step {at} times. The specified number of total steps is {self.total_steps}")
+        start: float = 0
+        for phase in self._schedule_phases:
+            if at <= phase["end_step"]:
+                break
+            if phase is not self._schedule_phases[-1]:
+                start = phase["end_step"]
+        part = (at - start) / (phase["end_step"] - start)
+        rates = []
+        for group in self.optimizer.param_groups:
+            rates.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], part))
+            if self.cycle_momentum:
+                momentum_of(group, self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], part))
+        return rates
+
+
+class CyclicLR(LRScheduler):
+    """The rate up and down between two bounds, momentum the other way.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    base_lr, max_lr : float or list of float
+        The bounds, or some for each group.
+    step_size_up : int, default 2000
+        The steps up.
+    step_size_down : int, optional
+        The steps down; as many by default.
+    mode : {"triangular", "triangular2", "exp_range"}
+        The height stays, halves with every cycle, or shrinks by `gamma` with every step.
+    gamma : float, default 1
+        See `mode`.
+    scale_fn : callable, optional
+        A function for the height, in place of `mode`.
+    scale_mode : {"cycle", "iterations"}
+        What it is a function of.
+    cycle_momentum : bool, default True
+        Whether momentum cycles.
+    base_momentum, max_momentum : float
+        Its bounds.
+    last_epoch : int, default -1
+        The epoch that was the last one, where training goes on; -1: none.
+
+    Notes
+    -----
+    Smith, 2017.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> optimizer = gl.optim.SGD([gl.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = gl.optim.lr_scheduler.CyclicLR(optimizer, 0.0, 1.0, step_size_up=2, cycle_momentum=False)
+    >>> rates = [(optimizer.step(), scheduler.step(), round(optimizer.param_groups[0]["lr"], 4))[-1] for _ in range(3)]
+    >>> rates
+    [0.5, 1.0, 0.5]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: float | list[float],
+        max_lr: float | list[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        self.optimizer = checked(optimizer)
+        bases = spread(optimizer, "base_lr", base_lr)
+        if last_epoch == -1:
+            for base, group in zip(bases, optimizer.param_groups, strict=True):
+                put(group, "lr", base)
+        self.max_lrs = spread(optimizer, "max_lr", max_lr)
+        up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
+        self.total_size, self.step_ratio = up + down, up / (up + down)
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
+        self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            cycles_momentum(optimizer)
+            self.use_beta1 = "betas" in optimizer.defaults
+            self.base_momentums = spread(optimizer, "base_momentum", base_momentum)
+            self.max_momentums = spread(optimizer, "max_momentum", max_momentum)
+            if last_epoch == -1:
+                for high, low, group in zip(self.max_momentums, self.base_momentums, optimizer.param_groups, strict=True):
+                    momentum_of(group, high)
+                    group.update(max_momentum=high, base_momentum=low)
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = bases
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the schedule keeps, but for a function of the user's."""
+        return {k: v for k, v in super().state_dict().items() if k != "_scale_fn_custom"} | {"_scale_fn_custom": None}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned; a function of the user's stays."""
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
+
+    def scale_fn(self, x: float) -> float:
+        """The height of a cycle, relative to the first."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
+
+    def get_lr(self) -> list[Rate]:
+        self._said()
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        x = 1.0 + self.last_epoch / self.total_size - cycle
+        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            for low, high, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True):
+                momentum_of(group, high - (high - low) * height)
+        return [base + (peak - base) * height for base, peak in zip(self.base_lrs, self.max_lrs, strict=True)]

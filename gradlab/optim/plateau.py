@@ -1,0 +1,126 @@
+"""The schedule that waits until a metric no longer improves."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from gradlab.optim.optimizer import Optimizer
+from gradlab.optim.schedule import EPOCH, LRScheduler, checked, put
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """The rate times a factor when a metric no longer improves.
+
+    `scheduler.step(loss)` tells it the metric.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    mode : {"min", "max"}
+        Whether a smaller or a greater metric is better.
+    factor : float, default 0.1
+        The factor.
+    patience : int, default 10
+        How many epochs without improvement are borne.
+    threshold : float, default 1e-4
+        How much better is better.
+    threshold_mode : {"rel", "abs"}
+        Whether that is a share of the best, or a difference from it.
+    cooldown : int, default 0
+        How many epochs after a reduction nothing is counted.
+    min_lr : float or list of float, default 0
+        The least rate, or one for each group.
+    eps : float, default 1e-8
+        A change that is smaller is not made.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> optimizer = gl.optim.SGD([gl.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = gl.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+    >>> rates = [(optimizer.step(), scheduler.step(1.0), round(optimizer.param_groups[0]["lr"], 4))[-1] for _ in range(3)]
+    >>> rates
+    [1.0, 0.5, 0.25]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: list[float] | float = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        if factor >= 1.0:
+            raise ValueError("Factor should be < 1.0.")
+        self.factor, self.optimizer = factor, checked(optimizer)
+        groups = len(optimizer.param_groups)
+        if isinstance(min_lr, (list, tuple)):
+            if len(min_lr) != groups:
+                raise ValueError(f"expected {groups} min_lrs, got {len(min_lr)}")
+            self.default_min_lr, self.min_lrs = None, list(min_lr)
+        else:
+            self.default_min_lr, self.min_lrs = min_lr, [min_lr] * groups  # type: ignore[assignment]
+        self.patience, self.cooldown, self.eps = patience, cooldown, eps
+        self.last_epoch, self._last_lr = 0, self._rates()
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode {mode} is unknown!")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
+        self._reset()
+
+    def _reset(self) -> None:
+        self.best, self.cooldown_counter, self.num_bad_epochs = self.mode_worse, 0, 0
+
+    def _least(self) -> list[float]:
+        """The least rate of each group, those that came later included."""
+        groups = len(self.optimizer.param_groups)
+        if len(self.min_lrs) != groups:
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"The number of param groups in the `optimizer` ({groups}) differs from when `ReduceLROnPlateau` was "
+                    f"initialized ({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please "
+                    "modify the `min_lrs` field to match the length of the `optimizer` param groups."
+                )
+            self.min_lrs = [self.default_min_lr] * groups  # type: ignore[list-item]
+        return self.min_lrs
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether bad epochs do not count at present."""
+        return self.cooldown_counter > 0
+
+    def is_better(self, a: float, best: float) -> bool:
+        """Whether `a` improves on `best` by more than the threshold."""
+        margin = self.threshold if self.mode == "max" else -self.threshold
+        bound = best * (margin + 1.0) if self.threshold_mode == "rel" else best + margin
+        return a < bound if self.mode == "min" else a > bound
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Note the epoch's metric, and lower the rates if it is time."""
+        current = float(metrics)
+        if epoch is not None:
+            warnings.warn(EPOCH, UserWarning, stacklevel=2)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(current, self.best):
+            self.best, self.num_bad_epochs = current, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0
+        if self.num_bad_epochs > self.patience:
+            for group, least in zip(self.optimizer.param_groups, self._least(), strict=True):
+                before = float(group["lr"])
+                if before - (after := max(before * self.factor, least)) > self.eps:
+                    put(group, "lr", after)
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = self._rates()
