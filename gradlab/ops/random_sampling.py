@@ -16,7 +16,7 @@ from gradlab.backend.mersenne import MersenneTwister
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import OF_NUMPY, default
 from gradlab.core.errors import expected, invalid_combination
-from gradlab.core.tensor import Tensor
+from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.creation_arguments import Device, factory, factory_like, sizes
 from gradlab.ops.generators import Generator, engine_of
 
@@ -448,7 +448,7 @@ def randint_like(
     low, high = (*bounds, high)[:2] if len(bounds) > 1 or (bounds and high is not None) else (low, bounds[0] if bounds else high)
     if not isinstance(low, (int, Tensor)) or not isinstance(high, (int, Tensor)):
         raise invalid_combination(
-            "randint_like", (input, *bounds), "(Tensor input, int high)", "(Tensor input, int low, int high)"
+            "randint_like", (constant(input), *bounds), "(Tensor input, int high)", "(Tensor input, int low, int high)"
         )
     engine = engine_of("randint_like", generator, xp)
     return drawn_into(xp.empty_like(input, dtype), lambda shape: integers(engine, int(low), int(high), shape, dtype))
