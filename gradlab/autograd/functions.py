@@ -36,7 +36,7 @@ CYCLE = (
 )
 
 
-METHODS = str(Path(__file__).parent.parent / "methods" / "holding.py")  # where Tensor.backward is
+METHODS = str(Path(__file__).parent.parent / "methods" / "gradients.py")  # where Tensor.backward is
 
 
 Root = tuple[Node, tuple[int, ...], Any, Any]  # where a sweep starts: a node, its shape, its dtype, an array like it
