@@ -88,9 +88,26 @@ def test_what_lacks_a_section_is_seen():
         assert documented("whole", whole) == what
 
 
+def properties() -> dict[str, property]:
+    """The attributes of tensors that are computed, but for `volatile`, which `dir` does not show."""
+    shown = dir(gradlab.ones(1))
+    members = vars(gradlab.Tensor).items()
+    return {f"Tensor.{n}": v for n, v in members if isinstance(v, property) and n in shown and not n.startswith("_")}
+
+
+def test_the_attributes_of_tensors_are_documented():
+    lacking = [
+        name
+        for name, value in properties().items()
+        if not re.search(r"^Examples\n-{8}\n(.|\n)*>>> ", inspect.getdoc(value), re.MULTILINE)
+    ]
+    assert len(properties()) > 20 and lacking == []
+    assert all(value.__doc__.split("\n")[0].endswith(".") for value in properties().values())
+
+
 def examples() -> list[Any]:
     finder = doctest.DocTestFinder(recurse=False)
-    named = {}
+    named: dict[int, Any] = {id(value): (name, value) for name, value in properties().items()}
     for name, value in public():
         if not documented(name, value) and ">>>" in (inspect.getdoc(value) or ""):
             named.setdefault(id(value), (name, value))

@@ -82,7 +82,26 @@ class Tensor(Methods):
     # ------------------------------------------------------------------------------------------ what a tensor holds
     @property
     def data(self) -> Tensor:
-        """The same memory without history, and not watched: a write through it is invisible to autograd."""
+        """The same memory without history, and not watched: a write through it is invisible to autograd.
+
+        A backward that needs the old values is then silently wrong; through `detach` it raises. To set it replaces the memory,
+        also by one of another shape.
+
+        Raises
+        ------
+        TypeError
+            If it is set to what is no tensor.
+        RuntimeError
+            If it is set to integers or bools while this tensor requires a gradient, or deleted.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> x = gl.ones(2, requires_grad=True)
+        >>> x.data[0] = 5.0
+        >>> x
+        tensor([5., 1.], requires_grad=True)
+        """
         twin = constant(self.array)
         if WATCHED:
             twin.storage = InferenceStorage() if self.is_inference() else FRESH
@@ -107,7 +126,22 @@ class Tensor(Methods):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are wanted for this tensor. Can be set on leaves."""
+        """Whether gradients are wanted for this tensor.
+
+        It can be set on leaves; the result of an operation has it from its operands.
+
+        Raises
+        ------
+        RuntimeError
+            If it is set to what is no bool, on a tensor that is not floating point, or on one that is no leaf.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> (w * 2).requires_grad, gl.ones(2).requires_grad
+        (True, False)
+        """
         return self.node is not None
 
     @requires_grad.setter
@@ -182,12 +216,35 @@ class Tensor(Methods):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation made this tensor."""
+        """Whether no recorded operation made this tensor.
+
+        `backward` writes the `.grad` of leaves that require a gradient. A tensor that requires none is a leaf, however it was made.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> w.is_leaf, (w * 2).is_leaf, (w * 2).detach().is_leaf
+        (True, False, True)
+        """
         return self.node is None or type(self.node) is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node of the operation that made this tensor; None for leaves."""
+        """The node of the operation that made this tensor; None for leaves.
+
+        Raises
+        ------
+        RuntimeError
+            If it is a view that was made under `no_grad` or by a custom Function, and its base was written to since.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> type((w * 2).grad_fn).__name__, w.grad_fn
+        ('MulBackward0', None)
+        """
         node = self.node
         if type(node) is Invalid:
             raise RuntimeError(node.meta[0])
@@ -203,7 +260,26 @@ class Tensor(Methods):
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward` accumulated here; None until then. A leaf has one, or a tensor that retains it."""
+        """The gradient that `backward` accumulated here; None until then.
+
+        A leaf that requires a gradient has one, or a tensor that retains it (`retain_grad`). To read it of another tensor warns,
+        and gives None. Each backward adds to it: set it to None, or delete it, before the next.
+
+        Raises
+        ------
+        TypeError
+            If it is set to what is neither a tensor nor None.
+        RuntimeError
+            If it is set to a tensor of another shape, dtype or device, or to this tensor itself.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.tensor([1.0, 2.0], requires_grad=True)
+        >>> for _ in range(2): (w * w).sum().backward()
+        >>> w.grad
+        tensor([4., 8.])
+        """
         if self.grad_slot is None and not self.is_leaf and not self.retains_grad:
             warnings.warn(non_leaf_grad(self), stacklevel=2)
         return self.grad_slot
@@ -261,32 +337,78 @@ class Tensor(Methods):
     # -------------------------------------------------------------------------------------------------- description
     @property
     def shape(self) -> Size:
-        """The sizes of the axes."""
+        """The sizes of the axes.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, 3).shape
+        gradlab.Size([2, 3])
+        """
         return size_of(self.array.shape)
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """The number of axes.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, 3).ndim
+        2
+        """
         return self.array.ndim  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> dtype:
-        """The element type, as `gradlab.float32`."""
+        """The element type.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.tensor([1, 2]).dtype, gl.tensor([1.0]).dtype
+        (gradlab.int64, gradlab.float32)
+        """
         return known_dtype(self.array.dtype)
 
     @property
     def device(self) -> device:
-        """Where the memory lies."""
+        """Where the memory lies.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, device="cpu").device
+        device(type='cpu')
+        """
         return device_of(self.array)
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the memory lies on a GPU."""
+        """Whether the memory lies on a GPU.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, device="cpu").is_cuda
+        False
+        """
         return self.device != CPU
 
     @property
     def retains_grad(self) -> bool:
-        """Whether this non-leaf's `.grad` will be populated."""
+        """Whether `retain_grad` was called on this tensor, which is no leaf.
+
+        Backward then writes its `.grad`. Of a leaf, whose `.grad` it writes in any case, it is False.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> y = gl.ones(2, requires_grad=True) * 2
+        >>> y.retain_grad()
+        >>> y.retains_grad
+        True
+        """
         hooks = self.node.proper.hooks if self.node is not None else None
         return hooks is not None and hooks.retain is not None and hooks.retain() is self
 
@@ -321,7 +443,15 @@ class Tensor(Methods):
 
     @property
     def output_nr(self) -> int:
-        """Which of its operation's outputs this tensor is."""
+        """Which of its operation's outputs this tensor is, counted from 0.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> values, _ = gl.ones(2, 3, requires_grad=True).max(0)
+        >>> values.output_nr
+        0
+        """
         return 0 if self.node is None else self.node.public[1]
 
 

@@ -301,12 +301,26 @@ class Attributes:
 
     @property
     def itemsize(self) -> _int:
-        """Bytes an element takes."""
+        """Bytes that an element takes.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, dtype=gl.float64).itemsize
+        8
+        """
         return self.array.itemsize
 
     @property
     def nbytes(self) -> _int:
-        """Bytes that the elements take."""
+        """Bytes that the elements take, if each has its own place: an expanded tensor needs fewer.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, 3).nbytes
+        24
+        """
         return self.array.size * self.array.itemsize
 
     def share_memory_(self) -> Tensor:
@@ -394,7 +408,14 @@ class Attributes:
 
     @property
     def is_cpu(self) -> _bool:
-        """Whether the memory is the host's."""
+        """Whether the memory is the host's.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, device="cpu").is_cpu
+        True
+        """
         return not self.is_cuda
 
     def get_device(self) -> _int:
@@ -414,15 +435,12 @@ class Attributes:
 
     @property
     def grad_dtype(self) -> dtype:
-        """The dtype of `.grad`."""
+        """The dtype of `.grad`: that of the tensor.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).grad_dtype
+        gradlab.float32
+        """
         return self.dtype
-
-    @property
-    def real(self) -> Tensor:
-        """Itself: the numbers are real."""
-        return self  # type: ignore[return-value]
-
-    @property
-    def imag(self) -> Tensor:
-        """There are no complex numbers."""
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")

@@ -239,7 +239,17 @@ class Converting:
 
     @property
     def T(self) -> Tensor:  # noqa: N802  (torch's name)
-        """All axes reversed."""
+        """All axes reversed: of a matrix, its transpose. A view of the same memory.
+
+        Of any number of axes but two it warns, as torch does: `mT` transposes batches of matrices.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.tensor([[1, 2], [3, 4]]).T
+        tensor([[1, 3],
+                [2, 4]])
+        """
         if not self.array.ndim:
             warnings.warn(
                 "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", UserWarning, stacklevel=2
@@ -257,21 +267,57 @@ class Converting:
 
     @property
     def mT(self) -> Tensor:  # noqa: N802  (torch's name)
-        """The last two axes exchanged."""
+        """The last two axes exchanged: each matrix of a batch transposed. A view of the same memory.
+
+        Raises
+        ------
+        RuntimeError
+            If there are fewer than two axes.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(5, 2, 3).mT.shape
+        gradlab.Size([5, 3, 2])
+        """
         if self.array.ndim < 2:
             raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.array.ndim}-D tensor.")
         return permutation.transpose(self, -2, -1)
 
     @property
     def mH(self) -> Tensor:  # noqa: N802  (torch's name)
-        """The last two axes exchanged: the numbers are real."""
+        """The last two axes exchanged: the numbers are real, so that it is `mT`.
+
+        Raises
+        ------
+        RuntimeError
+            If there are fewer than two axes.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(5, 2, 3).mH.shape
+        gradlab.Size([5, 3, 2])
+        """
         if self.array.ndim < 2:
             raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.array.ndim}-D tensor.")
         return permutation.transpose(self, -2, -1)
 
     @property
     def H(self) -> Tensor:  # noqa: N802  (torch's name)
-        """The axes of a matrix exchanged; of a 0-d tensor, itself."""
+        """The axes of a matrix exchanged: the numbers are real. Of a 0-d tensor, itself.
+
+        Raises
+        ------
+        RuntimeError
+            If there are neither two axes nor none.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, 3).H.shape
+        gradlab.Size([3, 2])
+        """
         if self.array.ndim not in (0, 2):
             raise RuntimeError(
                 f"tensor.H is only supported on matrices (2-D tensors). Got {self.array.ndim}-D tensor. For "
