@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+DEBUG_MODES = ("default", "warn", "error")
+
+
 class _Settings:
     threads = interop_threads = os.cpu_count() or 1
     deterministic = warn_only = False
@@ -67,6 +70,8 @@ def set_num_threads(num: int) -> None:
 
     Raises
     ------
+    TypeError
+        If it is no int.
     RuntimeError
         If it is not positive.
 
@@ -108,13 +113,15 @@ def set_num_interop_threads(num: int) -> None:
 
     Raises
     ------
+    TypeError
+        If it is no int.
     RuntimeError
         If it is not positive.
 
     Examples
     --------
     >>> import gradlab as gl
-    >>> gl.set_num_interop_threads(2)
+    >>> gl.set_num_interop_threads(gl.get_num_interop_threads())
     """
     _Settings.interop_threads = _positive("set_num_interop_threads", num)
 
@@ -193,12 +200,25 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     -------
     None
 
+    Raises
+    ------
+    TypeError
+        If it is neither an int nor a str.
+    RuntimeError
+        If it is none of these.
+
     Examples
     --------
     >>> import gradlab as gl
     >>> gl.set_deterministic_debug_mode("default")
     """
-    use_deterministic_algorithms(debug_mode not in (0, "default"), warn_only=debug_mode in (1, "warn"))
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if debug_mode not in (modes := DEBUG_MODES if isinstance(debug_mode, str) else range(len(DEBUG_MODES))):
+        expected = ", ".join(map(repr, modes))
+        raise RuntimeError(f"invalid value of debug_mode, expected one of {expected}, but got {debug_mode!r}.")
+    level = DEBUG_MODES.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    use_deterministic_algorithms(level > 0, warn_only=level == 1)
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -212,6 +232,11 @@ def set_float32_matmul_precision(precision: str) -> None:
     Returns
     -------
     None
+
+    Raises
+    ------
+    RuntimeError
+        If it is none of the three.
 
     Examples
     --------

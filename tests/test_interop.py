@@ -204,3 +204,22 @@ def test_settings_are_remembered() -> None:
         gl.set_float32_matmul_precision("low")
     assert gl.compile(len) is len and gl.compile()(len) is len
     assert not gl.backends.mps.is_available()
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, "default", "warn", "error", 3, -1, "loud", 1.5, None])
+def test_the_debug_mode_of_determinism_is_torchs(level: Any) -> None:
+    torch = pytest.importorskip("torch")
+    try:
+        for library in (torch, gl):
+            refusal = None
+            try:
+                library.set_deterministic_debug_mode(level)
+            except (TypeError, RuntimeError) as error:
+                refusal = type(error)
+            modes = library.are_deterministic_algorithms_enabled(), library.is_deterministic_algorithms_warn_only_enabled()
+            if library is torch:
+                expected = refusal, modes
+        assert (refusal, modes) == expected
+    finally:
+        torch.use_deterministic_algorithms(False)
+        gl.use_deterministic_algorithms(False)
