@@ -348,7 +348,10 @@ def jvp_of_graph(
     Raises
     ------
     RuntimeError
-        If a shape does not fit, or the graph was freed.
+        If an output has no history, an input requires no gradient, a tangent has another shape, there are not as many tangents as
+        inputs, or the graph was freed.
+    TypeError
+        If one of the three holds no tensors.
 
     Examples
     --------
@@ -359,6 +362,8 @@ def jvp_of_graph(
     (tensor([2., 0.]),)
     """
     ys, xs, us = _sequence(outputs, "outputs"), _sequence(inputs, "inputs"), _sequence(tangents, "tangents")
+    if len(us) != len(xs):
+        raise RuntimeError(f"got {len(xs)} inputs and {len(us)} tangents: give one for each input.")
     lead = us[0].array.shape[:1] if is_batched else ()
     seeds: dict[Node, Any] = {}
     for i, (x, u) in enumerate(zip(xs, us, strict=True)):

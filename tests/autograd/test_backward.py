@@ -351,3 +351,10 @@ def test_the_flag_of_what_was_computed_cannot_be_set(t):
     for flag in (True, False):
         with pytest.raises(RuntimeError, match=r"^you can only change requires_grad flags of leaf variables"):
             y.requires_grad = flag
+
+
+@pytest.mark.parametrize("count", [0, 2, 3])
+def test_there_is_a_tangent_for_each_input(count):
+    x = leaf(gl, 2.0, 3.0)
+    with pytest.raises(RuntimeError, match=f"^got 1 inputs and {count} tangents: give one for each input"):
+        gl.autograd.jvp_of_graph(x**2, x, [gl.ones(2)] * count, is_batched=True)
