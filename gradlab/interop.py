@@ -58,8 +58,14 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
     Raises
     ------
-    BufferError, RuntimeError, TypeError
-        If it cannot be shared.
+    RuntimeError
+        If it has not the protocol.
+    BufferError
+        If its own library refuses, as for an array that requires a gradient.
+    TypeError
+        If it is of a dtype that tensors have not.
+    ValueError
+        If `copy` is False, and to be on `device` it must be copied.
 
     Examples
     --------
@@ -107,7 +113,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 
     Raises
     ------
-    BufferError, RuntimeError
+    BufferError
         If it requires a gradient.
 
     Examples

@@ -114,6 +114,7 @@ def examples() -> list[Any]:
     return [test for name, value in named.values() for test in finder.find(value, name, globs={}, module=False)]
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
 @pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
 def test_the_examples_run(test, monkeypatch):
     monkeypatch.setattr(builtins, "_", None, raising=False)  # doctest leaves its last result there

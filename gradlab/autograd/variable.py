@@ -26,6 +26,13 @@ class Variable(metaclass=_VariableMeta):
     -------
     Tensor
 
+    Raises
+    ------
+    TypeError
+        If `data` is no tensor.
+    RuntimeError
+        If it asks for gradients and is not floating point.
+
     Examples
     --------
     >>> import gradlab as gl

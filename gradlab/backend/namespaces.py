@@ -31,6 +31,13 @@ class device:  # noqa: N801  (torch's name)
     device : str or device, optional
         The same as `type`.
 
+    Raises
+    ------
+    RuntimeError
+        If the string names neither the CPU nor a GPU.
+    TypeError
+        If it is neither a string, a number nor a device.
+
     Examples
     --------
     >>> import gradlab as gl
@@ -123,6 +130,8 @@ def set_default_device(device: Any) -> None:
     ------
     RuntimeError
         If there is no such device.
+    TypeError
+        If it is neither a string, a number nor a device.
 
     Examples
     --------

@@ -67,6 +67,11 @@ class Size(tuple[int, ...]):
     sizes : sequence of int, optional
         The lengths of the axes.
 
+    Raises
+    ------
+    TypeError
+        If one of them is no integer.
+
     Examples
     --------
     >>> import gradlab as gl

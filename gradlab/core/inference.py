@@ -86,8 +86,7 @@ class inference_mode(Decorating):  # noqa: N801  (torch's name)
     """Nothing is recorded inside, and the tensors made inside are inference tensors.
 
     They have no version counter, and outside they can neither be written to nor be saved for a backward. Each operation costs
-    about
-    0.8 µs more than under `no_grad`, which is the quicker of the two here.
+    about 0.8 µs more than under `no_grad`, which is the quicker of the two here.
 
     Parameters
     ----------
@@ -98,6 +97,11 @@ class inference_mode(Decorating):  # noqa: N801  (torch's name)
     -------
     context manager
         And decorator.
+
+    Raises
+    ------
+    TypeError
+        If `mode` is neither a bool nor a function.
 
     Examples
     --------

@@ -273,6 +273,11 @@ class set_grad_enabled(_GradMode):  # noqa: N801  (torch's name)
     context manager
         And decorator.
 
+    Raises
+    ------
+    TypeError
+        If `mode` is no bool.
+
     Examples
     --------
     >>> import gradlab as gl
@@ -324,6 +329,11 @@ class set_multithreading_enabled(Decorating):  # noqa: N801  (torch's name)
     Returns
     -------
     context manager
+
+    Raises
+    ------
+    TypeError
+        If `mode` is no bool.
 
     Examples
     --------

@@ -75,6 +75,11 @@ def set_printoptions(
     -------
     None
 
+    Raises
+    ------
+    ValueError
+        If there is no such profile, or a number is none or is below 0.
+
     Examples
     --------
     >>> import gradlab as gl

@@ -36,7 +36,7 @@ class Tensor(Methods):
     Parameters
     ----------
     *data : sequence of numbers, or ints
-        The elements, as float32; or the shape of unset ones.
+        The elements, in the default dtype; or the shape of unset ones.
     size : sequence of int, optional
         The shape.
     device : device, optional
@@ -46,6 +46,13 @@ class Tensor(Methods):
     ----------
     array : ndarray
         The NumPy or CuPy array itself.
+
+    Raises
+    ------
+    TypeError
+        If it is a single number with a fraction, a string, or anything else that has no elements.
+    ValueError
+        If lists inside one another differ in length.
 
     Examples
     --------
@@ -180,7 +187,8 @@ class Tensor(Methods):
         Raises
         ------
         RuntimeError
-            If it is not floating point, or no leaf and `requires_grad` is False.
+            If it is not floating point, is an inference tensor and inference mode is over, or is no leaf and
+            `requires_grad` is False.
 
         Examples
         --------
@@ -218,7 +226,8 @@ class Tensor(Methods):
     def is_leaf(self) -> bool:
         """Whether no recorded operation made this tensor.
 
-        `backward` writes the `.grad` of leaves that require a gradient. A tensor that requires none is a leaf, however it was made.
+        `backward` writes the `.grad` of leaves that require a gradient. A tensor that requires none is a leaf, however it was
+        made.
 
         Examples
         --------

@@ -372,12 +372,19 @@ class detect_anomaly:  # noqa: N801  (torch's name)
     -------
     context manager
 
+    Raises
+    ------
+    RuntimeError
+        From the backward inside the block, if `check_nan` is True and an operation returns NaN.
+
     Examples
     --------
     >>> import gradlab as gl
     >>> x = gl.tensor([0.0], requires_grad=True)
-    >>> with gl.autograd.detect_anomaly(check_nan=False):  # doctest: +SKIP
-    ...     x.sqrt().backward()
+    >>> with gl.autograd.detect_anomaly():  # doctest: +ELLIPSIS
+    ...     (x.sqrt() * 0).backward()
+    Traceback (most recent call last):
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output...
     """
 
     def __init__(self, check_nan: bool = True) -> None:

@@ -112,7 +112,7 @@ class Attributes:
         Raises
         ------
         RuntimeError
-            If it requires a gradient, and `force` is False.
+            If it requires a gradient, gradients are recorded, and `force` is False.
         TypeError
             If it is on a GPU, and `force` is False.
 
@@ -276,6 +276,13 @@ class Attributes:
         -------
         bool
 
+        Raises
+        ------
+        RuntimeError
+            If the format is for tensors of another number of axes, or is `preserve_format`.
+        TypeError
+            If it is no memory format.
+
         Examples
         --------
         >>> import gradlab as gl
@@ -349,7 +356,12 @@ class Attributes:
         Returns
         -------
         Tensor
-            Itself if it is there, or if there is no GPU. It has no history.
+            Itself if it is there, or if there is no GPU; else a copy, without history.
+
+        Raises
+        ------
+        RuntimeError
+            If it is on a GPU.
 
         Examples
         --------

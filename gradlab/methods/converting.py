@@ -39,6 +39,11 @@ Returns
 Tensor
     Itself if it is so.
 
+Raises
+------
+RuntimeError
+    If `memory_format` is for tensors of another number of axes.
+
 Examples
 --------
 >>> import gradlab as gl
@@ -97,8 +102,10 @@ class Converting:
 
         Raises
         ------
+        TypeError
+            If the arguments are none of these.
         RuntimeError
-            If there is no such device.
+            If there is no such device, or `memory_format` is for tensors of another number of axes.
 
         Examples
         --------
@@ -149,6 +156,11 @@ class Converting:
         Tensor
             Itself if it is there.
 
+        Raises
+        ------
+        RuntimeError
+            If `memory_format` is for tensors of another number of axes.
+
         Examples
         --------
         >>> import gradlab as gl
@@ -177,13 +189,15 @@ class Converting:
         Raises
         ------
         RuntimeError
-            If there is none.
+            If there is no GPU, or `memory_format` is for tensors of another number of axes.
 
         Examples
         --------
         >>> import gradlab as gl
-        >>> gl.ones(2).cuda().device if gl.cuda.is_available() else "no GPU"
-        'no GPU'
+        >>> x = gl.ones(2)
+        >>> x = x.cuda() if gl.cuda.is_available() else x
+        >>> x.tolist()
+        [1.0, 1.0]
         """
         return self.to("cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
@@ -200,6 +214,13 @@ class Converting:
         Returns
         -------
         str or Tensor
+
+        Raises
+        ------
+        ValueError
+            If it is a string that names no such type.
+        TypeError
+            If it is anything else that names no dtype.
 
         Examples
         --------
@@ -226,6 +247,11 @@ class Converting:
         -------
         Tensor
             Itself if it is so.
+
+        Raises
+        ------
+        TypeError
+            If `other` is no tensor.
 
         Examples
         --------

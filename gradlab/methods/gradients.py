@@ -44,7 +44,9 @@ class Gradients:
         Raises
         ------
         RuntimeError
-            If it has no history, has several elements and no `gradient`, or the graph was freed.
+            If it has no history, has several elements and no `gradient`, `gradient` is of another shape, or the graph was freed.
+        TypeError
+            If `gradient` is no tensor, array or number.
 
         Examples
         --------

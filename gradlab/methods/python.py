@@ -181,8 +181,8 @@ class Python:
 
     def __reduce__(self) -> Any:
         role = getattr(self, "_role", "")
-        made = self.detach().cpu().array, self.requires_grad, None if role == "Parameter" else self.grad_slot, role
-        return _rebuilt, (*made, self.device) if self.is_cuda else made, self.__dict__ or None
+        state = self.detach().cpu().array, self.requires_grad, None if role == "Parameter" else self.grad_slot, role
+        return _rebuilt, (*state, self.device) if self.is_cuda else state, self.__dict__ or None
 
     def __iadd__(self, other: Any) -> Tensor:
         return inplace.in_place(el.add, self, other)
@@ -229,10 +229,10 @@ class Warned:
 
 
 def _rebuilt(array: np.ndarray, requires_grad: bool, grad: Tensor | None, role: str = "", where: device = CPU) -> Tensor:
-    made = constant(moved(array, where))
+    tensor = constant(moved(array, where))
     if role:
-        made._role = role
+        tensor._role = role
     if requires_grad:
-        made.requires_grad_()
-    made.grad_slot = grad
-    return made
+        tensor.requires_grad_()
+    tensor.grad_slot = grad
+    return tensor

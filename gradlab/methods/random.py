@@ -30,10 +30,10 @@ def redraw(self: Tensor, node: str, draw: Callable[[tuple[int, ...]], np.ndarray
         raise shared_place()
 
     def in_dtype(shape: tuple[int, ...]) -> np.ndarray:
-        made = draw(shape)
-        if array.dtype.itemsize == 2 and made.dtype.itemsize == 8:
-            made = made.astype(np.float32)  # float64 to float16 goes by float32 in torch
-        return made.astype(array.dtype, copy=False)
+        values = draw(shape)
+        if array.dtype.itemsize == 2 and values.dtype.itemsize == 8:
+            values = values.astype(np.float32)  # float64 to float16 goes by float32 in torch
+        return values.astype(array.dtype, copy=False)
 
     if (mode.grad and self.node is not None) or WATCHED:
         return inplace.in_place(NODES[node], self, values=drawn_into(namespace_of[type(array)].empty_like(array), in_dtype))

@@ -88,6 +88,11 @@ size : sequence of int, optional
 device : device, optional
     Where it is.
 
+Raises
+------
+TypeError
+    If it is a single number with a fraction, or a tensor of another dtype.
+
 Examples
 --------
 >>> import gradlab as gl
@@ -161,8 +166,10 @@ def set_default_tensor_type(t: Any) -> None:
 
     Raises
     ------
-    TypeError, ValueError
-        If it is no type of floating point.
+    TypeError
+        If it is no type, or not one of floating point.
+    ValueError
+        If it is a string that names none.
 
     Examples
     --------
@@ -183,8 +190,8 @@ def set_default_tensor_type(t: Any) -> None:
 
 def construct(self: Tensor, *data: Any, size: Any = None, device: Device = None) -> None:
     """`Tensor([[1, 2]])`, of the default dtype; `Tensor(2, 3)`, of that shape with unset values."""
-    made = placed(legacy_array(None, data, size), device, False)
-    self.array, self.node, self.grad_slot, self.storage = made.array, None, None, made.storage
+    tensor = placed(legacy_array(None, data, size), device, False)
+    self.array, self.node, self.grad_slot, self.storage = tensor.array, None, None, tensor.storage
 
 
 def new(self: Tensor, *data: Any, size: Any = None, device: Device = None) -> Tensor:
@@ -202,6 +209,11 @@ def new(self: Tensor, *data: Any, size: Any = None, device: Device = None) -> Te
     Returns
     -------
     Tensor
+
+    Raises
+    ------
+    TypeError
+        If it is a single number with a fraction, or a tensor of another dtype.
 
     Examples
     --------
