@@ -53,7 +53,6 @@ NOT_TYPED = {
     "gradlab.utils.checkpoint: Unpack is being triggered": TORCH,
     "gradlab.linalg.lu_factor: U[{},{}] is zero": "torch's sentence, in which pivot stands as if it were no keyword",
     "Converting a tensor with requires_grad=True to a scalar": "torch's sentence, said once a process",
-    "Removed from torch: use gradlab.linalg.": HELP,
     "A saved tensor was written to by an operation that": "a guard: no operation that writes is known that is not seen",
     "gradcheck or gradgradcheck failed while testing batched gradient": BATCHED,
     "For output {} and input {}:\n\ngradcheck failed": BATCHED,
