@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
+from gradlab.explore.playground import view_model
 from gradlab.explore.playground.contours import contours, levels_of
 from gradlab.explore.playground.descent import OPTIMIZERS
 
@@ -256,6 +257,14 @@ def test_a_path_moves_with_its_start_and_its_rate():
     np.testing.assert_allclose(P.path[:3], [[2, 1], [1.5, 0], [1.125, 0]], atol=1e-12)
 
 
+@pytest.fixture
+def unhurried(monkeypatch):
+    """Pictures are finished however slow the machine is."""
+    for name in ("GROUND", "WALK"):
+        monkeypatch.setattr(view_model, name, 1e3)
+
+
+@pytest.mark.usefixtures("unhurried")
 def test_what_is_said_of_a_quadratic_follows_from_it():
     said = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 1.8]}, lr=0.4, steps=11).sentence
     assert "p[0] by 1 − 0.4·1 = 0.6 and p[1] by 1 − 0.4·4 = −0.6" in said and "From lr = 2/4 = 0.5 on it never settles" in said
@@ -467,6 +476,7 @@ def test_a_slow_function_is_drawn_coarsely_first_and_better_later():
     assert grid.lab.answer("hello", {})["more"]
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_frames_have_the_ground_once():
     lab = gl.playground(bowl, p=[(-4, 4), (-2, 2)]).lab
     assert "ground" in lab.answer("hello", {})["picture"]
