@@ -1,20 +1,22 @@
-"""What `gl.watch` costs a training step: bare and watched runs in processes of their own, in turn.
+"""What `gl.watch` costs a training step: bare and watched trainings in processes of their own, in turn.
 
-    python -m benchmarks.watching [pairs]
+    python -m benchmarks.watching [turns]
 
-A process leaves out its first second, and then tells the processor time of a step in the mean of some seconds: wall-clock
-time says little on a machine that does other things too. It has one thread, since those of BLAS that wait for work take time
-as well. The ratio is that of neighbours; the median of the pairs is printed, and the least and the greatest.
+Both processes of a pair are there at once and train by turns, half a second each; while one trains, the other waits. A turn
+tells the processor time of a step: wall-clock time says little on a machine that does other things too. Each has one thread,
+since those of BLAS that wait for work take time as well. The ratio is that of turns that follow one another, of which now the
+one comes first and now the other; their median is printed, and the quartiles. The same of two bare ones, the control, tells
+how far a ratio is to be trusted.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import subprocess
 import sys
-from statistics import median
+from contextlib import ExitStack
+from statistics import median, quantiles
 from time import perf_counter, process_time
 
 import numpy as np
@@ -22,7 +24,7 @@ import numpy as np
 KINDS = ("MLP", "conv net", "scalar regression")
 LIBRARIES = ("gradlab", "torch")
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-WARM, SECONDS = 1.0, 4.0
+WARM, SECONDS = 1.0, 0.5
 
 
 def training(lib, kind):
@@ -47,8 +49,8 @@ def training(lib, kind):
     return net, lib.optim.SGD(net.parameters(), lr=1e-3), lambda: loss(net(x), y)
 
 
-def one(library, kind, watched):
-    """The processor time of a step, in seconds."""
+def trainer(library, kind, watched):
+    """A process: for each line that it reads it trains for half a second, and writes the processor time of a step."""
     import gradlab as gl
 
     lib = importlib.import_module(library)
@@ -68,35 +70,48 @@ def one(library, kind, watched):
             steps += 1
         return (process_time() - began) / steps
 
-    if not watched:
-        loop(WARM, None)
-        return loop(SECONDS, None)
-    with gl.watch(net, optimizer) as w:
-        loop(WARM, w.log)
-        return loop(SECONDS, w.log)
+    with ExitStack() as stack:
+        log = stack.enter_context(gl.watch(net, optimizer)).log if watched else None
+        loop(WARM, log)
+        for _ in sys.stdin:
+            print(loop(SECONDS, log), flush=True)
+
+
+def compared(library, kind, hows, turns):
+    """The seconds of a step of the first, turn by turn, and of the second."""
+    command = [sys.executable, "-m", "benchmarks.watching", library, kind]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with ExitStack() as stack:
+        two = [stack.enter_context(subprocess.Popen([*command, how], env=ALONE, **pipes)) for how in hows]
+        told = [[], []]
+        for turn in range(-1, turns):  # the first is warming up
+            for which in (0, 1) if turn % 2 else (1, 0):
+                print(file=two[which].stdin, flush=True)
+                seconds = float(two[which].stdout.readline())
+                if turn >= 0:
+                    told[which].append(seconds)
+        for process in two:
+            process.stdin.close()
+    return told
 
 
 def main():
     if len(sys.argv) == 4:
-        print(json.dumps(one(sys.argv[1], sys.argv[2], sys.argv[3] == "watched")))
+        trainer(sys.argv[1], sys.argv[2], sys.argv[3] == "watched")
         return
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     for library in LIBRARIES:
         for kind in KINDS:
-            found = []
-            for _ in range(pairs):
-                command = [sys.executable, "-m", "benchmarks.watching", library, kind]
-                ran = [
-                    subprocess.run([*command, how], capture_output=True, text=True, check=True, env=ALONE)
-                    for how in ("bare", "watched")
-                ]
-                found.append([json.loads(one.stdout) for one in ran])
-            ratios = sorted(watched / bare for bare, watched in found)
-            print(
-                f"{library:8} {kind:18} {1e3 * median(bare for bare, _ in found):7.3f} ms a step, watched {median(ratios):.3f} "
-                f"times that ({ratios[0]:.3f} to {ratios[-1]:.3f})",
-                flush=True,
-            )
+            print(f"{library:8} {kind:18}", end="", flush=True)
+            for second in ("watched", "bare"):
+                bare, other = compared(library, kind, ("bare", second), turns)
+                ratios = [b / a for a, b in zip(bare, other, strict=True)]
+                low, middle, high = quantiles(ratios, n=4)
+                if second == "watched":
+                    print(f"{1e3 * median(bare):7.3f} ms a step, watched {middle:.3f} times that ", end="")
+                    print(f"({low:.3f} to {high:.3f})", end="", flush=True)
+                else:
+                    print(f"; the control {middle:.3f} ({low:.3f} to {high:.3f})", flush=True)
 
 
 if __name__ == "__main__":

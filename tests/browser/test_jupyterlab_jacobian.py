@@ -178,7 +178,7 @@ def test_a_busy_kernel_and_a_dead_one_are_said(open_notebook):
     expect(twin).to_be_visible()
 
 
-LARGE = """import gradlab as gl, numpy as np, time
+LARGE = """import gradlab as gl, numpy as np
 x = gl.zeros(10_000, requires_grad=True)
 y = gl.sin(x)
 J = gl.jacobian(y, x, method="batched")
@@ -189,14 +189,12 @@ J.runner.compute()
 widgets = []"""
 
 
-def test_a_large_one_opens_quickly_with_its_true_extremes(open_notebook):
-    page = open_notebook([LARGE, "start = time.perf_counter()\n" + SHOW, "took = time.perf_counter() - start"])
+def test_a_large_one_opens_with_its_true_extremes(open_notebook):
+    page = open_notebook([LARGE, SHOW])
     page.run_cell(0)
     page.run_cell(1)
     view = page.output(1).locator(".gl-jacobian")
     expect(view.locator(".gl-scale")).to_contain_text("least −7.25 · greatest +3.50")
-    page.run_cell(2)
-    assert kernel(page, "took") < 4, "generous: the machine may be busy; benchmarks measure it"
     go = view.get_by_label("go to row")
     go.fill("1234")
     go.press("Enter")

