@@ -59,7 +59,7 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num: int) -> None:
-    """Set how many threads work on one large array: exponentials, logarithms, trigonometry and powers of a million elements.
+    """Set how many threads work on one large array: exponentials, logarithms, trigonometry and powers of two million.
 
     Results are equal to the bit whatever the number. NumPy's BLAS, which multiplies matrices, has its own number of threads: it
     reads it from the environment before it is imported (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS).
