@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradlab.backend.namespaces import get_default_device, set_default_device
+from gradlab.backend.threads import number_of_threads, set_number_of_threads
 from gradlab.core.dtypes import get_default_dtype, set_default_dtype
 
 __all__ = [
@@ -33,13 +34,16 @@ DEBUG_MODES = ("default", "warn", "error")
 
 
 class _Settings:
-    threads = interop_threads = os.cpu_count() or 1
+    interop_threads = os.cpu_count() or 1
     deterministic = warn_only = False
     precision = "highest"
 
 
 def get_num_threads() -> int:
-    """The number that was given to `set_num_threads` last, or that of the processors.
+    """How many threads work on one large array.
+
+    The number that was given to `set_num_threads` last; else what the environment's OMP_NUM_THREADS says, or the number of cores
+    that the process may use. (In a browser it is 1.)
 
     Returns
     -------
@@ -51,13 +55,14 @@ def get_num_threads() -> int:
     >>> gl.get_num_threads() > 0
     True
     """
-    return _Settings.threads
+    return number_of_threads()
 
 
 def set_num_threads(num: int) -> None:
-    """Accepted and remembered: NumPy's BLAS has its own number of threads.
+    """Set how many threads work on one large array: exponentials, logarithms, trigonometry and powers of two million.
 
-    It reads it from the environment before it is imported (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS).
+    Results are equal to the bit whatever the number. NumPy's BLAS, which multiplies matrices, has its own number of threads: it
+    reads it from the environment before it is imported (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS).
 
     Parameters
     ----------
@@ -80,7 +85,7 @@ def set_num_threads(num: int) -> None:
     >>> import gradlab as gl
     >>> gl.set_num_threads(gl.get_num_threads())
     """
-    _Settings.threads = _positive("set_num_threads", num)
+    set_number_of_threads(_positive("set_num_threads", num))
 
 
 def get_num_interop_threads() -> int:

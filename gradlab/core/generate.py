@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import SCALARS, cuda, namespace_of
+from gradlab.backend.pieces import COSTLY, SHARED, spread
 from gradlab.core.destination import into
 from gradlab.core.devices import together
 from gradlab.core.engine import LARGE
@@ -134,7 +135,7 @@ SCOPE: dict[str, Any] = {
     "number": number, "ndarray": np.ndarray, "namespace_of": namespace_of, "SCALARS": frozenset(SCALARS), "asarray": np.asarray,
     "own_storage": own_storage, "forget_dead": forget_dead, "ref": weakref.ref, "multiply": np.multiply, "as_output": as_output,
     "forward_failed": forward_failed, "together": together, "zeros_for": zeros_for, "all_tensors": all_tensors,
-    "scaled": scaled, "LARGE": LARGE,
+    "scaled": scaled, "LARGE": LARGE, "spread": spread, "SHARED": SHARED,
     "into": into, "still_of": still_of, "WATCHED": WATCHED, "seen": recorded,
     "silence": silence, "widened": widened, "narrowed": narrowed, "plain": plain,
 }
@@ -203,7 +204,10 @@ def record_source(op: Primitive) -> str:
     value = {"xp": f"namespace_of[type(x_{args[0]})]", **{a: f"x_{p}" for a, p in public.items()}}
     if op.is_half:
         odd, value = [], {k: v if k == "xp" else f"widened({v})" for k, v in value.items()}
-    call = f"forward({', '.join([value[p] for p in op.call] + [f'{k}={k}' for k in op.meta])})"
+    given = ", ".join([value[p] for p in op.call] + [f"{k}={k}" for k in op.meta])
+    call = f"forward({given})"
+    if op.forward in COSTLY:
+        call = f"({call} if x_{args[0]}.size < SHARED else spread(forward, {given}))"
     saved = []
     for name in op.saves:  # an array is kept only if the gradient that needs it is wanted
         needed_by = [public[a] for a in op.rules if name in op.needs[a]]

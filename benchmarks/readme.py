@@ -1,0 +1,50 @@
+"""README's table: which workloads it shows, and the table with date, machine and versions (`python -m benchmarks --readme`)."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+CHAINS = "100 small operations and backward, on 1 / 100 / 10 000 / 1 000 000 elements"
+COLUMNS = {
+    CHAINS: [f"chain/{size}/backward" for size in (1, 100, 10_000, 1_000_000)],
+    "2 000 operations on single numbers": ["scalar/2000"],
+    "MLP step, 64×784": ["mlp"],
+    "the same with modules and Adam": ["adam"],
+    "small convolutional net": ["convnet"],
+    "attention block": ["attention"],
+    "embedding": ["embedding"],
+    "Jacobian 256×256, batched": ["jacobian/batched/256"],
+}
+
+
+def processor() -> str:
+    """The processor's name, as far as the system says."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def rounded(ratio: float) -> str:
+    """Two digits that mean something: below 0.1 the hundredths, else the nearest 0.05 up to 1 and the nearest 0.1 above."""
+    if ratio < 0.1:
+        return f"{ratio:.2f}"
+    return f"{round(ratio * 20) / 20:.2f}" if ratio < 0.975 else f"{ratio:.1f}"
+
+
+def table(peer: str, rounds: int, ratio: Callable[[str], float]) -> str:
+    """The table in Markdown. `ratio(workload)` is gradlab's time over the peer's."""
+    cells = [" / ".join(rounded(ratio(name)) for name in names) for names in COLUMNS.values()]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    versions = ", ".join(f"{name} {version(name)}" for name in ("gradlab", peer, "numpy"))
+    how = f"each library in a process of its own, medians of {rounds} rounds (`python -m benchmarks --readme`)"
+    where = f"{processor()}, {cores} cores, {platform.system()}, Python {platform.python_version()}"
+    rows = [f"| {' | '.join(row)} |" for row in (list(COLUMNS), ["---"] * len(COLUMNS), cells)]
+    return "\n".join([f"Time over {peer}'s, {how}.", f"{datetime.now(UTC):%Y-%m-%d}, {where}, {versions}.", "", *rows])
