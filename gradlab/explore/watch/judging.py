@@ -52,24 +52,23 @@ class Judge:
         self._losses.extend(finite.tolist())
         if len(self._first) < 10:
             self._first += finite[: 10 - len(self._first)].tolist()
-        for step, row in zip(steps.tolist(), rows, strict=True):
-            gradient = row[layout.gradient]
+        gradients, ratios, dead = (rows[:, part] for part in (layout.gradient, layout.ratio, layout.dead))
+        for at in _with_numbers(gradients):
+            step, gradient = int(steps[at]), gradients[at]
             seen = ~np.isnan(gradient)
-            if seen.any():
-                zero = seen & (gradient == 0)
-                self._since[zero & (self._zeros == 0)] = step
-                self._zeros[zero] += 1
-                alive = seen & ~zero
-                self._zeros[alive] = 0
-                self._alive[alive] += 1
-                self._norm[alive] = gradient[alive]
-                if self.kept is None and np.isinf(gradient).any():  # on a device it is read with the frame, after the step
-                    spoilt = tuple(self.of.layers[i] for i in np.flatnonzero(np.isinf(gradient)))
-                    self.kept = Kept(step + 1, "gradient", spoilt, False)
-            if not np.isnan(row[layout.ratio]).all():
-                self._ratios.append(row[layout.ratio])
-            for i in np.flatnonzero(~np.isnan(row[layout.dead])):
-                self._dead[int(i)] = float(row[layout.dead][i])
+            zero = seen & (gradient == 0)
+            self._since[zero & (self._zeros == 0)] = step
+            self._zeros[zero] += 1
+            alive = seen & ~zero
+            self._zeros[alive] = 0
+            self._alive[alive] += 1
+            self._norm[alive] = gradient[alive]
+            if self.kept is None and np.isinf(gradient).any():  # on a device it is read with the frame, after the step
+                spoilt = tuple(self.of.layers[i] for i in np.flatnonzero(np.isinf(gradient)))
+                self.kept = Kept(step + 1, "gradient", spoilt, False)
+        self._ratios.extend(ratios[_with_numbers(ratios)])
+        for at in _with_numbers(dead):
+            self._dead.update((int(i), float(dead[at, i])) for i in np.flatnonzero(~np.isnan(dead[at])))
         for step, norm in stale.items():
             if step == 0:
                 continue
@@ -233,6 +232,11 @@ class Judge:
                 worth=7.5,
             )
         ]
+
+
+def _with_numbers(rows: np.ndarray) -> np.ndarray:
+    """Which rows are not all NaN, in order: most steps were not looked at."""
+    return np.flatnonzero(~np.isnan(rows).all(axis=1))
 
 
 def _few(names: Any) -> str:

@@ -27,7 +27,7 @@ from gradlab.explore.watch.pace import SEEN, Pace
 
 # Shares of the program's own time. Together with what every step costs (hooks and the loss: 30 to 50 µs) and with what a look
 # leaves undone elsewhere (the processor's caches hold other things after it: about as much again) they stay below 5 % of 2 ms.
-GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.004, 0.002, 0.001, 0.0004
+GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.003, 0.0015, 0.0008, 0.0003
 SOUND = 0.002  # for whether a sweep of gradlab's went well
 FRAME = 0.1  # seconds between two frames at least
 FRAMES = 0.0015  # share of the time for reading them
