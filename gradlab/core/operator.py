@@ -219,10 +219,12 @@ class Operator:
 
     def examples_of_twin(self, examples: str) -> list[str]:
         """The first call, as one of the method. Answers that are True and False are written as numbers."""
-        call = re.search(rf">>> gl\.(?:special\.)?{self.name}\(", examples)
-        if call is None:
+        for call in (f">>> gl.{self.name}(", f">>> gl.special.{self.name}("):  # a pattern for each would be compiled for each
+            before, found, after = examples.partition(call)
+            if found:
+                break
+        else:
             return []
-        before, after = examples[: call.start()], examples[call.end() :]
         depth = end = 0
         while depth or after[end] not in ",)":  # to where the first argument ends
             depth += (after[end] in "([") - (after[end] in ")]")
