@@ -14,9 +14,9 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.backend.special import special_of
-from gradlab.core.destination import takes_out
 from gradlab.core.errors import names_of as _names_of
 from gradlab.core.operator import PARAMETERS, described, documented
+from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import agree_on_float
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops import declared_special, log_softmax, softmax

@@ -1,4 +1,4 @@
-"""For every test: nothing is left behind. A test that leaks a mode, a watcher or a changed default fails."""
+"""For every test: nothing is left behind. A test that leaks a mode, an observer or a changed default fails."""
 
 from __future__ import annotations
 

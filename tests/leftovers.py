@@ -8,7 +8,7 @@ import sys
 from gradlab.backend.bounds import debug
 from gradlab.core.engine import running
 from gradlab.core.modes import mode
-from gradlab.core.watching import WATCHED, watchers
+from gradlab.core.observers import OBSERVERS, observers
 
 
 def left_behind():
@@ -18,8 +18,8 @@ def left_behind():
         "grad mode": mode.grad is True,
         "inference mode": mode.inference is False,
         "forward mode": mode.forward is True,
-        "watchers": watchers.active == watchers.sweeps == (),
-        "watched": not WATCHED,
+        "observers": observers.active == observers.sweeps == (),
+        "watched": not OBSERVERS,
         "a sweep": running.sweep is None,
         "a dual level": tangents is None or tangents.opened.level is None,
         "sync debug": not debug.at_once,
@@ -75,8 +75,8 @@ def clear():
     gc.enable()
     mode.grad = mode.forward = True
     mode.inference = debug.at_once = False
-    watchers.active = watchers.sweeps = ()
+    observers.active = observers.sweeps = ()
     running.sweep = None
-    WATCHED.clear()
+    OBSERVERS.clear()
     if "gradlab.core.tangents" in sys.modules:
         sys.modules["gradlab.core.tangents"].opened.level = None

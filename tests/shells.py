@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from gradlab.core.modes import mode
-from gradlab.core.watching import watchers
+from gradlab.core.observers import observers
 from gradlab.notebook.extension import load_ipython_extension, unload_ipython_extension
 from gradlab.notebook.transform import CELL_MARK, VALUE_MARK
 
@@ -113,7 +113,7 @@ def shell(interactive, capsys, monkeypatch):
     shell = Shell(ip, capsys)
     shell.ok("import gradlab as gl")
     yield shell
-    assert watchers.active == (), "a watcher was left behind"
+    assert observers.active == (), "an observer was left behind"
     assert mode.grad, "a grad mode was left behind"
     unload_ipython_extension(ip)
     ip.extension_manager.loaded.discard("gradlab")  # a notebook's first cell may have said %load_ext

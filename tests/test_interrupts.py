@@ -1,4 +1,4 @@
-"""An interrupt leaves no mode or watcher behind, wherever it strikes.
+"""An interrupt leaves no mode or observer behind, wherever it strikes.
 
 One comes at each place in turn where the interpreter looks for one, so what `tests/test_soak.py` leaves to chance is complete
 here.
@@ -17,8 +17,8 @@ from leftovers import clear, clear_torch, left_behind, left_in_torch, surroundin
 
 import gradlab as gl
 from gradlab.autograd import forward_ad, graph
-from gradlab.core.extent import extent
-from gradlab.core.watching import Watcher, watching
+from gradlab.core.observers import Observer, observing
+from gradlab.core.scopes import scoped
 from gradlab.explore.watch.finding import Found
 from gradlab.utils.checkpoint import checkpoint
 
@@ -38,7 +38,7 @@ class Doubled(gl.autograd.Function):
         return t * 2
 
 
-class Onlooker(Watcher):
+class Onlooker(Observer):
     def begin(self, sweep):
         pass
 
@@ -83,7 +83,7 @@ def twice():
 
 
 def seen():
-    with watching(Onlooker()):
+    with observing(Onlooker()):
         x_of().sin().sum().backward()
 
 
@@ -102,7 +102,7 @@ OPTIMIZER = gl.optim.SGD(LAYER.parameters(), lr=0.0)
 
 def found():
     training = Found(dict, quiet=True)
-    return extent(training.open, training.close)
+    return scoped(training.open, training.close)
 
 
 def hooks_of_a_watch():
@@ -131,8 +131,8 @@ SITUATIONS = {
     "set_grad_enabled as decorator": decorated(lambda: gl.set_grad_enabled(True)),
     "generator": generated,
     "record_sites": entered(gl.record_sites),
-    "watching": entered(lambda: watching(Watcher())),
-    "watching a sweep": entered(lambda: watching(Onlooker())),
+    "watching": entered(lambda: observing(Observer())),
+    "watching a sweep": entered(lambda: observing(Onlooker())),
     "saved_tensors_hooks": entered(lambda: graph.saved_tensors_hooks(the_same, the_same)),
     "save_on_cpu": entered(graph.save_on_cpu),
     "disable_saved_tensors_hooks": entered(lambda: graph.disable_saved_tensors_hooks("no")),

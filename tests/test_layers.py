@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gradlab
-from gradlab.core.table import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES
 
 PACKAGE = Path(gradlab.__file__).parent
 LAYERS = ("backend", "core", "diagnose", "rules", "public", "explore", "homework", "notebook")
@@ -104,7 +104,7 @@ def test_imports_make_no_circle(typed):
 
 
 def test_the_core_names_no_rule():
-    """Nor anything above it by a string: what it needs is registered (`core.table.used`, `core.errors.explain_with`)."""
+    """Nor anything above it by a string: what it needs is registered (`core.registry.used`, `core.errors.explain_with`)."""
     rules = set(PRIMITIVES)
     for path in (PACKAGE / "core").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

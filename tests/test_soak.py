@@ -1,7 +1,7 @@
 """A long training in which things go wrong at random points: numbers, memory and modes come out as if nothing had happened.
 
 A step that fails is undone by the test and done again, so the parameters must end bit for bit where those of an undisturbed run
-end. After every step the thread's modes and watchers are as at the start; at the end so are the hooks, the number of
+end. After every step the thread's modes and observers are as at the start; at the end so are the hooks, the number of
 objects and the memory.
 """
 
@@ -26,7 +26,7 @@ import gradlab as gl
 from gradlab.autograd import forward_ad
 from gradlab.autograd.graph import saved_tensors_hooks
 from gradlab.core.modes import mode
-from gradlab.core.watching import Watcher, watching
+from gradlab.core.observers import Observer, observing
 from gradlab.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals on this system")
@@ -158,12 +158,12 @@ def while_unpacking(training, i, error):
 
 
 def in_the_middle_of_a_sweep(training, i, error):
-    class Rude(Watcher):
+    class Rude(Observer):
         def visit(self, node, g, cotangents):
             if node.name() == "TanhBackward0":
                 raise error
 
-    with gl.autograd.detect_anomaly() if i % 2 else nullcontext(), watching(Rude()):
+    with gl.autograd.detect_anomaly() if i % 2 else nullcontext(), observing(Rude()):
         training.step(i)
 
 

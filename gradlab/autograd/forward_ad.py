@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from gradlab.core import tangents
 from gradlab.core.errors import type_name
-from gradlab.core.extent import extent
 from gradlab.core.modes import Decorating, mode
+from gradlab.core.scopes import scoped
 from gradlab.core.tensor import Tensor
 from gradlab.rules.shapes import reshape
 
@@ -64,7 +64,7 @@ def _level() -> AbstractContextManager[int]:
         if own and tangents.opened.level is not None:
             tangents.leave()
 
-    return extent(enter_dual_level, end)
+    return scoped(enter_dual_level, end)
 
 
 class dual_level(Decorating):  # noqa: N801  (torch's name)

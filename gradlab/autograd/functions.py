@@ -22,7 +22,7 @@ from gradlab.core.errors import no_graph, not_scalar, unrecorded, unused, weight
 from gradlab.core.forward import jvp_sweep as forward_sweep
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
-from gradlab.core.silence import silence
+from gradlab.core.numpy_warnings import silence
 from gradlab.core.tangents import opened
 from gradlab.core.tensor import Tensor, constant
 

@@ -10,12 +10,12 @@ from gradlab.core.errors import leaf_used_in_place
 from gradlab.core.inplace import OF_FUNCTION, check_writable, commit, refused
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
+from gradlab.core.observers import OBSERVERS, recorded
 from gradlab.core.ports import Own
-from gradlab.core.saved import Kept, save
+from gradlab.core.saved import KeptTensor, save
 from gradlab.core.storage import View, own_storage, view_of, wrote
 from gradlab.core.tangents import opened, set_tangent, tangent_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, recorded
 
 VIEW_OF_FUNCTION = (
     "{}" + OF_FUNCTION + "was created inside a custom Function (or because an input was "
@@ -76,8 +76,10 @@ class Results:
                     own_storage(x)  # what is kept of an output is another tensor
             self.node.saved = Own(save(self.kept, results))
         number = {id(y): i for i, y in enumerate(results)}
-        self.node.for_jvp = tuple(t if t is None else Kept(t, number.get(id(t))) for t in self.for_jvp) if self.wanted else ()
-        if WATCHED:
+        self.node.for_jvp = (
+            tuple(t if t is None else KeptTensor(t, number.get(id(t))) for t in self.for_jvp) if self.wanted else ()
+        )
+        if OBSERVERS:
             for y in results:
                 if isinstance(y, Tensor):
                     recorded(self.node.op, y, tuple(self.inputs), ())
@@ -144,7 +146,7 @@ class Results:
         if all(t is None for t in input_tangents):
             return None
         node, versions = self.node, [None if t is None else t._version for t in input_tangents]
-        node.for_jvp = tuple(t if t is None else Kept(t, None) for t in self.for_jvp)
+        node.for_jvp = tuple(t if t is None else KeptTensor(t, None) for t in self.for_jvp)
         like = next(t for t in input_tangents if t is not None)
         with grad_mode(mode.grad):
             output_tangents = jvp_of(

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
+from gradlab.core.observers import Observer, observing
 from gradlab.core.saved import Packing, SavedTensor, check_hooks, innermost
 from gradlab.core.storage import own_storage
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import Watcher, watching
 
 __all__ = ["SavedTensor", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
@@ -52,7 +52,7 @@ class saved_tensors_hooks:  # noqa: N801  (torch's name)
         if _refusal.message is not None:
             raise RuntimeError(_refusal.message)
         check_hooks(type(self).__name__, self.pack_hook, self.unpack_hook)
-        self._entered.append(watching(Packing(self.pack_hook, self.unpack_hook)))
+        self._entered.append(observing(Packing(self.pack_hook, self.unpack_hook)))
         self._entered[-1].__enter__()
 
     def __exit__(self, *raised: object) -> None:
@@ -90,7 +90,7 @@ class _Handle:
         self.version = version
 
 
-class _MutationContext(Watcher):
+class _MutationContext(Observer):
     """Which saved tensors there are, and which of them had to be copied, as something was about to write to their memory.
 
     `original` and `cloned` map a handle, which the graph holds, to the tensor.
@@ -162,7 +162,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_MutationContext]:
     if _mutable.active:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     context = _MutationContext()
-    with saved_tensors_hooks(context.pack, context.unpack), watching(context):
+    with saved_tensors_hooks(context.pack, context.unpack), observing(context):
         _mutable.active = True
         try:
             yield context

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradlab.backend.namespaces import CPU, current_gpu, device, device_of, is_array
 from gradlab.core.errors import advice
-from gradlab.core.table import used
+from gradlab.core.registry import used
 from gradlab.core.tensor import Tensor
 
 

@@ -11,7 +11,7 @@ uncopied. One that is the incoming cotangent itself, a view, what a hook or a ru
 A node has one cotangent; those with several outputs have it in a `Bundle` (core.ports). Sweeps nest: a hook or a user's rule may
 start another; deep down it gets a thread with a stack of its own.
 
-A sweep can be watched: see `core.watching`. Unwatched it costs nothing more.
+A sweep can be watched: see `core.observers`. Unwatched it costs nothing more.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from gradlab.core.errors import RuleError, detached_in_place, graph_freed, out_o
 from gradlab.core.gradients import add_to_grad, retained
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
+from gradlab.core.numpy_warnings import heard, silence
+from gradlab.core.observers import OBSERVERS, Observer, ReverseSweep, observers, swept
 from gradlab.core.ports import Bundle, Own
-from gradlab.core.silence import heard, silence
 from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, Sweep, Watcher, swept, watchers
 
 T = TypeVar("T")
 LARGE = 4096  # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
@@ -49,7 +49,7 @@ class Run:
         self.depth = depth  # how many sweeps of this thread it runs inside of
         self.forget: tuple[Callable[[], Any], ...] = ()  # called when it is over
         self.opened: tuple[Node, Any] | None = None  # the node whose saved tensors are unpacked, and what stood for them
-        self.held: list[Node] | None = None  # what is freed at the end alone, since a watcher wants to look then
+        self.held: list[Node] | None = None  # what is freed at the end alone, since an observer wants to look then
         self.freed: Any = None  # what stands for what is freed
 
 
@@ -60,7 +60,7 @@ class _Running(threading.local):
 
 
 running = _Running()
-LOCALS: list[Any] = [mode, watchers]  # what is set for a thread
+LOCALS: list[Any] = [mode, observers]  # what is set for a thread
 DEEP = 40  # sweeps inside of sweeps that one thread's stack is good for
 
 
@@ -122,7 +122,7 @@ def vjp_sweep(
     """Reverse sweep from (node, cotangent) pairs: into the leaves' `.grad`, or to the `wanted` nodes, which are returned.
 
     Cotangents are arrays, or Tensors when `traced` (the sweep is then recorded itself). `retain` keeps what the nodes
-    saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for watchers alone: whether `.grad` will
+    saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for observers alone: whether `.grad` will
     be written, and the tensors swept from. `silent` says that NumPy's warnings are off.
     """
     __tracebackhide__ = True
@@ -139,7 +139,7 @@ def vjp_sweep(
                 outputs=outputs,
                 silent=True,
             )
-    before, outer, watching = mode.grad, running.sweep, watchers.sweeps
+    before, outer, watching = mode.grad, running.sweep, observers.sweeps
     if outer is not None and outer.depth == DEEP:
         return in_fresh_thread(
             lambda: vjp_sweep(
@@ -152,21 +152,21 @@ def vjp_sweep(
     try:
         if not watching:
             return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, ())
-        sweep = Sweep(tuple(roots), lead, wanted, accumulates, tuple(outputs))
+        sweep = ReverseSweep(tuple(roots), lead, wanted, accumulates, tuple(outputs))
         error: BaseException | None = None
-        for watcher in watching:
-            watcher.begin(sweep)
-        if not retain and any(watcher.holds(sweep) for watcher in watching):
+        for observer in watching:
+            observer.begin(sweep)
+        if not retain and any(observer.holds(sweep) for observer in watching):
             run.held, retain = [], True
         try:
-            visiting = tuple([watcher for watcher in watching if watcher.sees_nodes])
+            visiting = tuple([observer for observer in watching if observer.sees_nodes])
             return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, visiting)
         except BaseException as raised:
             error = raised
             raise
         finally:
-            for watcher in watching:
-                watcher.end(sweep, error)
+            for observer in watching:
+                observer.end(sweep, error)
     except MemoryError as error:
         raise out_of_memory("backward", error, [node for node, _ in roots]) from error
     finally:
@@ -187,7 +187,7 @@ def _reverse(
     retain: bool,
     hooks: bool,
     accumulates: bool,
-    watching: tuple[Watcher, ...],
+    watching: tuple[Observer, ...],
 ) -> dict[Node, Any]:
     __tracebackhide__ = True
     heap: list[tuple[int, Node]] = []
@@ -195,7 +195,7 @@ def _reverse(
     pending: dict[Node, Any] = {}  # the cotangents of the nodes in the heap and of the leaves
     gradients: dict[Node, Any] = {}
     borrowed: set[Node] = set()
-    freed = swept() if WATCHED else None  # what stands for what is freed; mostly nothing
+    freed = swept() if OBSERVERS else None  # what stands for what is freed; mostly nothing
     run: Any = running.sweep
     run.freed, held = freed, run.held
     needed = None
@@ -228,8 +228,8 @@ def _reverse(
             gradients[node] = g if traced or node not in borrowed else g.copy()
             borrowed.add(node)
         if op is None:
-            for watcher in watching:
-                watcher.visit(node, g, ())
+            for observer in watching:
+                observer.visit(node, g, ())
             if wanted is None:
                 accumulate(node, g, traced, node in borrowed, hooks)
             continue
@@ -266,8 +266,8 @@ def _reverse(
             borrowed.update(edges)  # type: ignore[arg-type]
             cotangents = _run_posthooks(node, edges, cotangents, g, lead, traced)
         if watching:
-            for watcher in watching:
-                watcher.visit(node, g, cotangents)
+            for observer in watching:
+                observer.visit(node, g, cotangents)
         if odd and type(kept) is Own:
             borrowed.update(edges)  # type: ignore[arg-type]  # rules of a user's: so may they
         at = -1

@@ -13,7 +13,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.engine import LARGE, check_unwritten, reachable, unpacked
 from gradlab.core.modes import mode
 from gradlab.core.node import Node
-from gradlab.core.silence import heard, silence
+from gradlab.core.numpy_warnings import heard, silence
 from gradlab.core.storage import clock
 
 

@@ -20,17 +20,17 @@ import numpy as np
 
 from gradlab.backend.namespaces import SCALARS, cuda, namespace_of
 from gradlab.backend.pieces import COSTLY, SHARED, spread
-from gradlab.core.destination import into
 from gradlab.core.devices import together
 from gradlab.core.engine import LARGE
 from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
+from gradlab.core.numpy_warnings import silence
+from gradlab.core.observers import OBSERVERS, recorded
+from gradlab.core.out_argument import into
 from gradlab.core.promotion import GUARDS, HALF, PROMOTIONS, SINGLE, WIDENING, cast
-from gradlab.core.silence import silence
+from gradlab.core.registry import used
 from gradlab.core.storage import FRESH, NUMBER, forget_dead, own_storage, tick
-from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, as_output
-from gradlab.core.watching import WATCHED, recorded
 
 Primitive = Any  # a declaration: `core.primitive` is made on top of this module
 
@@ -136,7 +136,7 @@ SCOPE: dict[str, Any] = {
     "own_storage": own_storage, "forget_dead": forget_dead, "ref": weakref.ref, "multiply": np.multiply, "as_output": as_output,
     "forward_failed": forward_failed, "together": together, "zeros_for": zeros_for, "all_tensors": all_tensors,
     "scaled": scaled, "LARGE": LARGE, "spread": spread, "SHARED": SHARED,
-    "into": into, "still_of": still_of, "WATCHED": WATCHED, "seen": recorded,
+    "into": into, "still_of": still_of, "OBSERVERS": OBSERVERS, "seen": recorded,
     "silence": silence, "widened": widened, "narrowed": narrowed, "plain": plain,
 }
 # fmt: on
@@ -264,7 +264,7 @@ def generated({", ".join([*args, "*", *op.meta])}, out=None):{promoted if odd el
         node.order = tick()
     else:
         made.node = None{view}
-    if WATCHED:
+    if OBSERVERS:
         seen(op, made, ({"".join(f"{a}, " for a in args)}), ({"".join(f"{k}, " for k in op.meta)}))
     return made if out is None else into(op.name.strip("_"), out, made{beside})
 """
@@ -337,7 +337,7 @@ def generated(*{xs}{", " + ", ".join(keywords) if keywords else ""}):
         node.order = tick()
     else:
         made.node = None
-    if WATCHED:
+    if OBSERVERS:
         seen(op, made, tuple({xs}), ({"".join(f"{k}, " for k in keywords)}))
     return made
 """

@@ -12,8 +12,8 @@ import threading
 from typing import Any
 
 from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.core.registry import used
 from gradlab.core.storage import wrote
-from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, constant
 
 _adding = threading.RLock()  # threads may sweep over graphs that share leaves

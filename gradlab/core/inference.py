@@ -1,8 +1,8 @@
 """Inference mode: nothing is recorded, and what is made inside can never be part of a graph.
 
 A tensor is an inference tensor if its memory is, so views and `detach` follow by themselves: its storage is an
-`InferenceStorage`, which a watcher gives to every tensor that is made while the mode is on. Such tensors outlive the mode, and
-outside it the same watcher refuses what torch refuses: to save one for a backward, and to write to one. It stands in WATCHED
+`InferenceStorage`, which an observer gives to every tensor that is made while the mode is on. Such tensors outlive the mode, and
+outside it the same observer refuses what torch refuses: to save one for a backward, and to write to one. It stands in OBSERVERS
 once for each time that the mode is on and once for each living storage of the kind; when the last is gone, nothing is watched.
 """
 
@@ -14,11 +14,11 @@ from typing import Any
 
 from gradlab.core.modes import Decorating, flag, mode
 from gradlab.core.node import AccumulateGrad
+from gradlab.core.observers import EVERYWHERE, OBSERVERS, Observer
 from gradlab.core.storage import FRESH, Storage
-from gradlab.core.watching import EVERYWHERE, WATCHED, Watcher
 
 
-class Inference(Watcher):
+class Inference(Observer):
     """In the mode, marks what is made; outside it, refuses what may not be done with what was marked."""
 
     def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
@@ -64,11 +64,11 @@ class InferenceStorage(Storage):
 
     def __init__(self) -> None:
         self.version, self.written, self.limit, self.views = 0, 1, 8, []
-        WATCHED.append(INFERENCE)
+        OBSERVERS.append(INFERENCE)
 
-    def __del__(self, watched: list[Watcher] = WATCHED, watcher: Watcher = INFERENCE) -> None:
-        if watcher in watched:
-            watched.remove(watcher)
+    def __del__(self, watched: list[Observer] = OBSERVERS, observer: Observer = INFERENCE) -> None:
+        if observer in watched:
+            watched.remove(observer)
 
 
 def refuse_saving(saved: Any) -> None:
@@ -124,14 +124,14 @@ class inference_mode(Decorating):  # noqa: N801  (torch's name)
 
     def __enter__(self) -> None:
         self.before.append((mode.grad, mode.forward, mode.inference))
-        WATCHED[:0] = [INFERENCE]  # no call from here on: an interrupt comes after one
+        OBSERVERS[:0] = [INFERENCE]  # no call from here on: an interrupt comes after one
         mode.grad = mode.forward = not self.wanted
         mode.inference = self.wanted
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         mode.grad, mode.forward, mode.inference = self.before[-1]  # before any call: an interrupt comes after one
         del self.before[-1]
-        WATCHED.remove(INFERENCE)
+        OBSERVERS.remove(INFERENCE)
 
     def fresh(self) -> Decorating:
         return type(self)(self.wanted)

@@ -17,10 +17,10 @@ from gradlab.core.dtypes import CATEGORY
 from gradlab.core.errors import leaf_in_place, view_of_leaf_in_place
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid
+from gradlab.core.observers import OBSERVERS, rebased, shadowed, stored, writing
+from gradlab.core.registry import used
 from gradlab.core.storage import FRESH, Storage, View, own_storage, tick, view_of, wrote
-from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, rebased, shadowed, stored, writing
 
 UNRECORDED = {
     "no_grad": "no_grad mode and is being modified inplace with grad mode enabled",
@@ -31,7 +31,7 @@ OF_FUNCTION = " is a view and is being modified inplace. This view "  # of a cus
 
 def check_writable(tensor: Tensor, wanted: bool = False) -> None:
     """Raise where torch forbids writing into `tensor` in grad mode; `wanted` says that what is written has history."""
-    if WATCHED:
+    if OBSERVERS:
         writing(tensor)
     if not mode.grad:
         return
@@ -83,7 +83,7 @@ def shadow(tensor: Tensor, copied: bool) -> Tensor:
         old.node = seen_again(view).node  # hooks belong to the view as it was read before the write
     if copied and old.node is not None:
         old.storage = Storage()  # else it would share that of the node's output
-    if WATCHED:
+    if OBSERVERS:
         shadowed(old, tensor)
     return old
 
@@ -94,14 +94,14 @@ def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
     if mode.grad:
         wanted = target.node is not None or any(isinstance(x, Tensor) and x.node is not None for x in others)
         check_writable(target, wanted)
-    elif WATCHED:
+    elif OBSERVERS:
         writing(target)
-    if not wanted and not meta and not WATCHED and written_directly(op.forward, target.array, others):
+    if not wanted and not meta and not OBSERVERS and written_directly(op.forward, target.array, others):
         wrote(target)
         return target
     first = op.args[0]
     saves_target = any(first in op.needs[arg] for arg in op.rules)
-    if WATCHED:
+    if OBSERVERS:
         wanted = True
     others = tuple(shadow(x, wanted) if x is target or (wanted and overlaps(x, target)) else x for x in others)
     result = op.record(shadow(target, copied=saves_target and wanted), *others, **meta)
@@ -115,7 +115,7 @@ def composed_in_place(function: Any, target: Tensor, *others: Any, **options: An
     """The same for a function made of several operations, which may save its argument anywhere."""
     wanted = target.node is not None or any(isinstance(x, Tensor) and x.node is not None for x in (*others, *options.values()))
     check_writable(target, wanted)
-    copied = bool(WATCHED) or (mode.grad and wanted)
+    copied = bool(OBSERVERS) or (mode.grad and wanted)
     old = shadow(target, copied)
     store(
         target,
@@ -197,7 +197,7 @@ def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value
     record what follows. The memory is written already: this is how `x[index] = value` works for every index. `op` is
     `overwrite`, under the name torch gives it there."""
     wrote(target)
-    if WATCHED:
+    if OBSERVERS:
         stored(target, region, value)
     if not mode.grad:
         return
@@ -212,7 +212,7 @@ def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value
         return
     node = overwriting_node(base, steps, value, used.overwrite if op is None or view is not None else op)
     own_history(base, node)
-    if WATCHED:
+    if OBSERVERS:
         rebased(node)
     refresh_views(base)
 

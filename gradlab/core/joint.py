@@ -20,12 +20,12 @@ from gradlab.core.dtypes import known_dtype
 from gradlab.core.engine import check_unwritten, fit, unpacked
 from gradlab.core.errors import size_of
 from gradlab.core.node import PUBLIC_MODULE, InputMetadata, Node
+from gradlab.core.observers import OBSERVERS, joined
 from gradlab.core.ports import Bundle, Several
 from gradlab.core.primitive import Primitive
 from gradlab.core.saved_names import names
 from gradlab.core.storage import FRESH, clock, own_storage, tick
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import WATCHED, joined
 
 
 class Member(Node):
@@ -100,7 +100,7 @@ class Joint:
             member.number, member.whole = number, weakref.ref(whole)
             t.node = port = whole.output_node(number)
             port.storage = t.storage
-        if WATCHED:
+        if OBSERVERS:
             joined(results, members)
         return results
 

@@ -39,8 +39,8 @@ from gradlab.core.errors import RuleError
 from gradlab.core.generate import parameters
 from gradlab.core.node import PUBLIC_MODULE, Node
 from gradlab.core.promotion import GUARDS
+from gradlab.core.registry import PRIMITIVES
 from gradlab.core.saved_names import properties
-from gradlab.core.table import PRIMITIVES
 
 Rule = Callable[..., Any]
 Rules = Mapping[str, Rule]

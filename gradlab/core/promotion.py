@@ -29,9 +29,9 @@ import numpy as np
 from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.dtypes import common_dtype, default, join, number_dtype
 from gradlab.core.errors import advice, no_bool, not_implemented
-from gradlab.core.silence import quietly
+from gradlab.core.numpy_warnings import quietly
+from gradlab.core.observers import OBSERVERS, recast
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, recast
 
 
 def cast(x: Tensor, dtype: np.dtype) -> Tensor:
@@ -40,7 +40,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
         return x
     other = constant(quietly(x.array.astype, dtype))
     other.node = x.node
-    if WATCHED:
+    if OBSERVERS:
         recast(other, x)
     return other
 

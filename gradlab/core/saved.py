@@ -8,7 +8,7 @@ The output that a pack hook is shown is a twin of the result, with its history; 
 has returned and lent to it again while the unpack hook runs. So a hook may keep what it was given, as it is or in a tuple, and
 no cycle comes of it.
 
-Hooks watch operations (`core.watching`): without any nothing is added to recording. A node that saves tensors of its own choice
+Hooks watch operations (`core.observers`): without any nothing is added to recording. A node that saves tensors of its own choice
 (a custom Function) calls `save` when its outputs have their nodes and `restore` in its backward; both respect hooks, freed
 memory and writes in between.
 """
@@ -23,10 +23,10 @@ from gradlab.core.engine import check_unwritten, unpacked
 from gradlab.core.errors import overwritten
 from gradlab.core.inference import refuse_saving
 from gradlab.core.modes import mode
+from gradlab.core.observers import OBSERVERS, Observer, observers
 from gradlab.core.ports import Own
 from gradlab.core.storage import NUMBER, own_storage
 from gradlab.core.tensor import Tensor, as_output, constant
-from gradlab.core.watching import WATCHED, Watcher, watchers
 
 Hook = Callable[[Any], Any]
 
@@ -89,7 +89,7 @@ class Held:
         return tensor
 
 
-class Kept:
+class KeptTensor:
     """A tensor that a node saved of its own choice, with the version it had; an output without its history."""
 
     __slots__ = ("own", "tensor", "version")
@@ -149,7 +149,7 @@ class Packed:
         return tuple(values)
 
 
-class Packing(Watcher):
+class Packing(Observer):
     """Hands every tensor that is saved to a pack hook, while it is the innermost of its kind."""
 
     def __init__(self, pack: Hook, unpack: Hook) -> None:
@@ -172,9 +172,9 @@ class Packing(Watcher):
 
 def innermost() -> Packing | None:
     """The hooks that this thread's saved tensors go to."""
-    for watcher in reversed(watchers.active):
-        if isinstance(watcher, Packing):
-            return watcher
+    for observer in reversed(observers.active):
+        if isinstance(observer, Packing):
+            return observer
     return None
 
 
@@ -187,9 +187,9 @@ def save(tensors: Sequence[Tensor | None], outputs: Sequence[Any] = ()) -> tuple
     hooks, number, items = innermost(), {id(y): i for i, y in enumerate(outputs)}, []
     for t in tensors:
         own = number.get(id(t))
-        if WATCHED and t is not None and not mode.inference:
+        if OBSERVERS and t is not None and not mode.inference:
             refuse_saving(t)
-        items.append(None if t is None else Kept(t, own) if hooks is None else Held(t, hooks.pack, hooks.unpack, own))
+        items.append(None if t is None else KeptTensor(t, own) if hooks is None else Held(t, hooks.pack, hooks.unpack, own))
     return tuple(items)
 
 
@@ -224,7 +224,7 @@ def value_of(node: Any, at: int) -> Tensor | None:
     item = items_of(node)[at]
     if item is None:
         return None
-    if isinstance(item, (Held, Kept)):
+    if isinstance(item, (Held, KeptTensor)):
         return item.value(node, output_of(node))
     check_unwritten(node, tuple(item if i == at else None for i in range(len(node.op.saves))))
     return as_output(item, node) if node.op.saves[at] == "out" else item
@@ -266,7 +266,7 @@ class SavedTensor:
         item = self._item
         if isinstance(item, Held):
             return item.packed
-        if isinstance(item, Kept):
+        if isinstance(item, KeptTensor):
             return item.tensor
         return item if item is None or isinstance(item, Tensor) else as_output(item, self._node)
 
@@ -296,7 +296,7 @@ class SavedTensor:
                 "of hooks is allowed at a time."
             )
         check_hooks("register_hooks", pack_hook, unpack_hook)
-        if isinstance(item, Kept):
+        if isinstance(item, KeptTensor):
             own, tensor = item.own, item.tensor
         elif isinstance(item, Tensor):
             own, tensor = None, item
@@ -305,7 +305,7 @@ class SavedTensor:
         held = Held(tensor, pack_hook, unpack_hook, own, detached=True)
         items = items_of(node)
         items = (*items[:at], held, *items[at + 1 :])
-        node.saved = type(node.saved)(items) if isinstance(item, Kept) else Packed(node, items)
+        node.saved = type(node.saved)(items) if isinstance(item, KeptTensor) else Packed(node, items)
 
     def __repr__(self) -> str:
         return f"<SavedTensor {self._at} of {self._node.title}>"

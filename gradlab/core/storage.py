@@ -16,8 +16,8 @@ import weakref
 from types import SimpleNamespace
 from typing import Any
 
-from gradlab.core.watching import WATCHED
-from gradlab.core.watching import wrote as tell_of_write
+from gradlab.core.observers import OBSERVERS
+from gradlab.core.observers import wrote as tell_of_write
 
 
 class Storage:
@@ -76,7 +76,7 @@ def wrote(tensor: Any) -> None:
     with _noting:
         storage.version += 1
         storage.written = clock.last_write = tick()
-    if WATCHED:
+    if OBSERVERS:
         tell_of_write(tensor)
 
 

@@ -1,7 +1,7 @@
 """Forward mode, step by step: tensors that carry a tangent, and what every operation makes of it as it runs.
 
-A tensor's tangent stands in its slot `_tangent`, which is unset on all others, while a level is open. The level is a watcher: for
-each result it runs the primitive's own jvp rule on the arguments' tangents, whether the operation was recorded or not, so no
+A tensor's tangent stands in its slot `_tangent`, which is unset on all others, while a level is open. The level is an observer:
+for each result it runs the primitive's own jvp rule on the arguments' tangents, whether the operation was recorded or not, so no
 graph is needed and none is kept. Where history is wanted (the result or a tangent has a node, and the grad mode is on), the rule
 is run on Tensors instead of arrays: then gradients of tangents, and tangents of gradients, come out.
 
@@ -22,11 +22,11 @@ from gradlab.core.engine import LOCALS
 from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import Node
-from gradlab.core.silence import silence
+from gradlab.core.numpy_warnings import silence
+from gradlab.core.observers import Observer, add_observer, remove_observer
+from gradlab.core.registry import used
 from gradlab.core.storage import FRESH, view_of
-from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import Watcher, unwatch, watch
 
 Steps = tuple[tuple[Any, dict[str, Any]], ...]
 
@@ -51,7 +51,7 @@ def same(x: Tensor) -> Tensor:
     return twin
 
 
-class Level(Watcher):
+class Level(Observer):
     """An open level: keeps the tensors with a tangent, to take it from them when it closes."""
 
     def __init__(self) -> None:
@@ -243,7 +243,7 @@ def enter() -> None:
     """Open the level: all of it, or nothing if an interrupt comes."""
     opened.level = Level()
     try:
-        watch(opened.level)
+        add_observer(opened.level)
     except KeyboardInterrupt:
         leave()
         raise
@@ -253,6 +253,6 @@ def leave() -> None:
     """Close it: no tensor has a tangent afterwards."""
     level = opened.level
     assert level is not None
-    unwatch(level)
+    remove_observer(level)
     opened.level = None
     level.close()

@@ -18,9 +18,9 @@ from gradlab.core.errors import Size, non_leaf_grad, size_of
 from gradlab.core.inference import InferenceStorage
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid, Node
+from gradlab.core.observers import OBSERVERS, born, cut, remade, replaced
 from gradlab.core.ports import hold
 from gradlab.core.storage import FRESH, Storage, own_storage, view_of
-from gradlab.core.watching import WATCHED, born, cut, remade, replaced
 
 if TYPE_CHECKING:
     from gradlab.methods.tensor import Methods
@@ -110,7 +110,7 @@ class Tensor(Methods):
         tensor([5., 1.], requires_grad=True)
         """
         twin = constant(self.array)
-        if WATCHED:
+        if OBSERVERS:
             twin.storage = InferenceStorage() if self.is_inference() else FRESH
             cut(twin, self, "data")
         return twin
@@ -124,7 +124,7 @@ class Tensor(Methods):
                 f"data set to a tensor that requires gradients must be floating point or complex dtype. It has dtype {new.dtype}."
             )
         hold(self, new.array)
-        if WATCHED:
+        if OBSERVERS:
             replaced(self)
 
     @data.deleter
@@ -339,7 +339,7 @@ class Tensor(Methods):
         """
         twin = constant(self.array)
         twin.storage = own_storage(self)
-        if WATCHED:
+        if OBSERVERS:
             cut(twin, self, "detach")
         return twin
 
@@ -480,7 +480,7 @@ def constant(array: Any) -> Tensor:
     """`array` as a tensor without history, uncopied."""
     tensor: Tensor = Tensor.__new__(Tensor)
     tensor.array, tensor.node, tensor.grad_slot, tensor.storage = array, None, None, FRESH
-    return born(tensor) if WATCHED else tensor
+    return born(tensor) if OBSERVERS else tensor
 
 
 def as_output(array: Any, node: Any) -> Tensor:
@@ -490,6 +490,6 @@ def as_output(array: Any, node: Any) -> Tensor:
         return out
     out = constant(array)
     out.node, out.storage = node.output_node(0), node.storage
-    if WATCHED:
+    if OBSERVERS:
         remade(out)
     return out

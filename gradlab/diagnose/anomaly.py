@@ -1,7 +1,7 @@
 """Anomaly mode: what went wrong in a backward pass, and in which line of the forward pass it began.
 
-A watcher that notes, with each recorded operation, the stack it was called from (code objects and offsets, which cost little and
-are formatted when they are shown) and the node of whose backward it is part. In a sweep it looks for nan in what
+An observer that notes, with each recorded operation, the stack it was called from (code objects and offsets, which cost little
+and are formatted when they are shown) and the node of whose backward it is part. In a sweep it looks for nan in what
 each node returns, and tells where a node that raised was recorded. Source sites are recorded as well, so that all errors
 can name lines. While the mode is off nothing is done and nothing is kept.
 
@@ -24,11 +24,11 @@ import numpy as np
 from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core import engine
 from gradlab.core.engine import reachable
-from gradlab.core.extent import extent
+from gradlab.core.observers import Observer, ReverseSweep, add_observer, observers, remove_observer
 from gradlab.core.ports import Bundle
 from gradlab.core.saved_names import tensors
+from gradlab.core.scopes import scoped
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import Sweep, Watcher, unwatch, watch, watchers
 from gradlab.diagnose.sites import HOME, Sites
 from gradlab.diagnose.sites import present as recorded_already
 from gradlab.diagnose.source_locations import CELL, location_of
@@ -83,7 +83,7 @@ class Stack(Sequence[str]):
         return repr(self.lines)
 
 
-class Anomaly(Watcher):
+class Anomaly(Observer):
     """Watches what is recorded and what the sweeps return."""
 
     def __init__(self, sites: Sites | None) -> None:
@@ -136,7 +136,7 @@ class Anomaly(Watcher):
                     f"Function '{node.name()}' returned nan values in its {at}th output.{self.why(node, at, g, array)}"
                 )
 
-    def end(self, sweep: Sweep, error: BaseException | None) -> None:
+    def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         """Tell where the node at which a sweep failed was recorded."""
         node = failed_node(error) if isinstance(error, Exception) else None
         if node is not None:
@@ -239,7 +239,7 @@ _check = _Check()
 
 def present() -> Anomaly | None:
     """The mode of this thread; None while it is off."""
-    return next((w for w in watchers.active if isinstance(w, Anomaly)), None)
+    return next((w for w in observers.active if isinstance(w, Anomaly)), None)
 
 
 def is_anomaly_enabled() -> bool:
@@ -278,14 +278,14 @@ def is_anomaly_check_nan_enabled() -> bool:
 def _switch_off(mode: Anomaly) -> None:
     """Leave nothing of the mode; what an interrupt has left undone is done when it is called again."""
     if mode.sites is not None:
-        unwatch(mode.sites)
-    unwatch(mode)
+        remove_observer(mode.sites)
+    remove_observer(mode)
 
 
 def _switched_on(check_nan: bool) -> AbstractContextManager[None]:
     """Anomaly mode for an extent; afterwards it is as it was before."""
     before = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
-    return extent(lambda: set_anomaly_enabled(True, check_nan), lambda: set_anomaly_enabled(*before))
+    return scoped(lambda: set_anomaly_enabled(True, check_nan), lambda: set_anomaly_enabled(*before))
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
@@ -314,8 +314,8 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
         mode = Anomaly(Sites() if recorded_already() is None else None)
         try:
             if mode.sites is not None:
-                watch(mode.sites)
-            watch(mode)
+                add_observer(mode.sites)
+            add_observer(mode)
         except KeyboardInterrupt:
             _switch_off(mode)
             raise

@@ -18,8 +18,8 @@ import numpy as np
 
 from gradlab.core.errors import modified
 from gradlab.core.node import behind
+from gradlab.core.observers import refused
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import refused
 from gradlab.diagnose.history_loss import WAYS
 from gradlab.diagnose.out_of_memory import out_of_memory_error
 from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, rebinds, request_last

@@ -24,8 +24,8 @@ from sys import _getframe
 from typing import Any, NamedTuple
 
 from gradlab.core.modes import mode
+from gradlab.core.observers import Observer, observers, observing
 from gradlab.core.storage import NUMBER, tick
-from gradlab.core.watching import Watcher, watchers, watching
 from gradlab.diagnose.source_locations import CELL
 
 HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")  # our modules, and the code that we generate
@@ -131,7 +131,7 @@ def own_site(site: Site | None) -> Own:
     return Own(site, None, False) if frame is None else Own((frame.f_code, frame.f_lasti), site, by_them)
 
 
-class Sites(Watcher):
+class Sites(Observer):
     """Notes the site of every operation, write and cut of a thread."""
 
     def __init__(self) -> None:
@@ -251,7 +251,7 @@ def wording(node: Any) -> str:
 
 def present() -> Sites | None:
     """What records this thread's sites already."""
-    return next((watcher for watcher in watchers.active if isinstance(watcher, Sites)), None)
+    return next((observer for observer in observers.active if isinstance(observer, Sites)), None)
 
 
 @contextmanager
@@ -261,7 +261,7 @@ def recording() -> Iterator[Sites]:
     if sites is not None:
         yield sites
         return
-    with watching(Sites()) as sites:
+    with observing(Sites()) as sites:
         yield sites
 
 

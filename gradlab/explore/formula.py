@@ -16,7 +16,7 @@ import numpy as np
 
 from gradlab.core.node import Node
 from gradlab.core.primitive import Primitive
-from gradlab.core.table import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.libraries import GRADLAB
 
 SUM, PRODUCT, PREFIX, POWER, ATOM = 1, 2, 3, 4, 9

@@ -22,7 +22,7 @@ from typing import Any
 
 from gradlab.homework.student import Here, Nowhere, Stopped, Student, Work
 from gradlab.homework.time_limits import Purse
-from gradlab.homework.verdicts import Finding, Verdict
+from gradlab.homework.verdicts import CheckItem, Verdict
 
 Checks = Callable[[Student], None]
 CHECKS = "checks.py"
@@ -82,7 +82,7 @@ class Homework:
                 raise ValueError("it checked nothing")
         except Exception as error:  # noqa: BLE001  (whatever it is, the other exercises go on)
             words = f"the check itself failed ({type(error).__name__}: {error}). Tell your teacher"
-            verdict.findings.append(Finding("the check", False, words))
+            verdict.findings.append(CheckItem("the check", False, words))
         return verdict
 
     def case(self, number: int, call: int = 1, seed: int = 0) -> tuple[Any, ...]:

@@ -45,7 +45,7 @@ settings = Settings(
 )
 
 
-class View(Protocol):
+class QuestionView(Protocol):
     """Where a question is asked."""
 
     def refresh(self) -> None:
@@ -60,7 +60,7 @@ class Guesses:
 
     _kept: dict[str, Any]
     _asked: dict[str, Question]
-    _views: dict[str, View]
+    _views: dict[str, QuestionView]
     _told: dict[str, str]
     _read_last: str
 
@@ -100,7 +100,7 @@ class Guesses:
         if key in self._kept:
             self._kept[key] = question.taken(self._kept[key])
 
-    def seen_by(self, key: str, view: View) -> None:
+    def seen_by(self, key: str, view: QuestionView) -> None:
         """From now on `view` shows the guess, and no other one does."""
         if (before := self._views.pop(key, None)) is not None:
             before.close()

@@ -19,7 +19,7 @@ import numpy as np
 from gradlab.autograd.functions import grad
 from gradlab.autograd.user_rules import grad_mode
 from gradlab.core.primitive import primitive
-from gradlab.core.table import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES
 from gradlab.core.tensor import Tensor, constant
 from gradlab.func.transforms import jvp
 

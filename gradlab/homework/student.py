@@ -22,7 +22,7 @@ from gradlab.homework.likeness import Likeness, on_tensors
 from gradlab.homework.probes import Probe
 from gradlab.homework.programs import Program
 from gradlab.homework.time_limits import Purse
-from gradlab.homework.verdicts import Finding, Verdict, compared
+from gradlab.homework.verdicts import CheckItem, Verdict, compared
 
 SECONDS = 10  # for an exercise
 
@@ -117,7 +117,7 @@ class Student:
     ) -> bool:
         """Note whether something holds; `otherwise` and `hint` are said if it does not. The case is that of the last call,
         unless another is named."""
-        self._note(Finding(what, bool(good), words if good else otherwise, hint, points, self._case if case is None else case))
+        self._note(CheckItem(what, bool(good), words if good else otherwise, hint, points, self._case if case is None else case))
         return bool(good)
 
     def close(
@@ -139,17 +139,17 @@ class Student:
             got, value, case = got.value, got.at, got.case
         good, words = compared(got, expected, tolerance)
         if good and but:
-            self._note(Finding(what, False, f"the numbers are right, but {but}", hint, points, case))
+            self._note(CheckItem(what, False, f"the numbers are right, but {but}", hint, points, case))
         else:
-            self._note(Finding(what, good, words, "" if good else says(got, expected, value) or hint, points, case))
+            self._note(CheckItem(what, good, words, "" if good else says(got, expected, value) or hint, points, case))
         return good
 
     def stop(self, what: str, words: str, hint: str = "", case: str = "") -> Stopped:
         """Note what keeps the exercise from going on. Raise what it returns."""
-        self._note(Finding(what, False, words, hint, 0, case))
+        self._note(CheckItem(what, False, words, hint, 0, case))
         return Stopped()
 
-    def _note(self, finding: Finding) -> None:
+    def _note(self, finding: CheckItem) -> None:
         """A hint is given once, and so is a case, and only where something is wrong."""
         before = self.verdict.findings
         self.verdict.findings.append(

@@ -16,7 +16,7 @@ from gradlab.core.tensor import Tensor
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckItem:
     """One thing that was looked at."""
 
     what: str  # "three outputs, two inputs"
@@ -39,7 +39,7 @@ class Verdict:
         The exercise's.
     worth : float
         Its points.
-    findings : list of Finding, optional
+    findings : list of CheckItem, optional
         What was found, in order.
     drawn : bool, default False
         Whether it is for grading: `case(…)` then gives one of the same kind, in other shapes and numbers.
@@ -54,7 +54,7 @@ class Verdict:
     number: int
     title: str
     worth: float
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[CheckItem] = field(default_factory=list)
     drawn: bool = False  # for grading: `case(…)` then gives one of the same kind, in other shapes and numbers
 
     @property

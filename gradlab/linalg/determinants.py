@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradlab.core.destination import takes_out
+from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor
 from gradlab.linalg.matrices import (
     handing_out,

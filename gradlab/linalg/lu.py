@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import host, namespace_of
-from gradlab.core.destination import takes_out
+from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.matrices import (
     LinAlgError,

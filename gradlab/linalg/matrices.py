@@ -10,8 +10,8 @@ import numpy as np
 
 from gradlab.backend.namespaces import host
 from gradlab.core.modes import mode
+from gradlab.core.observers import OBSERVERS
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
 from gradlab.ops.products import tensors
 from gradlab.rules import indexing, shapes
 from gradlab.rules.linalg import LinAlgError
@@ -146,7 +146,7 @@ def handed_out(packed: Tensor, node: str, *factors: tuple[int, ...]) -> list[Ten
 
 
 def wants_gradient(A: Tensor) -> bool:
-    return (A.node is not None and mode.grad) or bool(WATCHED)
+    return (A.node is not None and mode.grad) or bool(OBSERVERS)
 
 
 def integers(array: Any, like: Tensor) -> Tensor:

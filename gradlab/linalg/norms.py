@@ -6,8 +6,8 @@ from math import inf
 from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.destination import takes_out
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812
+from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.factors import svdvals
 from gradlab.linalg.matrices import LinAlgError, matrices, number, refused

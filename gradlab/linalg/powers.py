@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.destination import takes_out
+from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
 from gradlab.linalg.matrices import matrices, refused

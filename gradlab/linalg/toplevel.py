@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradlab.core.destination import takes_out
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (as in torch, `dtype` is a parameter)
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.determinants import determinant, sign_and_logarithm
 from gradlab.linalg.norms import matrix_norm

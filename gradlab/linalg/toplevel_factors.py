@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradlab.core.destination import takes_out
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor
 from gradlab.linalg.factors import INVERTED, SOLVED, orthogonal, positive_root, singular, through_cholesky
 from gradlab.linalg.lu import lu_factor_ex

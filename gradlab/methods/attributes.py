@@ -15,8 +15,8 @@ from gradlab.core.dtypes import dtype
 from gradlab.core.errors import size_of
 from gradlab.core.layout import is_arranged, strided
 from gradlab.core.modes import mode
+from gradlab.core.observers import OBSERVERS, left
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, left
 from gradlab.ops.arguments import one_dim
 
 
@@ -71,7 +71,7 @@ class Attributes:
                 f"a Tensor with {self.array.size} elements cannot be converted to Scalar. It has shape "
                 f"{list(self.array.shape)}: .tolist() gives all of them, .sum() or .mean() one."
             )
-        if WATCHED:
+        if OBSERVERS:
             left(self, "item()")
         if NOTED:
             settle()
@@ -91,7 +91,7 @@ class Attributes:
         >>> gl.tensor([[1, 2], [3, 4]]).tolist()
         [[1, 2], [3, 4]]
         """
-        if WATCHED:
+        if OBSERVERS:
             left(self, "item()")
         if NOTED:
             settle()
@@ -131,7 +131,7 @@ class Attributes:
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
                 "host memory first."
             )
-        if WATCHED:
+        if OBSERVERS:
             left(self, "numpy()")
         return self.array
 

@@ -10,9 +10,9 @@ from typing import Any
 from gradlab import autograd
 from gradlab.core import engine
 from gradlab.core.node import AccumulateGrad, RemovableHandle
+from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.storage import look_again
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import WATCHED, cut
 
 
 class Gradients:
@@ -220,6 +220,6 @@ class Gradients:
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self.node = None
         look_again()  # at what saved this tensor
-        if WATCHED:
+        if OBSERVERS:
             cut(self, self, "detach_")
         return self

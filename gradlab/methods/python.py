@@ -14,9 +14,9 @@ from gradlab.backend.namespaces import CPU, device, moved
 from gradlab.core import inplace
 from gradlab.core.dtypes import OF_NUMPY, default
 from gradlab.core.errors import advice
+from gradlab.core.observers import OBSERVERS, left
 from gradlab.core.printing import tensor_repr
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, left
 from gradlab.methods.declared import Declared
 from gradlab.ops import arithmetic, clamping, comparison, indexing, powers, products, splits
 from gradlab.rules import elementwise as el
@@ -215,7 +215,7 @@ def _only(x: Tensor) -> Any:
             UserWarning,
             stacklevel=3,
         )
-    if WATCHED:
+    if OBSERVERS:
         left(x, "item()")
     if NOTED:
         settle()

@@ -12,9 +12,9 @@ from gradlab.backend.namespaces import is_writable, namespace_of
 from gradlab.core import inplace
 from gradlab.core.errors import shared_place
 from gradlab.core.modes import mode
+from gradlab.core.observers import OBSERVERS
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import WATCHED
 from gradlab.ops import random_sampling
 from gradlab.ops.broadcasting import expand
 from gradlab.ops.generators import Generator, engine_of
@@ -35,7 +35,7 @@ def redraw(self: Tensor, node: str, draw: Callable[[tuple[int, ...]], np.ndarray
             values = values.astype(np.float32)  # float64 to float16 goes by float32 in torch
         return values.astype(array.dtype, copy=False)
 
-    if (mode.grad and self.node is not None) or WATCHED:
+    if (mode.grad and self.node is not None) or OBSERVERS:
         return inplace.in_place(NODES[node], self, values=drawn_into(namespace_of[type(array)].empty_like(array), in_dtype))
     drawn_into(array, in_dtype)
     wrote(self)

@@ -14,13 +14,13 @@ from gradlab.core import inplace
 from gradlab.core.errors import advice, broadcast_mismatch, expected, invalid_combination
 from gradlab.core.layout import memory_format
 from gradlab.core.modes import mode
+from gradlab.core.numpy_warnings import quietly
+from gradlab.core.observers import OBSERVERS, writing
 from gradlab.core.operator import composed
 from gradlab.core.ports import hold
 from gradlab.core.primitive import Primitive
-from gradlab.core.silence import quietly
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, writing
 from gradlab.ops import indexing
 from gradlab.ops.creation import fits
 from gradlab.ops.creation_arguments import sizes as as_sizes
@@ -71,7 +71,7 @@ def filled_directly(x: Tensor, value: Any) -> bool:
         inplace.check_writable(x)
         if x.node is not None:
             return False
-    if WATCHED or not is_writable(x.array):
+    if OBSERVERS or not is_writable(x.array):
         return False
     x.array.fill(value)
     wrote(x)
@@ -138,7 +138,7 @@ def fill_(input: Tensor, value: float | Tensor) -> Tensor:
     if isinstance(value, Tensor):
         if value.array.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
-        if value.node is not None or (WATCHED and input.array.dtype.kind == "f"):
+        if value.node is not None or (OBSERVERS and input.array.dtype.kind == "f"):
             indexing.write(input, indexing.EVERYTHING, value, indexing.FILL)
             return input
         value = value.array.item()
@@ -183,7 +183,7 @@ def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
     have, new = input.array.shape, other.array.shape
     if (
         have == new
-        and not WATCHED
+        and not OBSERVERS
         and (not mode.grad or input.node is other.node is None)
         and is_writable(input.array)
         and (type(input.array) is type(other.array))
@@ -305,7 +305,7 @@ def resize_(input: Tensor, *sizes: int | Sequence[int], memory_format: memory_fo
     >>> gl.tensor([1., 2., 3.]).resize_(1, 2)
     tensor([[1., 2.]])
     """
-    if WATCHED:
+    if OBSERVERS:
         writing(input)
     if input.requires_grad and not mode.inference:
         raise RuntimeError("cannot resize variables that require grad. Use reshape, which makes a new tensor.")

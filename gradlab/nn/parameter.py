@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from gradlab.core.errors import advice
+from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.storage import own_storage
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, cut
 from gradlab.ops.creation import empty
 
 __all__ = ["Buffer", "Parameter"]
@@ -30,7 +30,7 @@ def marked(data: Any, role: str) -> Tensor:
         )
     made = constant(data.array)
     made.storage, made._role = own_storage(data), role
-    if WATCHED:
+    if OBSERVERS:
         cut(made, data, f"{role.split()[0]}()")
     return made
 

@@ -19,7 +19,7 @@ from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import Sentence, Span, code, listed, number, say
 from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
 from gradlab.explore.report.parts import Remark
-from gradlab.explore.report.table import Note
+from gradlab.explore.report.table import TableNote
 from gradlab.explore.report.tree import grads_of
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
 from gradlab.explore.statistics import statistics
@@ -273,7 +273,7 @@ class CellReporter:
         asked = self._asked(library)
         roots = [one.node for one in sweep.roots]
         sources = sources_of(library, roots, self.names, asked, self.mentions, sweep.names.by_node)
-        notes: dict[str, list[Note]] = {}
+        notes: dict[str, list[TableNote]] = {}
         fresh: list[str] = []
         added: list[str] = []
         known = {leaf.name: leaf for leaf in trace.leaves}
@@ -283,7 +283,7 @@ class CellReporter:
                 continue
             (added if leaf.before is not None else fresh).append(source.name)
             if leaf.before is not None:
-                notes[source.name] = [Note(say("accumulated"))]
+                notes[source.name] = [TableNote(say("accumulated"))]
         times = "once" if recorder.sweeps == 1 else "twice" if recorder.sweeps == 2 else f"{recorder.sweeps} times"
         which = "; this is the last call" if recorder.sweeps == sweep.number else f"; this is call {sweep.number}"
         if sweep is recorder.spoilt:
@@ -422,5 +422,5 @@ def _was(names: Any) -> str:
 
 
 def _notes(written: Written) -> dict[str, Any]:
-    replaced = {name: [Note(say("replaced"))] for name in written.replaced}
-    return replaced | {name: [Note(say("accumulated"))] for name in written.added}
+    replaced = {name: [TableNote(say("replaced"))] for name in written.replaced}
+    return replaced | {name: [TableNote(say("accumulated"))] for name in written.added}

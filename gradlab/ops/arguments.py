@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradlab.core.destination import takes_out
 from gradlab.core.errors import advice, type_name
+from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])

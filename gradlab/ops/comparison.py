@@ -10,14 +10,14 @@ import numpy as np
 
 from gradlab.backend.bounds import settle
 from gradlab.backend.namespaces import is_array, namespace_of, wrap
-from gradlab.core.destination import into, takes_out
 from gradlab.core.devices import different_devices, together
 from gradlab.core.dtypes import default
 from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
+from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.operator import Operator, composed, documented
+from gradlab.core.out_argument import into, takes_out
 from gradlab.core.promotion import agree, all_tensors
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, cut
 from gradlab.ops.arguments import Called
 from gradlab.rules import elementwise as el
 
@@ -78,7 +78,7 @@ def computed(called: Called, ufunc: Any, a: Tensor, b: Tensor) -> Tensor:
         if joined is not None:
             return computed(called, ufunc, *joined)
         raise forward_failed(called, error, (a.array, b.array))  # noqa: B904  (it decides whether the cause is shown)
-    if WATCHED:
+    if OBSERVERS:
         cut(made, a if a.node is not None or (b.node is None and hasattr(a, "lost")) else b, "comparison")
     return made
 
@@ -93,7 +93,7 @@ def _comparison(ufunc: Any, name: str, symbol: str, shares: str = "") -> tuple[C
             return computed(called, ufunc, input, other)
         if type(other) in (int, float) and input.array.dtype.kind == "f":
             made = constant(wrap(ufunc(input.array, other)))
-            if WATCHED:
+            if OBSERVERS:
                 cut(made, input, "comparison")
             return made
         other = constant(other) if is_array(other) else other

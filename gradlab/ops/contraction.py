@@ -12,8 +12,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from gradlab.core.destination import takes_out
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import one_dim
@@ -130,7 +130,7 @@ PERMUTE, RESHAPE, SUM = shapes.permute.record, shapes.reshape.record, reductions
 DIAGONAL, MM, BMM, MUL = shapes.diagonal.record, matrix.matmul.record, matrix.bmm.record, el.mul.record
 
 
-class Program:
+class EinsumProgram:
     """Instructions on numbered values, the operands first; and what is known of each value: its labels and its shape."""
 
     def __init__(self, inputs: list[Labels], sizes: Sequence[tuple[int, ...]]) -> None:
@@ -232,7 +232,7 @@ def program(equation: str, sizes: tuple[tuple[int, ...], ...]) -> list[tuple[Any
     """The instructions for an equation and the shapes of its operands."""
     inputs, output = arranged(equation, tuple(map(len, sizes)))
     known = sizes_of(inputs, sizes)
-    made = Program(inputs, sizes)
+    made = EinsumProgram(inputs, sizes)
     waiting = [made.prepare(i, known) for i in range(len(sizes))]
     while len(waiting) > 1:
         i, j = cheapest(made, waiting, output, known)
@@ -247,7 +247,7 @@ def program(equation: str, sizes: tuple[tuple[int, ...], ...]) -> list[tuple[Any
     return made.steps
 
 
-def cheapest(made: Program, waiting: list[int], output: Labels, known: dict[Any, int]) -> tuple[int, int]:
+def cheapest(made: EinsumProgram, waiting: list[int], output: Labels, known: dict[Any, int]) -> tuple[int, int]:
     """The pair to contract next: the one that makes the smallest result compared with what it takes up; then the fewest
     products; then the first. (The greedy order of Daniel Smith and Johnnie Gray, "opt_einsum", JOSS 2018.)"""
 

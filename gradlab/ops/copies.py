@@ -8,10 +8,10 @@ from typing import Any
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype, float16, float32
 from gradlab.core.layout import arranged, contiguous_format, is_arranged, memory_format
+from gradlab.core.numpy_warnings import quietly
+from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.operator import composed
-from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, cut
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes as rules
 
@@ -94,7 +94,7 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
     if wanted.kind == "f":
         return rules.astype.record(input, dtype=wanted)
     result = constant(quietly(input.array.astype, wanted))
-    if WATCHED:
+    if OBSERVERS:
         cut(result, input, "cast")
     return result
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of, wrap
-from gradlab.core.destination import takes_out
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import fits_in_memory, not_a_tensor, one_dim
 from gradlab.ops.results import Result, result_type, undifferentiable

@@ -16,10 +16,10 @@ import numpy as np
 
 from gradlab.backend.namespaces import CPU, current, device, moved, namespace_of, namespace_on
 from gradlab.core import operator as documentation
-from gradlab.core.destination import into
 from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype
 from gradlab.core.errors import advice, expected, invalid_combination
 from gradlab.core.layout import arranged, only_strided
+from gradlab.core.out_argument import into
 from gradlab.core.tensor import Tensor, constant
 
 Device = device | str | int | None

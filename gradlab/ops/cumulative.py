@@ -10,13 +10,13 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
+from gradlab.core.numpy_warnings import quietly
 from gradlab.core.operator import composed
-from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import not_a_tensor, one_dim, over_dims
 from gradlab.ops.copies import cast
 from gradlab.ops.joins import cat
-from gradlab.ops.results import Picking, Result
+from gradlab.ops.results import Result, ValuesAndIndices
 from gradlab.rules import cumulative as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules.cumulative import part
@@ -168,7 +168,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     return rules.logcumsumexp.record(input, axis=one_axis(dim, input.array.ndim))
 
 
-def _running_extreme(picking: Picking, name: str, ufunc: str, input: Tensor, dim: int) -> Result:
+def _running_extreme(picking: ValuesAndIndices, name: str, ufunc: str, input: Tensor, dim: int) -> Result:
     x = input.array
     if not x.ndim:
         if dim not in (0, -1):
@@ -180,7 +180,7 @@ def _running_extreme(picking: Picking, name: str, ufunc: str, input: Tensor, dim
     return picking(input, axis, rules.accumulated(xp, "maximum", xp.where(reached, at, 0), axis), True)
 
 
-CUMMAX = Picking("cummax", "CummaxBackward0")
+CUMMAX = ValuesAndIndices("cummax", "CummaxBackward0")
 
 
 @composed()
@@ -220,7 +220,7 @@ def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None)
     return _running_extreme(CUMMAX, "cummax", "maximum", input, dim)
 
 
-CUMMIN = Picking("cummin", "CumminBackward0")
+CUMMIN = ValuesAndIndices("cummin", "CumminBackward0")
 
 
 @composed()

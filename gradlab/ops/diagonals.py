@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.destination import takes_out
 from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is an argument)
 from gradlab.core.errors import view_of_leaf_in_place
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.operator import Operator, composed, documented
+from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import cast as cast_to
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import one_dim

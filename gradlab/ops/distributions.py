@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import CPU, namespace_of, namespace_on, wrap
-from gradlab.core.destination import into
 from gradlab.core.dtypes import as_numpy_dtype, dtype
 from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.modes import mode
+from gradlab.core.observers import OBSERVERS
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import into
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
 from gradlab.ops.broadcasting import expand
 from gradlab.ops.creation_arguments import Device, place, placed, sizes
 from gradlab.ops.generators import Generator, engine_of
@@ -25,7 +25,7 @@ __all__ = ["bernoulli", "multinomial", "normal"]
 
 def sampled(x: Tensor, values: Any, node: str) -> Tensor:
     """Drawn values as a function of `x`: torch records the draw, with a gradient of 0."""
-    if (x.node is not None and mode.grad) or WATCHED:
+    if (x.node is not None and mode.grad) or OBSERVERS:
         return NODES[node].record(x, values=values)
     return constant(values)
 

@@ -11,7 +11,7 @@ import numpy as np
 from gradlab.backend.mersenne import multiply_add
 from gradlab.core.dtypes import default
 from gradlab.core.errors import expected, invalid_combination
-from gradlab.core.silence import silence
+from gradlab.core.numpy_warnings import silence
 from gradlab.core.tensor import Tensor
 from gradlab.ops.creation import fits
 from gradlab.ops.creation_arguments import Device, factory

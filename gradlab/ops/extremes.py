@@ -10,12 +10,12 @@ from math import prod
 from typing import Any
 
 from gradlab.backend.namespaces import wrap
+from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, cut
 from gradlab.ops.arguments import many_dims, one_dim, over_dims
 from gradlab.ops.declared import maximum, minimum
-from gradlab.ops.results import Picking, Result, result_type
+from gradlab.ops.results import Result, ValuesAndIndices, result_type
 from gradlab.rules import reductions as rules
 
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
@@ -188,8 +188,8 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool, other: Tensor | 
 
 # For each: of everything, where it stands, of pairs, and how it is picked.
 EXTREMES = {
-    "max": (rules.max_all, "argmax", maximum, Picking("max", "MaxBackward0")),
-    "min": (rules.min_all, "argmin", minimum, Picking("min", "MinBackward0")),
+    "max": (rules.max_all, "argmax", maximum, ValuesAndIndices("max", "MaxBackward0")),
+    "min": (rules.min_all, "argmin", minimum, ValuesAndIndices("min", "MinBackward0")),
 }
 
 
@@ -389,6 +389,6 @@ def _position(name: str, input: Tensor, dim: int | None, keepdim: bool) -> Tenso
     if (axis is None or x.ndim) and (error := empty_reduction(name, x.shape, None if axis is None else (axis,))):
         raise error
     places = constant(wrap(getattr(x, name)(axis=axis if x.ndim else None, keepdims=keepdim)))
-    if WATCHED:
+    if OBSERVERS:
         cut(places, input, "position")
     return places

@@ -10,8 +10,8 @@ import numpy as np
 from gradlab.backend.namespaces import is_array
 from gradlab.core.dtypes import as_numpy_dtype, default, dtype, join, known_dtype, number_dtype
 from gradlab.core.errors import advice, expected, type_name
+from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, cut
 from gradlab.ops.creation_arguments import Device, factory, placed
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
@@ -181,7 +181,7 @@ def tensor(
     made = placed(from_data(data, None if dtype is None else as_numpy_dtype(dtype, "tensor")), device, requires_grad)
     if isinstance(data, Tensor):
         warn_of_copy("gradlab.tensor")
-        if WATCHED:
+        if OBSERVERS:
             cut(made, data, "tensor()")
     return made
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from gradlab.backend.accumulate import add_at
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.destination import takes_out, takes_out_apart
+from gradlab.core.observers import OBSERVERS, chosen
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out, takes_out_apart
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, chosen
 from gradlab.ops.arguments import number, one_dim
 from gradlab.ops.broadcasting import expand, joint_shape
 from gradlab.ops.indexed_writes import (
@@ -115,7 +115,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
             )
     check_range("gather", at, shape[axis], axis + len(shape))
     result = rules.gather.record(x, axis=axis, indices=at, keepdims=True)
-    if WATCHED:
+    if OBSERVERS:
         chosen(result, index)
     return in_rank_of(result, index)
 

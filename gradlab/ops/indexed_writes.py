@@ -15,12 +15,12 @@ import numpy as np
 
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import is_writable, namespace_of
-from gradlab.core.destination import takes_out
 from gradlab.core.inplace import check_writable, composed_in_place
 from gradlab.core.modes import mode
+from gradlab.core.observers import OBSERVERS
+from gradlab.core.out_argument import takes_out
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
 from gradlab.ops.arguments import number
 from gradlab.ops.indexing import write
 from gradlab.rules import indexing as rules
@@ -72,7 +72,7 @@ def in_rank_of(result: Tensor, like: Tensor) -> Tensor:
     """Without the axis that `with_an_axis` gave."""
     if like.array.ndim or not result.array.ndim:
         return result
-    if result.node is None and not WATCHED:
+    if result.node is None and not OBSERVERS:
         return constant(result.array.reshape(()))
     return reshape_rule.named("ViewBackward0" if result.node is None else result.node.title, view=False).record(result, shape=())
 
@@ -122,7 +122,7 @@ def with_twin(prepare: Callable[P, Tensor | Write]) -> Callable[P, Tensor]:
         op, index, patch = prepared
         if op.name == "overwrite":
             write(self, [(rules.getitem, index)], patch, op)
-        elif WATCHED or (mode.grad and (self.node is not None or patch.node is not None)) or not is_writable(self.array):
+        elif OBSERVERS or (mode.grad and (self.node is not None or patch.node is not None)) or not is_writable(self.array):
             return composed_in_place(function, self, *args, **options)
         else:
             rules.add_at(namespace_of[type(self.array)], self.array, index, patch.array)

@@ -20,10 +20,10 @@ from gradlab.core.errors import advice, view_of_leaf_in_place
 from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
-from gradlab.core.silence import silence
+from gradlab.core.numpy_warnings import silence
+from gradlab.core.observers import OBSERVERS, chosen
 from gradlab.core.storage import view_of, wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, chosen
 from gradlab.ops.copies import in_order
 from gradlab.rules.indexing import getitem
 from gradlab.rules.shapes import expand, reshape, transfer
@@ -240,7 +240,7 @@ def get(self: Tensor, index: Any) -> Tensor:
             at = index.array
             if type(at) is np.ndarray is type(self.array) and at.ndim and at.dtype.kind == "i":  # NumPy says what does not fit
                 result = in_order(getitem.record(self, index=(at.copy(),), skip=0))
-                return chosen(result, index) if WATCHED else result
+                return chosen(result, index) if OBSERVERS else result
         shape = self.array.shape
         if (plain := quick(index, shape)) is not None:
             return plain[0].record(self, index=plain[1], skip=0)
@@ -253,7 +253,7 @@ def get(self: Tensor, index: Any) -> Tensor:
             result = op.record(result, index=meta, skip=0)
     except IndexError as error:
         raise misfit(error, steps, shape) from None
-    if WATCHED and steps[-1][0] is getitem:
+    if OBSERVERS and steps[-1][0] is getitem:
         chosen(result, *(i for i in (index if type(index) is tuple else (index,)) if type(i) is Tensor))
     return in_order(result) if steps[-1][0] is getitem else result
 
@@ -276,7 +276,7 @@ def written_directly(x: Tensor, index: Any, value: Any) -> bool:
     """Let the library write where nothing is recorded and nothing is wrong. Whether it was done."""
     if mode.grad and (x.node is not None or ((view := view_of(x)) is not None and view.base.node is not None)):
         return False
-    if WATCHED or not is_writable(x.array):
+    if OBSERVERS or not is_writable(x.array):
         return False
     if type(value) is Tensor:
         if value.node is not None and mode.grad:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from gradlab.core.inplace import check_writable, invalidated
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
+from gradlab.core.observers import OBSERVERS, became
 from gradlab.core.ports import Reshaped
 from gradlab.core.storage import FRESH, View, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, became
 
 F = TypeVar("F", bound=Callable[..., Tensor])
 REFUSED = "RuntimeError\n    If this tensor is a leaf that requires a gradient, or a view of one."
@@ -72,6 +72,6 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
         self.view_record = View(old, ((op, meta),), "" if mode.grad else "no_grad")  # type: ignore[attr-defined]
         new.storage.views.append(weakref.ref(self))
     wrote(self)
-    if WATCHED:
+    if OBSERVERS:
         became(self, old, op, meta)
     return self

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradlab.backend.namespaces import namespace_of, wrap
-from gradlab.core.destination import takes_out
 from gradlab.core.errors import forward_failed, not_implemented
 from gradlab.core.operator import Operator, documented
+from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import tensors
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import Called

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.destination import into, takes_out
 from gradlab.core.dtypes import default
 from gradlab.core.modes import mode
 from gradlab.core.operator import Operator, composed, described, documented
+from gradlab.core.out_argument import into, takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import one_dim
 from gradlab.ops.broadcasting import expand

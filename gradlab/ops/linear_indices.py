@@ -9,8 +9,8 @@ import numpy as np
 
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of, wrap
-from gradlab.core.destination import takes_out_apart
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out_apart
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.indexed_writes import Write, places, tensor_argument, with_an_axis, with_twin
 from gradlab.ops.shapes import reshape

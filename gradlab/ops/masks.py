@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.destination import takes_out_apart
+from gradlab.core.observers import OBSERVERS
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out_apart
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
 from gradlab.ops.arguments import number
 from gradlab.ops.broadcasting import expand, joint_shape
 from gradlab.ops.indexed_writes import SLICE, Write, no_overload, region, with_an_axis, with_twin, zero_dim
@@ -66,7 +66,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | Tensor) -> Tensor:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype.c_name}")
     if isinstance(value, Tensor):
         value = zero_dim("masked_fill_", value, input.array)
-        if value.node is not None or WATCHED:
+        if value.node is not None or OBSERVERS:
             joint_shape(mask.array.shape, input.array.shape)
             return MASKED_FILL_TENSOR.record(constant(mask.array.copy()), value, input)
         value = value.array.item()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradlab.core.destination import takes_out
 from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import number, one_dim
 from gradlab.ops.products import check_batches, check_dtypes, mm, mv, outer, placed, tensors

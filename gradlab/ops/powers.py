@@ -8,9 +8,9 @@ import numpy as np
 
 from gradlab.backend.namespaces import wrap
 from gradlab.core import inplace
-from gradlab.core.destination import takes_out
 from gradlab.core.errors import invalid_combination, not_implemented
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import agree, cast
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import Called

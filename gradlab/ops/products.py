@@ -7,10 +7,10 @@ from math import prod
 from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.destination import into, takes_out
 from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.modes import mode
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import into, takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import checked, one_dim
 from gradlab.ops.copies import clone, contiguous

@@ -13,8 +13,8 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
+from gradlab.core.numpy_warnings import quietly
 from gradlab.core.operator import composed
-from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import many_dims, one_dim, over_dims
 from gradlab.ops.copies import cast

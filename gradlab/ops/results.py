@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, cut
 from gradlab.rules import elementwise as el
 from gradlab.rules.indexing import gather
 
@@ -47,7 +47,7 @@ def result_type(name: str, *fields: str) -> type[Result]:
     return result
 
 
-class Picking:
+class ValuesAndIndices:
     """How a function along one axis hands out values and indices: the result type and the node under torch's name."""
 
     def __init__(self, name: str, node: str) -> None:
@@ -58,7 +58,7 @@ class Picking:
         """`indices` with the axis in place, one or several along it."""
         values = self.pick.record(input, axis=axis, indices=indices, keepdims=keepdim)
         places = constant(indices if keepdim else wrap(indices.squeeze(axis)))
-        if WATCHED:
+        if OBSERVERS:
             cut(places, input, "position")
         return self.result((values, places))
 

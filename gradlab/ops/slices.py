@@ -12,8 +12,8 @@ import numpy as np
 
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import host, namespace_of
-from gradlab.core.destination import takes_out_apart
 from gradlab.core.operator import composed
+from gradlab.core.out_argument import takes_out_apart
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import number, one_dim
 from gradlab.ops.copies import in_order

@@ -13,16 +13,16 @@ from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import one_dim, over_dims
 from gradlab.ops.extremes import empty_reduction
-from gradlab.ops.results import Picking, Result
+from gradlab.ops.results import Result, ValuesAndIndices
 from gradlab.rules import reductions as rules
 from gradlab.rules.cumulative import accumulated, part
 
 __all__ = ["argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk"]
 
-SORT, TOPK, KTHVALUE = (Picking(name, f"{name.title()}Backward0") for name in ("sort", "topk", "kthvalue"))
-STABLE_SORT = Picking("sort", "SortBackward1")
-MODE = Picking("mode", "ModeBackward0")
-MEDIAN, NANMEDIAN = (Picking(name, f"{name.title()}Backward1") for name in ("median", "nanmedian"))
+SORT, TOPK, KTHVALUE = (ValuesAndIndices(name, f"{name.title()}Backward0") for name in ("sort", "topk", "kthvalue"))
+STABLE_SORT = ValuesAndIndices("sort", "SortBackward1")
+MODE = ValuesAndIndices("mode", "ModeBackward0")
+MEDIAN, NANMEDIAN = (ValuesAndIndices(name, f"{name.title()}Backward1") for name in ("median", "nanmedian"))
 
 
 def order_of(x: Any, axis: int, descending: bool = False) -> Any:
@@ -271,7 +271,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
 
 
 # ------------------------------------------------------------------------------------------------------ medians and modes
-def _median(everything: Any, picking: Picking, places: Any, input: Tensor, dim: int | None, keepdim: bool) -> Any:
+def _median(everything: Any, picking: ValuesAndIndices, places: Any, input: Tensor, dim: int | None, keepdim: bool) -> Any:
     x = input.array
     if x.dtype.kind == "b":
         raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'. Call .int() first.")

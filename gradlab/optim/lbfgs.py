@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import no_grad
+from gradlab.core.observers import OBSERVERS, writing
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, writing
 from gradlab.optim.optimizer import Closure, Optimizer, evaluated, not_negative
 
 __all__ = ["LBFGS"]
@@ -109,7 +109,7 @@ class LBFGS(Optimizer):
         """Put the parameters at `starts` + t·d."""
         at = 0
         for p, start in zip(self.param_groups[0]["params"], starts, strict=True):
-            if WATCHED:
+            if OBSERVERS:
                 writing(p)
             p.array[...] = start + t * d[at : at + start.size].reshape(start.shape)
             at += start.size

@@ -19,9 +19,9 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import enable_grad, no_grad
+from gradlab.core.observers import OBSERVERS, stepped, writing
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, stepped, writing
 
 __all__ = ["Optimizer"]
 
@@ -43,7 +43,7 @@ def stepping(step: Callable[..., Any]) -> Callable[..., Any]:
         result = step(self, *args, **kwargs)
         for hook in tuple(self._after.values()):
             hook(self, args, kwargs)
-        if WATCHED:
+        if OBSERVERS:
             stepped(self)
         return result
 
@@ -368,7 +368,7 @@ class Elementwise(Optimizer):
         if self.counts:
             state["step"].array += 1
         numbers = self.numbers(group, state)
-        if WATCHED:
+        if OBSERVERS:
             writing(p)
         xp, changed = namespace_of[type(p.array)], weight != 0.0 or sign < 0.0
         for s, x, gradient, *kept in pieces(xp, self.scratch, (p.array, g, *[state[name].array for name in slots])):

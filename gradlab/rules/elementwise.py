@@ -18,7 +18,7 @@ from gradlab.backend.bounds import within
 from gradlab.core.errors import not_implemented
 from gradlab.core.operator import operator
 from gradlab.core.primitive import Primitive, elementwise
-from gradlab.core.table import PRIMITIVES, used
+from gradlab.core.registry import PRIMITIVES, used
 from gradlab.core.tensor import Tensor
 from gradlab.rules.arguments import Array, Namespace
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import moved, namespace_of, writable
 from gradlab.core.primitive import Primitive, elementwise, linear
-from gradlab.core.table import used
+from gradlab.core.registry import used
 from gradlab.rules.arguments import Array, Axes, Namespace, Shape
 from gradlab.rules.indexing import namespace_under, scatter
 

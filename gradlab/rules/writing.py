@@ -13,7 +13,7 @@ import numpy as np
 
 from gradlab.core.engine import fit
 from gradlab.core.primitive import primitive
-from gradlab.core.table import used
+from gradlab.core.registry import used
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 from gradlab.rules.indexing import namespace_under
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.primitive import primitive
-from gradlab.core.table import used
+from gradlab.core.registry import used
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 
 

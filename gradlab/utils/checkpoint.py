@@ -24,10 +24,10 @@ from gradlab.backend.streams import go_on_from, states
 from gradlab.core.engine import running
 from gradlab.core.errors import names_of
 from gradlab.core.modes import enable_grad, mode
+from gradlab.core.observers import Observer, observing
 from gradlab.core.saved import restore, save
 from gradlab.core.storage import own_storage
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import Watcher, watching
 from gradlab.random import fork_rng
 from gradlab.utils.reentrant import CheckpointFunction
 
@@ -95,7 +95,7 @@ class _Stop(BaseException):
     """All that is needed is computed. (No Exception: the function's own `except Exception` must not catch it.)"""
 
 
-class _Log(Watcher):
+class _Log(Observer):
     """Writes down every operation."""
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ class _Run:
             stack.enter_context(enable_grad())
             if self.logs:
                 self.logs[1].lines.clear()
-                stack.enter_context(watching(self.logs[1]))
+                stack.enter_context(observing(self.logs[1]))
             stack.enter_context(saved_tensors_hooks(self.note, lambda x: x))
             stack.enter_context(self.context)
             with suppress(_Stop):
@@ -312,7 +312,7 @@ def checkpoint(
     if _defaults.debug is not None:
         debug = _defaults.debug
     run = _Run(function, args, kwargs, preserve, CHECKS[determinism_check], early_stop, second, debug)
-    with saved_tensors_hooks(run.pack, run.unpack), watching(run.logs[0]) if run.logs else nullcontext(), first:
+    with saved_tensors_hooks(run.pack, run.unpack), observing(run.logs[0]) if run.logs else nullcontext(), first:
         result = function(*args, **kwargs)
         run.finished = True
         return result

@@ -149,18 +149,18 @@ def test_errors_come_out_of_inner_sweeps(t):
 
 def test_inner_sweeps_of_other_threads_see_the_modes():
     """Deep sweeps are continued in a fresh thread: what is set for this thread must hold there."""
-    from gradlab.core.watching import Watcher, watching
+    from gradlab.core.observers import Observer, observing
 
     seen = []
 
-    class Observer(Watcher):
+    class Observer(Observer):
         def begin(self, sweep):
             seen.append(threading.current_thread())
 
         def end(self, sweep, error):
             seen.append(error)
 
-    with watching(Observer()):
+    with observing(Observer()):
         assert nested(gl, 100) == [101]
     assert len(seen) == 202 and seen[101:] == [None] * 101 and len(set(seen[:101])) > 1
 

@@ -224,14 +224,14 @@ def test_a_model_is_run_inside(t):
 
 # --------------------------------------------------------------------------------------------- how gradlab does it
 def test_nothing_is_watched_when_the_last_inference_tensor_is_gone():
-    from gradlab.core.watching import WATCHED
+    from gradlab.core.observers import OBSERVERS
 
     i = inference_tensor(gradlab, 3)
     part = i[1:].detach()
     del i
-    assert WATCHED
+    assert OBSERVERS
     del part
-    assert not WATCHED
+    assert not OBSERVERS
 
 
 def test_another_thread_is_told_too():

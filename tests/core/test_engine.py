@@ -1,4 +1,4 @@
-"""The sweeps, the graph's life, hooks and watchers."""
+"""The sweeps, the graph's life, hooks and observers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 import gradlab as gl
 from gradlab.core.errors import RuleError
+from gradlab.core.observers import Observer, observing
 from gradlab.core.primitive import elementwise
-from gradlab.core.watching import Watcher, watching
 
 
 def test_gradients_accumulate_and_share_no_memory():
@@ -144,7 +144,7 @@ def test_a_hook_that_keeps_the_gradient_keeps_it():
 
 
 def test_a_watcher_sees_each_node_and_is_gone_after():
-    class Watch(Watcher):
+    class Watch(Observer):
         def __init__(self):
             self.seen = []
 
@@ -158,13 +158,13 @@ def test_a_watcher_sees_each_node_and_is_gone_after():
             self.seen.append(("end", error))
 
     x = gl.tensor(3.0, requires_grad=True)
-    with watching(Watch()) as watch:
+    with observing(Watch()) as watch:
         (x * x + x).backward()
     operations = [("AddBackward0", 1.0), ("MulBackward0", 1.0)]
     assert watch.seen == [("begin", True), *operations, ("torch::autograd::AccumulateGrad", 7.0), ("end", None)]
     y = x.exp()
     y.backward()
-    with pytest.raises(RuntimeError), watching(Watch()) as watch:
+    with pytest.raises(RuntimeError), observing(Watch()) as watch:
         y.backward()
     assert isinstance(watch.seen[-1][1], RuntimeError)
 

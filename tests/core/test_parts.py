@@ -8,7 +8,7 @@ import pytest
 import gradlab as gl
 from gradlab.autograd import grad
 from gradlab.core.engine import LARGE
-from gradlab.core.watching import Watcher, watching
+from gradlab.core.observers import Observer, observing
 
 SHAPE = (80, 100)
 INDICES = [
@@ -29,7 +29,7 @@ INDICES = [
 ]
 
 
-class Onlooker(Watcher):
+class Onlooker(Observer):
     """While somebody looks on, every cotangent is made: the plain way."""
 
     def visit(self, node, g, cotangents):
@@ -62,7 +62,7 @@ def test_gradients_of_slices_are_what_numpy_adds_up(seed, inner):
     expected = expected * np.cos(x.array) if inner else expected
     (found,) = grad(total, [x], retain_graph=True)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-12)
-    with watching(Onlooker()):
+    with observing(Onlooker()):
         (plain,) = grad(total, [x], retain_graph=True)
     np.testing.assert_allclose(found.numpy(), plain.numpy(), rtol=1e-14, atol=1e-14)
     (again,) = grad(total, [x])

@@ -13,7 +13,7 @@ import pytest
 import gradlab as gl
 from gradlab.backend import threads
 from gradlab.backend.pieces import COSTLY, PIECE, SHARED, spread
-from gradlab.core.table import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES
 
 SHARING = sorted(name for name, op in PRIMITIVES.items() if op.forward in COSTLY)
 alone = pytest.mark.skipif(sys.platform == "emscripten", reason="there are no threads on Pyodide")

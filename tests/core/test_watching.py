@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.watching import WATCHED, Watcher, unwatch, watch, watchers, watching
+from gradlab.core.observers import OBSERVERS, Observer, add_observer, observers, observing, remove_observer
 
 
-class Log(Watcher):
+class Log(Observer):
     def __init__(self):
         self.seen = []
 
@@ -33,7 +33,7 @@ class Log(Watcher):
 
 def test_what_is_seen():
     x = gl.tensor([1.0, 2.0])
-    with watching(Log()) as log:
+    with observing(Log()) as log:
         x * 2
         x.detach()
         _ = x.data
@@ -56,25 +56,25 @@ def test_what_is_seen():
 
 
 def test_they_leave_in_any_order():
-    one, two = watch(Log()), watch(Log())
-    unwatch(one)
-    with watching(Log()) as three:
+    one, two = add_observer(Log()), add_observer(Log())
+    remove_observer(one)
+    with observing(Log()) as three:
         gl.ones(1) * 2
-        unwatch(two)
+        remove_observer(two)
         gl.ones(1) + 2
     assert (one.seen, two.seen, three.seen) == ([], ["mul"], ["mul", "add"])
-    assert not WATCHED and watchers.active == ()
+    assert not OBSERVERS and observers.active == ()
 
 
 def test_one_may_watch_twice_over():
     log = Log()
-    with watching(log), watching(log):
+    with observing(log), observing(log):
         gl.ones(1) * 2
-    assert log.seen == ["mul", "mul"] and not WATCHED
+    assert log.seen == ["mul", "mul"] and not OBSERVERS
 
 
 def test_other_threads_are_not_seen():
-    with watching(Log()) as log:
+    with observing(Log()) as log:
         thread = threading.Thread(target=lambda: gl.ones(1) * 2)
         thread.start()
         thread.join()
@@ -82,20 +82,20 @@ def test_other_threads_are_not_seen():
 
 
 def test_an_error_in_a_watcher_is_the_callers():
-    class Refusing(Watcher):
+    class Refusing(Observer):
         def recorded(self, op, made, args, meta):
             raise ValueError(op.name)
 
-    with watching(Refusing()), pytest.raises(ValueError, match="mul"):
+    with observing(Refusing()), pytest.raises(ValueError, match="mul"):
         gl.ones(1) * 2
-    assert not WATCHED
+    assert not OBSERVERS
     np.testing.assert_array_equal((gl.ones(1) * 2).numpy(), [2])
 
 
 def test_a_watcher_is_told_what_it_overrides():
     """One of sweeps costs operations nothing, one of operations costs sweeps nothing."""
 
-    class OfSweeps(Watcher):
+    class OfSweeps(Observer):
         visited = 0
 
         def visit(self, node, g, cotangents):
@@ -105,23 +105,23 @@ def test_a_watcher_is_told_what_it_overrides():
         pass
 
     x = gl.ones(1, requires_grad=True)
-    with watching(OfSweeps()) as of_sweeps:
-        assert not WATCHED and watchers.sweeps == (of_sweeps,)
+    with observing(OfSweeps()) as of_sweeps:
+        assert not OBSERVERS and observers.sweeps == (of_sweeps,)
         (x * 2).backward()
-    with watching(Log()) as log:
-        assert [log] == WATCHED and watchers.sweeps == ()
-    with watching(Both()) as both, watching(both):
-        assert [both, both] == WATCHED and watchers.sweeps == (both, both)
+    with observing(Log()) as log:
+        assert [log] == OBSERVERS and observers.sweeps == ()
+    with observing(Both()) as both, observing(both):
+        assert [both, both] == OBSERVERS and observers.sweeps == (both, both)
         (x * 2).backward()
     assert (of_sweeps.visited, both.visited, both.seen) == (2, 4, ["mul", "mul", "wrote", "wrote"])
-    assert not WATCHED and watchers.active == watchers.sweeps == ()
+    assert not OBSERVERS and observers.active == observers.sweeps == ()
 
 
 @pytest.mark.parametrize("error", [None, ValueError])
 def test_a_watcher_that_holds_a_sweep_finds_the_graph_at_its_end(error):
     """It can be swept again there, whatever the hooks and the program did; then it is freed as ever."""
 
-    class Holding(Watcher):
+    class Holding(Observer):
         again = None
 
         def holds(self, sweep):
@@ -147,7 +147,7 @@ def test_a_watcher_that_holds_a_sweep_finds_the_graph_at_its_end(error):
 
     x = gl.tensor([2.0, 3.0], requires_grad=True)
     watcher = Holding()
-    with watching(watcher):
+    with observing(watcher):
         inner = gl.exp(x)
         y = Square.apply(inner).sum()
         inner.register_hook(hook)
@@ -163,6 +163,6 @@ def test_a_watcher_that_holds_a_sweep_finds_the_graph_at_its_end(error):
     with pytest.raises(RuntimeError, match="second time"):
         y.backward()
     y = gl.exp(x).sum()
-    with watching(watcher):
+    with observing(watcher):
         y.backward(retain_graph=True)
     y.backward()  # what was to be retained is

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.watching import WATCHED, Watcher, watchers, watching
+from gradlab.core.observers import OBSERVERS, Observer, observers, observing
 
 HERE = Path(__file__).name
 ON = "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
@@ -297,9 +297,9 @@ def test_writes_are_recorded():
 
 
 def test_beside_other_watchers():
-    """As in a `%%grad` cell, whose watchers are there; and in hooks on saved tensors."""
+    """As in a `%%grad` cell, whose observers are there; and in hooks on saved tensors."""
 
-    class Counting(Watcher):
+    class Counting(Observer):
         visits = ends = 0
 
         def visit(self, node, g, cotangents):
@@ -311,7 +311,7 @@ def test_beside_other_watchers():
     counting, x = Counting(), leaf(gl, 0.0, 1.0)
 
     def run():
-        with watching(counting), gl.autograd.graph.saved_tensors_hooks(lambda z: z.clone(), lambda z: z):
+        with observing(counting), gl.autograd.graph.saved_tensors_hooks(lambda z: z.clone(), lambda z: z):
             gl.autograd.set_detect_anomaly(True)
             (x.sqrt() * 0).sum().backward()
 
@@ -322,7 +322,7 @@ def test_beside_other_watchers():
         assert gl.is_anomaly_enabled()  # switched on for good, not for the block
     finally:
         gl.autograd.set_detect_anomaly(False)
-    assert not WATCHED and not watchers.active
+    assert not OBSERVERS and not observers.active
 
 
 def test_it_belongs_to_a_thread():

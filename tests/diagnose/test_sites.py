@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.watching import WATCHED, watchers
+from gradlab.core.observers import OBSERVERS, observers
 from gradlab.diagnose.sites import KEPT, MOST, Freed, recording, site_here
 from gradlab.diagnose.source_locations import clipped, location_of, names_in, operands, quoted, root_name
 
@@ -185,14 +185,14 @@ def test_nothing_stays_behind_after_the_block(x):
 
 def test_blocks_nest_and_end_however_they_end(x):
     with gl.record_sites(), recording() as inner:
-        assert watchers.active == (inner,)
+        assert observers.active == (inner,)
         with gl.record_sites():
             pass
-        assert watchers.active == (inner,)
+        assert observers.active == (inner,)
     for error in (KeyboardInterrupt, RuntimeError):
         with pytest.raises(error), gl.record_sites():
             raise error
-    assert watchers.active == () and inner not in WATCHED
+    assert observers.active == () and inner not in OBSERVERS
 
     @gl.record_sites()
     def computed():

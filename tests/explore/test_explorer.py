@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.table import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.explorer import Explorer
 from gradlab.explore.explorer.columns import ranges
 from gradlab.explore.graph import Graph

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.table import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.formula import SYMBOLS, Formula, formula, traceable
 
 TRACEABLE = [op for op in PRIMITIVES.values() if traceable(op)]

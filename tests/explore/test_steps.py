@@ -277,7 +277,7 @@ def test_closed_it_holds_no_tensor():
 def test_large_cotangents_are_statistics(monkeypatch):
     from gradlab.explore.steps import sweep
 
-    monkeypatch.setattr(sweep.Watched.__init__, "__defaults__", (100_000,))
+    monkeypatch.setattr(sweep.SweepRecord.__init__, "__defaults__", (100_000,))
     x = gl.ones(100, 100, requires_grad=True)
     walk = gl.step_through((x * 2 + x.exp()).sum())
     assert walk.held <= 100_000

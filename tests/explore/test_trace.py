@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.watching import WATCHED, watchers
+from gradlab.core.observers import OBSERVERS, observers
 from gradlab.explore.trace import recorder as recording
 from gradlab.explore.trace.recorder import Recorder
 
@@ -289,7 +289,7 @@ def test_nothing_is_left_behind(lib, ends):
             out.backward()
     except ZeroDivisionError:
         pass
-    assert watchers.active == () and not WATCHED
+    assert observers.active == () and not OBSERVERS
     if torch is not None:
         from torch.nn.modules import module as modules
         from torch.overrides import _len_torch_function_stack
@@ -362,7 +362,7 @@ def test_tracing_outside_of_a_cell():
     except ZeroDivisionError:
         pass
     assert stopped.trace.leaves[0].gradient.numbers == (5.0, 7.0)
-    assert watchers.active == ()
+    assert observers.active == ()
 
 
 @pytest.mark.oracle

@@ -7,7 +7,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.homework.diagnosis import diagnosis
-from gradlab.homework.verdicts import Finding, Verdict, compared
+from gradlab.homework.verdicts import CheckItem, Verdict, compared
 
 RIGHT = np.array([[1.0, 2.0, 4.0], [3.0, -1.0, 0.5]])
 
@@ -126,7 +126,7 @@ def test_a_diagnosis_is_not_given_where_the_right_answer_looks_the_same():
 # --------------------------------------------------------------------------------------------------------------- verdicts
 def test_a_verdict_is_text_and_escaped_html():
     verdict = Verdict(
-        2, "A <b>", 10, [Finding("`x < 1`", True, "exact", points=4), Finding("<script>", False, "off & out", "see `a<b`", 6)]
+        2, "A <b>", 10, [CheckItem("`x < 1`", True, "exact", points=4), CheckItem("<script>", False, "off & out", "see `a<b`", 6)]
     )
     assert (verdict.points, verdict.passed) == (4, False)
     text, html = str(verdict), verdict._repr_html_()
@@ -138,4 +138,4 @@ def test_a_verdict_is_text_and_escaped_html():
 
 
 def test_a_lone_backtick_stays():
-    assert "`" in Verdict(1, "t", 1, [Finding("a ` b", True, "exact")])._repr_html_()
+    assert "`" in Verdict(1, "t", 1, [CheckItem("a ` b", True, "exact")])._repr_html_()

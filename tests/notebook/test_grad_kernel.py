@@ -51,7 +51,7 @@ def kernel():
 
 def clean(kernel):
     reply, outputs = kernel.run(
-        "from gradlab.core.watching import watchers\nprint(watchers.active, gl.is_grad_enabled(), 'r' in globals())"
+        "from gradlab.core.observers import observers\nprint(observers.active, gl.is_grad_enabled(), 'r' in globals())"
     )
     return outputs[0][1]["text"].strip()
 

@@ -11,8 +11,8 @@ from rules.table import CASES
 
 import gradlab as gl
 from gradlab.autograd import grad, jvp_of_graph
+from gradlab.core.registry import PRIMITIVES
 from gradlab.core.sparsity import pattern
-from gradlab.core.table import PRIMITIVES
 from gradlab.core.tensor import constant
 
 STEP = 1e-6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from gradlab.explore.doctor.case import Case, listed
-from gradlab.explore.doctor.cuts import cuts, flat
+from gradlab.explore.doctor.cut_history import cuts, flat
 from gradlab.explore.doctor.depth import depth
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.graph_errors import graph_errors

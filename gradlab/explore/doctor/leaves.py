@@ -10,7 +10,7 @@ from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, request_last,
 from gradlab.diagnose.source_locations import as_update
 from gradlab.explore.doctor.advice import before, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
-from gradlab.explore.doctor.cuts import reaching, through_a_buffer
+from gradlab.explore.doctor.cut_history import reaching, through_a_buffer
 from gradlab.explore.doctor.findings import Finding, sentence
 from gradlab.explore.doctor.flow import path as shown
 from gradlab.explore.doctor.program import bound, read

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gradlab.explore.doctor.case import Case, cell_line
-from gradlab.explore.doctor.cuts import kind_of, on
+from gradlab.explore.doctor.cut_history import kind_of, on
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.trace.data import Cut
 

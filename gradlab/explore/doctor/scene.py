@@ -27,7 +27,7 @@ OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but 
 
 
 @dataclass(frozen=True)
-class Step:
+class UserFrame:
     """One frame of the user's: its place, and the names that it saw."""
 
     place: SourceLocation
@@ -45,7 +45,7 @@ class Scene:
 
     Attributes
     ----------
-    steps : tuple of Step
+    steps : tuple of UserFrame
         The user's frames, outermost first; none of an error that no code of the user's led to.
     """
 
@@ -56,7 +56,7 @@ class Scene:
             frame = traceback.tb_frame
             place = location_of((frame.f_code, traceback.tb_lasti)) if is_users(frame.f_code.co_filename) else None
             if place is not None:
-                steps.append(Step(place, {**frame.f_globals, **frame.f_locals}))
+                steps.append(UserFrame(place, {**frame.f_globals, **frame.f_locals}))
             traceback = traceback.tb_next
         self.steps = tuple(steps)
 

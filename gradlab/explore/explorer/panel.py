@@ -219,7 +219,7 @@ def _structure(matrix: np.ndarray) -> str:
 
 def _structure_by_shapes(node: GraphNode, trace: Trace, source: int, met: Met, handed: np.ndarray | None) -> str:
     """What a large local Jacobian looks like, as far as the kind of the operation tells."""
-    from gradlab.core.table import PRIMITIVES
+    from gradlab.core.registry import PRIMITIVES
 
     if met.arrived is None or handed is None:
         return ""

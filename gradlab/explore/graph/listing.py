@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from gradlab.explore.drawing import INK, LINE, PANEL, PAPER, VALUE, VALUE_PANEL, clean
 from gradlab.explore.graph.chips import operand_text
-from gradlab.explore.graph.cuts import cut_words
 from gradlab.explore.graph.ports import elements, said
 from gradlab.explore.graph.rails import came_text, gradient_text
-from gradlab.explore.graph.rows import Row
+from gradlab.explore.graph.rows import GraphRow
+from gradlab.explore.graph.torn_edges import cut_words
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand
@@ -133,7 +133,7 @@ def _given(operand: Operand) -> str:
     return f"({text})" if text else ""
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[GraphRow]) -> str:
     """Rows in columns: the line, the label, what is made, the gradient and where it came from, the parameters."""
     lines = []
     for row in rows:

@@ -33,10 +33,10 @@ from gradlab.explore.drawing import (
     text_width,
     tidy,
 )
-from gradlab.explore.graph import cuts, ports
+from gradlab.explore.graph import ports, torn_edges
 from gradlab.explore.graph.chips import Chips, chips_of, operand_text
 from gradlab.explore.graph.layout import Layout, Point, layered
-from gradlab.explore.graph.ports import Port, Scale, port_of, said, scale_of
+from gradlab.explore.graph.ports import PortLabel, Scale, port_of, said, scale_of
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line
@@ -80,7 +80,7 @@ class _Box:
     node: GraphNode
     label: str
     small: str
-    port: Port
+    port: PortLabel
     width: float
     line: str = ""  # its line number
     chips: Chips = NONE
@@ -92,7 +92,7 @@ class _Box:
     @property
     def height(self) -> float:
         if self.tear:
-            return cuts.HEIGHT
+            return torn_edges.HEIGHT
         tall = HEIGHT + (self.port.height - OVERLAP if self.port else 0)
         return max(tall, self.chips.height if any(self.chips.room) else 0)
 
@@ -100,7 +100,7 @@ class _Box:
     def room(self) -> tuple[float, float]:
         """What is to be kept free at its sides."""
         if self.tear:
-            return 0.0, text_width(self.tear, cuts.LETTERS) + 6
+            return 0.0, text_width(self.tear, torn_edges.LETTERS) + 6
         left, right = self.chips.room
         if self.line:
             left = max(left, text_width(self.line, SMALL) + ASIDE)
@@ -148,11 +148,11 @@ def paint(
     laid = _arranged(nodes, edges, none, beside, looks)
     boxes, links, faint, layout, scale = laid.boxes, laid.links, laid.faint, laid.layout, laid.scale
     notes = [f"bar under a number: ‖gradient‖ on a log scale, {scale}"] if scale is not None else []
-    if notes and text_width(notes[0], cuts.LETTERS) > max(layout.width, text_width(note, 11)):
+    if notes and text_width(notes[0], torn_edges.LETTERS) > max(layout.width, text_width(note, 11)):
         notes = ["bar under a number: ‖gradient‖", f"on a log scale, {scale}"]
     notes += [legend] if legend else []
     top, bottom = MARGIN + (18 if note else 0), MARGIN + (8 + NOTE * len(notes) if notes else 0)
-    width = max(layout.width, text_width(note, 11), *(text_width(line, cuts.LETTERS) for line in notes)) + 2 * MARGIN
+    width = max(layout.width, text_width(note, 11), *(text_width(line, torn_edges.LETTERS) for line in notes)) + 2 * MARGIN
     body = [f"<g {THEMED}>"]
     if note:
         body.append(f'<text x="{tidy(MARGIN)}" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
@@ -170,7 +170,7 @@ def paint(
     body += ["</g>", "</g>"]
     for i, line in enumerate(notes):
         at = f'x="{tidy(width / 2)}" y="{tidy(top + layout.height + 4 + NOTE * (i + 1))}" text-anchor="middle"'
-        body.append(f'<text {at} font-size="{cuts.LETTERS}" fill="{DIM}">{escape(line)}</text>')
+        body.append(f'<text {at} font-size="{torn_edges.LETTERS}" fill="{DIM}">{escape(line)}</text>')
     body.append("</g>")
     return Drawing("\n".join(body), width, layout.height + top + bottom, text, alt)
 
@@ -276,11 +276,11 @@ def _arranged(
         boxes[i] = replace(boxes[i], look=look)
     links = [(edge.source, edge.target) for edge in edges]
     faint: set[int] = set()
-    for cut in cuts.torn_edges(nodes, place.get):
+    for cut in torn_edges.torn_edges(nodes, place.get):
         tear = len(boxes) + (cut.leaf is None)
         if cut.leaf is None:
             boxes.append(_ghost(cut))
-        boxes.append(_Box(nodes[0], "", "", Port(), cuts.WIDTH, tear=cut.words))
+        boxes.append(_Box(nodes[0], "", "", PortLabel(), torn_edges.WIDTH, tear=cut.words))
         before = [(leaf, tear - 1) for leaf in cut.behind] if cut.leaf is None else [(cut.leaf, tear)]
         faint |= set(range(len(links), len(links) + len(before)))
         links += before
@@ -313,7 +313,7 @@ def _boxes(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozens
 
 
 def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool, beside: tuple[str, ...]) -> _Box:
-    small, port, chips = node.detail, Port(), NONE
+    small, port, chips = node.detail, PortLabel(), NONE
     shape = shape_text(node.shape) if node.shape is not None else ""
     if node.kind == "leaf":
         if node.count == 1:
@@ -336,7 +336,7 @@ def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool
             changed = node.kind == "operation" and node.shape not in shapes and not only_outputs
             port = port_of(node.value, node.gradient, name, shape, always=changed or bool(name))
             if node.kind == "folded" and port.norm is None and not port.gradients:
-                port = Port(name)
+                port = PortLabel(name)
         chips = chips_of(node.operands, sided=node.kind == "operation")
         if node.norms:
             low, high = min(node.norms), max(node.norms)
@@ -349,7 +349,7 @@ def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool
     return _Box(node, label, small, port, round(width), "" if at is None else str(at.line), chips, beside)
 
 
-def _ghost(torn: cuts.TornEdge) -> _Box:
+def _ghost(torn: torn_edges.TornEdge) -> _Box:
     """What lies behind a cut: its value, and no gradient."""
     node = torn.ghost
     shape = shape_text(node.shape) if node.shape is not None else ""
@@ -376,7 +376,7 @@ def _cancelled(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[i
 def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
     node, (x, y) = box.node, position
     if box.tear:
-        return f'<g transform="translate({tidy(x)},{tidy(y)})">{cuts.tear_svg(box.tear)}</g>'
+        return f'<g transform="translate({tidy(x)},{tidy(y)})">{torn_edges.tear_svg(box.tear)}</g>'
     fill, stroke, ink, quiet, radius, dashes = PANEL, LINE, INK, QUIET, 5.0, ""
     if node.kind == "leaf":
         fill, stroke, radius = VALUE_PANEL, VALUE, HEIGHT / 2

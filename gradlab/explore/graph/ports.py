@@ -66,7 +66,7 @@ def scale_of(norms: Iterable[float]) -> Scale | None:
 
 
 @dataclass(frozen=True)
-class Port:
+class PortLabel:
     """What stands at a node's lower edge, in words.
 
     Attributes
@@ -188,7 +188,7 @@ class Port:
         return "".join(parts)
 
 
-def port_of(value: Value | None, gradient: Value | None, name: str, shape: str, *, always: bool = False) -> Port:
+def port_of(value: Value | None, gradient: Value | None, name: str, shape: str, *, always: bool = False) -> PortLabel:
     """The port of a node.
 
     Parameters
@@ -207,8 +207,8 @@ def port_of(value: Value | None, gradient: Value | None, name: str, shape: str, 
     several = value if values else gradient
     plain = several is None or sum(size > 1 for size in several.shape) < 2  # one row of numbers says it
     if (values or gradients) and (plain or len(values or gradients) == 1):
-        return Port(name, "", values, gradients)
-    return Port(name, shape if always or norm is not None or values or gradients else "", values, gradients, norm)
+        return PortLabel(name, "", values, gradients)
+    return PortLabel(name, shape if always or norm is not None or values or gradients else "", values, gradients, norm)
 
 
 def elements(value: Value | None) -> tuple[str, ...]:

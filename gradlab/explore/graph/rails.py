@@ -31,7 +31,7 @@ from gradlab.explore.drawing import (
 )
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.ports import LETTERS, Scale, elements, said, scale_of
-from gradlab.explore.graph.rows import Parameter, Row, lanes, total
+from gradlab.explore.graph.rows import GraphRow, Parameter, lanes, total
 from gradlab.explore.labels import shortened
 
 WIDTH = 940.0  # of a notebook's output
@@ -45,7 +45,7 @@ SHORTEST, LONGEST = 150.0, 430.0  # of the column of labels
 BOLD = 1.09
 
 
-def paint_rows(rows: Sequence[Row], *, note: str, alt: str, text: str = "") -> Drawing:
+def paint_rows(rows: Sequence[GraphRow], *, note: str, alt: str, text: str = "") -> Drawing:
     """The picture of some rows; `note` is a line above it."""
     lane, many = lanes(rows)
     lane = [min(number, LANES - 1) for number in lane]
@@ -91,7 +91,7 @@ def paint_rows(rows: Sequence[Row], *, note: str, alt: str, text: str = "") -> D
     return Drawing("\n".join(body), width, y, text, alt)
 
 
-def came_text(rows: Sequence[Row], row: Row) -> str:
+def came_text(rows: Sequence[GraphRow], row: GraphRow) -> str:
     """ "98 % line 5 · 2 % line 4" of a gradient that several rows handed back; "" of one from the next row."""
     here = rows.index(row)
     came = row.came_from
@@ -105,7 +105,7 @@ def came_text(rows: Sequence[Row], row: Row) -> str:
     return " · ".join(parts) + more
 
 
-def gradient_text(row: Row) -> str:
+def gradient_text(row: GraphRow) -> str:
     """The norm of what arrived, of a scalar the number; of several the least and the greatest."""
     if row.norms:
         low, high = min(row.norms), max(row.norms)
@@ -117,11 +117,11 @@ def gradient_text(row: Row) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------- bands
-def _height(row: Row) -> float:
+def _height(row: GraphRow) -> float:
     return HIGH if row.small and row.kind != "output" else LOW
 
 
-def _label_width(row: Row) -> float:
+def _label_width(row: GraphRow) -> float:
     if row.kind in ("line", "cut"):
         return max(text_width(row.label, CODE, mono=True), text_width(row.small, SMALL)) + 4
     return max(text_width(row.label, LABEL) * BOLD, text_width(row.small, SMALL)) + 4
@@ -132,7 +132,7 @@ def _widest(texts: Sequence[str], size: float, factor: float = 1.0) -> float:
 
 
 def _band(
-    row: Row,
+    row: GraphRow,
     top: float,
     start: float,
     width: float,
@@ -179,7 +179,7 @@ def _band(
     return "".join(svg)
 
 
-def _gradient(row: Row, x: float, middle: float, text: str, scale: Scale | None, ink: str) -> str:
+def _gradient(row: GraphRow, x: float, middle: float, text: str, scale: Scale | None, ink: str) -> str:
     """A bar on the picture's scale, or one for each time that the row stands for, and the number."""
     parts = []
     if row.norms and scale is not None:
@@ -216,7 +216,7 @@ def _fitted(text: str, room: float, size: float, *, mono: bool = False, bold: bo
 
 
 # ---------------------------------------------------------------------------------------------------------------- chips
-def _beside(row: Row) -> list[tuple[str, str, str]]:
+def _beside(row: GraphRow) -> list[tuple[str, str, str]]:
     """The chips of a row: (kind, name, number) of its parameters and its data."""
     texts: list[tuple[str, str, str]] = []
     parameters = row.parameters
@@ -293,7 +293,7 @@ def _heads(x: dict[str, float], widths: dict[str, float], scale: Scale | None, *
     return heads
 
 
-def _rails(rows: Sequence[Row], lane: Sequence[int], middles: Sequence[float]) -> list[str]:
+def _rails(rows: Sequence[GraphRow], lane: Sequence[int], middles: Sequence[float]) -> list[str]:
     """The lines between the rows, and a dot at each."""
     x = [9 + LANE * number for number in lane]
     parts = ['<g fill="none" stroke-linecap="round">']

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from gradlab.explore.graph.chips import operand_text
 from gradlab.explore.graph.contraction import Uses, uses_of
-from gradlab.explore.graph.cuts import cut_words
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.graph.spans import brief, rounds
+from gradlab.explore.graph.torn_edges import cut_words
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace
@@ -40,7 +40,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Row:
+class GraphRow:
     """A row.
 
     Attributes
@@ -99,7 +99,7 @@ class _Part:
 
 
 # ----------------------------------------------------------------------------------------------------------------- code
-def code_rows(trace: Trace) -> list[Row]:
+def code_rows(trace: Trace) -> list[GraphRow]:
     """A row for each of the user's lines: of the cell, or, where it has hardly any, of the functions that it calls."""
     nodes = trace.nodes
     cells = _by_line(trace, [node.cell or node.place for node in nodes])
@@ -162,7 +162,7 @@ def first_line(trace: Trace, place: Line) -> int:
 
 
 # -------------------------------------------------------------------------------------------------------------- modules
-def module_rows(trace: Trace) -> list[Row]:
+def module_rows(trace: Trace) -> list[GraphRow]:
     """A row for each module that was called, those that are alike together, and for what was computed outside of them."""
     numbered = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
     nodes, edges = fold(numbered, trace.edges, MODULES, trace.calls, lines=False)
@@ -200,7 +200,7 @@ def _merged(parts: list[_Part], nodes: Sequence[GraphNode]) -> list[_Part]:
 
 def _rows(
     trace: Trace, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], parts: list[_Part], *, folded: bool = False
-) -> list[Row]:
+) -> list[GraphRow]:
     uses = uses_of(nodes, edges)
     place = {i: at for at, part in enumerate(parts) for i in part.members}
     users = {i: {place[t] for t in uses[i] if t in place} for i, node in enumerate(nodes) if node.kind == "leaf"}
@@ -248,7 +248,7 @@ def _row(
     at: int,
     part: _Part,
     parameters: tuple[Parameter, ...],
-) -> Row:
+) -> GraphRow:
     handing = [i for i in part.members if any(place.get(edge.target) != at for edge in out_edges.get(i, ()))]
     end = max(handing, default=max(part.members))
     node = nodes[end]
@@ -265,7 +265,7 @@ def _row(
             else:
                 shares[target] = known
     data = list(dict.fromkeys(operand_text(o) for i in part.members for o in nodes[i].operands if o.kind == "input"))
-    return Row(
+    return GraphRow(
         part.kind,
         part.label,
         part.small,
@@ -288,7 +288,7 @@ def _made(node: GraphNode) -> str:
     return "" if node.shape is None else shape_text(node.shape)
 
 
-def _with_cuts(trace: Trace, rows: list[Row]) -> list[Row]:
+def _with_cuts(trace: Trace, rows: list[GraphRow]) -> list[GraphRow]:
     """The rows with one for each line of the cell where a history ends, in its place."""
     if not all(row.line.isdigit() or row.kind in ("leaf", "output") for row in rows):
         return rows
@@ -301,7 +301,7 @@ def _with_cuts(trace: Trace, rows: list[Row]) -> list[Row]:
             (i for i, row in enumerate(rows) if row.kind == "output" or (row.line and int(row.line) > cut.place.line)), len(rows)
         )
         shape = "" if cut.shape is None else shape_text(cut.shape)
-        new = Row("cut", cut.place.statement, cut_words(cut).partition(",")[0], str(cut.place.line), "", shape)
+        new = GraphRow("cut", cut.place.statement, cut_words(cut).partition(",")[0], str(cut.place.line), "", shape)
         moved = [replace(row, came_from=tuple((t + (t >= at), share) for t, share in row.came_from)) for row in rows]
         rows = [*moved[:at], new, *moved[at:]]
     return rows
@@ -313,7 +313,7 @@ def total(norms: Sequence[float | None]) -> float | None:
     return math.hypot(*known) if known else None
 
 
-def lanes(rows: Sequence[Row]) -> tuple[list[int], int]:
+def lanes(rows: Sequence[GraphRow]) -> tuple[list[int], int]:
     """The lane of each row's rail, and how many lanes there are: a tensor keeps its lane until its last use below, and who uses a
     tensor last goes on in its lane."""
     last = [max((t for t, _ in row.came_from if t > at), default=at) for at, row in enumerate(rows)]

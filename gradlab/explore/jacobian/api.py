@@ -16,7 +16,7 @@ from gradlab.explore.jacobian.plan import Plan, check_request
 from gradlab.explore.jacobian.progress import check_progress
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.store import Store
-from gradlab.explore.jacobian.tracing import Question, kind_text, one_library, record
+from gradlab.explore.jacobian.tracing import DerivativeRequest, kind_text, one_library, record
 from gradlab.explore.libraries import library_of
 
 
@@ -207,7 +207,7 @@ def _asked(
     library = one_library(verb, arguments)
     _check_batch(batch, request)
     called = Called(target, arguments, names, frame)
-    question = Question(verb, target, arguments, called.output, called.inputs, batch)
+    question = DerivativeRequest(verb, target, arguments, called.output, called.inputs, batch)
     if question.is_function:  # what the user writes into the inputs later is not meant
         question = replace(question, inputs=tuple(x.detach().clone() for x in arguments))
     progress, executor = long.pop("progress"), long.pop("executor")

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradlab.explore.caller_warning import warn_at_the_caller
-from gradlab.explore.jacobian.fingerprint import Part
+from gradlab.explore.jacobian.fingerprint import FingerprintPart
 from gradlab.explore.jacobian.targets.target import Place
 
 WHAT, VERSION = "the record of a Jacobian that gradlab computes", 3
@@ -58,7 +58,7 @@ class Checkpoint:
         self,
         place: Place,
         what: str,
-        facts: Mapping[str, Part],
+        facts: Mapping[str, FingerprintPart],
         called: Mapping[str, str],
         values: Mapping[str, list[float]],
         blocks: int,
@@ -144,7 +144,7 @@ class Checkpoint:
 
 
 def compare(
-    place: Place, earlier: dict[str, Any], facts: Mapping[str, Part], called: Mapping[str, str], *, all_of: bool = True
+    place: Place, earlier: dict[str, Any], facts: Mapping[str, FingerprintPart], called: Mapping[str, str], *, all_of: bool = True
 ) -> None:
     """Refuse, by name, what differs from a checkpoint `earlier`; `all_of`: or is in the checkpoint alone.
 

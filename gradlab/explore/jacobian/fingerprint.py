@@ -65,7 +65,7 @@ REDUCERS = ("__reduce__", "__reduce_ex__", "__getstate__")
 DESCRIPTORS = ("wrapper_descriptor", "method_descriptor", "member_descriptor", "getset_descriptor", "classmethod_descriptor")
 
 
-class Part(NamedTuple):
+class FingerprintPart(NamedTuple):
     """One thing that must be the same when a run goes on: its digest, and what it looks like in an error message."""
 
     digest: str
@@ -76,7 +76,7 @@ class CannotFingerprintError(TypeError):
     """Something that two processes cannot compare; the text names it."""
 
 
-def parts_of(function: Any, name: str) -> dict[str, Part]:
+def parts_of(function: Any, name: str) -> dict[str, FingerprintPart]:
     """What `function`, called `name` in messages, is made of: {"the closure variable w of f": Part, …}.
 
     Raises
@@ -87,7 +87,7 @@ def parts_of(function: Any, name: str) -> dict[str, Part]:
     return _Taking().apart(function, name)
 
 
-def part_of(value: Any, what: str) -> Part:
+def part_of(value: Any, what: str) -> FingerprintPart:
     """The digest of one value, which messages call `what`."""
     taking = _Taking()
     return taking.part(value, what)
@@ -131,8 +131,8 @@ class _Taking:
         self.label = ""
 
     # ------------------------------------------------------------------------------------------------- functions, part by part
-    def apart(self, function: Any, name: str) -> dict[str, Part]:
-        parts: dict[str, Part] = {}
+    def apart(self, function: Any, name: str) -> dict[str, FingerprintPart]:
+        parts: dict[str, FingerprintPart] = {}
         if isinstance(function, MethodType):
             parts[f"{name}'s object"] = self.part(function.__self__, f"{name}'s object")
             function = function.__func__
@@ -144,16 +144,16 @@ class _Taking:
         while queue:
             called, one = queue.pop(0)
             before = len(self.functions)
-            parts[f"{called}'s code"] = Part(code_digest(one.__code__).hex(), "code")
+            parts[f"{called}'s code"] = FingerprintPart(code_digest(one.__code__).hex(), "code")
             for what, value in (*_held_by(one, called), *_named_by(one, called)):
                 if isinstance(value, FunctionType) and not _library(value.__globals__.get("__name__")):
                     self._reference(value, value.__name__)
-                    parts[what] = Part(_hash("function", self.functions[id(value)][0].encode()).hex(), "a function")
+                    parts[what] = FingerprintPart(_hash("function", self.functions[id(value)][0].encode()).hex(), "a function")
                 else:
                     parts[what] = self.part(value, what, _attributes(one.__code__))
             queue += list(self.functions.values())[before:]
         for library, version in sorted(self.versions.items()):
-            parts[f"the version of {library}"] = Part(version, version)
+            parts[f"the version of {library}"] = FingerprintPart(version, version)
         return parts
 
     def _reference(self, function: FunctionType, name: str) -> None:
@@ -167,7 +167,7 @@ class _Taking:
             called = f"{name} ({k})"
         self.functions[id(function)] = (called, function)
 
-    def part(self, value: Any, what: str, attributes: frozenset[str] = frozenset()) -> Part:
+    def part(self, value: Any, what: str, attributes: frozenset[str] = frozenset()) -> FingerprintPart:
         self.label = what
         try:
             digest = self._named(value, attributes)
@@ -177,7 +177,7 @@ class _Taking:
             raise
         except Exception as error:  # of the user's code: properties, `__reduce__`
             raise self._refusal(value, f"{type(error).__name__}: {error}") from error
-        return Part(digest.hex(), _said(value))
+        return FingerprintPart(digest.hex(), _said(value))
 
     def _refusal(self, value: Any, why: object = "") -> CannotFingerprintError:
         kind = type(value).__name__

@@ -24,7 +24,7 @@ from gradlab.explore.libraries import Library
 Shape = tuple[int, ...]
 
 
-class Graph:
+class DifferentiatedGraph:
     """Outputs, the inputs that they are differentiated by, and the sweeps between them.
 
     `forward_cost` is what a forward sweep takes, a backward one being 1; `tells_pattern` is whether the graph says what its
@@ -111,7 +111,7 @@ class Graph:
         raise NotImplementedError
 
 
-class GradlabGraph(Graph):
+class GradlabGraph(DifferentiatedGraph):
     """Through gradlab's own engine, which takes batches as they are."""
 
     tells_pattern = True
@@ -220,7 +220,7 @@ class GradlabGraph(Graph):
         return keys // columns, keys % columns
 
 
-class TorchGraph(Graph):
+class TorchGraph(DifferentiatedGraph):
     """Through torch.autograd.grad."""
 
     forward_cost = 2.0
@@ -315,7 +315,7 @@ class TorchGraph(Graph):
         return [None if part[0] is None else torch.stack(part) for part in zip(*rows, strict=True)]
 
 
-def graph_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], *, symmetric: bool = False) -> Graph:
+def graph_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], *, symmetric: bool = False) -> DifferentiatedGraph:
     """The graph between tensors of a library; `symmetric` if its Jacobian is known to be."""
     graph = (GradlabGraph if library.name == "gradlab" else TorchGraph)(library, outputs, inputs)
     graph.symmetric = symmetric

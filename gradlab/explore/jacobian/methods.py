@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.jacobian.graph import Graph
+from gradlab.explore.jacobian.graph import DifferentiatedGraph
 from gradlab.explore.jacobian.plan import Block, Plan
 
 
-def compute_block(graph: Graph, plan: Plan, block: Block) -> np.ndarray:
+def compute_block(graph: DifferentiatedGraph, plan: Plan, block: Block) -> np.ndarray:
     """The numbers of one block.
 
     Returns

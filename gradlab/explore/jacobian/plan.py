@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gradlab.explore.jacobian import colouring
-from gradlab.explore.jacobian.graph import Graph
+from gradlab.explore.jacobian.graph import DifferentiatedGraph
 from gradlab.explore.jacobian.memory import SHARE, SMALL, free_memory, size_text
 
 Kind = Literal["rows", "columns", "colours", "samples"]
@@ -165,7 +165,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def check_request(graph: Graph, method: Any = "auto", chunk_size: Any = None, sparsity: Any = None, plan: Any = None) -> None:
+def check_request(
+    graph: DifferentiatedGraph, method: Any = "auto", chunk_size: Any = None, sparsity: Any = None, plan: Any = None
+) -> None:
     """Refuse what cannot be planned, before anything is computed."""
     if method not in METHODS:
         raise ValueError(f"method={method!r} is none of {', '.join(map(repr, METHODS))}")
@@ -234,7 +236,7 @@ def row_major(
 
 
 def make_plan(
-    graph: Graph,
+    graph: DifferentiatedGraph,
     method: str = "auto",
     chunk_size: int | str | None = None,
     sparsity: Any = None,
@@ -298,7 +300,7 @@ def most_entries(size: int) -> int:
 
 
 def sparse_plan(
-    graph: Graph,
+    graph: DifferentiatedGraph,
     pattern: tuple[np.ndarray, np.ndarray],
     colours: np.ndarray,
     by: str,
@@ -330,7 +332,7 @@ def sparse_plan(
     )
 
 
-def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: Graph) -> tuple[str, np.ndarray]:
+def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: DifferentiatedGraph) -> tuple[str, np.ndarray]:
     """The side that takes fewer sweeps, and its colours. The fullest line of the other side is the least that it can take."""
     (m, n), (rows, columns) = graph.shape, pattern
     if not rows.size:
@@ -350,7 +352,7 @@ def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: Graph) -> tuple[str
     return first, colours
 
 
-def _chunked(graph: Graph, by: str, sweeps: int, chunk_size: int | str | None) -> tuple[int, int]:
+def _chunked(graph: DifferentiatedGraph, by: str, sweeps: int, chunk_size: int | str | None) -> tuple[int, int]:
     """How many vectors to sweep at once, and the bytes that takes."""
     each = graph.bytes_of_a_vector(by)
     if chunk_size is None or chunk_size == "auto":

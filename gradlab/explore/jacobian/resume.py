@@ -14,14 +14,21 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.jacobian.checkpoint import Checkpoint, compare, digest_of, read, summary, theirs
-from gradlab.explore.jacobian.fingerprint import CannotFingerprintError, Part, array_digest, part_of, parts_of, version_of
+from gradlab.explore.jacobian.fingerprint import (
+    CannotFingerprintError,
+    FingerprintPart,
+    array_digest,
+    part_of,
+    parts_of,
+    version_of,
+)
 from gradlab.explore.jacobian.plan import Block
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.targets.in_memory import ArrayTarget
 from gradlab.explore.jacobian.targets.opening import Unmade, opened
 from gradlab.explore.jacobian.targets.target import Target
 from gradlab.explore.jacobian.targets.zarr_parts import ZarrParts
-from gradlab.explore.jacobian.tracing import Question
+from gradlab.explore.jacobian.tracing import DerivativeRequest
 from gradlab.explore.libraries import Library
 
 CHUNKS = 20  # a run that can be resumed has at least so many, if the size of a chunk is not said: a kill costs one
@@ -32,12 +39,12 @@ class Prepared:
     """What is asked of a run: where its blocks are written, and what it is the work of."""
 
     out: Target | Unmade
-    facts: dict[str, Part] | None = None  # what must be the same to go on; None: not to be gone on with
+    facts: dict[str, FingerprintPart] | None = None  # what must be the same to go on; None: not to be gone on with
     called: dict[str, str] = field(default_factory=dict)  # what messages call the facts
     found: dict[str, Any] | None = None  # what an earlier run has recorded
 
 
-def prepare(question: Question, library: Library, *, out: Any, resume: Any, key: Any) -> Prepared:
+def prepare(question: DerivativeRequest, library: Library, *, out: Any, resume: Any, key: Any) -> Prepared:
     """The run that is asked for, its function and inputs digested if it is to be gone on with."""
     verb, target = question.verb, question.target
     if not isinstance(resume, bool):
@@ -63,18 +70,18 @@ def prepare(question: Question, library: Library, *, out: Any, resume: Any, key:
             "resume=True takes out=np.memmap(file, dtype, mode, shape=...), mode 'w+' for a new file and 'r+' to go on with one, "
             f"or what zarr keeps; out is {got}"
         )
-    prepared.facts = {"what is computed": Part(verb, verb)}
+    prepared.facts = {"what is computed": FingerprintPart(verb, verb)}
     if question.batch is not None:
-        prepared.facts["the axis of the samples"] = Part(str(question.batch), str(question.batch))
+        prepared.facts["the axis of the samples"] = FingerprintPart(str(question.batch), str(question.batch))
     for k, (x, name) in enumerate(zip(question.inputs, question.input_names, strict=True)):
         array = library.array(x)
         said = f"a {library.name} tensor of shape {array.shape}, {library.dtype_name(x)}"
-        prepared.facts[f"inputs[{k}]"] = Part(f"{said} {array_digest(array).hex()}", said)
+        prepared.facts[f"inputs[{k}]"] = FingerprintPart(f"{said} {array_digest(array).hex()}", said)
         prepared.called[f"inputs[{k}]"] = f"the input {name}"
     own = getattr(target, "__name__", None)
     if key is not None:
         version = version_of("gradlab")
-        prepared.facts |= {"the key": part_of(key, "the key"), "the version of gradlab": Part(version, version)}
+        prepared.facts |= {"the key": part_of(key, "the key"), "the version of gradlab": FingerprintPart(version, version)}
     else:
         try:
             prepared.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
@@ -135,12 +142,12 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
         ("the dtype", store.dtype),
         ("the place in the file", out.lies),
     ):
-        asked.facts[what] = Part(str(value), str(value))
+        asked.facts[what] = FingerprintPart(str(value), str(value))
     if plan.pattern is not None:
         entries = np.stack(plan.pattern)
-        asked.facts["the sparsity pattern"] = Part(array_digest(entries).hex(), f"{entries.shape[1]} entries")
+        asked.facts["the sparsity pattern"] = FingerprintPart(array_digest(entries).hex(), f"{entries.shape[1]} entries")
     if plan.colours is not None:
-        asked.facts["the colouring"] = Part(
+        asked.facts["the colouring"] = FingerprintPart(
             array_digest(plan.colours).hex() + ("" if plan.gather is None else array_digest(plan.gather).hex()),
             f"{plan.sweeps} colours",
         )

@@ -17,13 +17,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from gradlab.explore.caller_warning import warn_at_the_caller
-from gradlab.explore.jacobian.graph import Graph
+from gradlab.explore.jacobian.graph import DifferentiatedGraph
 from gradlab.explore.jacobian.memory import has_room
 from gradlab.explore.jacobian.methods import compute_block
 from gradlab.explore.jacobian.plan import METHODS, Block, Plan, make_plan
 from gradlab.explore.jacobian.progress import told
 from gradlab.explore.jacobian.store import Store
-from gradlab.explore.jacobian.tracing import Question
+from gradlab.explore.jacobian.tracing import DerivativeRequest
 from gradlab.explore.jacobian.verification import compare
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -65,7 +65,7 @@ class Runner:
         What the plan is made from: method, chunk_size, sparsity, plan, as `jacobian` takes them.
     progress
         Who is told how far a run is, as `jacobian` takes it.
-    question : Question or None
+    question : DerivativeRequest or None
         What the graph answers: what workers record it from.
     elsewhere : Elsewhere or None
         Who computes the whole; None: this thread does.
@@ -79,13 +79,13 @@ class Runner:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: DifferentiatedGraph,
         store: Store,
         request: dict[str, Any] | None = None,
         progress: Any = None,
-        question: Question | None = None,
+        question: DerivativeRequest | None = None,
     ) -> None:
-        self.graph: Graph | None = None if store.complete else graph
+        self.graph: DifferentiatedGraph | None = None if store.complete else graph
         self.store, self.request, self.progress = store, dict(request or {}), progress
         self.question = question
         self.elsewhere: Elsewhere | None = None

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.jacobian.graph import Graph, split
+from gradlab.explore.jacobian.graph import DifferentiatedGraph, split
 from gradlab.explore.libraries import Library
 
 SWEEP_BYTES = 64e6  # that sweeps of some samples, whatever is asked of them, take at once
 
-Part = Callable[[Sequence[Any]], tuple[Graph, Any]]
+Part = Callable[[Sequence[Any]], tuple[DifferentiatedGraph, Any]]
 
 
-class SampleGraph(Graph):
+class SampleGraph(DifferentiatedGraph):
     """The graphs of some samples at a time. As a `Graph` it is that of all of them, a row for each output element of each sample
     and a column for each element of one sample's input.
 
@@ -104,17 +104,17 @@ class SampleGraph(Graph):
         """About what one sample more takes: all of its rows, and what its graph keeps."""
         return (int(self.rows) + 1) * self.first.bytes_of_a_vector("rows")
 
-    def _of(self, start: int, stop: int) -> tuple[Graph, Any]:
+    def _of(self, start: int, stop: int) -> tuple[DifferentiatedGraph, Any]:
         return self._part([x[start:stop] for x in self._given])
 
-    def _backward_of(self, graph: Graph, weights: np.ndarray) -> np.ndarray:
+    def _backward_of(self, graph: DifferentiatedGraph, weights: np.ndarray) -> np.ndarray:
         """(k, samples, m) to (k, samples, n)."""
         k, count, _ = weights.shape
         gradients = graph.vjp(weights.reshape(k, -1))
         shapes = [(count, prod(shape)) for shape in self.input_shapes]
         return np.concatenate(list(split(gradients, shapes)), axis=-1)
 
-    def _forward_of(self, graph: Graph, count: int, tangents: np.ndarray) -> np.ndarray:
+    def _forward_of(self, graph: DifferentiatedGraph, count: int, tangents: np.ndarray) -> np.ndarray:
         """(k, n), for every sample alike, to (k, samples, m)."""
         k = len(tangents)
         parts = [

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.explore.jacobian.graph import Graph, graph_of, recorded_gradient, recording
+from gradlab.explore.jacobian.graph import DifferentiatedGraph, graph_of, recorded_gradient, recording
 from gradlab.explore.jacobian.samples import SampleGraph
 from gradlab.explore.libraries import Library, library_of
 
 
 @dataclass(frozen=True)
-class Question:
+class DerivativeRequest:
     """What is to be differentiated by what.
 
     Attributes
@@ -49,12 +49,12 @@ class Question:
 class Recorded:
     """The answer: the graph, and what the function returned, or the outputs that were given, `alone` or in a tuple."""
 
-    graph: Graph
+    graph: DifferentiatedGraph
     outputs: tuple[Any, ...]
     alone: bool
 
 
-def record(question: Question) -> Recorded:
+def record(question: DerivativeRequest) -> Recorded:
     """Call the function, if it is one, and record the graph.
 
     Raises
@@ -71,7 +71,7 @@ def record(question: Question) -> Recorded:
     return Recorded(graph_of(library, ends, leaves, symmetric=symmetric), outputs, alone)
 
 
-def _samples(question: Question, library: Library, axis: int) -> Recorded:
+def _samples(question: DerivativeRequest, library: Library, axis: int) -> Recorded:
     """The graph of a function of a batch, which is called on some samples at a time."""
     if not question.is_function:
         raise TypeError(
@@ -90,9 +90,9 @@ def _samples(question: Question, library: Library, axis: int) -> Recorded:
             f"batch={axis}: the inputs must have equally many samples, at least one, along that axis; they have {said}"
         )
 
-    def part(some: Sequence[Any]) -> tuple[Graph, Any]:
+    def part(some: Sequence[Any]) -> tuple[DifferentiatedGraph, Any]:
         """The graph of some samples, given with their axis first."""
-        inner = Question(question.verb, moved, tuple(some), question.output_name, question.input_names)
+        inner = DerivativeRequest(question.verb, moved, tuple(some), question.output_name, question.input_names)
         result = record(inner)
         if not result.alone:
             raise TypeError(f"batch= takes a function that returns one tensor; it returned {len(result.outputs)} of them")
@@ -109,7 +109,7 @@ def _samples(question: Question, library: Library, axis: int) -> Recorded:
     return Recorded(graph, graph.outputs, True)
 
 
-def _outputs(question: Question, library: Library) -> tuple[Any, Any, bool]:
+def _outputs(question: DerivativeRequest, library: Library) -> tuple[Any, Any, bool]:
     """(outputs, inputs that they were computed from, whether it is one output that came by itself)."""
     verb, target, leaves_given = question.verb, question.target, question.inputs
     if question.is_function:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradlab.explore.jacobian.graph import Graph
+from gradlab.explore.jacobian.graph import DifferentiatedGraph
 from gradlab.explore.jacobian.matrix import Jacobian
 
 TERMS = 4  # of a sum of rows written out
@@ -39,7 +39,7 @@ class WhatIf:
         If the loop has no such line, or nothing is left to forget it on.
     """
 
-    def __init__(self, jacobian: Jacobian, graph: Graph | None, *, zero: bool, retain: bool) -> None:
+    def __init__(self, jacobian: Jacobian, graph: DifferentiatedGraph | None, *, zero: bool, retain: bool) -> None:
         if why := next((why for on, why in zip((zero, retain), reasons(jacobian, graph), strict=True) if on and why), ""):
             raise ValueError(why)
         self.zero, self.retain = zero, retain
@@ -79,7 +79,7 @@ class WhatIf:
         return " + ".join(shown if len(shown) <= TERMS else [*shown[:2], "…", shown[-1]])
 
 
-def reasons(jacobian: Jacobian, graph: Graph | None) -> tuple[str, str]:
+def reasons(jacobian: Jacobian, graph: DifferentiatedGraph | None) -> tuple[str, str]:
     """Why zeroing, and why retaining, cannot be forgotten here; empty where it can."""
     zero = "" if jacobian.code.leaves else "the inputs are no leaves: autograd.grad() hands each row back, and nothing adds up"
     retain = "" if graph is not None else "the graph was let go when all rows were known: nothing is left to be retained"

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import wrap
+from gradlab.core.observers import Observer, ReverseSweep, add_observer, remove_observer, times
 from gradlab.core.ports import Bundle
 from gradlab.core.tensor import constant
-from gradlab.core.watching import Sweep, Watcher, times, unwatch, watch
 from gradlab.explore.libraries.protocol import Recording
 
 Tell = Callable[[Any], None]  # of each tensor that `backward` is called on, before it runs
@@ -52,34 +52,34 @@ class Keeper:
         """It is over, and freed."""
 
 
-class GradlabBackwardCalls(Watcher):
+class GradlabBackwardCalls(Observer):
     """Sweeps of gradlab's own that write `.grad`."""
 
     def __init__(self, tell: Tell, keeper: Keeper | None) -> None:
         self._tell, self._keeper, self._holding = tell, keeper, False
 
-    def begin(self, sweep: Sweep) -> None:
+    def begin(self, sweep: ReverseSweep) -> None:
         if _is_backward(sweep):
             self._tell(sweep.outputs[0])
 
-    def holds(self, sweep: Sweep) -> bool:
+    def holds(self, sweep: ReverseSweep) -> bool:
         keeper = self._keeper
         self._holding = keeper is not None and _is_backward(sweep) and keeper.wants("gradlab") and keeper.holds()
         return self._holding
 
-    def end(self, sweep: Sweep, error: BaseException | None) -> None:
+    def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         if self._keeper is not None and self._holding and _is_backward(sweep) and error is None:
             self._holding = False
             self._keeper.over(sweep.outputs[0], sweep.roots[0][1])
 
 
-class AtPoles(Watcher):
+class AtPoles(Observer):
     """Sees the nodes of gradlab's sweeps at which a finite cotangent may become one that is not."""
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper, self._on, self._found = keeper, False, False
 
-    def begin(self, sweep: Sweep) -> None:
+    def begin(self, sweep: ReverseSweep) -> None:
         self._on = _is_backward(sweep) and self._keeper.wants("gradlab") and not self._keeper.holds()
 
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
@@ -89,7 +89,7 @@ class AtPoles(Watcher):
             self._on, self._found = False, True
             self._keeper.born(node, [constant(wrap(g))])
 
-    def end(self, sweep: Sweep, error: BaseException | None) -> None:
+    def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         if self._found and _is_backward(sweep):
             self._on = self._found = False
             self._keeper.settle()
@@ -112,7 +112,7 @@ POLES = frozenset(
 )  # the operations of gradlab whose derivatives have a pole, or are what may be infinite
 
 
-def _is_backward(sweep: Sweep) -> bool:
+def _is_backward(sweep: ReverseSweep) -> bool:
     return sweep.accumulates and not sweep.lead and len(sweep.outputs) == 1
 
 
@@ -127,18 +127,18 @@ class BackwardCalls(Recording):
 
     def open(self) -> None:
         if times(self._ours) == 0:
-            watch(self._ours)
+            add_observer(self._ours)
         if self._at_poles is not None and times(self._at_poles) == 0:
-            watch(self._at_poles)
+            add_observer(self._at_poles)
         tensor = getattr(sys.modules.get("torch"), "Tensor", None)
         if tensor is not None and self._original is None:
             self._original = tensor.backward
             tensor.backward = self._telling(tensor.backward)
 
     def close(self) -> None:
-        unwatch(self._ours)
+        remove_observer(self._ours)
         if self._at_poles is not None:
-            unwatch(self._at_poles)
+            remove_observer(self._at_poles)
         if self._original is not None:
             sys.modules["torch"].Tensor.backward = self._original  # type: ignore[method-assign]
             self._original = None

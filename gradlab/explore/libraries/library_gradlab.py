@@ -15,10 +15,10 @@ from gradlab.core.dtypes import known_dtype
 from gradlab.core.engine import fit
 from gradlab.core.forward import jvp_sweep
 from gradlab.core.modes import no_grad
+from gradlab.core.observers import Observer, observing
 from gradlab.core.ports import Bundle
 from gradlab.core.storage import now
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import Watcher, watching
 from gradlab.diagnose.autopsy import why_lost
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.protocol import Change, Library, Recording, See
@@ -186,8 +186,8 @@ class Gradlab(Library):
     def tensor(self, array: np.ndarray, like: Any) -> Any:
         return tensor(array, dtype=like.dtype, device=like.device)
 
-    def watching(self, nodes: Sequence[Any], see: See) -> AbstractContextManager[Any]:
-        return watching(Seeing(see))
+    def observing(self, nodes: Sequence[Any], see: See) -> AbstractContextManager[Any]:
+        return observing(Seeing(see))
 
     def end(self, node: Any) -> Any:
         return GradientEdge(node, 0) if node.op is None else None  # the leaf may be gone
@@ -274,7 +274,7 @@ class Gradlab(Library):
         return jvp_sweep(nodes, {x.node: self.tensor(u, x).array for x, u in zip(inputs, directions, strict=True)})
 
 
-class Seeing(Watcher):
+class Seeing(Observer):
     """Hands on what it sees of sweeps."""
 
     def __init__(self, see: See) -> None:

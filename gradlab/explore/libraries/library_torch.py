@@ -14,7 +14,7 @@ import numpy as np
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.protocol import Library, Recording, See
 from gradlab.explore.trace.journal import spaced
-from gradlab.explore.trace.notes import NOTE, Kept, Note
+from gradlab.explore.trace.notes import NOTE, KeptArray, Note
 from gradlab.explore.trace.values import Value, settled
 
 FIRST = 1024  # elements that are looked at first, where any other than 0 will do
@@ -122,7 +122,7 @@ class Torch(Library):
 
         return share(part, whole[0] if isinstance(whole, tuple) else whole)
 
-    def kept_value(self, kept: Kept) -> Any:
+    def kept_value(self, kept: KeptArray) -> Any:
         if kept.numbers is not None:
             return Value(kept.shape, str(kept.dtype).rpartition(".")[2], kept.numbers)
         tensor = kept.array() if kept.array is not None else None

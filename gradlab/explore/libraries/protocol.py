@@ -17,7 +17,7 @@ import numpy as np
 from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.trace.journal import spaced
-from gradlab.explore.trace.notes import Kept, Note, Severed
+from gradlab.explore.trace.notes import KeptArray, Note, Severed
 from gradlab.explore.trace.values import Pending, Value, brief, of_arrays, share
 
 See = Callable[[Any, Any, Sequence[Any], Sequence[Any]], None]  # node, cotangent, its inputs, theirs
@@ -222,7 +222,7 @@ class Library:
         """A weak reference to a tensor."""
         return weakref.ref(tensor)
 
-    def kept_value(self, kept: Kept) -> Value | Pending | None:
+    def kept_value(self, kept: KeptArray) -> Value | Pending | None:
         """What was kept of a tensor; None if it is gone, or was overwritten since."""
         return None
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.modes import mode
+from gradlab.core.observers import ReverseSweep, add_observer, remove_observer, times
 from gradlab.core.storage import NUMBER, own_storage, tick
-from gradlab.core.watching import Sweep, times, unwatch, watch
 from gradlab.diagnose.sites import OURS, Loss, Sites, is_ours, site_here
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.trace.notes import Given, Kept, Note, Severed, cell_site, is_outermost, locals_of
+from gradlab.explore.trace.notes import Given, KeptArray, Note, Severed, cell_site, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
 
 BEHIND = 200  # nodes that are looked at behind a cut
@@ -35,10 +35,10 @@ class GradlabRecording(Sites, Recording):
 
     def open(self) -> None:
         if times(self) == 0:
-            watch(self)
+            add_observer(self)
 
     def close(self) -> None:
-        unwatch(self)
+        remove_observer(self)
 
     # ------------------------------------------------------------------------------------------------------- operations
     def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
@@ -70,13 +70,13 @@ class GradlabRecording(Sites, Recording):
         inner = bool(self._sites) and site == self._sites[-1]  # a derivative's own operations: nobody wrote their operands
         node.note = Note(site, cell, recorder.call, self._kept(result), constants, inner)
 
-    def _kept(self, tensor: Any) -> Kept:
+    def _kept(self, tensor: Any) -> KeptArray:
         array = tensor.array
         if array.size <= FEW and isinstance(array, (np.ndarray, np.generic)):
-            return Kept(array.shape, array.dtype, tuple(array.reshape(-1).tolist()), None, None, 0)
+            return KeptArray(array.shape, array.dtype, tuple(array.reshape(-1).tolist()), None, None, 0)
         storage = own_storage(tensor)
         self.recorder.hold(array, array.nbytes)
-        return Kept(array.shape, array.dtype, None, weakref.ref(array), storage, storage.version)
+        return KeptArray(array.shape, array.dtype, None, weakref.ref(array), storage, storage.version)
 
     def joined(self, results: Sequence[Any], members: Sequence[Any]) -> None:
         note = getattr(members[0], "note", None)
@@ -153,7 +153,7 @@ class GradlabRecording(Sites, Recording):
             self.recorder.happened("write", site_here(2), [tensor])
 
     # ----------------------------------------------------------------------------------------------------------- sweeps
-    def begin(self, sweep: Sweep) -> None:
+    def begin(self, sweep: ReverseSweep) -> None:
         site, frames = None, []
         frame: Any = _getframe(1)
         while frame is not None:
@@ -182,7 +182,7 @@ class GradlabRecording(Sites, Recording):
         if sweep is not None:
             self.recorder.visited(sweep, node, g, node.edges if node.op is not None else (), cotangents)
 
-    def end(self, sweep: Sweep, error: BaseException | None) -> None:
+    def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         self._sweeps.pop()
         self._sites.pop()
         if sweep.accumulates:
@@ -196,9 +196,9 @@ def given_of(at: int, tensor: Any) -> Given:
     few = array.size <= FEW and isinstance(array, (np.ndarray, np.generic))
     numbers = tuple(array.reshape(-1).tolist()) if few else None
     if tensor.storage is NUMBER:
-        return Given(at, Kept(array.shape, array.dtype, numbers, None, None, 0), numbers[0] if numbers else 0, None, ())
+        return Given(at, KeptArray(array.shape, array.dtype, numbers, None, None, 0), numbers[0] if numbers else 0, None, ())
     storage = own_storage(tensor)
-    kept = Kept(array.shape, array.dtype, numbers, None if few else weakref.ref(array), storage, storage.version)
+    kept = KeptArray(array.shape, array.dtype, numbers, None if few else weakref.ref(array), storage, storage.version)
     return Given(at, kept, None, weakref.ref(tensor), getattr(tensor, "lost", ()))
 
 

@@ -31,7 +31,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 from gradlab.diagnose.sites import Loss, is_ours
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.trace.notes import NOTE, Given, Kept, Note, Severed, is_outermost, locals_of
+from gradlab.explore.trace.notes import NOTE, Given, KeptArray, Note, Severed, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -272,7 +272,7 @@ class TorchRecording(TorchFunctionMode, Recording):
 
     def _given(self, at: int, x: Any, site: Any) -> Given:
         if not isinstance(x, torch.Tensor):
-            return Given(at, Kept((), type(x).__name__, (x,), None, None, 0), x, None, ())
+            return Given(at, KeptArray((), type(x).__name__, (x,), None, None, 0), x, None, ())
         known = self._lost.get(id(x))
         losses = known[1] if known is not None and known[0]() is x else ()
         if not losses and self._numpy and site is not None:  # from_numpy is not seen: it may have made this
@@ -280,15 +280,15 @@ class TorchRecording(TorchFunctionMode, Recording):
             losses = (Loss("constant", site, "", tuple(x.shape), None, None, severed),)
         return Given(at, self._kept(x), None, weakref.ref(x), losses)
 
-    def _kept(self, tensor: Any) -> Kept | None:
+    def _kept(self, tensor: Any) -> KeptArray | None:
         if tensor.layout != torch.strided or tensor.device.type == "meta":
             return None
         shape = tuple(tensor.shape)
         if tensor.numel() <= FEW and tensor.device.type == "cpu":
-            return Kept(shape, tensor.dtype, tuple(tensor.detach().reshape(-1).tolist()), None, None, 0)
+            return KeptArray(shape, tensor.dtype, tuple(tensor.detach().reshape(-1).tolist()), None, None, 0)
         alias = tensor.detach()  # shares memory and version, and has no history
         self.recorder.hold(alias, alias.numel() * alias.element_size())
-        return Kept(shape, tensor.dtype, None, weakref.ref(alias), None, alias._version)
+        return KeptArray(shape, tensor.dtype, None, weakref.ref(alias), None, alias._version)
 
     # ------------------------------------------------------------------------------------------------------------- cuts
     def _ungraded(self, name: str, result: Any, tensors: Sequence[Any], site: Any, *, aside: bool = False) -> None:

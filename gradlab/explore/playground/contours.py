@@ -103,7 +103,7 @@ def levels_of(values: np.ndarray) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Line:
+class ContourLine:
     """One contour: where it goes, in units of the inputs."""
 
     level: float
@@ -111,13 +111,13 @@ class Line:
     ys: np.ndarray
 
 
-def contours(xs: np.ndarray, ys: np.ndarray, values: np.ndarray, levels: list[float]) -> list[Line]:
+def contours(xs: np.ndarray, ys: np.ndarray, values: np.ndarray, levels: list[float]) -> list[ContourLine]:
     """The lines on which values on a grid, rows going up, have the levels; none beside what is not finite."""
     lines = []
     for level in levels:
         for chain in _chains(_segments(values, level)):
             rows, columns = np.array(chain).T
-            lines.append(Line(level, np.interp(columns, np.arange(len(xs)), xs), np.interp(rows, np.arange(len(ys)), ys)))
+            lines.append(ContourLine(level, np.interp(columns, np.arange(len(xs)), xs), np.interp(rows, np.arange(len(ys)), ys)))
     return lines
 
 

@@ -28,7 +28,7 @@ from gradlab.explore.names import caller_names
 from gradlab.explore.pooled_matrix import PooledMatrix, reduced
 from gradlab.explore.report.report import Bounds, Report, caption
 from gradlab.explore.report.rows import rows_of
-from gradlab.explore.report.table import SHOWN, Note, Row
+from gradlab.explore.report.table import SHOWN, TableNote, TensorRow
 from gradlab.explore.report.tree import forest
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
 from gradlab.explore.trace.data import Trace
@@ -208,7 +208,7 @@ def make_report(
     with_graph: bool = True,
     jacobian: Any = None,
     weights: Any = None,
-    notes: Mapping[str, Sequence[Note]] | None = None,
+    notes: Mapping[str, Sequence[TableNote]] | None = None,
     previous: Mapping[str, np.ndarray] | None = None,
     backward_calls: int = 0,
     maps: Sequence[tuple[str, PooledMatrix]] = (),
@@ -235,7 +235,7 @@ def make_report(
         What weighted the output.
     jacobian : Jacobian, optional
         Of which the report keeps the picture.
-    notes : mapping of str to sequence of Note, optional
+    notes : mapping of str to sequence of TableNote, optional
         Further remarks on rows, by name.
     maps : sequence of (str, Reduced)
         The matrix-shaped gradients of the sweep, where the sources do not hold them any more.
@@ -278,7 +278,7 @@ def report_of(
     trace: Trace,
     deed: Sentence = (),
     *,
-    rows: Sequence[Row] | None = None,
+    rows: Sequence[TensorRow] | None = None,
     subject: Span | None = None,
     shape: Sequence[int] | None = None,
     value: Any = None,
@@ -299,7 +299,7 @@ def report_of(
 
     Parameters
     ----------
-    rows : sequence of Row, optional
+    rows : sequence of TensorRow, optional
         Default: those of the trace's leaves.
     subject, shape, value
         What is differentiated: what it is called, its shape and its number. Default: the trace's first output.
@@ -403,7 +403,7 @@ def _weighted(subject: Subject, weights: Any) -> Sentence:
     return say(", weighted by ", code(called or "v"), f" = {written}" if written and written != subject.weights else "")
 
 
-def _with_respect_to(rows: Sequence[Row], wrt: Sequence[str], trace: Trace) -> Sentence:
+def _with_respect_to(rows: Sequence[TensorRow], wrt: Sequence[str], trace: Trace) -> Sentence:
     """ "a and b."; of models "the parameters of model: 149 of 151 tensors got a gradient, ‖gradient‖ 0.778."."""
     if not wrt:
         return say("nothing." if rows else "nothing: every leaf of its graph is gone.")
@@ -431,7 +431,7 @@ def _which_sweep(trace: Trace) -> Sentence:
     return say(f" Shown is sweep {trace.sweep} of {trace.sweeps}, the last that was looked at.")
 
 
-def _since(trace: Trace, rows: Sequence[Row]) -> Sentence:
+def _since(trace: Trace, rows: Sequence[TensorRow]) -> Sentence:
     """What the program has done to the tensors of the table since the sweep that it shows."""
     shown = {row.name for row in rows}
     later: dict[tuple[str, str, str], list[str]] = {}

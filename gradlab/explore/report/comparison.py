@@ -11,7 +11,7 @@ from typing import Any
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.markup import Sentence, Span, code, count, listed, marked, number, say, shape_text, to_text
 from gradlab.explore.report.changed import drawing_of
-from gradlab.explore.report.table import Column, Row, Table, card
+from gradlab.explore.report.table import Column, Table, TensorRow, card
 from gradlab.explore.trace.data import Trace
 
 MOST = 25  # rows shown
@@ -176,8 +176,8 @@ def _number(x: float | None) -> str:
 
 
 def compare(
-    rows: Sequence[Row],
-    others: Sequence[Row],
+    rows: Sequence[TensorRow],
+    others: Sequence[TensorRow],
     findings: Sequence[Any],
     others_findings: Sequence[Any],
     heads: Sequence[Sentence],
@@ -201,7 +201,7 @@ def compare(
     )
 
 
-def _change(row: Row, other: Row) -> Change:
+def _change(row: TensorRow, other: TensorRow) -> Change:
     moved = None
     if row.value_numbers is not None and other.value_numbers is not None and row.shape == other.shape:
         moved = math.hypot(*(abs(b - a) for a, b in zip(row.value_numbers, other.value_numbers, strict=True)))

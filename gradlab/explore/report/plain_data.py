@@ -8,7 +8,7 @@ from numbers import Complex, Integral, Real
 from typing import Any
 
 from gradlab.explore.markup import to_text
-from gradlab.explore.report.table import Row
+from gradlab.explore.report.table import TensorRow
 from gradlab.explore.statistics import Statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Leaf, Trace
 from gradlab.explore.trace.values import FEW, Value
@@ -16,7 +16,7 @@ from gradlab.explore.trace.values import FEW, Value
 VERSION = 1
 
 
-def plain(trace: Trace, rows: Sequence[Row], findings: Sequence[Any], remarks: Sequence[Any]) -> dict[str, Any]:
+def plain(trace: Trace, rows: Sequence[TensorRow], findings: Sequence[Any], remarks: Sequence[Any]) -> dict[str, Any]:
     """See `Report.to_dict`."""
     return {
         "version": VERSION,
@@ -143,7 +143,7 @@ def _leaf(leaf: Leaf) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: TensorRow) -> dict[str, Any]:
     def few(numbers: tuple[Any, ...] | None) -> Any:
         return None if numbers is None else safe(Value(row.shape, row.dtype, numbers).nested)
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from gradlab.explore.drawing import GRADIENT, clean
 from gradlab.explore.heat import plot as plot_heat
-from gradlab.explore.report.table import Row
+from gradlab.explore.report.table import TensorRow
 from gradlab.explore.report_picture import Map
 
 KINDS = ("heat", "hist", "norms")
 
 
-def plot(kind: str, rows: Sequence[Row], maps: Sequence[Map], ax: Any = None) -> Any:
+def plot(kind: str, rows: Sequence[TensorRow], maps: Sequence[Map], ax: Any = None) -> Any:
     """Draw one kind of plot; see `Report.plot`."""
     import matplotlib.pyplot as plt
 

@@ -27,8 +27,8 @@ from gradlab.explore.report.page import page
 from gradlab.explore.report.parts import Below, Card, Picture, bitmap, code_html, code_latex, code_text
 from gradlab.explore.report.plain_data import plain
 from gradlab.explore.report.plots import plot
-from gradlab.explore.report.table import CARD, RULE, Row, Table, head_html, leaf_table
-from gradlab.explore.report.tree import Part, forest
+from gradlab.explore.report.table import CARD, RULE, Table, TensorRow, head_html, leaf_table
+from gradlab.explore.report.tree import ModulePart, forest
 from gradlab.explore.trace.data import Trace
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Report:
 
     Attributes
     ----------
-    rows : tuple of Row
+    rows : tuple of TensorRow
         One for each tensor: its name, shape, dtype, device, the statistics of its value and gradient, the remarks.
     picture : Drawing or None
         The graph and the heat maps.
@@ -79,7 +79,7 @@ class Report:
 
     head: tuple[Sentence, ...]
     bare: tuple[Sentence, ...]  # the same without numbers and source
-    rows: tuple[Row, ...]
+    rows: tuple[TensorRow, ...]
     picture: Drawing | None
     jacobian_picture: Drawing | None
     by_hand: str
@@ -100,7 +100,7 @@ class Report:
         """The opening sentences as text."""
         return " ".join(to_text(sentence).strip() for sentence in self.head)
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> TensorRow:
         """The row of a tensor by the name it has in the table."""
         for row in self.rows:
             if row.name == name:
@@ -112,7 +112,7 @@ class Report:
         """The sentence and the table of tensors. `limit=None` shows every row; the default is the report's own bound."""
         return self._table(self.rows, self.head, self.bounds.leaf_rows if limit == -1 else limit)
 
-    def _table(self, rows: Sequence[Row], head: Sequence[Sentence], limit: int | None) -> Table:
+    def _table(self, rows: Sequence[TensorRow], head: Sequence[Sentence], limit: int | None) -> Table:
         what = "leaf" if all(row.is_leaf for row in rows) else "tensor"
         return leaf_table(rows, head, limit=limit, what=what, with_gradient=self._values and not self._jacobian_alone)
 
@@ -122,7 +122,7 @@ class Report:
         return self.jacobian_picture is not None and all(row.gradient is None for row in self.rows)
 
     @cached_property
-    def _forest(self) -> tuple[list[Part], list[Row]]:
+    def _forest(self) -> tuple[list[ModulePart], list[TensorRow]]:
         """The models as trees, and the rows of the table."""
         if not self._values:
             return [], list(self.rows)
@@ -422,7 +422,7 @@ class Report:
         drawing = None
         if self.graph_drawing is not None:
             drawing = Graph(trace, limit=self.bounds.nodes).drawing()
-        rows = tuple(Row(row.name, row.shape, row.dtype, row.device, None, None, (), row.is_leaf) for row in self.rows)
+        rows = tuple(TensorRow(row.name, row.shape, row.dtype, row.device, None, None, (), row.is_leaf) for row in self.rows)
         return Report(
             self.bare,
             self.bare,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gradlab.explore.libraries import library_of
 from gradlab.explore.markup import code, number, say
-from gradlab.explore.report.table import Note, Row
+from gradlab.explore.report.table import TableNote, TensorRow
 from gradlab.explore.sources import Source
 from gradlab.explore.statistics import Statistics
 from gradlab.explore.trace.data import Leaf
@@ -31,8 +31,8 @@ class Facts:
 
 
 def rows_of(
-    leaves: Sequence[Leaf], sources: Sequence[Source], extra: Mapping[str, Sequence[Note]], *, jacobian_only: bool = False
-) -> list[Row]:
+    leaves: Sequence[Leaf], sources: Sequence[Source], extra: Mapping[str, Sequence[TableNote]], *, jacobian_only: bool = False
+) -> list[TensorRow]:
     """The rows, in the order of the sources.
 
     Values and gradients are the trace's, of the moment of its sweep. A source that is no leaf of the trace (one that is not used,
@@ -42,7 +42,7 @@ def rows_of(
     named = {leaf.name: leaf for leaf in leaves if leaf.name}
     unnamed = [leaf for leaf in leaves if not leaf.name]
     by_key = {leaf.key: leaf for leaf in unnamed}
-    rows: list[Row] = []
+    rows: list[TensorRow] = []
     seen = {source.name: named.get(source.name) or by_key.get(id(source.tensor)) for source in sources}
     known = _read([source for source in sources if seen[source.name] is None], [s for s in sources if s.gradient is not None])
     for source in sources:
@@ -63,29 +63,29 @@ def rows_of(
     return rows
 
 
-def row_of(facts: Facts, why: str, extra: Sequence[Note]) -> Row:
+def row_of(facts: Facts, why: str, extra: Sequence[TableNote]) -> TensorRow:
     """The row of a tensor. `why` says why it has no gradient, if it has none."""
     notes = list(extra)
     value = described(facts.value)
     gradient = described(facts.gradient)
     if value is not None and (value.nans or value.infs):
-        notes.append(Note(say("the value has ", _odd(value)), serious=True))
+        notes.append(TableNote(say("the value has ", _odd(value)), serious=True))
     if why:
-        notes.append(Note(say(why), serious=True))
+        notes.append(TableNote(say(why), serious=True))
     if gradient is not None:
         if gradient.nans or gradient.infs:
-            notes.append(Note(say("the gradient has ", _odd(gradient)), serious=True))
+            notes.append(TableNote(say("the gradient has ", _odd(gradient)), serious=True))
         if gradient.all_zero:
             notes.append(
-                Note(
+                TableNote(
                     say("the gradient is exactly 0" if gradient.size == 1 else "every element of the gradient is exactly 0"),
                     serious=True,
                 )
             )
     if facts.before is not None and facts.arrived is not None and not extra:
         before, arrived = number(facts.before.norm), number(facts.arrived.norm)
-        notes.append(Note(say(f"added to what was there: ‖gradient‖ was {before}, this backward brought {arrived}")))
-    return Row(
+        notes.append(TableNote(say(f"added to what was there: ‖gradient‖ was {before}, this backward brought {arrived}")))
+    return TensorRow(
         facts.name,
         facts.shape,
         facts.dtype,
@@ -148,10 +148,10 @@ def _odd(statistics: Statistics) -> str:
     )
 
 
-def _made_at(source: Source) -> tuple[Note, ...]:
+def _made_at(source: Source) -> tuple[TableNote, ...]:
     """Where a tensor that is no leaf was made; nothing of a leaf."""
     library = library_of(source.tensor)
     if source.is_leaf or library is None:
         return ()
     place = Lines().line(library.site(library.node(source.tensor)))
-    return (Note(say(f"made at {place.where}: ", code(place.statement))),) if place is not None else ()
+    return (TableNote(say(f"made at {place.where}: ", code(place.statement))),) if place is not None else ()

@@ -46,7 +46,7 @@ LINE = 34  # characters of numbers on a line of the table
 
 
 @dataclass(frozen=True)
-class Note:
+class TableNote:
     """A remark about a tensor that is certain. `serious`: something a user looks for when a gradient is wrong."""
 
     text: Sentence
@@ -54,7 +54,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Row:
+class TensorRow:
     """What the report says about one tensor.
 
     Attributes
@@ -63,7 +63,7 @@ class Row:
     shape, dtype, device
     value, gradient : Statistics or None
         None where there is nothing to describe. Their norm is of all elements: NaN if one is NaN.
-    notes : tuple of Note
+    notes : tuple of TableNote
     is_leaf : bool
     value_numbers, gradient_numbers : tuple or None
         The elements in row-major order where there are few.
@@ -75,7 +75,7 @@ class Row:
     device: str
     value: Statistics | None
     gradient: Statistics | None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TableNote, ...] = ()
     is_leaf: bool = True
     value_numbers: tuple[Any, ...] | None = None
     gradient_numbers: tuple[Any, ...] | None = None
@@ -369,7 +369,7 @@ def _text_cell(cell: Any) -> str:
     return cell.text() if isinstance(cell, Figure) else to_text(cell)
 
 
-def remark_of(row: Row) -> Sentence:
+def remark_of(row: TensorRow) -> Sentence:
     """All remarks on a row, what is serious first."""
     notes: list[Span] = []
     for note in sorted(row.notes, key=lambda note: not note.serious):
@@ -379,7 +379,7 @@ def remark_of(row: Row) -> Sentence:
     return tuple(notes)
 
 
-def figure(row: Row, kind: str) -> Figure | Sentence:
+def figure(row: TensorRow, kind: str) -> Figure | Sentence:
     """A row's value or gradient in a cell. No gradient is ink, not orange: it is not a small gradient."""
     statistics = row.value if kind == "value" else row.gradient
     if statistics is None:
@@ -389,7 +389,12 @@ def figure(row: Row, kind: str) -> Figure | Sentence:
 
 
 def leaf_table(
-    rows: Sequence[Row], head: Sequence[Sentence] = (), *, limit: int | None = 25, what: str = "leaf", with_gradient: bool = True
+    rows: Sequence[TensorRow],
+    head: Sequence[Sentence] = (),
+    *,
+    limit: int | None = 25,
+    what: str = "leaf",
+    with_gradient: bool = True,
 ) -> Table:
     """The table of a report. Beyond `limit` rows those with warnings come first, and the foot says what is left out."""
     chosen = list(rows)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gradlab.explore.markup import Sentence, code, listed, say
-from gradlab.explore.report.table import Row
+from gradlab.explore.report.table import TensorRow
 from gradlab.explore.trace.data import ModuleCall
 
 ALIKE = 3  # blocks that are alike stand together from so many on
@@ -21,7 +21,7 @@ MANY = 6  # parameters of modules that stand alone, beyond which these are model
 
 
 @dataclass
-class Part:
+class ModulePart:
     """A module, or a parameter.
 
     Attributes
@@ -30,9 +30,9 @@ class Part:
         The step from the part above: "attn", "0", "weight".
     kind : str
         The module's class; "" where it is not known, and of a parameter.
-    row : Row or None
+    row : TensorRow or None
         Of a parameter.
-    parts : list of Part
+    parts : list of ModulePart
         What it holds, in call order, the module's own parameters first.
     alike : bool
         Whether the parts are blocks that are alike: then this one stands for them together, and is no module itself.
@@ -40,12 +40,12 @@ class Part:
 
     name: str
     kind: str = ""
-    row: Row | None = None
-    parts: list[Part] = field(default_factory=list)
+    row: TensorRow | None = None
+    parts: list[ModulePart] = field(default_factory=list)
     alike: bool = False
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TensorRow]:
         """The rows of all parameters below."""
         return [self.row] if self.row is not None else [row for part in self.parts for row in part.rows]
 
@@ -76,7 +76,7 @@ class Part:
         return sum(math.prod(row.shape) for row in self.rows)
 
     @property
-    def without(self) -> list[Row]:
+    def without(self) -> list[TensorRow]:
         """The parameters without a gradient."""
         return [row for row in self.rows if row.gradient is None]
 
@@ -127,7 +127,7 @@ def grads_of(names: Sequence[str], most: int = 6) -> Sentence:
     )
 
 
-def forest(rows: Sequence[Row], calls: Sequence[ModuleCall]) -> tuple[list[Part], list[Row]]:
+def forest(rows: Sequence[TensorRow], calls: Sequence[ModuleCall]) -> tuple[list[ModulePart], list[TensorRow]]:
     """The trees of the models among the rows, and the rows that belong to none.
 
     A model is a name below which at least two modules hold parameters; where there is one, or where they have many parameters
@@ -152,52 +152,52 @@ def forest(rows: Sequence[Row], calls: Sequence[ModuleCall]) -> tuple[list[Part]
         kinds.setdefault(call.path, call.kind)
         for i in range(len(steps)):
             order.setdefault(".".join(steps[: i + 1]), at)
-    roots: dict[str, Part] = {}
-    rest: list[Row] = []
+    roots: dict[str, ModulePart] = {}
+    rest: list[TensorRow] = []
     for row in rows:
         path = steps_of(row.name)
         if path[0] not in models or not row.is_leaf:
             rest.append(row)
             continue
-        part = roots.setdefault(path[0], Part(path[0], kinds.get(path[0], "")))
+        part = roots.setdefault(path[0], ModulePart(path[0], kinds.get(path[0], "")))
         for i, step in enumerate(path[1:-1], start=2):
             held = next((inner for inner in part.parts if inner.row is None and inner.name == step), None)
             if held is None:
-                held = Part(step, kinds.get(".".join(path[:i]), ""))
+                held = ModulePart(step, kinds.get(".".join(path[:i]), ""))
                 part.parts.append(held)
             part = held
-        part.parts.append(Part(path[-1], row=row))
+        part.parts.append(ModulePart(path[-1], row=row))
     trees = [_joined(_ordered(root, root.name, order)) for root in roots.values()]
     return [_gathered(tree) for tree in trees], rest
 
 
-def _ordered(part: Part, path: str, order: dict[str, int]) -> Part:
+def _ordered(part: ModulePart, path: str, order: dict[str, int]) -> ModulePart:
     """Parameters first, then modules in call order; those that were not called last."""
     inner = [_ordered(child, f"{path}.{child.name}", order) if child.row is None else child for child in part.parts]
     at = {id(child): (child.row is None, order.get(f"{path}.{child.name}", math.inf)) for child in inner}
-    return Part(part.name, part.kind, part.row, sorted(inner, key=lambda child: at[id(child)]))
+    return ModulePart(part.name, part.kind, part.row, sorted(inner, key=lambda child: at[id(child)]))
 
 
-def _joined(part: Part) -> Part:
+def _joined(part: ModulePart) -> ModulePart:
     """Modules that hold nothing but one module are one row with it: "encoder.layers"."""
     parts = [_joined(child) for child in part.parts]
     if len(parts) == 1 and part.row is None and parts[0].row is None:
         (only,) = parts
-        return Part(f"{part.name}.{only.name}", only.kind or part.kind, None, only.parts)
-    return Part(part.name, part.kind, part.row, parts)
+        return ModulePart(f"{part.name}.{only.name}", only.kind or part.kind, None, only.parts)
+    return ModulePart(part.name, part.kind, part.row, parts)
 
 
-def _signature(part: Part) -> tuple[object, ...]:
+def _signature(part: ModulePart) -> tuple[object, ...]:
     if part.row is not None:
         return part.name, part.row.shape
     return part.kind, tuple((child.name if child.row is None else "", _signature(child)) for child in part.parts)
 
 
-def _gathered(part: Part) -> Part:
+def _gathered(part: ModulePart) -> ModulePart:
     """Blocks alike, one after another, stand together."""
     parts = [_gathered(child) for child in part.parts]
     signatures = [_signature(child) if child.row is None else None for child in part.parts]
-    gathered: list[Part] = []
+    gathered: list[ModulePart] = []
     at = 0
     while at < len(parts):
         end = at + 1
@@ -210,10 +210,10 @@ def _gathered(part: Part) -> Part:
                 if all(child.name.isdigit() for child in run)
                 else f"{run[0].name} … {run[-1].name}"
             )
-            gathered.append(Part(names, run[0].kind, None, run, alike=True))
+            gathered.append(ModulePart(names, run[0].kind, None, run, alike=True))
         else:
             gathered += run
         at = end
     if len(gathered) == 1 and gathered[0].alike:  # a list of blocks is the row of its blocks
-        return Part(part.name, gathered[0].kind, None, gathered[0].parts, alike=True)
-    return Part(part.name, part.kind, part.row, gathered, part.alike)
+        return ModulePart(part.name, gathered[0].kind, None, gathered[0].parts, alike=True)
+    return ModulePart(part.name, part.kind, part.row, gathered, part.alike)

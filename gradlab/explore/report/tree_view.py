@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from gradlab.explore.markup import Sentence, Span, count, escape_html, number, say, shape_text, style, to_html, to_latex, to_text
 from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.table import RULE, TABULAR, Figure, figure, remark_of, tabular
-from gradlab.explore.report.tree import Part
+from gradlab.explore.report.tree import ModulePart
 
 MOST_ROWS = 220  # in HTML, folded ones too
 MOST_LINES = 60  # as text and in print
@@ -22,7 +22,7 @@ WIDTH = 540  # pixels that names and figures need
 NAME = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace);font-size:92%"
 
 
-def html(trees: Sequence[Part]) -> str:
+def html(trees: Sequence[ModulePart]) -> str:
     """The rows."""
     scale = scale_of(trees)
     kept = _within(trees, MOST_ROWS)
@@ -31,27 +31,27 @@ def html(trees: Sequence[Part]) -> str:
     return f'<div style="{TABULAR}">{_heading(scale)}{rows}</div>'
 
 
-def scale_of(trees: Sequence[Part]) -> Scale | None:
+def scale_of(trees: Sequence[ModulePart]) -> Scale | None:
     """One scale for all bars: that of the modules and parameters."""
     return Scale.of(norm for part in _all(trees) if (norm := part.norm) is not None)
 
 
-def _all(parts: Sequence[Part]) -> Iterator[Part]:
+def _all(parts: Sequence[ModulePart]) -> Iterator[ModulePart]:
     for part in parts:
         yield part
         yield from _all(part.parts)
 
 
-def _within(trees: Sequence[Part], most: int) -> set[int]:
+def _within(trees: Sequence[ModulePart], most: int) -> set[int]:
     """The identities of the parts that are shown, while there is room: whole levels from the top, of blocks that are alike the
     insides of the first; then those of the others."""
     kept: set[int] = set()
-    later: list[Part] = []
+    later: list[ModulePart] = []
 
-    def descend(level: list[Part]) -> None:
+    def descend(level: list[ModulePart]) -> None:
         while level and len(kept) + len(level) <= most:
             kept.update(id(part) for part in level)
-            below: list[Part] = []
+            below: list[ModulePart] = []
             for part in level:
                 if part.alike:
                     if len(kept) + len(part.parts) > most:
@@ -97,7 +97,7 @@ def _heading(scale: Scale | None) -> str:
     return f'<div style="padding:5px 12px;font-size:12px;overflow:hidden">{_right(cells)}{title}</div>'
 
 
-def _html(part: Part, scale: Scale | None, kept: set[int], figures: bool, depth: int, above: str = "") -> str:
+def _html(part: ModulePart, scale: Scale | None, kept: set[int], figures: bool, depth: int, above: str = "") -> str:
     line = _line(part, scale) + _below(part, figures, above)
     look = f"border-top:{RULE};overflow:hidden;padding:3px 12px"
     if part.row is not None or not part.parts:
@@ -114,7 +114,7 @@ def _html(part: Part, scale: Scale | None, kept: set[int], figures: bool, depth:
     )
 
 
-def _line(part: Part, scale: Scale | None) -> str:
+def _line(part: ModulePart, scale: Scale | None) -> str:
     gradient, ratio, weights, total = _figures(part)
     bar = "" if scale is None else scale.columns(_norms(part), BAR - 6) if part.alike else scale.html(part.norm or 0.0, BAR)
     detail = _detail(part)
@@ -129,7 +129,7 @@ def _line(part: Part, scale: Scale | None) -> str:
     return _right(cells) + name + (f' <span style="opacity:.72">{escape_html(detail)}</span>' if detail else "")
 
 
-def _below(part: Part, figures: bool, above: str) -> str:
+def _below(part: ModulePart, figures: bool, above: str) -> str:
     """The remarks of a row, on a line of their own; of a parameter its numbers too."""
     out = ""
     if part.row is not None and figures:
@@ -141,28 +141,28 @@ def _below(part: Part, figures: bool, above: str) -> str:
     return out
 
 
-def _shown(part: Part) -> list[Figure]:
+def _shown(part: ModulePart) -> list[Figure]:
     assert part.row is not None
     return [cell for cell in (figure(part.row, "gradient"), figure(part.row, "value")) if isinstance(cell, Figure)]
 
 
-def _norms(part: Part) -> list[float]:
+def _norms(part: ModulePart) -> list[float]:
     return [norm if (norm := child.norm) is not None else 0.0 for child in part.parts]
 
 
-def _detail(part: Part) -> str:
+def _detail(part: ModulePart) -> str:
     """What stands behind the name: a shape, a class, or how many blocks are alike."""
     if part.alike:
         return f"{len(part.parts)} alike" + (f", {part.kind}" if part.kind else "")
     return shape_text(part.row.shape) if part.row is not None else part.kind
 
 
-def _name(part: Part) -> Sentence:
+def _name(part: ModulePart) -> Sentence:
     detail = _detail(part)
     return say(Span(part.name, "code"), Span(f"  {detail}" if detail else "", "dim"))
 
 
-def _remark(part: Part, above: str) -> Sentence:
+def _remark(part: ModulePart, above: str) -> Sentence:
     """What is said below a row, unless it has been said of all of the module."""
     if part.row is not None:
         remark = remark_of(part.row)
@@ -172,7 +172,7 @@ def _remark(part: Part, above: str) -> Sentence:
     return say(Span("; ".join(part.marks), "strong")) if part.marks else ()
 
 
-def _figures(part: Part) -> tuple[str, str, str, str]:
+def _figures(part: ModulePart) -> tuple[str, str, str, str]:
     """‖gradient‖, ‖gradient‖ / ‖weights‖, ‖weights‖, count; of blocks that are alike the range from one to another."""
     total = f"{part.count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     each = part.parts if part.alike else [part]
@@ -196,11 +196,11 @@ def _range(numbers: Sequence[float | None], nothing: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------ text and LaTeX
-def _lines(trees: Sequence[Part], most: int) -> Iterator[tuple[int, Part, Sentence]]:
+def _lines(trees: Sequence[ModulePart], most: int) -> Iterator[tuple[int, ModulePart, Sentence]]:
     """(depth, part, remark) row by row; of blocks that are alike only their common row."""
     kept = _within(trees, most)
 
-    def walk(part: Part, depth: int, above: str) -> Iterator[tuple[int, Part, Sentence]]:
+    def walk(part: ModulePart, depth: int, above: str) -> Iterator[tuple[int, ModulePart, Sentence]]:
         yield depth, part, _remark(part, above)
         if part.parts and not part.alike and all(id(child) in kept for child in part.parts):
             for child in part.parts:
@@ -210,7 +210,7 @@ def _lines(trees: Sequence[Part], most: int) -> Iterator[tuple[int, Part, Senten
         yield from walk(tree, 0, "")
 
 
-def text(trees: Sequence[Part]) -> str:
+def text(trees: Sequence[ModulePart]) -> str:
     """The same for a terminal, indented."""
     scale = scale_of(trees)
     grid = [("parameters", "‖gradient‖", "", "÷ ‖weights‖", "‖weights‖", "count", "")]
@@ -228,7 +228,7 @@ def text(trees: Sequence[Part]) -> str:
     return "\n".join(out)
 
 
-def latex(trees: Sequence[Part]) -> str:
+def latex(trees: Sequence[ModulePart]) -> str:
     """The same for LaTeX, in columns that break their lines."""
     heading = r"parameters & $\|$gradient$\|$ & $\div\,\|$weights$\|$ & $\|$weights$\|$ & count"
     lines = []

@@ -15,14 +15,14 @@ from itertools import pairwise
 from typing import Any
 
 from gradlab.explore.graph.contributions import arriving, leaf_paths
-from gradlab.explore.graph.cuts import cut_words
 from gradlab.explore.graph.listing import named
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.paths import Paths
+from gradlab.explore.graph.torn_edges import cut_words
 from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to_text
 from gradlab.explore.report.explanation import Explanation, quoted, where
 from gradlab.explore.report.path_queries import paths_of
-from gradlab.explore.report.table import Row
+from gradlab.explore.report.table import TensorRow
 from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Line, Trace
 
 FAR = 1e4  # times the median of the other leaves' root mean squares: tiny, or large
@@ -35,7 +35,7 @@ KINDS = {  # what the doctor's findings explain, where they do not name the leaf
 }
 
 
-def why(trace: Trace, rows: Sequence[Row], findings: Sequence[Any], asked: str, output: Any = None) -> Explanation:
+def why(trace: Trace, rows: Sequence[TensorRow], findings: Sequence[Any], asked: str, output: Any = None) -> Explanation:
     """See `Report.why`."""
     name, at = _resolved(trace, rows, asked)
     row = next((row for row in rows if row.name == name), None)
@@ -56,7 +56,7 @@ def why(trace: Trace, rows: Sequence[Row], findings: Sequence[Any], asked: str, 
     return answer.ordinary(paths_of(trace, trace.nodes[at].label, output) if trace.nodes[at].kind == "leaf" else None)
 
 
-def _resolved(trace: Trace, rows: Sequence[Row], asked: str) -> tuple[str, int | None]:
+def _resolved(trace: Trace, rows: Sequence[TensorRow], asked: str) -> tuple[str, int | None]:
     """The name of a tensor, by its end where that is enough, and its node."""
     if not isinstance(asked, str):
         raise TypeError(f"report.why(name) takes the name of a tensor, and got {type(asked).__name__}.")
@@ -85,7 +85,7 @@ def _plain(name: str) -> str:
     return name.replace("[", ".").replace("]", "")
 
 
-def _kind(trace: Trace, rows: Sequence[Row], at: int | None, row: Row | None) -> str:
+def _kind(trace: Trace, rows: Sequence[TensorRow], at: int | None, row: TensorRow | None) -> str:
     """What is to be explained."""
     own = trace.nodes[at].gradient if at is not None else None
     if row is not None and row.is_leaf:
@@ -156,7 +156,7 @@ def _cell_line(trace: Trace, i: int) -> Line:
 class _Answer:
     """Makes the explanation of one leaf from the trace."""
 
-    def __init__(self, trace: Trace, name: str, kind: str, at: int | None, row: Row | None) -> None:
+    def __init__(self, trace: Trace, name: str, kind: str, at: int | None, row: TensorRow | None) -> None:
         self.trace, self.name, self.kind, self.at, self.row = trace, name, kind, at, row
         self.found = leaf_paths(trace, at) if at is not None else None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradlab.core.extent import extent
+from gradlab.core.scopes import scoped
 
 COMPILER = "torch._dynamo"
 
@@ -36,7 +36,7 @@ def eagerly() -> Iterator[Callable[[], None]]:
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Using `torch.compile.* when there are global hooks")  # they are ours
-        with extent(arrived, lambda: _undone(undo)):
+        with scoped(arrived, lambda: _undone(undo)):
             yield arrived
 
 

@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from gradlab.core.extent import extent
+from gradlab.core.scopes import scoped
 
 
 class Arrivals(MetaPathFinder):
@@ -59,5 +59,5 @@ class Arrivals(MetaPathFinder):
 def arrivals(awaited: Collection[str], arrived: Callable[[], None]) -> Iterator[None]:
     """Call `arrived` after each import of a module of these names in this thread."""
     finder = Arrivals(awaited, arrived)
-    with extent(lambda: sys.meta_path.insert(0, finder), finder.leave):
+    with scoped(lambda: sys.meta_path.insert(0, finder), finder.leave):
         yield

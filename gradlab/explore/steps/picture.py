@@ -45,7 +45,7 @@ HEAD = 7.0  # of an arrow
 
 
 @dataclass(frozen=True)
-class State:
+class PictureState:
     """How things are after a step.
 
     Attributes
@@ -76,7 +76,7 @@ def beside(held: Any) -> str:
     return short(held)
 
 
-def states(steps: Sequence[Step], start: Any, root: int, trace: Trace, *, values: bool = True) -> Iterator[State]:
+def states(steps: Sequence[Step], start: Any, root: int, trace: Trace, *, values: bool = True) -> Iterator[PictureState]:
     """The state before the first step and after each; without any number unless `values`."""
     arrived: dict[int, str] = {}
     passed: set[tuple[int, int]] = set()
@@ -84,7 +84,7 @@ def states(steps: Sequence[Step], start: Any, root: int, trace: Trace, *, values
     for i in trace.outputs:
         arrived[i] = beside(start) if values else ""
         passed.add((root, i))
-    yield State(None, dict(arrived), frozenset(passed))
+    yield PictureState(None, dict(arrived), frozenset(passed))
     for step in steps:
         arrived[step.node] = beside(step.upstream) if values else ""
         links, products = set(), []
@@ -97,7 +97,7 @@ def states(steps: Sequence[Step], start: Any, root: int, trace: Trace, *, values
                 else (share["name"], "", "")
             )
         passed |= links
-        yield State(step, dict(arrived), frozenset(passed), tuple(products), frozenset(links))
+        yield PictureState(step, dict(arrived), frozenset(passed), tuple(products), frozenset(links))
 
 
 class Stage:
@@ -128,7 +128,7 @@ class Stage:
         )
         self.width, self.height = self._layout.width + 8, self._layout.height + 8
 
-    def svg(self, state: State) -> str:
+    def svg(self, state: PictureState) -> str:
         """The picture in a state, in the rectangle from (0, 0) to (width, height)."""
         active = None if state.step is None else state.step.node
         parts = ['<g transform="translate(4,4)" text-anchor="middle">']
@@ -145,7 +145,7 @@ class Stage:
             parts.append(self._node(i, self._layout.boxes[i], state, active == node))
         return "".join(parts) + "</g>"
 
-    def _node(self, i: int, at: Point, state: State, active: bool) -> str:
+    def _node(self, i: int, at: Point, state: PictureState, active: bool) -> str:
         kind, width, (x, y) = self.kinds[i], self.widths[i], at
         fill, stroke, ink, radius, weight = PANEL, LINE, INK, 4.0, ""
         if kind == "leaf":
@@ -220,7 +220,7 @@ class Film:
         outputs = set(self.trace.outputs)
         return next((edge.source for edge in self.trace.edges if edge.target in outputs), 0)
 
-    def states(self) -> Iterator[State]:
+    def states(self) -> Iterator[PictureState]:
         """Before the first step and after each."""
         return states(self.steps, self.start, self.root, self.trace, values=self.values)
 
@@ -239,7 +239,7 @@ class Film:
             uses.setdefault(edge.source, []).append(edge.target)
         return uses
 
-    def stage(self, state: State) -> Stage:
+    def stage(self, state: PictureState) -> Stage:
         """Where the nodes stand in the picture of a state."""
         if self.whole:
             return self._all
@@ -251,7 +251,7 @@ class Film:
         return Stage(self.trace, chosen, room)
 
 
-def caption(state: State, start: Any, *, values: bool = True) -> str:
+def caption(state: PictureState, start: Any, *, values: bool = True) -> str:
     """What happens in a step, in a few words: "2·2 = 4 to a, −3·2 = −6 to b; 24 − 6 = 18"."""
     if state.step is None:
         return f"the start: {short(start)}" if values else "the start"

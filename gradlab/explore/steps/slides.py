@@ -13,7 +13,7 @@ from typing import Any
 from gradlab.explore.drawing import DIM, GRADIENT_INK, INK, LINE, MONO, SANS, escape, rasterise, text_width, tidy
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import count
-from gradlab.explore.steps.picture import Film, State
+from gradlab.explore.steps.picture import Film, PictureState
 from gradlab.explore.steps.step_text import short
 
 WIDE, TALL = 1280.0, 720.0
@@ -40,7 +40,7 @@ def slides(film: Film, title: str) -> Iterator[str]:
         yield _slide(film, state, title, total)
 
 
-def _slide(film: Film, state: State, title: str, total: int) -> str:
+def _slide(film: Film, state: PictureState, title: str, total: int) -> str:
     step = state.step
     stage = film.stage(state)
     x, y, wide, tall = GRAPH
@@ -61,7 +61,7 @@ def _slide(film: Film, state: State, title: str, total: int) -> str:
     return "".join(parts)
 
 
-def _words(film: Film, state: State) -> list[str]:
+def _words(film: Film, state: PictureState) -> list[str]:
     """What is said at the right."""
     step = state.step
     if step is None:

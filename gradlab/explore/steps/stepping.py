@@ -26,7 +26,7 @@ from gradlab.explore.steps import display, slides, step_text
 from gradlab.explore.steps.data import Share, Step, plain
 from gradlab.explore.steps.picture import Film
 from gradlab.explore.steps.strip import ROOM, strip
-from gradlab.explore.steps.sweep import Key, Visit, Watched
+from gradlab.explore.steps.sweep import Key, SweepRecord, Visit
 from gradlab.explore.steps.view import view
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
@@ -109,7 +109,7 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
     number = {node: i for i, node in enumerate(nodes)}
     leaves = [(node, end) for node in nodes if (end := library.end(node)) is not None]
     start = library.tensor(np.ones(tuple(out.shape)), like=out) if weights is None else weights
-    watched = Watched(library)
+    watched = SweepRecord(library)
     first = watched.start((root, _output_number(library, out)), start)
     recorder = Recorder(dict, called=names)
     hooked = [names_of(names, tensor) for node, tensor in _with_tensors(library, nodes, names) if library.hooks(node, tensor)]

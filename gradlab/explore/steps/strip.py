@@ -8,7 +8,7 @@ from typing import Any
 from gradlab.explore.drawing import DIM, GRADIENT, LINE, THEMED, Drawing, escape, text_width, tidy
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import count
-from gradlab.explore.steps.picture import Film, State, caption
+from gradlab.explore.steps.picture import Film, PictureState, caption
 
 ACROSS = 990.0  # pixels in a row
 MOST = 40  # pictures
@@ -22,7 +22,7 @@ LINES = 3  # of words above a picture
 
 def strip(film: Film, *, text: str, called: str) -> Drawing:
     """The pictures of the steps, in the order of the sweep; of many the first, and a sentence says so."""
-    shown: list[tuple[State, str, float, float]] = []
+    shown: list[tuple[PictureState, str, float, float]] = []
     boxes = 0
     for state in film.states():
         stage = film.stage(state)
@@ -56,11 +56,11 @@ def strip(film: Film, *, text: str, called: str) -> Drawing:
     return Drawing("".join(parts), columns * wide + 2, height, text, alt[:2000])
 
 
-def _words(state: State, start: Any, values: bool) -> str:
+def _words(state: PictureState, start: Any, values: bool) -> str:
     return caption(state, start, values=values)
 
 
-def _cell(state: State, lines: Sequence[str], wide: float, tall: float) -> str:
+def _cell(state: PictureState, lines: Sequence[str], wide: float, tall: float) -> str:
     step = state.step
     number = "0" if step is None else str(step.number)
     label = "" if step is None else shortened(step.label, 16)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.table import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.libraries import Library
 
 ROOM = 256 * 2**20  # bytes of cotangents that are kept
@@ -50,7 +50,7 @@ class Visit:
         self.handed: dict[int, Handed] = {}  # by argument
 
 
-class Watched:
+class SweepRecord:
     """What is seen of a sweep.
 
     Attributes

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.table import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.graph.painting import figure
 from gradlab.explore.libraries import GRADLAB

@@ -19,7 +19,7 @@ from gradlab.explore.trace.values import FEW
 NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
 
 
-class Kept:
+class KeptArray:
     """A tensor's array as it was: its few numbers, or a weak reference and what tells whether it was overwritten since."""
 
     __slots__ = ("array", "dtype", "numbers", "owner", "shape", "version")
@@ -43,7 +43,7 @@ class Given:
 
     __slots__ = ("argument", "kept", "losses", "number", "tensor")
 
-    def __init__(self, argument: int, kept: Kept | None, number: Any, tensor: Any, losses: tuple[Any, ...]) -> None:
+    def __init__(self, argument: int, kept: KeptArray | None, number: Any, tensor: Any, losses: tuple[Any, ...]) -> None:
         self.argument, self.kept, self.number, self.losses = argument, kept, number, losses
         self.tensor: weakref.ref[Any] | None = tensor
 
@@ -62,7 +62,7 @@ class Severed:
         site: Any,
         operation: str,
         shape: tuple[int, ...],
-        kept: Kept | None,
+        kept: KeptArray | None,
         leaves: Any,
         cell: Any = None,
         *,
@@ -94,7 +94,7 @@ class Note:
     site, cell : pair of a code object and an offset, or None
         The user's innermost frame, and that of the cell.
     call : Called or None
-    made : Kept or None
+    made : KeptArray or None
         What it made.
     given : sequence of Given
     inner : bool
@@ -103,7 +103,9 @@ class Note:
 
     __slots__ = ("call", "cell", "given", "inner", "made", "site")
 
-    def __init__(self, site: Any, cell: Any, call: Called | None, made: Kept | None, given: Any, inner: bool = False) -> None:
+    def __init__(
+        self, site: Any, cell: Any, call: Called | None, made: KeptArray | None, given: Any, inner: bool = False
+    ) -> None:
         self.site, self.cell, self.call, self.made, self.given, self.inner = site, cell, call, made, given, inner
 
 

@@ -15,14 +15,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradlab.core.extent import extent
+from gradlab.core.scopes import scoped
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import count, number, shape_text
 from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
-from gradlab.explore.trace.notes import Given, Kept, Note, Severed
+from gradlab.explore.trace.notes import Given, KeptArray, Note, Severed
 from gradlab.explore.trace.values import Value
 
 SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # what a label may tell; see `labels.written`
@@ -70,7 +70,7 @@ class Seen:
     values: dict[Any, Any] = field(default_factory=dict)  # of Value; Pending while the sweep runs, as the others
     gradients: dict[Any, Any] = field(default_factory=dict)
     handed: dict[tuple[Any, int], tuple[Any, float | None]] = field(default_factory=dict)
-    given: dict[Kept, Any] = field(default_factory=dict)  # what operations were given that no gradient goes to
+    given: dict[KeptArray, Any] = field(default_factory=dict)  # what operations were given that no gradient goes to
     slopes: dict[Any, Any] = field(default_factory=dict)  # of activations
 
 
@@ -105,7 +105,7 @@ def read(reader: Reader, roots: Sequence[Root], *, most: int | None = None) -> T
 
 def uncollected() -> AbstractContextManager[None]:
     """The garbage collector waits for the end of the block."""
-    return extent(gc.disable, gc.enable) if gc.isenabled() else nullcontext()
+    return scoped(gc.disable, gc.enable) if gc.isenabled() else nullcontext()
 
 
 def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
@@ -198,7 +198,7 @@ class Reader:
         value: Value | None = self.seen.values.get(node)
         return self._settled(self.library.value_at(node)) if value is None else value
 
-    def kept(self, kept: Kept | None) -> Value | None:
+    def kept(self, kept: KeptArray | None) -> Value | None:
         """What was kept of a tensor."""
         if kept in self.seen.given:
             value: Value | None = self.seen.given[kept]

@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gradlab.core.extent import extent
+from gradlab.core.scopes import scoped
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
@@ -139,7 +139,7 @@ class Recorder:
 
         self.on, self._ours = True, True
         try:
-            with extent(reopen, self.close):
+            with scoped(reopen, self.close):
                 yield
         finally:
             self._ours = False

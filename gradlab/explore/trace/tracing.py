@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gradlab.core.extent import extent
+from gradlab.core.scopes import scoped
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.recorder import Recorder
 
@@ -77,7 +77,7 @@ def tracing() -> Iterator[Traced]:
     recorder = Recorder(lambda: space)
     traced = Traced(recorder)
     try:
-        with extent(recorder.meet_libraries, recorder.close):
+        with scoped(recorder.meet_libraries, recorder.close):
             yield traced
     finally:
         traced.finish()

@@ -17,7 +17,7 @@ TALL = 170.0
 HEADS = ("layer", "‖gradient‖", "of the other", "÷ ‖weights‖ a step", "of the other")
 
 
-class Comparison:
+class RunComparison:
     """What `Watch.compare` returns.
 
     Attributes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradlab.explore.trace.values import Value
-from gradlab.explore.watch.layers import Watched
+from gradlab.explore.watch.layers import WatchedModel
 
 KEPT = 48  # even
 LAYERS = 64  # that get one
@@ -33,7 +33,7 @@ class Moment:
 class Histograms:
     """The moments of a run."""
 
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self, watched: WatchedModel) -> None:
         self.watched = watched
         self.chosen = watched.largest()[:LAYERS]
         self.moments: list[Moment] = []

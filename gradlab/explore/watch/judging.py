@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.doctor.findings import Diagnosis, Finding
-from gradlab.explore.watch.layers import Watched
-from gradlab.explore.watch.replaying import Kept
+from gradlab.explore.watch.layers import WatchedModel
+from gradlab.explore.watch.replaying import KeptStep
 
 LOOKS = 30  # at which a gradient is exactly 0 in a row before it is said
 ALIVE = 3  # looks at which it was not before
@@ -30,9 +30,9 @@ BLOWN, ROSE = 100.0, 10.0  # times the least loss, and times the first
 class Judge:
     """Sees the rows of each frame."""
 
-    def __init__(self, measuring: Any, of: Watched, loss: str, optimizer: str) -> None:
+    def __init__(self, measuring: Any, of: WatchedModel, loss: str, optimizer: str) -> None:
         self.measuring, self.of, self.loss, self.optimizer = measuring, of, loss, optimizer
-        self.kept: Kept | None = None
+        self.kept: KeptStep | None = None
         layers = len(of.layers)
         self._alive = np.zeros(layers, np.int64)  # looks at which the gradient was not 0
         self._zeros = np.zeros(layers, np.int64)  # looks in a row at which it was
@@ -65,7 +65,7 @@ class Judge:
             self._norm[alive] = gradient[alive]
             if self.kept is None and np.isinf(gradient).any():  # on a device it is read with the frame, after the step
                 spoilt = tuple(self.of.layers[i] for i in np.flatnonzero(np.isinf(gradient)))
-                self.kept = Kept(step + 1, "gradient", spoilt, False)
+                self.kept = KeptStep(step + 1, "gradient", spoilt, False)
         self._ratios.extend(ratios[_with_numbers(ratios)])
         for at in _with_numbers(dead):
             self._dead.update((int(i), float(dead[at, i])) for i in np.flatnonzero(~np.isnan(dead[at])))

@@ -32,7 +32,7 @@ class Activation:
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedModel:
     """What is watched.
 
     Attributes
@@ -97,7 +97,7 @@ class Watched:
         return [choose(range(a, b), key=sizes.__getitem__) for a, b in zip(self.starts, stops, strict=True)]
 
 
-def watched(given: Any, space: Mapping[str, Any], first: Iterable[str] = ()) -> Watched:
+def watched(given: Any, space: Mapping[str, Any], first: Iterable[str] = ()) -> WatchedModel:
     """What `watch` was given, with the names that it has in a namespace.
 
     Raises
@@ -124,7 +124,7 @@ def watched(given: Any, space: Mapping[str, Any], first: Iterable[str] = ()) -> 
     return _of_tensors([(known.get(id(tensor), f"params[{i}]"), tensor) for i, tensor in enumerate(items)])
 
 
-def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> Watched:
+def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> WatchedModel:
     own = [name for name in (*first, *space) if isinstance(name, str) and space.get(name) is model and name[:1] != "_"]
     called = own[0] if own else "model"
     params: list[Any] = []
@@ -156,7 +156,7 @@ def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> Wat
     return _made(params, names, layers, starts, tuple(activations), model, called)
 
 
-def _of_tensors(pairs: Sequence[tuple[str, Any]]) -> Watched:
+def _of_tensors(pairs: Sequence[tuple[str, Any]]) -> WatchedModel:
     for name, tensor in pairs:
         if library_of(tensor) is None:
             raise TypeError(f"watch(model_or_params): `{name}` is no tensor but {type(tensor).__name__}: {tensor!r:.80}.")
@@ -178,13 +178,13 @@ def _made(
     activations: tuple[Activation, ...] = (),
     model: Any = None,
     called: str = "",
-) -> Watched:
+) -> WatchedModel:
     library = library_of(params[0])
     for name, tensor in zip(names, params, strict=True):
         if library_of(tensor) is not library or library is None:
             raise TypeError(f"watch(model_or_params): `{name}` is of another library than `{names[0]}`; watch them one by one.")
     assert library is not None
-    return Watched(
+    return WatchedModel(
         library,
         library.gauge(params),
         tuple(params),

@@ -22,7 +22,7 @@ import numpy as np
 from gradlab.explore.libraries import library_of
 from gradlab.explore.watch.columns import COLUMNS, Columns
 from gradlab.explore.watch.histograms import Histograms
-from gradlab.explore.watch.layers import Watched
+from gradlab.explore.watch.layers import WatchedModel
 from gradlab.explore.watch.pace import SEEN, Pace
 
 # Shares of the program's own time. Together with what every step costs (hooks and the loss: 30 to 50 µs) and with what a look
@@ -36,7 +36,7 @@ CELLS = 200_000  # columns × series at most: 8 MB
 
 
 @dataclass(slots=True)
-class Row:
+class StepRow:
     """What was measured of one step; None where it was not."""
 
     step: int
@@ -50,7 +50,7 @@ class Row:
     stale: Any = None  # ‖.grad‖ of one parameter, as it was when the next gradient came
 
 
-class Layout:
+class SeriesLayout:
     """Which series stands where in a row of numbers."""
 
     def __init__(self, layers: int, activations: int) -> None:
@@ -66,7 +66,7 @@ class Measuring:
 
     Parameters
     ----------
-    watched : Watched
+    watched : WatchedModel
     every : int
         Steps between two looks at least.
 
@@ -82,9 +82,9 @@ class Measuring:
         Called with the steps and rows of each frame, and the norms that were still in `.grad` when gradients came.
     """
 
-    def __init__(self, watched: Watched, every: int) -> None:
+    def __init__(self, watched: WatchedModel, every: int) -> None:
         self.watched, self.gauge = watched, watched.gauge
-        self.layout = Layout(len(watched.layers), len(watched.activations))
+        self.layout = SeriesLayout(len(watched.layers), len(watched.activations))
         self.columns = Columns(self.layout.size, min(COLUMNS, max(32, CELLS // self.layout.size // 2 * 2)))
         self.histograms = Histograms(watched)
         self.gradients, self.updates = Pace(GRADIENTS, every), Pace(UPDATES, every)
@@ -92,9 +92,9 @@ class Measuring:
         self.steps, self.spent, self.began = 0, 0.0, perf_counter()
         self.alarm: Callable[[str], None] = lambda what: None
         self.seen: Callable[[np.ndarray, np.ndarray, dict[int, float]], None] = lambda steps, rows, stale: None
-        self.row = Row(0)  # the step that runs
-        self.last: Row | None = None  # the one before, which may still be told its loss
-        self._waiting: list[Row] = []
+        self.row = StepRow(0)  # the step that runs
+        self.last: StepRow | None = None  # the one before, which may still be told its loss
+        self._waiting: list[StepRow] = []
         self._copies: list[Any] | None = None
         self._copied, self._copying = -1, 0.0  # for which step, and what that took
         self._arrived: dict[int, Any] = {}  # of updates by hand: the norms of gradients when they came
@@ -259,7 +259,7 @@ class Measuring:
         if self.last is not None:
             self._waiting.append(self.last)
         self.steps += 1
-        self.last, self.row, self.suspect = row, Row(self.steps), False
+        self.last, self.row, self.suspect = row, StepRow(self.steps), False
         now = perf_counter()
         then, spent = self._ended
         self._own.append(max(now - then - (self.spent - spent), 0.0))
@@ -291,7 +291,7 @@ class Measuring:
         now = perf_counter()
         self._next_frame = now + max(FRAME, (now - began) / FRAMES)
 
-    def _numbers(self, rows: list[Row]) -> tuple[np.ndarray, dict[int, float]]:
+    def _numbers(self, rows: list[StepRow]) -> tuple[np.ndarray, dict[int, float]]:
         """The rows as numbers, shape (rows, series), and what was stale in which step; everything in one transfer."""
         layout, params = self.layout, len(self.watched.params)
         vectors: list[Any] = []

@@ -24,13 +24,13 @@ from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.saved_values import SavedReader
 from gradlab.explore.trace.values import Value
-from gradlab.explore.watch.layers import Watched
+from gradlab.explore.watch.layers import WatchedModel
 
 BIRTHS = ("nan-born", "inf-born", "nan-input")  # the doctor's kinds
 
 
 @dataclass
-class Kept:
+class KeptStep:
     """What is kept of that step.
 
     Attributes
@@ -84,9 +84,9 @@ class Look:
 class Replay:
     """Keeps the batch of the step that runs, and of the first bad one all that it takes to run it again."""
 
-    def __init__(self, of: Watched, compute: Callable[..., Any] | None) -> None:
+    def __init__(self, of: WatchedModel, compute: Callable[..., Any] | None) -> None:
         self.of, self._compute = of, compute
-        self.kept: Kept | None = None
+        self.kept: KeptStep | None = None
         self._batch: tuple[Any, ...] | None = None
         self._state: Any = None
 
@@ -117,7 +117,7 @@ class Replay:
             return
         intact = not any(value.odd for value in library.values(list(params)))
         by_name = {name: value for (name, _), value in zip(of, values, strict=True)}
-        self.kept = Kept(step + 1, what, spoilt, intact, gradients=by_name)
+        self.kept = KeptStep(step + 1, what, spoilt, intact, gradients=by_name)
         if self._batch is not None and intact:
             self.kept.batch, self.kept.state = self._batch, self._state
             self.kept.weights = tuple(np.array(library.array(p)) for p in params)
@@ -136,7 +136,7 @@ class Replay:
     def keep_loss(self, step: int, loss: Any) -> None:
         """A loss is not finite, and its `backward` is yet to come: keep what a sweep through its graph finds."""
         intact = not any(value.odd for value in self.of.library.values(list(self.of.params)))
-        self.kept = Kept(step + 1, "loss", (), intact)
+        self.kept = KeptStep(step + 1, "loss", (), intact)
         look = self.look(step, loss)
         if look is not None:
             self.kept.gradients, self.kept.causes, self.kept.sweep = look.gradients, look.causes, look.report

@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.extent import extent
+from gradlab.core.scopes import scoped
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.views import VIEWS, opened
-from gradlab.explore.watch.comparing import Comparison
+from gradlab.explore.watch.comparing import RunComparison
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.keeping import Keeping
-from gradlab.explore.watch.layers import Watched, watched
+from gradlab.explore.watch.layers import WatchedModel, watched
 from gradlab.explore.watch.measuring import Measuring
-from gradlab.explore.watch.replaying import Kept, Replay
+from gradlab.explore.watch.replaying import KeptStep, Replay
 from gradlab.explore.watch.saving import plot, save
 from gradlab.explore.watch.twin import bundle, text
 
@@ -46,14 +46,14 @@ class Watch:
         What is watched.
     ended : bool
         Whether the block is over.
-    of : Watched
+    of : WatchedModel
         What is watched, with its tensors.
     measuring : Measuring
         The numbers as they are kept.
     """
 
     def __init__(
-        self, of: Watched, optimizer: Any, *, every: int = 1, loss: str = "loss", replay: Callable[..., Any] | None = None
+        self, of: WatchedModel, optimizer: Any, *, every: int = 1, loss: str = "loss", replay: Callable[..., Any] | None = None
     ) -> None:
         self.of, self.every, self.called = of, every, loss
         self.optimizer_name = "" if optimizer is None else type(optimizer).__name__
@@ -83,7 +83,7 @@ class Watch:
     def __enter__(self) -> Watch:
         if self._extent is not None:
             raise RuntimeError("this watch has begun before, and a watch is of one run. Make another: gl.watch(…).")
-        self._extent = extent(self._open, self._close)
+        self._extent = scoped(self._open, self._close)
         self._extent.__enter__()
         return self
 
@@ -274,7 +274,7 @@ class Watch:
         return self._judge.diagnosis(self.trouble)
 
     @property
-    def kept(self) -> Kept | None:
+    def kept(self) -> KeptStep | None:
         """The step at which a gradient or the loss was not finite for the first time, with its batch; None if all are."""
         return self._replay.kept
 
@@ -399,7 +399,7 @@ class Watch:
         """
         if not isinstance(other, Watch):
             raise TypeError(f"compare(other) takes another watched run, and got {type(other).__name__}: {other!r:.80}.")
-        return Comparison(self, other)
+        return RunComparison(self, other)
 
     def pause(self) -> None:
         """Hold the loop between two steps until `resume`; to be called from another thread. The live view's button does this."""

@@ -21,7 +21,7 @@ MOST = 300  # events that are told of
 Calls = list[list[Any]]  # [name, gradient or None], one for each call of backward
 
 
-class Node:
+class PlainNode:
     """What `order` is tried on where there is no `Value`: it has what a value has, and a name."""
 
     def __init__(self, data: Any, parents: tuple[Any, ...] = (), rule: Any = None) -> None:
@@ -40,7 +40,7 @@ def use(function: Any, task: str, *args: Any) -> Any:
 def shown(task: str, *args: Any) -> dict[str, Any]:
     """What a student can try it with."""
     if task == "order":
-        return {"out": linked(Node, *args)[-1]}
+        return {"out": linked(PlainNode, *args)[-1]}
     if task == "unbroadcast":
         return {"g": np.array(args[0]), "shape": tuple(args[1])}
     if task == "long":
@@ -109,18 +109,18 @@ def linked(Value: Any, parents: list[list[int]]) -> list[Any]:
     for k, numbers in enumerate(parents):
         of = tuple(nodes[n] for n in numbers)
         nodes.append(Value(0.0, of, (lambda g, of=of: (g,) * len(of)) if of else None))
-        if isinstance(nodes[-1], Node):
+        if isinstance(nodes[-1], PlainNode):
             nodes[-1].name = chr(ord("a") + k) if len(parents) <= 26 else f"n{k}"
     return nodes
 
 
 def _order(function: Callable[..., Any], parents: list[list[int]]) -> dict[str, Any]:
     """The numbers of the values, in the order that comes back; -1 is a stranger."""
-    Value = getattr(function, "__globals__", {}).get("Value", Node)
+    Value = getattr(function, "__globals__", {}).get("Value", PlainNode)
     try:
         nodes = linked(Value, parents)
     except Exception:  # noqa: BLE001  (a slip in the class is paid elsewhere)
-        nodes = linked(Node, parents)
+        nodes = linked(PlainNode, parents)
     began = time.perf_counter()
     try:
         came = function(nodes[-1])

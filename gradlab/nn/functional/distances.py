@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
-from gradlab.core.destination import into
 from gradlab.core.errors import broadcast_mismatch
+from gradlab.core.out_argument import into
 from gradlab.core.promotion import agree
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.toplevel import norm

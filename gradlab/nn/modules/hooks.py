@@ -13,8 +13,8 @@ from typing import Any
 
 from gradlab.core.modes import mode
 from gradlab.core.node import RemovableHandle
+from gradlab.core.observers import OBSERVERS, entered, exited
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, entered, exited
 from gradlab.ops.joins import cat
 from gradlab.ops.splits import split
 from gradlab.rules import shapes
@@ -56,7 +56,7 @@ def registered(
 
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`module(*args, **kwargs)`, with its hooks, and watched."""
-    if not WATCHED:
+    if not OBSERVERS:
         return hooked(module, args, kwargs)
     entered(module)
     try:

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from gradlab.core.dtypes import dtype, float16, float32, float64
 from gradlab.core.node import RemovableHandle
+from gradlab.core.observers import OBSERVERS
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
 from gradlab.nn.modules import hooks
 from gradlab.nn.modules.state import State, named_members, type_named
 from gradlab.nn.parameter import TEMPORARY, Buffer, Parameter
@@ -83,7 +83,7 @@ class Module(State):
             super().__init__(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooks is None and not WATCHED:
+        if self._hooks is None and not OBSERVERS:
             return self.forward(*args, **kwargs)
         return hooks.call(self, args, kwargs)
 

@@ -15,7 +15,7 @@ from gradlab.ops.creation import empty
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Table(Module):
+class EmbeddingTable(Module):
     """The table: `weight` (num_embeddings, embedding_dim), drawn from the standard normal distribution.
 
     The row `padding_idx` starts as zeros and gets no gradient.
@@ -81,7 +81,7 @@ def two_dim(embeddings: Tensor) -> tuple[int, int]:
 
 
 @with_shared_texts
-class Embedding(Table):
+class Embedding(EmbeddingTable):
     """Rows of a table looked up by integer indices.
 
     Parameters
@@ -182,7 +182,7 @@ class Embedding(Table):
 
 
 @with_shared_texts
-class EmbeddingBag(Table):
+class EmbeddingBag(EmbeddingTable):
     """The mean, sum or maximum of the rows that each bag of indices names.
 
     Parameters

@@ -6,7 +6,7 @@ import numpy as np
 from rules.sample import case, like
 
 import gradlab as gl
-from gradlab.core.table import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES
 from gradlab.rules import indexing
 
 ROWS = np.array([2, 0, 2])

@@ -11,11 +11,11 @@ from types import MethodType
 from typing import Any
 
 from gradlab.explore.jacobian.checkpoint import close, summary
-from gradlab.explore.jacobian.graph import Graph
+from gradlab.explore.jacobian.graph import DifferentiatedGraph
 from gradlab.explore.jacobian.plan import Plan
 from gradlab.explore.jacobian.targets.target import Target
 from gradlab.explore.jacobian.targets.zarr_store import KeyBeside
-from gradlab.explore.jacobian.tracing import Question, record
+from gradlab.explore.jacobian.tracing import DerivativeRequest, record
 
 INSTALL = "pip install 'gradlab[distributed]'"
 MARK = "gradlab.mark"  # the key in a store that says of which job's it is
@@ -32,7 +32,7 @@ class Job:
 
     Attributes
     ----------
-    question : Question
+    question : DerivativeRequest
     plan : Plan
     output : list of float
         A summary of what the function returned where the run was asked: workers compare.
@@ -42,7 +42,7 @@ class Job:
         A name of its own.
     """
 
-    question: Question
+    question: DerivativeRequest
     plan: Plan
     output: list[float]
     target: Target | None
@@ -55,9 +55,9 @@ class Job:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, here=threading.local())
 
-    def graph(self) -> Graph:
+    def graph(self) -> DifferentiatedGraph:
         """The graph, recorded once in each thread: a sweep may unpack what a node has saved, and two would meet there."""
-        graph: Graph | None = getattr(self.here, "graph", None)
+        graph: DifferentiatedGraph | None = getattr(self.here, "graph", None)
         if graph is None:
             graph = record(self.question).graph
             if graph.shape != self.plan.shape or not close(summary(graph.output()), self.output):
@@ -117,7 +117,7 @@ def packed(job: Job) -> Packed:
     return Packed(job.token, bytes_of(job, job.question))
 
 
-def bytes_of(value: Any, question: Question) -> bytes:
+def bytes_of(value: Any, question: DerivativeRequest) -> bytes:
     """A value by cloudpickle; what of the question cannot travel is named."""
     try:
         import cloudpickle
@@ -144,7 +144,7 @@ def bytes_of(value: Any, question: Question) -> bytes:
         ) from error
 
 
-def _culprits(question: Question, cloudpickle: Any) -> str:
+def _culprits(question: DerivativeRequest, cloudpickle: Any) -> str:
     """What of the function cannot be pickled, by name."""
     function = question.target
     name = getattr(function, "__name__", type(function).__name__)

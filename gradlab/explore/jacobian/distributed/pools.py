@@ -17,7 +17,7 @@ from typing import Any
 
 from gradlab.explore.jacobian.distributed.job import Job, Packed, bytes_of, packed
 from gradlab.explore.jacobian.distributed.tasks import Answer, Task, idle, known
-from gradlab.explore.jacobian.tracing import Question, kind_text
+from gradlab.explore.jacobian.tracing import DerivativeRequest, kind_text
 
 RECOUNTED = 5.0  # seconds after which the workers of a cluster, which may grow, are counted again
 FIRST_WORKER = 600.0  # seconds to wait for the first worker of a cluster that starts them on demand
@@ -202,7 +202,7 @@ def pool_of(executor: Any) -> Pool:
     raise TypeError(f"executor= takes a dask.distributed.Client or a concurrent.futures.Executor; got {kind_text(executor)}")
 
 
-def pool_for(executor: Any, question: Question) -> Pool:
+def pool_for(executor: Any, question: DerivativeRequest) -> Pool:
     """The pool of an executor, if it can compute this: what cannot is refused before anything starts.
 
     Raises

@@ -27,7 +27,7 @@ from gradlab.explore.jacobian.plan import Block, make_plan
 from gradlab.explore.jacobian.progress import told
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.targets.zarr_store import KeyBeside
-from gradlab.explore.jacobian.tracing import Question
+from gradlab.explore.jacobian.tracing import DerivativeRequest
 
 AHEAD = 2  # tasks under way for each worker: one runs, one waits
 GIVEN_BACK = 64e6  # bytes of numbers that a task may give back, where it has several blocks
@@ -61,7 +61,7 @@ class Workers:
         If it is no executor, or if the question is of no function, or of one that cannot travel.
     """
 
-    def __init__(self, executor: Any, question: Question) -> None:
+    def __init__(self, executor: Any, question: DerivativeRequest) -> None:
         self.pool = pool_for(executor, question)
 
     def size(self, runner: Runner) -> None:

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def extent(begin: Callable[[], T], end: Callable[[], object]) -> Iterator[T]:
+def scoped(begin: Callable[[], T], end: Callable[[], object]) -> Iterator[T]:
     """`begin()`, the block, `end()`, which does nothing where there is nothing to end.
 
     An interrupt (Python raises it between any two calls) that comes while it ends is raised when it has ended: `end` is called

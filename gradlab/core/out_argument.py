@@ -17,11 +17,11 @@ from gradlab.core.devices import different_devices
 from gradlab.core.dtypes import CATEGORY
 from gradlab.core.errors import advice, shared_place
 from gradlab.core.modes import mode
+from gradlab.core.numpy_warnings import quietly
+from gradlab.core.observers import OBSERVERS, writing
 from gradlab.core.ports import hold
-from gradlab.core.silence import quietly
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import WATCHED, writing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +43,7 @@ def into(name: str, out: Any, result: Tensor, beside: Iterable[Any] = (), apart:
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad. " + advice("Leave out= away, or compute inside `with gradlab.no_grad():`.")
         )
-    if WATCHED and any(getattr(x, "_tangent", None) is not None for x in (result, out)):
+    if OBSERVERS and any(getattr(x, "_tangent", None) is not None for x in (result, out)):
         raise NotImplementedError(
             f"Trying to use forward AD with {name}_out that does not support it because it is an out= function. Leave out= away."
         )
@@ -54,7 +54,7 @@ def into(name: str, out: Any, result: Tensor, beside: Iterable[Any] = (), apart:
         )
     if type(out.array) is not type(result.array):
         raise different_devices(name, (result.array, out.array))
-    if WATCHED:
+    if OBSERVERS:
         writing(out)
     if out.array.shape == result.array.shape:
         quietly(out.array.__setitem__, ..., result.array)
