@@ -19,8 +19,9 @@ from gradlab.nn import init
 from gradlab.nn.functional import dropout
 from gradlab.nn.modules.described import unset
 from gradlab.nn.modules.module import Module
-from gradlab.nn.modules.recurrence import GATES, STEPS, State, check_sizes
+from gradlab.nn.modules.recurrence import GATES, State, check_sizes
 from gradlab.nn.modules.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from gradlab.nn.modules.sequences import SEQUENCES, runs_whole, stepwise
 from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.ops import cat, stack
 from gradlab.ops.creation import zeros
@@ -170,35 +171,41 @@ class RNNBase(Module):
         for label, state, width in zip(labels, given, widths, strict=True):
             if tuple(state.shape) != (count, batch, width):
                 raise RuntimeError(f"Expected {label} size {(count, batch, width)}, got {list(state.shape)}")
-        output, last = self.layers((input.transpose(0, 1) if self.batch_first else input).unbind(), given)
+        output, last = self.layers(input.transpose(0, 1) if self.batch_first else input, given)
         output = output.transpose(0, 1) if self.batch_first else output
         return (output, last) if batched else (output.squeeze(axis), tuple([state.squeeze(1) for state in last]))
 
-    def layers(self, xs: tuple[Tensor, ...], given: State) -> tuple[Tensor, State]:
-        """The loop: over layers, directions and steps."""
-        if not xs:
+    def layers(self, x: Tensor, given: State) -> tuple[Tensor, State]:
+        """Over layers and directions, each a whole sequence at once or step by step."""
+        if not len(x):
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-        step, last = STEPS[self.mode], []
         weights: list[list[Any]] = self.all_weights
+        whole = not self.proj_size and runs_whole(self.mode, [x, *given, *[w for several in weights for w in several]])
         if self.proj_size and not self.bias:  # the projection stands behind the biases
             weights = [[w_ih, w_hh, None, None, w_hr] for w_ih, w_hh, w_hr in weights]
         starts = list(zip(*[state.unbind() for state in given], strict=True))
+        xs: Any = x if whole else x.unbind()
+        last = []
         for layer in range(self.num_layers):
-            found = []
+            outputs = []
             for direction in range(self.directions):
                 at = layer * self.directions + direction
-                state, hs = starts[at], []
-                for x in reversed(xs) if direction else xs:
-                    state = step(x, state, *weights[at])
-                    hs.append(state[0])
+                if whole:
+                    hs, *state = SEQUENCES[self.mode].apply(bool(direction), len(given), xs, *starts[at], *weights[at])
+                else:
+                    hs, state = stepwise(self.mode, xs, starts[at], weights[at], bool(direction))
                 last.append(state)
-                found.append(hs[::-1] if direction else hs)
-            if layer < self.num_layers - 1:
-                xs = tuple([cat(pair, 1) for pair in zip(*found, strict=True)] if self.bidirectional else found[0])
-                if self.dropout and self.training:
-                    xs = tuple([dropout(x, self.dropout, True) for x in xs])
-        output = cat([stack(hs) for hs in found], 2) if self.bidirectional else stack(found[0])
-        return output, tuple([stack(states) for states in zip(*last, strict=True)])
+                outputs.append(hs)
+            joined = self.bidirectional and (whole or layer < self.num_layers - 1)
+            if whole:
+                xs = cat(outputs, 2) if joined else outputs[0]
+            elif layer < self.num_layers - 1:
+                xs = tuple([cat(pair, 1) for pair in zip(*outputs, strict=True)] if joined else outputs[0])
+            else:
+                xs = cat([stack(hs) for hs in outputs], 2) if self.bidirectional else stack(outputs[0])
+            if layer < self.num_layers - 1 and self.dropout and self.training:
+                xs = dropout(xs, self.dropout, True) if whole else tuple([dropout(one, self.dropout, True) for one in xs])
+        return xs, tuple([stack(states) for states in zip(*last, strict=True)])
 
     def checked_hidden(self, input: Tensor, hx: Tensor | None, word: str) -> None:
         """Refuse ranks that do not fit."""
