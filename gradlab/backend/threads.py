@@ -28,10 +28,10 @@ def cores() -> int:
     said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if said.isdecimal() and int(said):
         return int(said)
-    given = getattr(os, "process_cpu_count", None)  # from Python 3.13
-    if given is None and hasattr(os, "sched_getaffinity"):
+    counter = getattr(os, "process_cpu_count", None)  # from Python 3.13
+    if counter is None and hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
-    return (given or os.cpu_count)() or 1
+    return (counter or os.cpu_count)() or 1
 
 
 class Job:

@@ -204,10 +204,10 @@ def record_source(op: Primitive) -> str:
     value = {"xp": f"namespace_of[type(x_{args[0]})]", **{a: f"x_{p}" for a, p in public.items()}}
     if op.is_half:
         odd, value = [], {k: v if k == "xp" else f"widened({v})" for k, v in value.items()}
-    given = ", ".join([value[p] for p in op.call] + [f"{k}={k}" for k in op.meta])
-    call = f"forward({given})"
+    arguments = ", ".join([value[p] for p in op.call] + [f"{k}={k}" for k in op.meta])
+    call = f"forward({arguments})"
     if op.forward in COSTLY:
-        call = f"({call} if x_{args[0]}.size < SHARED else spread(forward, {given}))"
+        call = f"({call} if x_{args[0]}.size < SHARED else spread(forward, {arguments}))"
     saved = []
     for name in op.saves:  # an array is kept only if the gradient that needs it is wanted
         needed_by = [public[a] for a in op.rules if name in op.needs[a]]

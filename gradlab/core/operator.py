@@ -37,22 +37,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 PARAMETERS = {
-    "dim": "dim : int or tuple of ints, optional\n    The axes that are reduced, all by default. `axis` means the same.",
-    "one_dim": "dim : int\n    The axis along which it is computed. `axis` means the same.",
-    "last_dim": "dim : int, default -1\n    The axis along which it is computed. `axis` means the same.",
-    "keepdim": "keepdim : bool, default False\n    Keep each reduced axis, with size 1. `keepdims` means the same.",
+    "dim": "dim : int or tuple of ints, optional\n    The dimensions that are reduced, all by default. `axis` means the same.",
+    "one_dim": "dim : int\n    The dimension along which it is computed. `axis` means the same.",
+    "last_dim": "dim : int, default -1\n    The dimension along which it is computed. `axis` means the same.",
+    "keepdim": "keepdim : bool, default False\n    Keep each reduced dimension, with size 1. `keepdims` means the same.",
     "dtype": "dtype : dtype, optional\n    What `input` is converted to first.",
     "unbiased": (
-        "unbiased : bool, optional\n    False means a `correction` of 0. It may stand in the place of `dim`, for all axes: "
+        "unbiased : bool, optional\n    False means a `correction` of 0. It may stand in the place of `dim`, for all dimensions: "
         "``x.var(False)``."
     ),
     "correction": "correction : number, default 1\n    What is subtracted from the number of elements in the denominator.",
     "outs": "out : tuple of Tensor, optional\n    Where the results are written. It is refused while a gradient is wanted.",
     "no_tensor": "TypeError\n    If `input` is no tensor.",
-    "no_axis": "IndexError\n    If `input` has no such axis.",
+    "no_axis": "IndexError\n    If `input` has no such dimension.",
     "no_axes": (
-        "IndexError\n    If `input` has no such axis.\nRuntimeError\n    If an axis is named twice, or `out` is given while a "
-        "gradient is wanted."
+        "IndexError\n    If `input` has no such dimension.\nRuntimeError\n    If a dimension is named twice, or `out` is given "
+        "while a gradient is wanted."
     ),
     "input": "input : Tensor\n    The tensor, of any shape.",
     "other": "other : Tensor\n    The second operand, of a shape that broadcasts with that of `input`.",
@@ -220,8 +220,8 @@ class Operator:
     def examples_of_twin(self, examples: str) -> list[str]:
         """The first call, as one of the method. Answers that are True and False are written as numbers."""
         for call in (f">>> gl.{self.name}(", f">>> gl.special.{self.name}("):  # a pattern for each would be compiled for each
-            before, found, after = examples.partition(call)
-            if found:
+            before, called, after = examples.partition(call)
+            if called:
                 break
         else:
             return []

@@ -104,8 +104,8 @@ def _tensors(output: Any, api: str, of: str = "f(*primals)") -> tuple[list[Tenso
     return leaves, tree
 
 
-def _filled(found: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
-    return [zeros_like(x) if part is None else part for part, x in zip(found, like, strict=True)]
+def _filled(parts: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
+    return [zeros_like(x) if part is None else part for part, x in zip(parts, like, strict=True)]
 
 
 # -------------------------------------------------------------------------------------------------------------- reverse mode

@@ -136,13 +136,13 @@ def handing_out(node: str) -> tuple[Any, Any]:
 def handed_out(packed: Tensor, node: str, *factors: tuple[int, ...]) -> list[Tensor]:
     """The factors, of these shapes without the batch, that lie one after the other in the last axis."""
     pick, reshape = handing_out(node)
-    batch, start, found = packed.array.shape[:-1], 0, []
+    batch, start, parts = packed.array.shape[:-1], 0, []
     for shape in factors:
         stop = start + prod(shape)
         part = pick(packed, index=(Ellipsis, slice(start, stop)), skip=0)
-        found.append(part if len(shape) == 1 else reshape(part, shape=batch + shape))
+        parts.append(part if len(shape) == 1 else reshape(part, shape=batch + shape))
         start = stop
-    return found
+    return parts
 
 
 def wants_gradient(A: Tensor) -> bool:

@@ -340,7 +340,7 @@ def powers(x: Tensor, count: int) -> list[Any]:
     """The powers 0 to count - 1 of x, each with one more axis; of integers in int64."""
     fits_in_memory(*x.array.shape, count)
     column = layout.unsqueeze(x if x.array.dtype.kind == "f" else cast(x, np.dtype(np.int64)), -1)
-    found = [column.new_ones(column.array.shape)]
+    columns = [column.new_ones(column.array.shape)]
     for k in range(1, count):
-        found.append(column if k == 1 else el.mul.record(found[-1], column))
-    return found
+        columns.append(column if k == 1 else el.mul.record(columns[-1], column))
+    return columns

@@ -248,8 +248,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
             [0.5000, 2.0000]])
     """
     warn_once(superseded("lu", "lu_factor / gradlab.linalg.lu_factor_ex"))
-    made = tuple(lu_factor_ex(A, pivot=pivot, check_errors=not get_infos))
-    return made if get_infos else made[:2]
+    factors = tuple(lu_factor_ex(A, pivot=pivot, check_errors=not get_infos))
+    return factors if get_infos else factors[:2]
 
 
 @composed()

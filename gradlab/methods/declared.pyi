@@ -400,28 +400,28 @@ class Declared:
     nelement = numel
 
     def sum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The sum of the elements, over all axes or those of `dim`."""
+        """The sum of the elements, over all dimensions or those of `dim`."""
 
     def mean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The mean of the elements, over all axes or those of `dim`."""
+        """The mean of the elements, over all dimensions or those of `dim`."""
 
     def nansum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The sum of the elements that are not NaN, over all axes or those of `dim`."""
+        """The sum of the elements that are not NaN, over all dimensions or those of `dim`."""
 
     def nanmean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The mean of the elements that are not NaN, over all axes or those of `dim`."""
+        """The mean of the elements that are not NaN, over all dimensions or those of `dim`."""
 
     def prod(self, dim: int | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
         """The product of all elements, or of those along one axis."""
 
     def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Whether every element is nonzero, over all axes or those of `dim`."""
+        """Whether every element is nonzero, over all dimensions or those of `dim`."""
 
     def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Whether some element is nonzero, over all axes or those of `dim`."""
+        """Whether some element is nonzero, over all dimensions or those of `dim`."""
 
     def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor:
-        """How many elements are not zero, over all axes or those of `dim`."""
+        """How many elements are not zero, over all dimensions or those of `dim`."""
 
     def expand(self, *sizes: int | Sequence[int], size: Sequence[int] | None = None, implicit: bool = False) -> Tensor:
         """Dimensions of length 1 repeated, without copying."""
@@ -1081,10 +1081,10 @@ class Declared:
         """(mantissa, exponent) with input = mantissa · 2^exponent and a mantissa in [0.5, 1)."""
 
     def amax(self, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """The largest element, over all axes or those of `dim`. A gradient is shared evenly among equals."""
+        """The largest element, over all dimensions or those of `dim`. A gradient is shared evenly among equals."""
 
     def amin(self, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """The smallest element, over all axes or those of `dim`. A gradient is shared evenly among equals."""
+        """The smallest element, over all dimensions or those of `dim`. A gradient is shared evenly among equals."""
 
     def aminmax(self, *, dim: int | None = None, keepdim: bool = False, out: tuple[Tensor, Tensor] | None = None) -> Result:
         """The smallest and the largest element, of all or along one axis. Each gradient is shared evenly among equals."""
@@ -1351,10 +1351,10 @@ class Declared:
         """The logarithm of the sum of the powers of e, over the axes `dim`."""
 
     def std(self, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, out: Tensor | None = None) -> Tensor:
-        """The standard deviation, over all axes or those of `dim`."""
+        """The standard deviation, over all dimensions or those of `dim`."""
 
     def var(self, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, out: Tensor | None = None) -> Tensor:
-        """The variance, over all axes or those of `dim`."""
+        """The variance, over all dimensions or those of `dim`."""
 
     def cov(self, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """The covariances of variables, each a row, over observations, each a column."""

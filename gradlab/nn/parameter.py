@@ -28,11 +28,11 @@ def marked(data: Any, role: str) -> Tensor:
             f"{role.split()[0]}(): argument 'data' must be Tensor, not {type(data).__name__}. "
             + advice("Make it one first: gradlab.tensor(…).")
         )
-    made = constant(data.array)
-    made.storage, made._role = own_storage(data), role
+    tensor = constant(data.array)
+    tensor.storage, tensor._role = own_storage(data), role
     if OBSERVERS:
-        cut(made, data, f"{role.split()[0]}()")
-    return made
+        cut(tensor, data, f"{role.split()[0]}()")
+    return tensor
 
 
 class Marked(type):
@@ -48,23 +48,23 @@ class ParameterType(Marked):
     """Calling `Parameter` marks a tensor."""
 
     def __call__(cls, data: Any = None, requires_grad: bool = True) -> Any:
-        made = marked(data, PARAMETER)
+        tensor = marked(data, PARAMETER)
         if requires_grad:
-            if made.array.dtype.kind != "f":
+            if tensor.array.dtype.kind != "f":
                 raise RuntimeError(
                     "Only Tensors of floating point and complex dtype can require gradients. This one has dtype "
-                    f"{made.dtype}: call .float() first, or give requires_grad=False."
+                    f"{tensor.dtype}: call .float() first, or give requires_grad=False."
                 )
-            made.requires_grad_()
-        return made
+            tensor.requires_grad_()
+        return tensor
 
 
 class BufferType(Marked):
     """Calling `Buffer` marks a tensor."""
 
     def __call__(cls, data: Any = None, *, persistent: bool = True) -> Any:
-        made = marked(data, BUFFER if persistent else TEMPORARY)
-        return made.requires_grad_() if data is not None and data.requires_grad else made
+        tensor = marked(data, BUFFER if persistent else TEMPORARY)
+        return tensor.requires_grad_() if data is not None and data.requires_grad else tensor
 
 
 class Parameter(Tensor, metaclass=ParameterType):

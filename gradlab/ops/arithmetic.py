@@ -325,8 +325,8 @@ def with_number(
 
     public = name.removeprefix("special_")
     function.__name__ = function.__qualname__ = public
-    given, _, result = example.partition(" -> ")
-    operands = ", ".join(f"gl.tensor({one})" if one[0] == "[" else one for one in given.split("; "))
+    arguments, _, result = example.partition(" -> ")
+    operands = ", ".join(f"gl.tensor({one})" if one[0] == "[" else one for one in arguments.split("; "))
     function.__doc__ = documented(
         doc,
         f"{'input' if of_number is None else 'either'} number out",

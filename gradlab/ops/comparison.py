@@ -72,15 +72,15 @@ def row(values: Any) -> str:
 def computed(called: Called, ufunc: Any, a: Tensor, b: Tensor) -> Tensor:
     """A ufunc of two arrays of one dtype, without history."""
     try:
-        made = constant(wrap(ufunc(a.array, b.array)))
+        result = constant(wrap(ufunc(a.array, b.array)))
     except (TypeError, ValueError) as error:
         joined = together(called, (a, b))
         if joined is not None:
             return computed(called, ufunc, *joined)
         raise forward_failed(called, error, (a.array, b.array))  # noqa: B904  (it decides whether the cause is shown)
     if OBSERVERS:
-        cut(made, a if a.node is not None or (b.node is None and hasattr(a, "lost")) else b, "comparison")
-    return made
+        cut(result, a if a.node is not None or (b.node is None and hasattr(a, "lost")) else b, "comparison")
+    return result
 
 
 # ---------------------------------------------------------------------------------------------------------- comparisons
@@ -92,19 +92,19 @@ def _comparison(ufunc: Any, name: str, symbol: str, shares: str = "") -> tuple[C
         if type(input) is Tensor and type(other) is Tensor and input.array.dtype is other.array.dtype:
             return computed(called, ufunc, input, other)
         if type(other) in (int, float) and input.array.dtype.kind == "f":
-            made = constant(wrap(ufunc(input.array, other)))
+            result = constant(wrap(ufunc(input.array, other)))
             if OBSERVERS:
-                cut(made, input, "comparison")
-            return made
+                cut(result, input, "comparison")
+            return result
         other = constant(other) if is_array(other) else other
         agreed = agree(called, input, other)
         return agreed if agreed is NotImplemented else computed(called, ufunc, *agreed)
 
     def function(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-        made = compare(input, other) if isinstance(input, Tensor) else NotImplemented
-        if made is NotImplemented:
+        result = compare(input, other) if isinstance(input, Tensor) else NotImplemented
+        if result is NotImplemented:
             raise invalid_combination(name, (input, other), *WITH_NUMBERS[:2])
-        return made if out is None else into(name, out, made, (input, other))
+        return result if out is None else into(name, out, result, (input, other))
 
     function.__name__ = function.__qualname__ = name
     answers = [bool(ufunc(a, 2)) for a in (1, 2, 3)]
@@ -177,10 +177,10 @@ def _bits(ufunc: Any, name: str, doc: str) -> tuple[Callable[..., Any], Callable
         return computed(called, ufunc, *agreed)
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-        made = combine(input, other) if isinstance(input, Tensor) or isinstance(other, Tensor) else NotImplemented
-        if made is NotImplemented:
+        result = combine(input, other) if isinstance(input, Tensor) or isinstance(other, Tensor) else NotImplemented
+        if result is NotImplemented:
             raise invalid_combination(name, (input, other), *WITH_NUMBERS)
-        return made if out is None else into(name, out, made, (input, other))
+        return result if out is None else into(name, out, result, (input, other))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = documented(
@@ -473,16 +473,16 @@ def where(condition: Tensor, input: Any = NOT_GIVEN, other: Any = NOT_GIVEN, *, 
         if agreed is NotImplemented:
             raise _no_where(condition, input, other)
         input, other = agreed[1:]
-    made = el.where.record(condition, input, other, out=out)
-    if made is NotImplemented:
+    result = el.where.record(condition, input, other, out=out)
+    if result is NotImplemented:
         raise _no_where(condition, input, other)
-    return made
+    return result
 
 
-def _no_where(*given: Any) -> TypeError:
+def _no_where(*arguments: Any) -> TypeError:
     return invalid_combination(
         "where",
-        tuple(x for x in given if x is not NOT_GIVEN),
+        tuple(x for x in arguments if x is not NOT_GIVEN),
         "(Tensor condition)",
         "(Tensor condition, Tensor input, Tensor other)",
         "(Tensor condition, Number self, Tensor other)",

@@ -232,22 +232,22 @@ def program(equation: str, sizes: tuple[tuple[int, ...], ...]) -> list[tuple[Any
     """The instructions for an equation and the shapes of its operands."""
     inputs, output = arranged(equation, tuple(map(len, sizes)))
     known = sizes_of(inputs, sizes)
-    made = EinsumProgram(inputs, sizes)
-    waiting = [made.prepare(i, known) for i in range(len(sizes))]
+    plan = EinsumProgram(inputs, sizes)
+    waiting = [plan.prepare(i, known) for i in range(len(sizes))]
     while len(waiting) > 1:
-        i, j = cheapest(made, waiting, output, known)
-        later = frozenset(output).union(*(made.labels[k] for k in waiting if k not in (i, j)))
+        i, j = cheapest(plan, waiting, output, known)
+        later = frozenset(output).union(*(plan.labels[k] for k in waiting if k not in (i, j)))
         waiting = [k for k in waiting if k not in (i, j)]
-        waiting.append(made.product(i, j, later, known, None if waiting else output))
+        waiting.append(plan.product(i, j, later, known, None if waiting else output))
     only = waiting[0]
     if len(sizes) == 1:
-        gone = set(made.labels[only]) - set(output)
-        order = output if not gone else output + tuple(k for k in made.labels[only] if k in gone)
-        only = made.sum(made.permute(only, order, always=not gone), gone)
-    return made.steps
+        gone = set(plan.labels[only]) - set(output)
+        order = output if not gone else output + tuple(k for k in plan.labels[only] if k in gone)
+        only = plan.sum(plan.permute(only, order, always=not gone), gone)
+    return plan.steps
 
 
-def cheapest(made: EinsumProgram, waiting: list[int], output: Labels, known: dict[Any, int]) -> tuple[int, int]:
+def cheapest(plan: EinsumProgram, waiting: list[int], output: Labels, known: dict[Any, int]) -> tuple[int, int]:
     """The pair to contract next: the one that makes the smallest result compared with what it takes up; then the fewest
     products; then the first. (The greedy order of Daniel Smith and Johnnie Gray, "opt_einsum", JOSS 2018.)"""
 
@@ -255,9 +255,9 @@ def cheapest(made: EinsumProgram, waiting: list[int], output: Labels, known: dic
         return prod(known[label] for label in labels)
 
     def price(i: int, j: int) -> tuple[int, int, int, int]:
-        kept = set(output).union(*(made.labels[k] for k in waiting if k not in (i, j)))
-        both = set(made.labels[i]) | set(made.labels[j])
-        return size(both & kept) - size(made.labels[i]) - size(made.labels[j]), size(both), i, j
+        kept = set(output).union(*(plan.labels[k] for k in waiting if k not in (i, j)))
+        both = set(plan.labels[i]) | set(plan.labels[j])
+        return size(both & kept) - size(plan.labels[i]) - size(plan.labels[j]), size(both), i, j
 
     if len(waiting) == 2:
         return waiting[0], waiting[1]
@@ -382,11 +382,11 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(m, n):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-        given: tuple[list[int], list[int]] = list(range(-dims, 0)), list(range(dims))
+        axes: tuple[list[int], list[int]] = list(range(-dims, 0)), list(range(dims))
     else:
         first, second = dims
-        given = [first] if isinstance(first, int) else list(first), [second] if isinstance(second, int) else list(second)
-    return contracted(a, b, *given)
+        axes = [first] if isinstance(first, int) else list(first), [second] if isinstance(second, int) else list(second)
+    return contracted(a, b, *axes)
 
 
 def contracted(a: Tensor, b: Tensor, of_a: list[int], of_b: list[int]) -> Tensor:

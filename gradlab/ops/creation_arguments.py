@@ -36,15 +36,15 @@ def place(asked: Device) -> device:
 
 def placed(array: Any, where: Device, requires_grad: bool) -> Tensor:
     """An array that is ours as a tensor, a leaf, on a device (the default one, if None)."""
-    made = constant(moved(array, place(where)))
+    tensor = constant(moved(array, place(where)))
     if requires_grad:
         if array.dtype.kind != "f":
             raise RuntimeError(
                 f"Only Tensors of floating point and complex dtype can require gradients. The data made a tensor "
-                f"of dtype {made.dtype}: " + advice("write 1. and not 1, or give dtype=gradlab.float32.")
+                f"of dtype {tensor.dtype}: " + advice("write 1. and not 1, or give dtype=gradlab.float32.")
             )
-        made.requires_grad_()
-    return made
+        tensor.requires_grad_()
+    return tensor
 
 
 def described(function: Any, make: Callable[..., Any]) -> Any:
@@ -143,7 +143,7 @@ def sizes(name: str, shape: tuple[Any, ...], size: Any = None) -> tuple[int, ...
             f"{name}() takes 1 positional argument but {len(shape)} were given. Give one tuple of integers, or the "
             "integers one after the other."
         )
-    made: list[int] = []
+    lengths: list[int] = []
     for at, n in enumerate(shape[0] if alone else shape):
         if type(n) is not int:
             if isinstance(n, Tensor) and n.array.ndim == 0 and n.array.dtype.kind in "iu":
@@ -159,12 +159,12 @@ def sizes(name: str, shape: tuple[Any, ...], size: Any = None) -> tuple[int, ...
                     )
                 )
             n = int(n)
-        made.append(n)
-    if made and min(made) < 0:
-        first = next(n for n in made if n < 0)
+        lengths.append(n)
+    if lengths and min(lengths) < 0:
+        first = next(n for n in lengths if n < 0)
         raise RuntimeError(
             "zeros: Dimension size must be non-negative."
             if name == "zeros"
-            else f"Trying to create tensor with negative dimension {first}: {made}"
+            else f"Trying to create tensor with negative dimension {first}: {lengths}"
         )
-    return tuple(made)
+    return tuple(lengths)

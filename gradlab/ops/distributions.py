@@ -30,8 +30,8 @@ def sampled(x: Tensor, values: Any, node: str) -> Tensor:
     return constant(values)
 
 
-def _finished(name: str, out: Tensor | None, made: Tensor) -> Tensor:
-    return made if out is None else into(name, out, made)
+def _finished(name: str, out: Tensor | None, result: Tensor) -> Tensor:
+    return result if out is None else into(name, out, result)
 
 
 @composed()
@@ -77,8 +77,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
         drawn = engine.bernoulli(chances)
     else:
         drawn = engine.bernoulli(float(p), array.shape)
-    made = namespace_of[type(array)].asarray(drawn.astype(array.dtype))
-    return _finished("bernoulli", out, sampled(input, made, "BernoulliBackward0" if p is None else "NotImplemented"))
+    result = namespace_of[type(array)].asarray(drawn.astype(array.dtype))
+    return _finished("bernoulli", out, sampled(input, result, "BernoulliBackward0" if p is None else "NotImplemented"))
 
 
 NORMALS = (
@@ -148,8 +148,8 @@ def normal(
     if not tensors:
         shape = sizes("normal", (size,))
         wanted = floating(None if dtype is None else as_numpy_dtype(dtype, "normal"), NORMAL)
-        made = placed(engine.normal(shape, wanted, mean=float(mean), std=float(std)), device, requires_grad)
-        return _finished("normal", out, made)
+        result = placed(engine.normal(shape, wanted, mean=float(mean), std=float(std)), device, requires_grad)
+        return _finished("normal", out, result)
     for x in tensors:
         floating(x.array.dtype, NORMAL)
     like = tensors[0].array

@@ -108,10 +108,10 @@ def counted(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray:
         raise RuntimeError(f"upper bound and lower bound inconsistent with step sign. From {start} to {end} by {step}.")
     count = ceil((end - start) / step)
     if dtype.kind in "iu":
-        given, start, end, step = step, int(start), int(end), int(step)
+        asked, start, end, step = step, int(start), int(end), int(step)
         if dtype == np.int64:
             if not step:
-                raise ValueError(f"step must be nonzero. As an integer, {given} is 0.")
+                raise ValueError(f"step must be nonzero. As an integer, {asked} is 0.")
             count = -((start - end) // step)
     return (start + step * np.arange(count, dtype=np.int64 if dtype.kind in "iu" else np.float64)).astype(dtype)
 

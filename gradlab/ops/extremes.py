@@ -41,7 +41,7 @@ def empty_reduction(name: str, shape: tuple[int, ...], axis: tuple[int, ...] | N
 @composed()
 @over_dims
 def amax(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The largest element, over all axes or those of `dim`. A gradient is shared evenly among equals.
+    """The largest element, over all dimensions or those of `dim`. A gradient is shared evenly among equals.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def amax(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *,
 @composed()
 @over_dims
 def amin(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The smallest element, over all axes or those of `dim`. A gradient is shared evenly among equals.
+    """The smallest element, over all dimensions or those of `dim`. A gradient is shared evenly among equals.
 
     Parameters
     ----------

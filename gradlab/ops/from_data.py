@@ -178,12 +178,12 @@ def tensor(
     >>> gl.tensor(2.5, requires_grad=True)
     tensor(2.5000, requires_grad=True)
     """
-    made = placed(from_data(data, None if dtype is None else as_numpy_dtype(dtype, "tensor")), device, requires_grad)
+    result = placed(from_data(data, None if dtype is None else as_numpy_dtype(dtype, "tensor")), device, requires_grad)
     if isinstance(data, Tensor):
         warn_of_copy("gradlab.tensor")
         if OBSERVERS:
-            cut(made, data, "tensor()")
-    return made
+            cut(result, data, "tensor()")
+    return result
 
 
 def warn_of_copy(name: str) -> None:
@@ -269,18 +269,18 @@ def asarray(
     """
     if copy is False and not isinstance(obj, Tensor) and not is_array(obj):
         raise ValueError("can't alias arbitrary sequence into a tensor. Leave copy=False away.")
-    made = as_tensor(obj, dtype, device)
-    shared = made.array is getattr(obj, "array", obj)
+    result = as_tensor(obj, dtype, device)
+    shared = result.array is getattr(obj, "array", obj)
     if copy is False and not shared:
         raise ValueError(
             f"can't alias tensor of dtype {known_dtype(getattr(obj, 'array', obj).dtype)} with another dtype or on "
             "another device. Leave copy=False away."
         )
     if copy and shared:
-        made = made.clone()
-    if requires_grad is not None and made.requires_grad != requires_grad:
-        made = made.detach().requires_grad_(requires_grad)
-    return made
+        result = result.clone()
+    if requires_grad is not None and result.requires_grad != requires_grad:
+        result = result.detach().requires_grad_(requires_grad)
+    return result
 
 
 def from_numpy(array: np.ndarray) -> Tensor:

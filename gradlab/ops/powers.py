@@ -178,8 +178,8 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
     >>> gl.float_power(gl.tensor([1, 2]), 0.5)
     tensor([1.0000, 1.4142], dtype=gradlab.float64)
     """
-    given = [isinstance(x, Tensor) for x in (input, exponent)]
-    if not any(given) or not all(isinstance(x, OPERANDS) for x in (input, exponent)):
+    are_tensors = [isinstance(x, Tensor) for x in (input, exponent)]
+    if not any(are_tensors) or not all(isinstance(x, OPERANDS) for x in (input, exponent)):
         raise invalid_combination(
             "float_power",
             (input, exponent),

@@ -109,9 +109,9 @@ def check_dtypes(input: Tensor, other: Tensor) -> None:
     raise RuntimeError(f"{words}. Convert one of them: x.float(), x.to(w.dtype).")
 
 
-def tensors(name: str, **given: Any) -> None:
+def tensors(name: str, **arguments: Any) -> None:
     """Raise torch's TypeError where one of the arguments is no tensor."""
-    for position, (what, x) in enumerate(given.items(), start=1):
+    for position, (what, x) in enumerate(arguments.items(), start=1):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}(): argument '{what}' (position {position}) must be Tensor, not {type(x).__name__}.")
 
@@ -388,8 +388,8 @@ def inner_product(op: Any, name: str, a: Tensor, b: Tensor, second: str, out: Te
     return placed(name, op.record(a, b), out)
 
 
-def placed(name: str, made: Tensor, out: Tensor | None) -> Tensor:
-    return made if out is None else into(name, out, made)
+def placed(name: str, result: Tensor, out: Tensor | None) -> Tensor:
+    return result if out is None else into(name, out, result)
 
 
 @composed(aliases="ger")

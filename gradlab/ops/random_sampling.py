@@ -201,24 +201,24 @@ def randint(
     >>> bool((x >= 1).all() & (x < 7).all())
     True
     """
-    given = {k: v for k, v in (("low", low), ("high", high), ("size", size)) if v is not None}
-    names = [k for k in (("high", "size") if len(bounds) + len(given) == 2 else ("low", "high", "size")) if k not in given]
+    named = {k: v for k, v in (("low", low), ("high", high), ("size", size)) if v is not None}
+    names = [k for k in (("high", "size") if len(bounds) + len(named) == 2 else ("low", "high", "size")) if k not in named]
     if len(names) != len(bounds):
-        raise invalid_combination("randint", bounds, *RANDINT, **given)
-    found = given | dict(zip(names, bounds, strict=True))
-    if not isinstance(found["size"], (tuple, list)):
+        raise invalid_combination("randint", bounds, *RANDINT, **named)
+    values = named | dict(zip(names, bounds, strict=True))
+    if not isinstance(values["size"], (tuple, list)):
         raise (
-            expected("randint", "size", 2, "tuple of ints", found["size"])
-            if len(found) == 2
-            else invalid_combination("randint", bounds, *RANDINT, **given)
+            expected("randint", "size", 2, "tuple of ints", values["size"])
+            if len(values) == 2
+            else invalid_combination("randint", bounds, *RANDINT, **named)
         )
-    if not all(isinstance(v, (int, np.integer, Tensor)) for k, v in found.items() if k != "size"):
-        raise invalid_combination("randint", bounds, *RANDINT, **given)
+    if not all(isinstance(v, (int, np.integer, Tensor)) for k, v in values.items() if k != "size"):
+        raise invalid_combination("randint", bounds, *RANDINT, **named)
     return integers(
         engine_of("randint", generator, xp),
-        int(found.get("low", 0)),
-        int(found["high"]),
-        sizes("randint", (found["size"],)),
+        int(values.get("low", 0)),
+        int(values["high"]),
+        sizes("randint", (values["size"],)),
         np.dtype(np.int64) if dtype is None else dtype,
     )
 
@@ -390,8 +390,8 @@ def randn_like(
     gradlab.Size([2, 3])
     """
     wanted, engine = floating(dtype, NORMAL), engine_of("randn_like", generator, xp)
-    made = xp.empty_like(input, wanted)
-    return drawn_into(made, lambda shape: engine.normal(shape, wanted, contiguous=made.flags.c_contiguous))
+    array = xp.empty_like(input, wanted)
+    return drawn_into(array, lambda shape: engine.normal(shape, wanted, contiguous=array.flags.c_contiguous))
 
 
 @factory_like

@@ -45,7 +45,7 @@ def sum(
     dtype: Dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The sum of the elements, over all axes or those of `dim`.
+    """The sum of the elements, over all dimensions or those of `dim`.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def mean(
     dtype: Dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The mean of the elements, over all axes or those of `dim`.
+    """The mean of the elements, over all dimensions or those of `dim`.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def nansum(
     dtype: Dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The sum of the elements that are not NaN, over all axes or those of `dim`.
+    """The sum of the elements that are not NaN, over all dimensions or those of `dim`.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def nanmean(
     dtype: Dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The mean of the elements that are not NaN, over all axes or those of `dim`.
+    """The mean of the elements that are not NaN, over all dimensions or those of `dim`.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def _quantified(name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
 @composed()
 @over_dims
 def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Whether every element is nonzero, over all axes or those of `dim`.
+    """Whether every element is nonzero, over all dimensions or those of `dim`.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
 @composed()
 @over_dims
 def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Whether some element is nonzero, over all axes or those of `dim`.
+    """Whether some element is nonzero, over all dimensions or those of `dim`.
 
     Parameters
     ----------
@@ -376,7 +376,7 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
 @composed()
 @over_dims
 def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """How many elements are not zero, over all axes or those of `dim`.
+    """How many elements are not zero, over all dimensions or those of `dim`.
 
     Parameters
     ----------

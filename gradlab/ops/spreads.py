@@ -52,7 +52,7 @@ def std(
     correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    r"""The standard deviation, over all axes or those of `dim`.
+    r"""The standard deviation, over all dimensions or those of `dim`.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def var(
     correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    r"""The variance, over all axes or those of `dim`.
+    r"""The variance, over all dimensions or those of `dim`.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def std_mean(
     correction: float | None = None,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The standard deviation and the mean, over all axes or those of `dim`.
+    """The standard deviation and the mean, over all dimensions or those of `dim`.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def var_mean(
     correction: float | None = None,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The variance and the mean, over all axes or those of `dim`.
+    """The variance and the mean, over all dimensions or those of `dim`.
 
     Parameters
     ----------

@@ -72,13 +72,13 @@ class OneCycleLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         self.optimizer = checked(optimizer)
-        given = {"epochs": epochs, "steps_per_epoch": steps_per_epoch} if total_steps is None else {"total_steps": total_steps}
-        if None in given.values():
+        lengths = {"epochs": epochs, "steps_per_epoch": steps_per_epoch} if total_steps is None else {"total_steps": total_steps}
+        if None in lengths.values():
             raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
-        for name, value in given.items():
+        for name, value in lengths.items():
             if not isinstance(value, int) or value <= 0:
                 raise ValueError(f"Expected positive integer {name}, but got {value}")
-        self.total_steps = math.prod(value for value in given.values() if value is not None)
+        self.total_steps = math.prod(value for value in lengths.values() if value is not None)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):

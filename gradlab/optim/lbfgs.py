@@ -158,8 +158,8 @@ class LBFGS(Optimizer):
                     g = self._gradient()
                     return Point(t, loss, g, (g @ d).item())
 
-                found, calls = strong_wolfe(at, Point(0.0, loss, g, slope), t, abs(d).max().item())
-                t, loss, g, _ = found
+                point, calls = strong_wolfe(at, Point(0.0, loss, g, slope), t, abs(d).max().item())
+                t, loss, g, _ = point
                 self._place(starts, t, d)
             else:
                 self._place(starts, t, d)

@@ -44,10 +44,10 @@ def max_along(xp: Any, x: Any, m: AxisMap, axis: int) -> Any:
 
 
 def max_pooled(xp: Any, x: Any, *, maps: tuple[AxisMap, ...]) -> Any:
-    made = x
+    maxima = x
     for axis, m in zip(range(-len(maps), 0), maps, strict=True):
-        made = max_along(xp, made, m, axis)
-    return made.copy() if made is x or made.base is not None else made
+        maxima = max_along(xp, maxima, m, axis)
+    return maxima.copy() if maxima is x or maxima.base is not None else maxima
 
 
 def max_places(xp: Any, x: Any, maps: tuple[AxisMap, ...]) -> Any:
@@ -56,7 +56,7 @@ def max_places(xp: Any, x: Any, maps: tuple[AxisMap, ...]) -> Any:
     indices = [m.index for m in maps]
     firsts = [index[np.argmax(index >= 0, axis=0), np.arange(index.shape[1])] for index in indices]
     flat = x.reshape(*x.shape[: x.ndim - len(maps)], prod(size))
-    best = found = None
+    best = places = None
     for taps in product(*map(range, map(len, indices))):
         rows = [index[t] for index, t in zip(indices, taps, strict=True)]
         filled = [np.where(row < 0, first, row) for row, first in zip(rows, firsts, strict=True)]
@@ -65,11 +65,11 @@ def max_places(xp: Any, x: Any, maps: tuple[AxisMap, ...]) -> Any:
         read, inside = xp.asarray(read.ravel()), xp.asarray(inside.ravel())
         value = xp.take(flat, read, axis=-1)
         if best is None:
-            best, found = value, xp.broadcast_to(read, value.shape)
+            best, places = value, xp.broadcast_to(read, value.shape)
         else:
             better = ((value > best) | (value != value)) & inside
-            best, found = xp.where(better, value, best), xp.where(better, read, found)
-    return found
+            best, places = xp.where(better, value, best), xp.where(better, read, places)
+    return places
 
 
 @lru_cache(maxsize=256)
@@ -115,18 +115,18 @@ def to_the_maximum(xp: Any, g: Any, x: Any, out: Any, lead: tuple[int, ...], map
     for k, (outputs, inputs) in enumerate(taps, 1):
         outputs, inputs = here(xp, outputs), here(xp, inputs)
         if full and k == len(taps):
-            found = free
+            is_maximum = free
         else:
-            found = x[inputs] == out[outputs]
-            found &= free[outputs]
-            free[outputs] ^= found
+            is_maximum = x[inputs] == out[outputs]
+            is_maximum &= free[outputs]
+            free[outputs] ^= is_maximum
         if not apart:
-            total[inputs] += kept(xp, found, g[outputs])
+            total[inputs] += kept(xp, is_maximum, g[outputs])
         elif type(g) is np.ndarray and isinstance(inputs[-1], slice):
             bits = BITS[g.itemsize]
-            np.bitwise_and(g[outputs].view(bits), -found.view(np.int8), out=total.view(bits)[inputs])
+            np.bitwise_and(g[outputs].view(bits), -is_maximum.view(np.int8), out=total.view(bits)[inputs])
         else:
-            total[inputs] = kept(xp, found, g[outputs])
+            total[inputs] = kept(xp, is_maximum, g[outputs])
     return total
 
 

@@ -41,14 +41,14 @@ class AxisMap:
     @cached_property
     def rows(self) -> list[tuple[Any, Any, Any]]:
         """For each tap: the outputs that have it, the inputs they read, the weights there."""
-        found = []
+        selected = []
         for t, row in enumerate(self.index):
             has = np.flatnonzero(row >= 0)
             if has.size or len(self.index) == 1:
                 whole = has.size == row.size
                 weight = None if self.weight is None else self.weight[t, has]
-                found.append((ALL if whole else selector(has), selector(row[has]), weight))
-        return found
+                selected.append((ALL if whole else selector(has), selector(row[has]), weight))
+        return selected
 
     @cached_property
     def taps(self) -> list[tuple[Any, Any, Any]]:
@@ -123,13 +123,13 @@ Maps = tuple[AxisMap | None, ...]
 def resampled(xp: Any, x: Any, *, maps: Maps, over: Any, first: bool, fill: float) -> Any:
     """The maps of the last axes, one after the other (those that shorten an axis most come first); the result is divided by
     `over`, or x is, if `first`."""
-    made = x / (over if isinstance(over, float) else xp.asarray(over, dtype=x.dtype)) if over is not None and first else x
+    y = x / (over if isinstance(over, float) else xp.asarray(over, dtype=x.dtype)) if over is not None and first else x
     axes = [(axis, m) for axis, m in zip(range(-len(maps), 0), maps, strict=True) if m is not None]
     for axis, m in sorted(axes, key=lambda pair: pair[1].index.shape[1] / max(pair[1].length, 1)):
-        made = m.along(xp, made, axis, fill)
+        y = m.along(xp, y, axis, fill)
     if over is not None and not first:
-        made = made / (over if isinstance(over, float) else xp.asarray(over, dtype=x.dtype))
-    return made.copy() if made is x or made.base is not None else made
+        y = y / (over if isinstance(over, float) else xp.asarray(over, dtype=x.dtype))
+    return y.copy() if y is x or y.base is not None else y
 
 
 def resample_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:

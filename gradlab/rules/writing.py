@@ -81,9 +81,9 @@ overwrite = primitive(
 
 def copied(xp: Namespace, base: Array, patch: Array) -> Array:
     """A copy of `patch` whose axes lie in memory as those of `base`."""
-    made = xp.empty_like(base)
-    made[...] = patch
-    return made
+    copy = xp.empty_like(base)
+    copy[...] = patch
+    return copy
 
 
 def copy_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:

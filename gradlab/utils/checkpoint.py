@@ -101,13 +101,13 @@ class _Log(Observer):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         from gradlab.diagnose.sites import site_here
         from gradlab.diagnose.source_locations import location_of
 
         place = location_of(site_here(2))
-        given = ", ".join(str(list(x.array.shape)) for x in args if isinstance(x, Tensor))
-        self.lines.append(f"{op.name}({given}) -> {list(made.array.shape)}{f'    {place.where}' if place else ''}")
+        shapes = ", ".join(str(list(x.array.shape)) for x in args if isinstance(x, Tensor))
+        self.lines.append(f"{op.name}({shapes}) -> {list(result.array.shape)}{f'    {place.where}' if place else ''}")
 
 
 class _Number:

@@ -331,8 +331,8 @@ def default_collate(batch: Any) -> Any:
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, Mapping):
-        made = {key: default_collate([sample[key] for sample in batch]) for key in first}
-        return made if type(first) is dict else type(first)(made)  # type: ignore[call-arg]
+        collated = {key: default_collate([sample[key] for sample in batch]) for key in first}
+        return collated if type(first) is dict else type(first)(collated)  # type: ignore[call-arg]
     if isinstance(first, (tuple, list)):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError(
@@ -344,10 +344,10 @@ def default_collate(batch: Any) -> Any:
     raise TypeError(_uncollatable(type(first)))
 
 
-def _uncollatable(found: Any) -> str:
+def _uncollatable(kind: Any) -> str:
     return (
         "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-        f"{re.sub('^torch', 'gradlab', str(found))}"
+        f"{re.sub('^torch', 'gradlab', str(kind))}"
     )
 
 

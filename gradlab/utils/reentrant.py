@@ -43,8 +43,8 @@ class CheckpointFunction(Function):
         with fork_rng(enabled=ctx.state is not None), enable_grad():
             if ctx.state is not None:
                 go_on_from(ctx.state)
-            made = ctx.function(*args)
-        outputs = made if isinstance(made, tuple) else (made,)
+            result = ctx.function(*args)
+        outputs = result if isinstance(result, tuple) else (result,)
         graded = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if isinstance(y, Tensor) and y.requires_grad]
         if not graded:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")

@@ -153,14 +153,14 @@ def test_inner_sweeps_of_other_threads_see_the_modes():
 
     seen = []
 
-    class Observer(Observer):
+    class Seeing(Observer):
         def begin(self, sweep):
             seen.append(threading.current_thread())
 
         def end(self, sweep, error):
             seen.append(error)
 
-    with observing(Observer()):
+    with observing(Seeing()):
         assert nested(gl, 100) == [101]
     assert len(seen) == 202 and seen[101:] == [None] * 101 and len(set(seen[:101])) > 1
 

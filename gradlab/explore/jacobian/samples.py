@@ -26,8 +26,8 @@ Part = Callable[[Sequence[Any]], tuple[DifferentiatedGraph, Any]]
 
 
 class SampleGraph(DifferentiatedGraph):
-    """The graphs of some samples at a time. As a `Graph` it is that of all of them, a row for each output element of each sample
-    and a column for each element of one sample's input.
+    """The graphs of some samples at a time. As a `DifferentiatedGraph` it is that of all of them, a row for each output
+    element of each sample and a column for each element of one sample's input.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """From what `jacobian` and `hessian` are asked for to the graph that answers it: the function called, its graph recorded.
 
-A `Question` is what was asked, without a graph; of a function it has copies of the inputs. `record` answers it: it calls the
-function on these as leaves that require grad, and checks what comes back. Another thread or process that has the question records
-the same graph again.
+A `DerivativeRequest` is what was asked, without a graph; of a function it has copies of the inputs. `record` answers it: it calls
+the function on these as leaves that require grad, and checks what comes back. Another thread or process that has the request
+records the same graph again.
 """
 
 from __future__ import annotations

@@ -155,11 +155,11 @@ class BackwardCalls(Recording):
             if not handles:
                 return original(tensor, *args, **kwargs)
             try:
-                made = original(tensor, *args, **kwargs)
+                result = original(tensor, *args, **kwargs)
             finally:
                 for handle in handles:
                     handle.remove()
             keeper.disarmed()
-            return made
+            return result
 
         return wraps(original)(backward)

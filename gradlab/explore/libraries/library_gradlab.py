@@ -186,7 +186,7 @@ class Gradlab(Library):
     def tensor(self, array: np.ndarray, like: Any) -> Any:
         return tensor(array, dtype=like.dtype, device=like.device)
 
-    def observing(self, nodes: Sequence[Any], see: See) -> AbstractContextManager[Any]:
+    def watching(self, nodes: Sequence[Any], see: See) -> AbstractContextManager[Any]:
         return observing(Seeing(see))
 
     def end(self, node: Any) -> Any:

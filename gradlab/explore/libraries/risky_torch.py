@@ -102,12 +102,12 @@ class Risky:
         return max(LEAST, int(self._share * own / each)) if each > 0 else len(self._paths)
 
     def _hook(self, node: Any) -> Callable[[Any, Any], None]:
-        def look(handed: Any, given: Any) -> None:
+        def look(handed: Any, cotangents: Any) -> None:
             began = perf_counter()
-            if not self._looking and not all(map(_is_finite, handed)) and all(map(_is_finite, given)):
+            if not self._looking and not all(map(_is_finite, handed)) and all(map(_is_finite, cotangents)):
                 self._looking = True  # what looks at it sweeps through this node once more
                 try:
-                    self._born(node, given)
+                    self._born(node, cotangents)
                 finally:
                     self._looking = False
             self._seen += perf_counter() - began
@@ -117,18 +117,18 @@ class Risky:
 
 def paths(root: Any) -> list[Path]:
     """The ways to the risky nodes, the nearest first."""
-    found: list[Path] = []
+    risky: list[Path] = []
     first: tuple[Any, Path] = (root, ())
     seen, waiting = {root}, deque([first])
     while waiting and len(seen) < MOST:
         node, path = waiting.popleft()
         if is_risky(node):
-            found.append(path)
+            risky.append(path)
         for at, (source, _) in enumerate(node.next_functions):
             if source is not None and source not in seen:
                 seen.add(source)
                 waiting.append((source, (*path, at)))
-    return found
+    return risky
 
 
 _kinds: dict[type, bool] = {}

@@ -183,13 +183,15 @@ def differentiate_from(
     """The same by a sweep that begins in the midst of a graph, at a node with these cotangents of its outputs."""
     wanted = [source for source in sources if source.used and source.wanted]
     library, node = subject.library, subject.root
-    given = [(i, g) for i, g in enumerate(cotangents) if g is not None]
-    if not wanted or not given:
+    arrived = [(i, g) for i, g in enumerate(cotangents) if g is not None]
+    if not wanted or not arrived:
         return None
     edge = library.autograd().graph.GradientEdge
-    with recorder.sweeping(library, [(node, given[0][1])], [], None, (), private=True, retains=True):
-        found = library.grad([edge(node, i) for i, _ in given], [source.tensor for source in wanted], [g for _, g in given])
-    for source, gradient in zip(wanted, found, strict=True):
+    with recorder.sweeping(library, [(node, arrived[0][1])], [], None, (), private=True, retains=True):
+        gradients = library.grad(
+            [edge(node, i) for i, _ in arrived], [source.tensor for source in wanted], [g for _, g in arrived]
+        )
+    for source, gradient in zip(wanted, gradients, strict=True):
         source.gradient = gradient
         recorder.found(source.tensor, gradient)
     return recorder.trace()

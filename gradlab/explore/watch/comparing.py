@@ -78,10 +78,10 @@ class RunComparison:
             return 20 + (TALL - 20) * (1 - part)
 
         parts = [written(0, 12, runs[0]["called"], fill=VALUE, weight=600), *grid(low, high, 5, log, down)]
-        for k, (one, found) in enumerate(zip(columns, series, strict=True)):
+        for k, (one, points) in enumerate(zip(columns, series, strict=True)):
             some = [
                 (LEFT + (WIDE - LEFT - RIGHT) * min((i + 0.5) * one.width, one.steps) / steps, down(x))
-                for i, x in enumerate(found)
+                for i, x in enumerate(points)
                 if x is not None
             ]
             parts.append(line(some, DIM if k else VALUE, 1.6).replace("<path", '<path stroke-dasharray="5 3"' if k else "<path"))
@@ -109,6 +109,6 @@ class RunComparison:
             f'<div style="padding:6px 14px;border-top:{RULE};overflow-x:auto">'
             f'<table style="border-collapse:collapse;font-size:13px;color:inherit;{TABULAR}">{rows}</table></div></div>'
         )
-        made = {"text/html": html, "text/plain": self.text()}
+        bundle = {"text/html": html, "text/plain": self.text()}
         bitmap = self.drawing.png(max_bytes=MAX_BYTES)
-        return made if bitmap is None else {**made, "image/png": base64.b64encode(bitmap).decode()}
+        return bundle if bitmap is None else {**bundle, "image/png": base64.b64encode(bitmap).decode()}

@@ -123,15 +123,15 @@ class _First(Keeper):
 
 def _best(space: Mapping[str, Any], leaves: set[int], kind: Callable[[Any], bool], parts: Callable[[Any], Any]) -> Any:
     """The value of a kind that holds most of the leaves; the smaller one of two that hold as many."""
-    found, best = None, (0, 0)
+    loss, best = None, (0, 0)
     for name, value in space.items():
         if not isinstance(name, str) or name[:1] == "_" or not kind(value):
             continue
         own = {id(p) for p in parts(value)}
         score = len(own & leaves), -len(own)
-        if score[0] and (found is None or score > best):
-            found, best = value, score
-    return found
+        if score[0] and (loss is None or score > best):
+            loss, best = value, score
+    return loss
 
 
 def _is_model(value: Any) -> bool:

@@ -53,8 +53,8 @@ class Histograms:
         """Look at the gradients and weights as they are."""
         params = [self.watched.params[i] for i in self.chosen]
         gradients = {i: p.grad for i, p in zip(self.chosen, params, strict=True) if p.grad is not None and i not in self._noted}
-        found = self.watched.library.values([*params, *gradients.values()], histograms=True)
-        spread = [_spread(value) for value in found]
+        values = self.watched.library.values([*params, *gradients.values()], histograms=True)
+        spread = [_spread(value) for value in values]
         of = {**dict(zip(gradients, spread[len(params) :], strict=True)), **self._noted}
         self._noted = {}
         self.moments.append(Moment(step, tuple(of.get(i) for i in self.chosen), tuple(spread[: len(params)])))
@@ -66,5 +66,5 @@ class Histograms:
 def _spread(value: Value | None) -> Spread | None:
     if value is None or not value.size:
         return None
-    found = value.statistics
-    return Spread(found.minimum, found.maximum, found.bins) if found.finite else None
+    statistics = value.statistics
+    return Spread(statistics.minimum, statistics.maximum, statistics.bins) if statistics.finite else None

@@ -81,8 +81,8 @@ class Judge:
     # ------------------------------------------------------------------------------------------------------ what is said
     def diagnosis(self, trouble: str) -> Diagnosis:
         """What is found."""
-        found = [*self._birth(), *self._stopped(), *self._accumulated(), *self._far(), *self._blown()]
-        return Diagnosis.of(found, [trouble] if trouble else [])
+        findings = [*self._birth(), *self._stopped(), *self._accumulated(), *self._far(), *self._blown()]
+        return Diagnosis.of(findings, [trouble] if trouble else [])
 
     def _birth(self) -> list[Finding]:
         kept = self.kept
@@ -202,12 +202,12 @@ class Judge:
         """The median of recent ratios of each layer; of those with a matrix alone, since a bias may begin at 0."""
         ratios = np.stack(list(self._ratios))
         some = ~np.isnan(ratios).all(0)
-        found = np.full(ratios.shape[1], -1.0)
-        found[some] = np.nanmedian(ratios[:, some], 0)
-        for i in range(len(found)):
+        medians = np.full(ratios.shape[1], -1.0)
+        medians[some] = np.nanmedian(ratios[:, some], 0)
+        for i in range(len(medians)):
             if not any(len(p.shape) >= 2 for p in self.of.of_layer(i)):
-                found[i] = -1.0
-        return found
+                medians[i] = -1.0
+        return medians
 
     def _blown(self) -> list[Finding]:
         """The loss grew far beyond where it began."""

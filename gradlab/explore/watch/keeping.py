@@ -106,9 +106,9 @@ class Keeping(Keeper):
     def _saw(self, watch: Any, look: Any) -> None:
         self._tries += 1
         self._over = self._tries >= TRIES
-        found = look(watch.measuring.row.step)
-        if found is not None and found.spoilt:
-            self._look = found
+        seen = look(watch.measuring.row.step)
+        if seen is not None and seen.spoilt:
+            self._look = seen
             watch.measuring.suspect = True
 
     def attach(self, *, by_hand: bool = False) -> None:
@@ -136,9 +136,9 @@ def _lacks(kept: Any, step: int) -> bool:
 def _weakly(method: Any) -> Any:
     weak = weakref.WeakMethod(method)
 
-    def born(*given: Any) -> None:
+    def born(*args: Any) -> None:
         bound = weak()
         if bound is not None:
-            bound(*given)
+            bound(*args)
 
     return born

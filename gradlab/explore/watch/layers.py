@@ -97,7 +97,7 @@ class WatchedModel:
         return [choose(range(a, b), key=sizes.__getitem__) for a, b in zip(self.starts, stops, strict=True)]
 
 
-def watched(given: Any, space: Mapping[str, Any], first: Iterable[str] = ()) -> WatchedModel:
+def watched(model_or_params: Any, space: Mapping[str, Any], first: Iterable[str] = ()) -> WatchedModel:
     """What `watch` was given, with the names that it has in a namespace.
 
     Raises
@@ -107,17 +107,18 @@ def watched(given: Any, space: Mapping[str, Any], first: Iterable[str] = ()) -> 
     ValueError
         If there is no tensor that requires grad, or one is no leaf.
     """
-    if not isinstance(given, type) and callable(getattr(type(given), "named_modules", None)):
-        return _of_model(given, space, first)
-    if isinstance(given, Mapping):
-        pairs = [(str(name), tensor) for name, tensor in given.items()]
+    if not isinstance(model_or_params, type) and callable(getattr(type(model_or_params), "named_modules", None)):
+        return _of_model(model_or_params, space, first)
+    if isinstance(model_or_params, Mapping):
+        pairs = [(str(name), tensor) for name, tensor in model_or_params.items()]
         return _of_tensors(pairs)
-    if library_of(given) is not None:
-        given = [given]
-    if isinstance(given, type) or not isinstance(given, Iterable):
-        hint = " Give the model itself, not its class." if isinstance(given, type) else ""
-        raise TypeError(f"watch(model_or_params) takes a model, or tensors, and got {type(given).__name__}: {given!r:.80}.{hint}")
-    items = list(given)
+    if library_of(model_or_params) is not None:
+        model_or_params = [model_or_params]
+    if isinstance(model_or_params, type) or not isinstance(model_or_params, Iterable):
+        hint = " Give the model itself, not its class." if isinstance(model_or_params, type) else ""
+        kind = type(model_or_params).__name__
+        raise TypeError(f"watch(model_or_params) takes a model, or tensors, and got {kind}: {model_or_params!r:.80}.{hint}")
+    items = list(model_or_params)
     if items and all(isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) for item in items):
         return _of_tensors(items)
     known = {id(tensor): name for name, tensor in names_in(space, first=first).items()}
@@ -199,16 +200,16 @@ def _made(
 
 def leaves_of(library: Library, loss: Any) -> set[int]:
     """What tells the leaves that a tensor is computed from."""
-    found: set[int] = set()
+    leaves: set[int] = set()
     first = library.node(loss)
     seen, waiting = {first}, deque([first])
     while waiting and len(seen) < MOST:
         node = waiting.popleft()
         leaf = library.variable(node)
         if leaf is not None:
-            found.add(id(leaf))
+            leaves.add(id(leaf))
         for source in library.inputs(node):
             if source is not None and source not in seen:
                 seen.add(source)
                 waiting.append(source)
-    return found
+    return leaves

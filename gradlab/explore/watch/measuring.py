@@ -190,13 +190,13 @@ class Measuring:
         if type(loss) is float and not math.isfinite(loss):
             self.alarm("loss")
 
-    def output(self, i: int, made: Any) -> None:
+    def output(self, i: int, output: Any) -> None:
         """An activation of a model in training gave this."""
-        if not self.units.due(self.row.step) or i in self.row.units or library_of(made) is not self.watched.library:
+        if not self.units.due(self.row.step) or i in self.row.units or library_of(output) is not self.watched.library:
             return
         began = perf_counter()
         one = self.watched.activations[i]
-        self.row.units[i] = self.gauge.units(made, one.kind, one.flat)
+        self.row.units[i] = self.gauge.units(output, one.kind, one.flat)
         self._looked += perf_counter() - began
         self.spent += perf_counter() - began
 
@@ -212,12 +212,12 @@ class Measuring:
         began, params = perf_counter(), self.watched.params
         step = self.row.step
         every = self._all.due(step)
-        found = self.gauge.are_finite([p.grad for p in (params if every else [params[i] for i in self._least])])
+        sound = self.gauge.are_finite([p.grad for p in (params if every else [params[i] for i in self._least])])
         took = perf_counter() - began
         if every:
             self._all.looked(step, took)
         self.spent += took
-        return found
+        return sound
 
     # ----------------------------------------------------------------------------------------------------------- pieces
     def begin(self) -> None:
@@ -301,15 +301,15 @@ class Measuring:
             vectors.append(vector)
             put.append(into)
 
-        found = np.full((len(rows), layout.size), np.nan)
+        numbers = np.full((len(rows), layout.size), np.nan)
         norms, weights, moved = (np.full((len(rows), params), np.nan) for _ in range(3))
         stale: dict[int, float] = {}
         for k, row in enumerate(rows):
             if type(row.loss) is float:
-                found[k, layout.loss] = row.loss if math.isfinite(row.loss) else math.inf
+                numbers[k, layout.loss] = row.loss if math.isfinite(row.loss) else math.inf
             elif row.loss is not None:
-                later(row.loss, partial(_set, found, (k, layout.loss)))
-            found[k, layout.rate] = row.rate
+                later(row.loss, partial(_set, numbers, (k, layout.loss)))
+            numbers[k, layout.rate] = row.rate
             if isinstance(row.gradients, list):
                 for i, vector in zip(row.which or (), row.gradients, strict=True):
                     later(vector, partial(_set, norms, (k, i)))
@@ -319,7 +319,7 @@ class Measuring:
                 later(row.weights, partial(_set, weights, (k, slice(None))))
                 later(row.moved, partial(_set, moved, (k, slice(None))))
             for i, vector in row.units.items():
-                later(vector, partial(_units, found, k, layout.dead.start + i, layout.saturated.start + i))
+                later(vector, partial(_units, numbers, k, layout.dead.start + i, layout.saturated.start + i))
             if type(row.stale) is float:
                 stale[row.step] = row.stale
             elif row.stale is not None:
@@ -327,11 +327,11 @@ class Measuring:
         for array, into in zip(self.gauge.read(vectors) if vectors else (), put, strict=True):
             into(array)
         by_layer = self.watched.by_layer
-        found[:, layout.gradient] = by_layer(norms)
-        found[:, layout.weight] = weight = by_layer(weights)
+        numbers[:, layout.gradient] = by_layer(norms)
+        numbers[:, layout.weight] = weight = by_layer(weights)
         step = by_layer(moved)
-        found[:, layout.ratio] = np.where(weight > 0, step / np.where(weight > 0, weight, 1.0), np.nan)
-        return found, stale
+        numbers[:, layout.ratio] = np.where(weight > 0, step / np.where(weight > 0, weight, 1.0), np.nan)
+        return numbers, stale
 
     # ------------------------------------------------------------------------------------------------------------- cost
     @property

@@ -100,12 +100,12 @@ class Replay:
         if self._compute is None:
             raise RuntimeError("w.loss(…) computes what `replay` says: give it, gl.watch(…, replay=loss_of), or use w.log(loss).")
         self._batch, self._state = batch, random_state()
-        made = self._compute(*batch)
-        if library_of(made) is None or int(np.prod(tuple(made.shape))) != 1:
+        loss = self._compute(*batch)
+        if library_of(loss) is None or int(np.prod(tuple(loss.shape))) != 1:
             raise TypeError(
-                f"replay(*batch) returns the loss, a tensor of one element, and returned {type(made).__name__}: {made!r:.80}."
+                f"replay(*batch) returns the loss, a tensor of one element, and returned {type(loss).__name__}: {loss!r:.80}."
             )
-        return made
+        return loss
 
     def keep(self, step: int, what: str) -> None:
         """A number is not finite: keep this step if it is so when looked at closely: the square of a large norm overflows."""
@@ -164,7 +164,7 @@ class Replay:
             trace = differentiate_from(subject, sources, cotangents, reader)
         if trace is None:
             return None
-        found = examine(Case(trace, {}))
+        diagnosis = examine(Case(trace, {}))
         report = make_report(
             subject,
             sources,
@@ -173,11 +173,11 @@ class Replay:
             names=names,
             by_hand="",
             bounds=Bounds(),
-            findings=found.findings,
-            remarks=found.remarks,
+            findings=diagnosis.findings,
+            remarks=diagnosis.remarks,
         )
         gradients = {leaf.name: leaf.arrived for leaf in trace.leaves if leaf.arrived is not None}
-        return Look(step + 1, report, tuple(one for one in found.findings if one.kind in BIRTHS), gradients)
+        return Look(step + 1, report, tuple(one for one in diagnosis.findings if one.kind in BIRTHS), gradients)
 
     def let_go(self) -> None:
         """Of the batch of the step that runs."""
@@ -221,11 +221,11 @@ def recorded(compute: Callable[..., Any], batch: tuple[Any, ...]) -> Any:
     recorder.unhurried = True
     try:
         recorder.meet_libraries()
-        made = compute(*batch)
+        loss = compute(*batch)
         recorder.close()
-        report = explain(made, names=names_in(space))
-        found = examine(Case(report.trace, space))
-        return replace(report, findings=found.findings, remarks=found.remarks)
+        report = explain(loss, names=names_in(space))
+        diagnosis = examine(Case(report.trace, space))
+        return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks)
     finally:
         recorder.close()
         recorder.forget()
@@ -241,14 +241,14 @@ def _closed_over(function: Any) -> dict[str, Any]:
 
 def random_state() -> dict[str, Any]:
     """The states of the generators that a step may draw from."""
-    found: dict[str, Any] = {"random": random.getstate(), "numpy": np.random.get_state()}  # noqa: NPY002  (the user's own)
+    states: dict[str, Any] = {"random": random.getstate(), "numpy": np.random.get_state()}  # noqa: NPY002  (the user's own)
     if (gradlab := sys.modules.get("gradlab.random")) is not None:
-        found["gradlab"] = gradlab.get_rng_state()
+        states["gradlab"] = gradlab.get_rng_state()
     if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "get_rng_state"):
-        found["torch"] = torch.get_rng_state()
+        states["torch"] = torch.get_rng_state()
         if torch.cuda.is_available() and torch.cuda.is_initialized():
-            found["cuda"] = torch.cuda.get_rng_state_all()
-    return found
+            states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
 
 
 def restore(state: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ def snapshot(watch: Any) -> dict[str, Any]:
 
 def described(watch: Any) -> dict[str, Any]:
     """What is said of a run, and its names."""
-    found = watch.findings
+    diagnosis = watch.findings
     cost = watch.cost
     return {
         "head": head(watch),
@@ -44,9 +44,9 @@ def described(watch: Any) -> dict[str, Any]:
             int(sum(np.prod(tuple(p.shape), dtype=np.int64) for p in watch.of.of_layer(i))) for i in range(len(watch.layers))
         ],
         "units": [[one.name, one.kind] for one in watch.of.activations],
-        "findings": [["Problem", one.message, one.fix] for one in found.findings]
-        + [["Note", one.message, one.fix] for one in found.remarks]
-        + [["Note", text, ""] for text in found.unseen],
+        "findings": [["Problem", one.message, one.fix] for one in diagnosis.findings]
+        + [["Note", one.message, one.fix] for one in diagnosis.remarks]
+        + [["Note", text, ""] for text in diagnosis.unseen],
         "code": code(watch),
         "cost": cost_text(cost),
         "replay": watch.kept is not None and watch.kept.batch is not None,
@@ -64,8 +64,8 @@ def columns(watch: Any, first: int) -> dict[str, Any]:
     bad = pooled.bad.T.tolist()
 
     def of(at: int) -> dict[str, Any]:
-        found = {what: lists[what][at] for what in lists}
-        return {**found, "bad": bad[at]} if any(bad[at]) else found
+        numbers = {what: lists[what][at] for what in lists}
+        return {**numbers, "bad": bad[at]} if any(bad[at]) else numbers
 
     def part(name: str, i: int) -> dict[str, Any]:
         return of(getattr(layout, name).start + i)
@@ -112,25 +112,25 @@ def head(watch: Any) -> list[list[str]]:
     pooled = m.columns.pooled()
     means, counts = pooled.mean[:, m.layout.loss], pooled.count[:, m.layout.loss]
     known = np.flatnonzero(counts)
-    found = [[f"Step {number_of(watch.steps)}", "strong"]]
+    words = [[f"Step {number_of(watch.steps)}", "strong"]]
     if len(known):
         last = int(known[-1])
         many = int(counts[last])
         of = f" mean of the last {many} steps" if many > 1 else ""
-        found += [[f" · {watch.called} ", "plain"], [number(float(means[last]), 3), "value"]]
-        found += [[f"{of}, from {number(float(means[known[0]]), 3)}", "dim"]]
+        words += [[f" · {watch.called} ", "plain"], [number(float(means[last]), 3), "value"]]
+        words += [[f"{of}, from {number(float(means[known[0]]), 3)}", "dim"]]
     rates = pooled.mean[:, m.layout.rate]
     rates = rates[~np.isnan(rates)]
     how = f", {watch.optimizer_name}" if watch.optimizer_name else ", moved by hand"
     rate = f", lr {number(float(rates[-1]), 3)}" if len(rates) else ""
     noun = "layer" if watch.of.called else "tensor"
-    found.append([f" · {count(len(watch.layers), noun)}", "dim"])
+    words.append([f" · {count(len(watch.layers), noun)}", "dim"])
     if watch.of.called:
-        found += [[" of ", "dim"], [watch.of.called, "code"]]
-    found.append([f"{how}{rate}", "dim"])
+        words += [[" of ", "dim"], [watch.of.called, "code"]]
+    words.append([f"{how}{rate}", "dim"])
     if watch.interrupted:
-        found.append([f" · stopped by {watch.interrupted}", "strong"])
-    return found
+        words.append([f" · stopped by {watch.interrupted}", "strong"])
+    return words
 
 
 def number_of(n: int) -> str:

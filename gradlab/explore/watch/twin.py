@@ -40,11 +40,11 @@ class Columns:
     def of(self, series: dict[str, Any] | Sequence[float | None], what: str = "mean") -> list[float | None]:
         """The means (or extremes) of joined columns; None where nothing was measured."""
         values = series[what] if isinstance(series, dict) else series
-        found: list[float | None] = []
+        pooled: list[float | None] = []
         for at in range(0, self.count, self.each):
             some = [x for x in values[at : at + self.each] if x is not None]
-            found.append(None if not some else min(some) if what == "low" else max(some) if what == "high" else fmean(some))
-        return found
+            pooled.append(None if not some else min(some) if what == "low" else max(some) if what == "high" else fmean(some))
+        return pooled
 
     def bad(self, series: dict[str, Any]) -> int | None:
         """The first column with what was not finite."""
@@ -88,16 +88,16 @@ def _rows(data: dict[str, Any], what: str) -> list[tuple[str, dict[str, Any]]]:
     each = math.ceil(len(layers) / ROWS)
     if each <= 1:
         return [(name, layer[what]) for name, layer in zip(names, layers, strict=True)]
-    found = []
+    rows = []
     for at in range(0, len(layers), each):
         some = [layer[what] for layer in layers[at : at + each]]
-        found.append(
+        rows.append(
             (
                 f"{names[at]} …",
                 {key: [_most(xs) for xs in zip(*(s[key] for s in some), strict=True)] for key in ("mean", "low", "high")},
             )
         )
-    return found
+    return rows
 
 
 def _most(values: Sequence[float | None]) -> float | None:
@@ -276,13 +276,13 @@ def last_of(series: dict[str, Any] | Sequence[float | None]) -> float | None:
 
 def table(data: dict[str, Any]) -> list[list[str]]:
     """The rows of the table of layers: name, ‖gradient‖, ratio with an arrow where it lies outside of what is usual, weights."""
-    found = []
+    rows = []
     low, high = data["usual"]
     numbered = 1 < len(data["names"]) <= LINES
     for k, (name, layer) in enumerate(zip(data["names"], data["layers"], strict=True)):
         gradient, ratio, weight = (last_of(layer[what]) for what in ("gradient", "ratio", "weight"))
         arrow = "" if ratio is None else " ↑" if ratio > high else " ↓" if ratio < low else ""
-        found.append(
+        rows.append(
             [
                 f"{k} {name}" if numbered else name,
                 "none" if gradient is None else number(gradient, 3),
@@ -290,7 +290,7 @@ def table(data: dict[str, Any]) -> list[list[str]]:
                 "" if weight is None else number(weight, 3),
             ]
         )
-    return found
+    return rows
 
 
 HEADS = ("layer", "‖gradient‖", "÷ ‖weights‖ a step", "‖weights‖")
@@ -367,11 +367,11 @@ def bundle(watch: Any) -> dict[str, str]:
     """What a notebook is given."""
     data = snapshot(watch)
     picture = drawing(data)
-    made = {"text/html": card(data, picture.html()), "text/plain": words(data)}
+    mimes = {"text/html": card(data, picture.html()), "text/plain": words(data)}
     bitmap = picture.png(max_bytes=MAX_BYTES)
     if bitmap is not None:
-        made["image/png"] = base64.b64encode(bitmap).decode()
-    return made
+        mimes["image/png"] = base64.b64encode(bitmap).decode()
+    return mimes
 
 
 def text(watch: Any) -> str:

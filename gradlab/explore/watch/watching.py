@@ -160,10 +160,10 @@ class Watch:
         except Exception as error:  # noqa: BLE001
             self.failed(error)
 
-    def _output(self, i: int, module: Any, given: Any, made: Any) -> None:
+    def _output(self, i: int, module: Any, inputs: Any, output: Any) -> None:
         if module.training:
             try:
-                self.measuring.output(i, made)
+                self.measuring.output(i, output)
             except Exception as error:  # noqa: BLE001
                 self.failed(error)
 
@@ -252,10 +252,10 @@ class Watch:
         Tensor
             What `replay` returns: call `backward()` on it. It is logged.
         """
-        made = self._replay.compute(batch)
-        self.measuring.noted(made)
-        self._computed = weakref.ref(made)
-        return made
+        loss = self._replay.compute(batch)
+        self.measuring.noted(loss)
+        self._computed = weakref.ref(loss)
+        return loss
 
     @property
     def steps(self) -> int:
@@ -326,7 +326,7 @@ class Watch:
         m, layout = self.measuring, self.measuring.layout
         pooled = m.columns.pooled()
         first = np.arange(m.columns.used) * pooled.width
-        found = {"step": first + 1, "last": np.minimum(first + pooled.width, m.steps)}
+        series = {"step": first + 1, "last": np.minimum(first + pooled.width, m.steps)}
         names = {layout.loss: "loss", layout.rate: "lr"}
         for what, part in (("gradient", layout.gradient), ("ratio", layout.ratio), ("weight", layout.weight)):
             names.update({part.start + i: f"{what} {layer}" for i, layer in enumerate(self.layers)})
@@ -335,10 +335,10 @@ class Watch:
         for at, name in names.items():
             measured = pooled.count[:, at].any() or pooled.bad[:, at].any()
             if measured or at in (layout.loss, layout.rate) or not name.startswith(("dead", "saturated")):
-                found[name] = pooled.mean[:, at]
-                found[f"{name}.min"], found[f"{name}.max"] = pooled.low[:, at], pooled.high[:, at]
-        found["not finite"] = pooled.bad[:, layout.loss] + pooled.bad[:, layout.gradient].sum(1)
-        return found
+                series[name] = pooled.mean[:, at]
+                series[f"{name}.min"], series[f"{name}.max"] = pooled.low[:, at], pooled.high[:, at]
+        series["not finite"] = pooled.bad[:, layout.loss] + pooled.bad[:, layout.gradient].sum(1)
+        return series
 
     # --------------------------------------------------------------------------------------------------------- as a view
     def widget(self, **options: Any) -> Any:
@@ -466,8 +466,8 @@ class Watch:
 
     def last_moment(self) -> int:
         """The last step that has histograms, counted from 0; −1 before any."""
-        found = self.measuring.histograms.moments
-        return found[-1].step if found else -1
+        moments = self.measuring.histograms.moments
+        return moments[-1].step if moments else -1
 
     def _fresh(self) -> None:
         """Have everything that was measured in the columns."""
@@ -491,10 +491,10 @@ def _weakly(method: Any, *more: Any) -> Callable[..., None]:
     """A hook that does not keep the watch whose method it calls, with `more` before what it is given."""
     weak, function = weakref.ref(method.__self__), method.__func__
 
-    def hook(*given: Any) -> None:
+    def hook(*args: Any) -> None:
         owner = weak()
         if owner is not None:
-            function(owner, *more, *given)
+            function(owner, *more, *args)
 
     return hook
 

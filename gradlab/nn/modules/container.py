@@ -331,21 +331,21 @@ class ModuleDict(Module):
             self[key] = module
 
 
-def pairs(name: str, given: Any) -> list[tuple[Any, Any]]:
+def pairs(name: str, iterable: Any) -> list[tuple[Any, Any]]:
     """The (key, value) pairs of a mapping or of an iterable of pairs."""
-    if not isinstance(given, Iterable):
-        raise TypeError(f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}")
-    if hasattr(given, "items"):
-        return list(given.items())
-    found = []
-    for n, pair in enumerate(given):
+    if not isinstance(iterable, Iterable):
+        raise TypeError(f"{name}.update should be called with an iterable of key/value pairs, but got {type(iterable).__name__}")
+    if hasattr(iterable, "items"):
+        return list(iterable.items())
+    items = []
+    for n, pair in enumerate(iterable):
         if not isinstance(pair, Iterable):
             raise TypeError(f"{name} update sequence element #{n} should be Iterable; is {type(pair).__name__}")
-        made = tuple(pair)
-        if len(made) != 2:
-            raise ValueError(f"{name} update sequence element #{n} has length {len(made)}; 2 is required")
-        found.append(made)
-    return found
+        item = tuple(pair)
+        if len(item) != 2:
+            raise ValueError(f"{name} update sequence element #{n} has length {len(item)}; 2 is required")
+        items.append(item)
+    return items
 
 
 def as_parameter(value: Any) -> Any:
@@ -393,8 +393,8 @@ class ParameterList(Module):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            made = type(self)()
-            return made.extend(self[n] for n in range(*index.indices(len(self))))
+            part = type(self)()
+            return part.extend(self[n] for n in range(*index.indices(len(self))))
         return getattr(self, str(position(index, len(self))))
 
     def __setitem__(self, index: int, value: Any) -> None:
@@ -538,9 +538,9 @@ class ParameterDict(Module):
             self[key] = value
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
-        made = self.copy()
-        made.update(other)
-        return made
+        union = self.copy()
+        union.update(other)
+        return union
 
     def __ior__(self, other: ParameterDict) -> ParameterDict:
         self.update(other)

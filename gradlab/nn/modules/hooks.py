@@ -148,10 +148,10 @@ def passed(values: tuple[Any, ...], react: Callable[[tuple[Any, ...]], Any]) -> 
         if len(at) == 1
         else [part.reshape(x.array.shape) for part, x in zip(split(through, sizes), sources, strict=True)]
     )
-    made = list(values)
+    passed_on = list(values)
     for n, result in zip(at, results, strict=True):
-        made[n] = result
-    return tuple(made), True
+        passed_on[n] = result
+    return tuple(passed_on), True
 
 
 class Backward:

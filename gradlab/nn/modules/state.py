@@ -120,9 +120,9 @@ class State:
         unexpected: list[str] = []
         errors: list[str] = []
         metadata = getattr(state_dict, "_metadata", None)
-        found: Any = OrderedDict(state_dict)
+        entries: Any = OrderedDict(state_dict)
         if metadata is not None:
-            found._metadata = metadata
+            entries._metadata = metadata
 
         def load(module: Any, of_module: Any, prefix: str) -> None:
             local = {} if metadata is None else metadata.get(prefix[:-1], {})
@@ -141,7 +141,7 @@ class State:
                         "inplace."
                     )
 
-        load(self, found, "")
+        load(self, entries, "")
         if strict:
             for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:

@@ -70,13 +70,13 @@ class Layer(Module):
         dtype: Any,
     ) -> None:
         """Make the parts beside attention, in torch's order."""
-        made = {"bias": bias, "device": device, "dtype": dtype}
-        self.linear1 = Linear(d_model, width, **made)
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        self.linear1 = Linear(d_model, width, **options)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(width, d_model, **made)
+        self.linear2 = Linear(width, d_model, **options)
         self.norm_first = norm_first
         for number in range(norms):
-            setattr(self, f"norm{number + 1}", LayerNorm(d_model, eps=eps, **made))
+            setattr(self, f"norm{number + 1}", LayerNorm(d_model, eps=eps, **options))
         for number in range(norms):
             setattr(self, f"dropout{number + 1}", Dropout(dropout))
         if isinstance(activation, str):
@@ -480,20 +480,20 @@ class Transformer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        made = {"bias": bias, "device": device, "dtype": dtype}
+        options = {"bias": bias, "device": device, "dtype": dtype}
         each = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
         self.encoder = (
             custom_encoder
             if custom_encoder is not None
             else TransformerEncoder(
-                TransformerEncoderLayer(*each, **made), num_encoder_layers, LayerNorm(d_model, eps=layer_norm_eps, **made)
+                TransformerEncoderLayer(*each, **options), num_encoder_layers, LayerNorm(d_model, eps=layer_norm_eps, **options)
             )
         )
         self.decoder = (
             custom_decoder
             if custom_decoder is not None
             else TransformerDecoder(
-                TransformerDecoderLayer(*each, **made), num_decoder_layers, LayerNorm(d_model, eps=layer_norm_eps, **made)
+                TransformerDecoderLayer(*each, **options), num_decoder_layers, LayerNorm(d_model, eps=layer_norm_eps, **options)
             )
         )
         for parameter in self.parameters():

@@ -54,14 +54,14 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     >>> gl.nn.utils.get_total_norm([gl.tensor([3.0]), gl.tensor([4.0])])
     tensor(5.)
     """
-    found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     norm_type = float(norm_type)
-    if not found:
+    if not listed:
         return tensor(0.0)
-    if norm_type == 2 and all(type(x.array) is np.ndarray and x.array.dtype.char in "fd" for x in found):
-        return checked(euclidean([x.array for x in found]), norm_type, error_if_nonfinite)
-    first = found[0].device
-    total = vector_norm(stack([vector_norm(x, norm_type).to(first) for x in found]), norm_type)
+    if norm_type == 2 and all(type(x.array) is np.ndarray and x.array.dtype.char in "fd" for x in listed):
+        return checked(euclidean([x.array for x in listed]), norm_type, error_if_nonfinite)
+    first = listed[0].device
+    total = vector_norm(stack([vector_norm(x, norm_type).to(first) for x in listed]), norm_type)
     return checked(total, norm_type, error_if_nonfinite)
 
 
@@ -161,13 +161,13 @@ def clip_grad_norm_(
     tensor([0.6000, 0.8000])
     """
     if isinstance(parameters, Tensor):
-        given = [parameters]
+        listed = [parameters]
     else:
-        given = list(parameters)
-        if not given and isinstance(parameters, types.GeneratorType):
+        listed = list(parameters)
+        if not listed and isinstance(parameters, types.GeneratorType):
             warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
-    total = get_total_norm(gradients(given), norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(given, max_norm, total)
+    total = get_total_norm(gradients(listed), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(listed, max_norm, total)
     return total
 
 

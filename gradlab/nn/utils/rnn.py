@@ -20,10 +20,10 @@ def pad_sequence(
         raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
-    given = list(sequences)
-    if not given:
+    listed = list(sequences)
+    if not listed:
         raise RuntimeError("received an empty list of sequences")
-    longest = max(x.shape[0] for x in given)
+    longest = max(x.shape[0] for x in listed)
 
     def padded(x: Tensor) -> Tensor:
         lacking = longest - x.shape[0]
@@ -32,7 +32,7 @@ def pad_sequence(
         ends = (0, lacking) if padding_side == "right" else (lacking, 0)
         return pad(x, (*(0, 0) * (x.ndim - 1), *ends), value=padding_value)
 
-    return stack([padded(x) for x in given], 0 if batch_first else 1)
+    return stack([padded(x) for x in listed], 0 if batch_first else 1)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
