@@ -14,7 +14,7 @@ import numpy as np
 
 from gradlab.core.joint import Joint
 from gradlab.core.primitive import Primitive, linear, primitive
-from gradlab.rules.arguments import Array, Axes, Namespace, Shape
+from gradlab.rules.arguments import MANY, Array, Axes, Namespace, Shape
 
 
 def negative(axis: int | Sequence[int] | None, ndim: int) -> Axes:
@@ -123,11 +123,29 @@ def others(xp: Namespace, x: Array, axis: Axes) -> Array:
     at, rest = axis[0], (slice(None),) * (-axis[0] - 1)
     if not x.shape[at]:
         return x
+    if type(x) is np.ndarray and x.size >= MANY * x.shape[at]:
+        return others_stepwise(x, at)
     one = xp.ones_like(x[(Ellipsis, slice(0, 1), *rest)])
     earlier, later = x[(Ellipsis, slice(0, x.shape[at] - 1), *rest)], xp.flip(x[(Ellipsis, slice(1, None), *rest)], axis=at)
     before = running_product(xp, xp.concatenate([one, earlier], axis=at), at)
     behind = running_product(xp, xp.concatenate([one, later], axis=at), at)
     return before * xp.flip(behind, axis=at)
+
+
+def others_stepwise(x: Array, at: int) -> Array:
+    """The same on NumPy, one step along the axis after the other, where each is of many elements."""
+    rows = np.moveaxis(x, at, 0)
+    if at == -1:  # steps would be columns: each element in a line of the cache of its own
+        rows = rows.copy(order="C")
+    products = np.empty(rows.shape, x.dtype)
+    products[0] = 1
+    for i in range(1, len(rows)):
+        np.multiply(products[i - 1], rows[i - 1], out=products[i])
+    behind = rows[-1].copy()
+    for i in range(len(rows) - 2, -1, -1):
+        products[i] *= behind
+        behind *= rows[i]
+    return np.ascontiguousarray(np.moveaxis(products, 0, at))
 
 
 def multiplied(x: Array, *, axis: Axes, keepdims: bool) -> Array:
