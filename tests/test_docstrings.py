@@ -20,16 +20,61 @@ SPACES |= {"nn.init.": nn.init, "nn.utils.": nn.utils, "optim.lr_scheduler.": op
 SPACES |= {"optim.": optim, "autograd.": autograd, "func.": func, "homework.": homework}
 
 
+# What is called from within, and is no name of torch's: methods that a class has for its own family.
+INTERNAL = {
+    "RNNBase": ("check_input", "run", "layers", "checked_hidden", "directions"),
+    "RNNCellBase": ("step",),
+    "Decorating": ("fresh", "clone"),
+    "ChannelNorm": ("check_dims",),
+    "Affine": ("scaled",),
+    "Convolution": ("edges",),
+    "Transposed": ("missing",),
+    "EmbeddingTable": ("described",),
+    "Layer": ("feed_forward", "fed"),
+    "Elementwise": ("slots", "numbers", "move", "start", "decay"),
+}
+# What a layer or a Function computes is told by its class: its `forward` is not called by hand.
+FORWARD = "forward"
+# For who writes checks: their classes tell how they go together, and a homework's own checks show them at work.
+IN_PROSE = {
+    "homework.Homework": ("exercise", "check", "case"),
+    "homework.Student": ("check", "close", "stop", "function", "like_gradlab", "value"),
+    "homework.Verdict": ("headline",),
+}
+EXCEPT = {f"{kind}.{name}" for kind, names in IN_PROSE.items() for name in names}
+
+
 def public() -> Iterator[tuple[str, Any]]:
-    """(name, function or class) of all that users call."""
+    """(name, function or class) of all that users call, each once."""
+    seen = set()
     for place, space in SPACES.items():
         for name in [*getattr(space, "__all__", dir(space)), *(gradlab._LAZY if space is gradlab else ())]:
             value = getattr(space, name)
             if not name.startswith("_") and callable(value) and not inspect.ismodule(value):
                 yield place + name, value
+                if inspect.isclass(value) and value is not gradlab.Tensor and not issubclass(value, BaseException):
+                    for method, function in methods(place, value):
+                        if function not in seen:
+                            seen.add(function)
+                            yield method, function
     for name, value in vars(gradlab.Tensor).items():
         if not name.startswith("_") and inspect.isfunction(value):
             yield f"Tensor.{name}", value
+
+
+def methods(place: str, kind: type) -> Iterator[tuple[str, Any]]:
+    """What a public class has of methods, its own and those of bases that are not public; save what has the docstring of the
+    method that it overrides."""
+    for base in kind.__mro__:
+        if not base.__module__.startswith("gradlab") or issubclass(gradlab.Tensor, base):
+            continue
+        hidden = (FORWARD, *INTERNAL.get(base.__name__, ()))
+        for name, value in vars(base).items():
+            function = getattr(value, "__func__", value)
+            if name.startswith("_") or name in hidden or not inspect.isfunction(function):
+                continue
+            if function.__doc__ or not any(hasattr(above, name) for above in base.__mro__[1:]):
+                yield f"{place}{base.__name__}.{name}", function
 
 
 def documented(name: str, value: Any) -> str:
@@ -43,21 +88,25 @@ def documented(name: str, value: Any) -> str:
         parameters = list(inspect.signature(value).parameters)
     except ValueError:
         return "a signature"
-    if name.startswith("Tensor.") or inspect.isclass(value):
-        parameters = parameters[1:] if parameters and parameters[0] in ("self", "input") else parameters
+    if name.startswith("Tensor.") or inspect.isclass(value) or parameters[:1] in (["self"], ["cls"]):
+        parameters = parameters[1:] if parameters and parameters[0] in ("self", "cls", "input") else parameters
     described = re.search(r"Parameters\n-+\n((?:.+\n?)+)", doc)
     words = set(re.findall(r"^([\w, *\\]+) : ", described.group(1), re.MULTILINE)) if described else set()
     missing = set(parameters) - {one.strip(" *\\") for line in words for one in line.split(",")}
     if missing:
         return f"a description of {sorted(missing)}"
-    if not inspect.isclass(value) and not re.search(r"^Returns\n-------\n", doc, re.MULTILINE):
+    nothing = getattr(value, "__annotations__", {}).get("return") in ("None", None) and "return" in getattr(
+        value, "__annotations__", {}
+    )
+    if not inspect.isclass(value) and not nothing and not re.search(r"^Returns\n-------\n", doc, re.MULTILINE):
         return "Returns"
     return "" if re.search(r"^Examples\n--------\n(.|\n)*>>> ", doc, re.MULTILINE) else "Examples"
 
 
 def test_every_public_name_is_documented():
-    lacking = {name: what for name, value in public() if (what := documented(name, value))}
-    assert lacking == {}
+    names = dict(public())
+    lacking = {name: what for name, value in names.items() if (what := documented(name, value))}
+    assert set(lacking) == EXCEPT and len(EXCEPT) < 0.01 * len(names), lacking
 
 
 def test_what_lacks_a_section_is_seen():

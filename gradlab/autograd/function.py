@@ -15,130 +15,18 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from gradlab.autograd import graph
+from gradlab.autograd.function_context import BackwardCFunction, FunctionCtx
 from gradlab.autograd.outputs import Results
 from gradlab.autograd.user_rules import FunctionNode, UserRules, grad_mode
 from gradlab.core.modes import mode
-from gradlab.core.node import PUBLIC_MODULE, AccumulateGrad, Error, Node, RemovableHandle
+from gradlab.core.node import PUBLIC_MODULE, AccumulateGrad, Error, Node
 from gradlab.core.ports import Own, Several
-from gradlab.core.saved import items_of, restore, saved_tensor
 from gradlab.core.storage import FRESH, tick
 from gradlab.core.tensor import Tensor
 
 TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
-
-
-class FunctionCtx:
-    """What the static methods of a Function are given as `ctx`: a place to keep things, and what is said of the call."""
-
-    to_save: tuple[Any, ...] | None = None
-    saved_for_forward: tuple[Any, ...] | None = None
-    dirty_tensors: tuple[Any, ...] | None = None
-    non_differentiable: tuple[Any, ...] | None = None
-    materialize_grads: bool = True
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors (or None) for `backward`, where `ctx.saved_tensors` has them. Inputs, outputs or others."""
-        self.to_save = tensors
-
-    def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors (or None) for `jvp`, where `ctx.saved_tensors` has them."""
-        for t in tensors:
-            if not (isinstance(t, Tensor) or t is None):
-                raise AssertionError(
-                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
-                )
-        self.saved_for_forward = tensors
-
-    def mark_dirty(self, *args: Tensor) -> None:
-        """Say that the forward wrote to these inputs; each must be returned."""
-        self.dirty_tensors = args
-
-    def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Say that these outputs have no gradient. `backward` still gets an argument for each: zeros."""
-        self.non_differentiable = args
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` (and `jvp`) get zeros for what has no gradient (the default), or None."""
-        self.materialize_grads = value
-
-
-class BackwardCFunction(FunctionCtx):
-    """The node of a call of a Function as users see it, and the `ctx` of that call."""
-
-    __slots__ = ("_node",)
-    __module__ = "gradlab.autograd.function"
-    _forward_cls: type[Function]
-    _node: FunctionNode
-    needs_input_grad: tuple[bool, ...]
-
-    def __repr__(self) -> str:
-        return f"<gradlab.autograd.function.{self.name()} object at {id(self):#x}>"
-
-    @property
-    def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """The tensors saved, with their history; an error if one was written to, or if they are freed."""
-        node = self._node
-        if node.in_jvp and node.for_jvp:
-            return restore(node, node.for_jvp)
-        if node.cleared:
-            raise RuntimeError(
-                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
-                "autograd.Function. Either access saved_tensors only once, or set "
-                "clear_saved_tensors_on_access=False."
-            )
-        tensors = restore(node, items_of(node))
-        if self._forward_cls.clear_saved_tensors_on_access and not node.again:
-            node.saved, node.cleared = Own(), True
-        return tensors
-
-    @property
-    def saved_variables(self) -> tuple[Tensor | None, ...]:
-        """The old name of saved_tensors."""
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
-        return self.saved_tensors
-
-    @property
-    def _raw_saved_tensors(self) -> tuple[Any, ...]:
-        return tuple(saved_tensor(self._node, at) for at in range(len(items_of(self._node))))
-
-    def name(self) -> str:
-        """The node's name: the class's, followed by Backward."""
-        return self._node.name()
-
-    @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """(node, output number) of each tensor among the arguments, (None, 0) where no gradient is wanted."""
-        return self._node.next_functions
-
-    @property
-    def metadata(self) -> dict[Any, Any]:
-        """A dictionary to attach one's own things to."""
-        return self._node.metadata
-
-    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(grad_inputs, grad_outputs)` runs after the node; a tuple it returns replaces `grad_inputs`."""
-        return self._node.register_hook(hook)
-
-    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(grad_outputs)` runs before the node; a tuple it returns replaces `grad_outputs`."""
-        return self._node.register_prehook(hook)
-
-    def _sequence_nr(self) -> int:
-        return self._node._sequence_nr()
-
-    @property
-    def _input_metadata(self) -> tuple[Any, ...]:
-        return self._node._input_metadata
-
-    def __call__(self, *cotangents: Any) -> Any:
-        """Run the node alone: see Node."""
-        return self._node(*cotangents)
-
-
-graph.Node.register(BackwardCFunction)
 
 
 class FunctionMeta(type):
@@ -219,12 +107,96 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """What to keep on `ctx`, where forward is not given it."""
+        """Keep what `backward` needs, where `forward` is not given `ctx`.
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+            The call.
+        inputs : tuple
+            The arguments of `forward`.
+        output : Any
+            What it returned.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        NotImplementedError
+            If the class does not define it, and it is needed.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> class Cube(gl.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x ** 3
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         ctx.save_for_backward(*inputs)
+        ...         ctx.save_for_forward(*inputs)
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         return g * 3 * x ** 2
+        ...     @staticmethod
+        ...     def jvp(ctx, t):
+        ...         (x,) = ctx.saved_tensors
+        ...         return t * 3 * x ** 2
+        >>> x = gl.tensor([2.0], requires_grad=True)
+        >>> Cube.apply(x)
+        tensor([8.], grad_fn=<CubeBackward>)
+        """
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of the arguments from those of the outputs."""
+        """The gradients of the arguments from those of the outputs: defined by the class.
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+            The call.
+        *grad_outputs : Tensor
+            One for each output.
+
+        Returns
+        -------
+        Tensor, tuple of Tensor, or None
+            One for each argument of `forward`, None where there is none.
+
+        Raises
+        ------
+        NotImplementedError
+            If the class does not define it.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> class Cube(gl.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x ** 3
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         ctx.save_for_backward(*inputs)
+        ...         ctx.save_for_forward(*inputs)
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         return g * 3 * x ** 2
+        ...     @staticmethod
+        ...     def jvp(ctx, t):
+        ...         (x,) = ctx.saved_tensors
+        ...         return t * 3 * x ** 2
+        >>> x = gl.tensor([2.0], requires_grad=True)
+        >>> Cube.apply(x).backward()
+        >>> x.grad
+        tensor([12.])
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use "
             "it with backward mode AD."
@@ -234,14 +206,97 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of the outputs from those of the arguments."""
+        """The tangents of the outputs from those of the arguments: defined by the class, for forward mode.
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+            The call.
+        *grad_inputs : Tensor or None
+            One for each argument of `forward`.
+
+        Returns
+        -------
+        Tensor or tuple of Tensor
+            One for each output.
+
+        Raises
+        ------
+        NotImplementedError
+            If the class does not define it.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> class Cube(gl.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x ** 3
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         ctx.save_for_backward(*inputs)
+        ...         ctx.save_for_forward(*inputs)
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         return g * 3 * x ** 2
+        ...     @staticmethod
+        ...     def jvp(ctx, t):
+        ...         (x,) = ctx.saved_tensors
+        ...         return t * 3 * x ** 2
+        >>> x = gl.tensor([2.0], requires_grad=True)
+        >>> gl.func.jvp(Cube.apply, (x,), (gl.ones(1),))[1]
+        tensor([12.], grad_fn=<MulBackward0>)
+        """
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Not called: vmap runs a Function on one slice after the other."""
+        """Not called: `vmap` runs a Function on one slice after the other.
+
+        Parameters
+        ----------
+        info, in_dims : Any
+            As torch has them.
+        *args : Any
+            The batched arguments.
+
+        Returns
+        -------
+        tuple
+            Never: it raises.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> class Cube(gl.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x ** 3
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         ctx.save_for_backward(*inputs)
+        ...         ctx.save_for_forward(*inputs)
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         return g * 3 * x ** 2
+        ...     @staticmethod
+        ...     def jvp(ctx, t):
+        ...         (x,) = ctx.saved_tensors
+        ...         return t * 3 * x ** 2
+        >>> x = gl.tensor([2.0], requires_grad=True)
+        >>> gl.func.vmap(Cube.apply)(gl.tensor([[1.0], [2.0]]))
+        tensor([[1.],
+                [8.]])
+        """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
         )
@@ -293,7 +348,49 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Call the function: what `forward` returns, with this call as its history."""
+        """Call the function.
+
+        Parameters
+        ----------
+        *args : Any
+            The arguments of `forward`, after `ctx` where it takes that.
+        **kwargs : Any
+            The same by their names.
+
+        Returns
+        -------
+        Tensor or tuple
+            What `forward` returns, with this call as its history.
+
+        Raises
+        ------
+        TypeError
+            If the arguments do not fit, or a tensor that requires a gradient is given to a parameter that has no
+            position.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> class Cube(gl.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x ** 3
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         ctx.save_for_backward(*inputs)
+        ...         ctx.save_for_forward(*inputs)
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         return g * 3 * x ** 2
+        ...     @staticmethod
+        ...     def jvp(ctx, t):
+        ...         (x,) = ctx.saved_tensors
+        ...         return t * 3 * x ** 2
+        >>> x = gl.tensor([2.0], requires_grad=True)
+        >>> Cube.apply(x).grad_fn.name()
+        'CubeBackward'
+        """
         if kwargs or cls._splits():
             args, kwargs = cls._placed(args, kwargs)
         node = cls._node_class()

@@ -95,7 +95,18 @@ class Size(tuple[int, ...]):
         return f"gradlab.Size([{', '.join(map(str, self))}])"
 
     def numel(self) -> int:
-        """The number of elements of a tensor of this shape."""
+        """The number of elements of a tensor of this shape.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.Size([2, 3]).numel()
+        6
+        """
         count = 1
         for n in self:
             count *= n

@@ -276,11 +276,50 @@ class SavedTensor:
         return self._item.unpack if isinstance(self._item, Held) else None
 
     def unpack(self) -> Tensor | None:
-        """The tensor, as the node's backward gets it."""
+        """The tensor, as the node's backward gets it.
+
+        Returns
+        -------
+        Tensor or None
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> x = gl.tensor([3.0], requires_grad=True)
+        >>> saved = x.square().grad_fn._raw_saved_self
+        >>> saved.unpack()
+        tensor([3.], requires_grad=True)
+        """
         return value_of(self._node, self._at)
 
     def register_hooks(self, pack_hook: Hook, unpack_hook: Hook) -> None:
-        """Give the tensor to `pack_hook` and keep what it returns in its place; `unpack_hook` of that must return the tensor."""
+        """Keep something else in the place of the tensor.
+
+        Parameters
+        ----------
+        pack_hook : callable
+            It is given the tensor, and returns what is kept.
+        unpack_hook : callable
+            It is given that, and returns the tensor.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        RuntimeError
+            If it has hooks already, or is freed.
+        TypeError
+            If a hook cannot be called.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> x = gl.tensor([3.0], requires_grad=True)
+        >>> saved = x.square().grad_fn._raw_saved_self
+        >>> saved.register_hooks(lambda tensor: tensor.numpy(), gl.from_numpy)
+        """
         node, at, item = self._node, self._at, self._item
         if present(node) is None:
             raise RuntimeError(

@@ -69,7 +69,12 @@ class Verdict:
         return self.points == self.worth and (self.worth > 0 or all(finding.good for finding in self.findings))
 
     def headline(self) -> str:
-        """ "Exercise 1, The Jacobian by rows: 15 of 25 points"."""
+        """ "Exercise 1, The Jacobian by rows: 15 of 25 points".
+
+        Returns
+        -------
+        str
+        """
         return f"Exercise {self.number}, {self.title}: {self.points:g} of {self.worth:g} points"
 
     def __str__(self) -> str:

@@ -52,30 +52,130 @@ class Generator:
         self.device, self.engine = place(device), MersenneTwister()
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream that belongs to `seed`."""
+        """Start the stream that belongs to a seed.
+
+        Parameters
+        ----------
+        seed : int
+            Which one; negative ones count from 2**64.
+
+        Returns
+        -------
+        Generator
+            The generator itself.
+
+        Raises
+        ------
+        RuntimeError
+            If the seed has more than 64 bits.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> generator = gl.Generator()
+        >>> generator.manual_seed(3).initial_seed()
+        3
+        """
         self.engine.manual_seed(seed)
         return self
 
     def seed(self) -> int:
-        """Start the stream of a seed that the operating system draws, and return it."""
+        """Start the stream of a seed that the operating system draws.
+
+        Returns
+        -------
+        int
+            The seed.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> generator = gl.Generator()
+        >>> generator.seed() == generator.initial_seed()
+        True
+        """
         return self.engine.seed()
 
     def initial_seed(self) -> int:
-        """The seed the stream was started with."""
+        """The seed that the stream was started with.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> generator = gl.Generator()
+        >>> generator.manual_seed(5).initial_seed()
+        5
+        """
         return self.engine.initial_seed()
 
     def get_state(self) -> Tensor:
-        """The stream's present state, as torch lays it out (uint8)."""
+        """The stream's present state.
+
+        Returns
+        -------
+        Tensor
+            As torch lays it out, uint8 of shape (5056).
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> generator = gl.Generator()
+        >>> state = generator.get_state()
+        >>> first = gl.rand(2, generator=generator)
+        >>> generator.set_state(state)
+        >>> gl.equal(gl.rand(2, generator=generator), first)
+        True
+        """
         return constant(self.engine.get_state())
 
     def set_state(self, new_state: Tensor) -> None:
-        """Go on from a state that `get_state` returned."""
+        """Go on from a state.
+
+        Parameters
+        ----------
+        new_state : Tensor
+            What `get_state` returned, here or in torch.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        TypeError, RuntimeError
+            If it is none.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> generator = gl.Generator()
+        >>> generator.set_state(gl.Generator().manual_seed(7).get_state())
+        >>> generator.initial_seed()
+        7
+        """
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a gradlab.ByteTensor, but got {type(new_state).__name__}")
         self.engine.set_state(new_state.array)
 
     def clone_state(self) -> Generator:
-        """Another generator in this one's state."""
+        """Another generator in this one's state.
+
+        Returns
+        -------
+        Generator
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> generator = gl.Generator()
+        >>> other = generator.clone_state()
+        >>> gl.equal(gl.rand(2, generator=other), gl.rand(2, generator=generator))
+        True
+        """
         twin = Generator(self.device)
         twin.set_state(self.get_state())
         return twin

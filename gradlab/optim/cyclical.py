@@ -225,15 +225,31 @@ class CyclicLR(LRScheduler):
         self.base_lrs = bases
 
     def state_dict(self) -> dict[str, Any]:
-        """What the schedule keeps, but for a function of the user's."""
         return {k: v for k, v in super().state_dict().items() if k != "_scale_fn_custom"} | {"_scale_fn_custom": None}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned; a function of the user's stays."""
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
 
     def scale_fn(self, x: float) -> float:
-        """The height of a cycle, relative to the first."""
+        """The height of a cycle, relative to the first.
+
+        Parameters
+        ----------
+        x : float
+            The number of the cycle, or that of the step if `scale_mode` is "iterations".
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> optimizer = gl.optim.SGD([gl.ones(2, requires_grad=True)], lr=0.1)
+        >>> schedule = gl.optim.lr_scheduler.CyclicLR(optimizer, 0.1, 0.5, mode="triangular2", cycle_momentum=False)
+        >>> schedule.scale_fn(3)
+        0.25
+        """
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[self.mode]

@@ -116,7 +116,38 @@ class LBFGS(Optimizer):
             wrote(p)
 
     def step(self, closure: Closure | None = None) -> Any:
-        """Iterate; returns the first loss. The closure clears the gradients, computes the loss, calls backward, returns it."""
+        """Iterate until it has converged, or `max_iter` or `max_eval` is reached.
+
+        Parameters
+        ----------
+        closure : callable
+            It clears the gradients, computes the loss, calls its backward, and returns it.
+
+        Returns
+        -------
+        Tensor
+            The first loss.
+
+        Raises
+        ------
+        TypeError
+            If there is no closure.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> optimizer = gl.optim.LBFGS([w])
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = (w - 3).square().sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> optimizer.step(closure).item()
+        8.0
+        >>> bool((w - 3).abs().max() < 1e-3)
+        True
+        """
         if closure is None:
             raise TypeError(
                 "LBFGS.step() missing 1 required positional argument: 'closure'. It is a function that clears the "

@@ -51,12 +51,10 @@ class _Lambdas(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """What the schedule keeps; of the functions, the attributes of those that are objects."""
         kept = {k: v for k, v in super().state_dict().items() if k != "lr_lambdas"}
         return kept | {"lr_lambdas": [None if isinstance(f, types.FunctionType) else dict(vars(f)) for f in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned; functions stay."""
         vars(self).update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for function, kept in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if kept is not None:
@@ -461,7 +459,31 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
-        """Go on to the next epoch, or to the one given, which may be a fraction."""
+        """Go on to the next epoch, or to the one given, and set the rates.
+
+        Parameters
+        ----------
+        epoch : float, optional
+            Which epoch; it may be a fraction, for steps within one.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        ValueError
+            If it is negative.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> optimizer = gl.optim.SGD([gl.ones(2, requires_grad=True)], lr=0.5)
+        >>> schedule = gl.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> schedule.step(1.0)
+        >>> schedule.get_last_lr()
+        [0.25]
+        """
         if epoch is not None and epoch < 0:
             raise ValueError(f"Expected non-negative epoch, but got {epoch}")
         if epoch is None and self.last_epoch >= 0:
@@ -537,7 +559,6 @@ class SequentialLR(LRScheduler):
         self._last_lr = schedulers[0].get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
-        """Go on to the next epoch."""
         self.last_epoch += 1
         at = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[at]
@@ -548,12 +569,10 @@ class SequentialLR(LRScheduler):
         self._last_lr = scheduler.get_last_lr()
 
     def state_dict(self) -> dict[str, Any]:
-        """What is kept, with the states of the schedules."""
         kept = {k: v for k, v in super().state_dict().items() if k != "_schedulers"}
         return kept | {"_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         vars(self).update({k: v for k, v in state_dict.items() if k != "_schedulers"})
         for scheduler, kept in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(kept)

@@ -146,7 +146,33 @@ class Optimizer:
         return text + ")"
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add a group: {"params": tensors, and settings of its own}; what it leaves out is taken from the defaults."""
+        """Add a group of parameters with settings of its own.
+
+        Parameters
+        ----------
+        param_group : dict
+            "params": a tensor or several, and settings; what it leaves out is taken from the defaults.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        TypeError
+            If it is no dict, or "params" is a set or holds something else than tensors.
+        ValueError
+            If a parameter is no leaf or is in a group already, or a required setting is missing.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> optimizer = gl.optim.SGD([w], lr=0.5, momentum=0.9)
+        >>> optimizer.add_param_group({"params": gl.zeros(3, requires_grad=True), "lr": 0.1})
+        >>> [group["lr"] for group in optimizer.param_groups]
+        [0.5, 0.1]
+        """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
@@ -190,7 +216,27 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters; set_to_none=False overwrites them with zeros."""
+        """Forget the gradients of all parameters.
+
+        Parameters
+        ----------
+        set_to_none : bool, default True
+            Whether `.grad` becomes None; if not, its elements become 0.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> optimizer = gl.optim.SGD([w], lr=0.5, momentum=0.9)
+        >>> w.sum().backward()
+        >>> optimizer.zero_grad()
+        >>> w.grad is None
+        True
+        """
         for group in self.param_groups:
             for p in group["params"]:
                 grad = p.grad_slot
@@ -201,12 +247,48 @@ class Optimizer:
                     grad.zero_()
 
     def step(self, closure: Closure | None = None) -> Any:
-        """Change the parameters by their gradients. `closure` computes the loss anew (with backward) and returns it."""
+        """Change the parameters by their gradients.
+
+        Parameters
+        ----------
+        closure : callable, optional
+            It computes the loss anew, calls its backward, and returns it.
+
+        Returns
+        -------
+        Tensor or None
+            What the closure returned.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> optimizer = gl.optim.SGD([w], lr=0.5, momentum=0.9)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([0.5000, 0.5000], requires_grad=True)
+        """
         raise NotImplementedError(f"{type(self).__name__} defines no step.")
 
     # -------------------------------------------------------------------------------------------------- saving and loading
     def state_dict(self) -> dict[str, Any]:
-        """The state and the settings as dicts; parameters are numbered in the order of the groups."""
+        """The state and the settings as plain data.
+
+        Returns
+        -------
+        dict
+            "state", by the numbers of the parameters in the order of the groups, and "param_groups". Tensors are the
+            optimizer's own.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> optimizer = gl.optim.SGD([w], lr=0.5, momentum=0.9)
+        >>> optimizer.state_dict()["param_groups"][0]["momentum"]
+        0.9
+        """
         number: dict[int, int] = {}
         for p in chain.from_iterable(group["params"] for group in self.param_groups):
             number.setdefault(id(p), len(number))
@@ -220,7 +302,32 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` of an optimizer with groups of the same sizes returned."""
+        """Take over what `state_dict` returned.
+
+        Parameters
+        ----------
+        state_dict : dict
+            Of an optimizer with as many groups, of as many parameters each.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        ValueError
+            If the numbers differ.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> optimizer = gl.optim.SGD([w], lr=0.5, momentum=0.9)
+        >>> other = gl.optim.SGD([gl.zeros(2, requires_grad=True)], lr=0.1)
+        >>> other.load_state_dict(optimizer.state_dict())
+        >>> other.param_groups[0]["lr"]
+        0.5
+        """
         saved = deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueError(
@@ -245,11 +352,55 @@ class Optimizer:
         self.state, self.param_groups = state, saved
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs)."""
+        """Have a function called before each step.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(optimizer, args, kwargs)`; it may return other (args, kwargs).
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> optimizer = gl.optim.SGD([w], lr=0.5, momentum=0.9)
+        >>> steps = []
+        >>> handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: steps.append(args))
+        >>> optimizer.step()
+        >>> steps
+        [()]
+        """
         return Handle(self._before, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(optimizer, args, kwargs)` after each step."""
+        """Have a function called after each step.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(optimizer, args, kwargs)`.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> w = gl.ones(2, requires_grad=True)
+        >>> optimizer = gl.optim.SGD([w], lr=0.5, momentum=0.9)
+        >>> steps = []
+        >>> handle = optimizer.register_step_post_hook(lambda optimizer, args, kwargs: steps.append(args))
+        >>> optimizer.step()
+        >>> steps
+        [()]
+        """
         return Handle(self._after, hook)
 
 
@@ -347,10 +498,6 @@ class Elementwise(Optimizer):
         return 1.0, float(group["weight_decay"])
 
     def step(self, closure: Closure | None = None) -> Any:
-        """Change the parameters by their gradients; those without one stay.
-
-        `closure` computes the loss anew, with backward, and returns it; `step` returns that.
-        """
         loss = evaluated(closure)
         with no_grad():
             for group in self.param_groups:

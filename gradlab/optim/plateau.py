@@ -100,13 +100,55 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
-        """Whether `a` improves on `best` by more than the threshold."""
+        """Whether a metric improves on the best by more than the threshold.
+
+        Parameters
+        ----------
+        a : float
+            The metric.
+        best : float
+            The best so far.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> optimizer = gl.optim.SGD([gl.ones(2, requires_grad=True)], lr=0.5)
+        >>> schedule = gl.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+        >>> schedule.is_better(0.9, best=1.0)
+        True
+        """
         margin = self.threshold if self.mode == "max" else -self.threshold
         bound = best * (margin + 1.0) if self.threshold_mode == "rel" else best + margin
         return a < bound if self.mode == "min" else a > bound
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Note the epoch's metric, and lower the rates if it is time."""
+        """Note the epoch's metric, and lower the rates if it is time.
+
+        Parameters
+        ----------
+        metrics : float or Tensor
+            What is watched, such as the loss on data that is not trained on.
+        epoch : int, optional
+            Deprecated in torch: which epoch it is.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> optimizer = gl.optim.SGD([gl.ones(2, requires_grad=True)], lr=0.5)
+        >>> schedule = gl.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+        >>> for loss in (1.0, 1.0, 1.0):
+        ...     schedule.step(loss)
+        >>> round(optimizer.param_groups[0]["lr"], 4)
+        0.005
+        """
         current = float(metrics)
         if epoch is not None:
             warnings.warn(EPOCH, UserWarning, stacklevel=2)

@@ -110,19 +110,85 @@ class LRScheduler:
         self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """What the schedule keeps, but for the optimizer."""
+        """What the schedule keeps, but for the optimizer and functions of the user's.
+
+        Returns
+        -------
+        dict
+            Plain data.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> optimizer = gl.optim.SGD([gl.ones(2, requires_grad=True)], lr=0.5)
+        >>> schedule = gl.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> schedule.state_dict()["gamma"]
+        0.5
+        """
         return {k: v for k, v in vars(self).items() if k != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
+        """Take over what `state_dict` returned. Functions of the user's stay.
+
+        Parameters
+        ----------
+        state_dict : dict
+            Of a schedule of the same kind.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> optimizer = gl.optim.SGD([gl.ones(2, requires_grad=True)], lr=0.5)
+        >>> schedule = gl.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> schedule.load_state_dict(schedule.state_dict() | {"last_epoch": 3})
+        >>> schedule.last_epoch
+        3
+        """
         vars(self).update(state_dict)
 
     def get_last_lr(self) -> list[Rate]:
-        """The rates that the last step set."""
+        """The rates that the last step set.
+
+        Returns
+        -------
+        list of float
+            One for each group of parameters.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> optimizer = gl.optim.SGD([gl.ones(2, requires_grad=True)], lr=0.5)
+        >>> schedule = gl.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> schedule.get_last_lr()
+        [0.5]
+        """
         return self._last_lr
 
     def get_lr(self) -> list[Rate]:
-        """The rates of epoch `last_epoch`."""
+        """The rates of epoch `last_epoch`: what `step` asks for, and a schedule of your own defines.
+
+        Returns
+        -------
+        list of float
+            One for each group of parameters.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> class Halving(gl.optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [rate / 2**self.last_epoch for rate in self.base_lrs]
+        >>> optimizer = gl.optim.SGD([gl.ones(2, requires_grad=True)], lr=0.5)
+        >>> schedule = Halving(optimizer)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.25]
+        """
         raise NotImplementedError(f"{type(self).__name__} defines no get_lr.")
 
     def _rates(self) -> list[Rate]:
@@ -139,7 +205,27 @@ class LRScheduler:
             )
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch. (`epoch`, deprecated in torch, jumps to one.)"""
+        """Go on to the next epoch, and set the rates.
+
+        Parameters
+        ----------
+        epoch : int, optional
+            Deprecated in torch: which epoch to jump to.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> optimizer = gl.optim.SGD([gl.ones(2, requires_grad=True)], lr=0.5)
+        >>> schedule = gl.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> optimizer.param_groups[0]["lr"]
+        0.25
+        """
         if self._step_count == 1 and not self.optimizer._stepped:
             warnings.warn(TOO_EARLY, UserWarning, stacklevel=2)
         self._step_count += 1

@@ -13,6 +13,7 @@ from gradlab.nn.modules import (
     module,
     normalization,
     padding,
+    parameter_containers,
     pooling,
     rnn,
     sparse,
@@ -31,6 +32,7 @@ from gradlab.nn.modules.loss import *
 from gradlab.nn.modules.module import *
 from gradlab.nn.modules.normalization import *
 from gradlab.nn.modules.padding import *
+from gradlab.nn.modules.parameter_containers import *
 from gradlab.nn.modules.pooling import *
 from gradlab.nn.modules.rnn import *
 from gradlab.nn.modules.sparse import *
@@ -50,6 +52,7 @@ __all__ = (
     + module.__all__
     + normalization.__all__
     + padding.__all__
+    + parameter_containers.__all__
     + pooling.__all__
     + rnn.__all__
     + sparse.__all__

@@ -314,7 +314,20 @@ class PReLU(Described):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set every slope to `init`."""
+        """Set every slope to `init`.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> layer = nn.PReLU(init=0.5)
+        >>> layer.reset_parameters()
+        >>> layer.weight.item()
+        0.5
+        """
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:

@@ -1,20 +1,16 @@
-"""Modules that hold others in order or by name: Sequential, ModuleList, ModuleDict, and lists and dicts of parameters; and
-`Identity`, which holds a place."""
+"""Modules that hold others in order or by name: Sequential, ModuleList, ModuleDict; and `Identity`, which holds a place."""
 
 from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from gradlab.core.tensor import Tensor
 from gradlab.nn.modules.module import Module
-from gradlab.nn.modules.state import type_named
-from gradlab.nn.parameter import Parameter
 
-__all__ = ["DataParallel", "Identity", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["DataParallel", "Identity", "ModuleDict", "ModuleList", "Sequential"]
 
 
 def position(index: Any, length: int) -> int:
@@ -113,19 +109,75 @@ class Numbered(Module):
         self._renumber(self._modules.values())
 
     def append(self, module: Any) -> Any:
-        """Add a module at the end."""
+        """Add a module at the end.
+
+        Parameters
+        ----------
+        module : Module
+            The module.
+
+        Returns
+        -------
+        Module
+            The container itself.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        >>> len(net.append(nn.ELU()))
+        3
+        """
         self.add_module(str(len(self)), module)
         return self
 
     def insert(self, index: int, module: Any) -> Any:
-        """Put a module before the one at `index`."""
+        """Put a module before the one at an index.
+
+        Parameters
+        ----------
+        index : int
+            The place; from the end if it is negative.
+        module : Module
+            The module.
+
+        Returns
+        -------
+        Module
+            The container itself.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        >>> net.insert(0, nn.ELU())[0]
+        ELU(alpha=1.0)
+        """
         modules = list(self._modules.values())
         modules.insert(index, module)
         self._renumber(modules)
         return self
 
     def pop(self, key: Any) -> Any:
-        """Take a module out, and return it."""
+        """Take a module out.
+
+        Parameters
+        ----------
+        key : int or slice
+            Its place.
+
+        Returns
+        -------
+        Module
+            The module.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        >>> net.pop(0), len(net)
+        (ReLU(), 1)
+        """
         module = self[key]
         del self[key]
         return module
@@ -193,7 +245,34 @@ class Sequential(Numbered):
     __rmul__ = __mul__
 
     def insert(self, index: int, module: Module) -> Sequential:
-        """Put a module before the one at `index`."""
+        """Put a module before the one at an index.
+
+        Parameters
+        ----------
+        index : int
+            The place; from the end if it is negative.
+        module : Module
+            The module.
+
+        Returns
+        -------
+        Sequential
+            The container itself.
+
+        Raises
+        ------
+        TypeError
+            If `module` is none.
+        IndexError
+            If there is no such place.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.Sequential(nn.ReLU(), nn.Tanh())
+        >>> net.insert(1, nn.ELU())[1]
+        ELU(alpha=1.0)
+        """
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         if not -len(self) <= index <= len(self):
@@ -201,7 +280,25 @@ class Sequential(Numbered):
         return super().insert(index, module)
 
     def extend(self, sequential: Iterable[Module]) -> Sequential:
-        """Add modules at the end."""
+        """Add modules at the end.
+
+        Parameters
+        ----------
+        sequential : iterable of Module
+            The modules.
+
+        Returns
+        -------
+        Sequential
+            The container itself.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.Sequential(nn.ReLU(), nn.Tanh())
+        >>> len(net.extend([nn.ELU()]))
+        3
+        """
         for module in list(sequential):
             self.append(module)
         return self
@@ -239,7 +336,30 @@ class ModuleList(Numbered):
         return self.extend(modules)
 
     def extend(self, modules: Iterable[Any]) -> ModuleList:
-        """Add modules at the end."""
+        """Add modules at the end.
+
+        Parameters
+        ----------
+        modules : iterable of Module
+            The modules.
+
+        Returns
+        -------
+        ModuleList
+            The list itself.
+
+        Raises
+        ------
+        TypeError
+            If it is no iterable.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        >>> len(net.extend([nn.ELU(), nn.GELU()]))
+        4
+        """
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
@@ -306,27 +426,122 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all modules.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+        >>> net.clear()
+        >>> len(net)
+        0
+        """
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Take a module out, and return it."""
+        """Take a module out.
+
+        Parameters
+        ----------
+        key : str
+            Its name.
+
+        Returns
+        -------
+        Module
+            The module.
+
+        Raises
+        ------
+        KeyError
+            If there is none of that name.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+        >>> net.pop("a")
+        ReLU()
+        """
         return self._modules.pop(key)
 
     def keys(self) -> Any:
-        """The names."""
+        """The names, in the order in which they came.
+
+        Returns
+        -------
+        view of str
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+        >>> list(net.keys())
+        ['a', 'b']
+        """
         return self._modules.keys()
 
     def items(self) -> Any:
-        """(name, module) pairs."""
+        """The names and modules.
+
+        Returns
+        -------
+        view of (str, Module)
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+        >>> dict(net.items())
+        {'a': ReLU(), 'b': Tanh()}
+        """
         return self._modules.items()
 
     def values(self) -> Any:
-        """The modules."""
+        """The modules.
+
+        Returns
+        -------
+        view of Module
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+        >>> list(net.values())
+        [ReLU(), Tanh()]
+        """
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add those of a mapping, or of an iterable of (name, module)."""
+        """Add modules, or put them in the place of those of the same names.
+
+        Parameters
+        ----------
+        modules : mapping or iterable of (str, Module)
+            The modules with their names.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is neither.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+        >>> net.update({"b": nn.ELU()})
+        >>> net["b"]
+        ELU(alpha=1.0)
+        """
         for key, module in pairs("ModuleDict", modules):
             self[key] = module
 
@@ -346,209 +561,3 @@ def pairs(name: str, iterable: Any) -> list[tuple[Any, Any]]:
             raise ValueError(f"{name} update sequence element #{n} has length {len(item)}; 2 is required")
         items.append(item)
     return items
-
-
-def as_parameter(value: Any) -> Any:
-    """A tensor as a Parameter; anything else as it is."""
-    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
-
-
-def described(key: Any, value: Any, typed: Callable[[Tensor], Any]) -> str:
-    """A line of the text of a list or dict of parameters."""
-    if not isinstance(value, Tensor):
-        return f"  ({key}): Object of type: {type(value).__name__}"
-    place = f" ({value.device})" if value.is_cuda else ""
-    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"  ({key}): {kind} containing: [{typed(value)} of size {'x'.join(map(str, value.shape))}{place}]"
-
-
-class ParameterList(Module):
-    """A list of parameters, which belong to the module that holds it.
-
-    Parameters
-    ----------
-    values : iterable, optional
-        What it holds at the start. Tensors become parameters; anything else stays as it is.
-
-    Examples
-    --------
-    >>> import gradlab
-    >>> from gradlab import nn
-    >>> weights = nn.ParameterList([gradlab.zeros(2, 3), gradlab.zeros(3)])
-    >>> weights[0].requires_grad
-    True
-    """
-
-    def __init__(self, values: Iterable[Any] | None = None) -> None:
-        super().__init__()
-        self._size = 0
-        if values is not None:
-            self.extend(values)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[n] for n in range(len(self)))
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            part = type(self)()
-            return part.extend(self[n] for n in range(*index.indices(len(self))))
-        return getattr(self, str(position(index, len(self))))
-
-    def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, str(position(index, len(self))), as_parameter(value))
-
-    def append(self, value: Any) -> ParameterList:
-        """Add one at the end."""
-        self._size += 1
-        self[self._size - 1] = value
-        return self
-
-    def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Add some at the end."""
-        if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
-        for value in list(values):
-            self.append(value)
-        return self
-
-    __iadd__ = extend
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.isdigit()]
-
-    def extra_repr(self) -> str:
-        """A line for each."""
-        return "\n".join(described(n, value, lambda x: x.dtype) for n, value in enumerate(self))
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("ParameterList should not be called.")
-
-
-class ParameterDict(Module):
-    """Parameters by name, in the order of insertion.
-
-    Parameters
-    ----------
-    parameters : mapping or iterable of (name, value), optional
-        What it holds at the start. Tensors become parameters; anything else stays as it is.
-
-    Raises
-    ------
-    TypeError
-        If a name is not a string.
-
-    Examples
-    --------
-    >>> import gradlab
-    >>> from gradlab import nn
-    >>> weights = nn.ParameterDict({"w": gradlab.zeros(2)})
-    >>> weights["w"].requires_grad
-    True
-    """
-
-    def __init__(self, parameters: Any = None) -> None:
-        super().__init__()
-        self._keys: dict[str, None] = {}
-        if parameters is not None:
-            self.update(parameters)
-
-    def __getitem__(self, key: str) -> Any:
-        return getattr(self, self._attribute(key))
-
-    def _attribute(self, key: Any) -> str:
-        if not isinstance(key, str):
-            raise TypeError(
-                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is "
-                f"'{type(key).__name__}'). Open an issue on github if you need non-string keys."
-            )
-        return key
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self._keys[self._attribute(key)] = None
-        setattr(self, key, as_parameter(value))
-
-    def __delitem__(self, key: str) -> None:
-        del self._keys[key]
-        delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __reversed__(self) -> Iterator[str]:
-        return reversed(list(self._keys))
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._keys.keys()
-
-    def items(self) -> Any:
-        """(name, parameter) pairs."""
-        return ((key, self[key]) for key in self._keys)
-
-    def values(self) -> Any:
-        """The parameters."""
-        return (self[key] for key in self._keys)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The parameter of that name, or the default."""
-        return self[key] if key in self._keys else default
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        """The parameter of that name; the default is put in if there is none."""
-        if key not in self:
-            self[key] = default
-        return self[key]
-
-    def pop(self, key: str) -> Any:
-        """Take a parameter out, and return it."""
-        value = self[key]
-        del self[key]
-        return value
-
-    def popitem(self) -> tuple[str, Any]:
-        """Take the last out, and return it with its name."""
-        key = next(reversed(self))
-        return key, self.pop(key)
-
-    def clear(self) -> None:
-        """Remove all."""
-        for key in list(self._keys):
-            del self[key]
-
-    def copy(self) -> ParameterDict:
-        """Another with the same parameters."""
-        return ParameterDict(OrderedDict(self.items()))
-
-    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Another, with the default under each name."""
-        return ParameterDict((key, default) for key in keys)
-
-    def update(self, parameters: Any) -> None:
-        """Add those of a mapping, or of an iterable of (name, parameter)."""
-        for key, value in pairs("ParameterDict", parameters):
-            self[key] = value
-
-    def __or__(self, other: ParameterDict) -> ParameterDict:
-        union = self.copy()
-        union.update(other)
-        return union
-
-    def __ior__(self, other: ParameterDict) -> ParameterDict:
-        self.update(other)
-        return self
-
-    def extra_repr(self) -> str:
-        """A line for each."""
-        return "\n".join(described(key, value, type_named) for key, value in self.items())
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("ParameterDict should not be called.")

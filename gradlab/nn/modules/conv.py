@@ -65,7 +65,21 @@ class Convolution(Described):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weight, then the bias."""
+        """Draw the weight, then the bias.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> layer = nn.Conv1d(2, 3, 3)
+        >>> before = layer.weight.detach().clone()
+        >>> layer.reset_parameters()
+        >>> bool((layer.weight == before).any())
+        False
+        """
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = math.prod(self.weight.shape[1:])

@@ -33,7 +33,6 @@ class Described(Module):
             cls.__init__ = own  # type: ignore[method-assign]
 
     def extra_repr(self) -> str:
-        """The arguments that `repr` shows, as torch writes them."""
         return self.shown.format(**vars(self))
 
 
@@ -50,7 +49,6 @@ class InPlace(Described):
     inplace: bool
 
     def extra_repr(self) -> str:
-        """The arguments that `repr` shows, and whether the input is overwritten."""
         shown = super().extra_repr()
         return shown if not self.inplace else f"{shown}, inplace=True" if shown else "inplace=True"
 

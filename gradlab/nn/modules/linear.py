@@ -54,7 +54,21 @@ class Linear(Described):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weight, then the bias."""
+        """Draw the weight, then the bias.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> layer = nn.Linear(2, 3)
+        >>> before = layer.weight.detach().clone()
+        >>> layer.reset_parameters()
+        >>> bool((layer.weight == before).any())
+        False
+        """
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
@@ -115,7 +129,21 @@ class Bilinear(Described):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weight, then the bias."""
+        """Draw the weight, then the bias.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> layer = nn.Bilinear(2, 3, 4)
+        >>> before = layer.weight.detach().clone()
+        >>> layer.reset_parameters()
+        >>> bool((layer.weight == before).any())
+        False
+        """
         bound = 1 / math.sqrt(self.weight.shape[1])
         for parameter in (self.weight, self.bias):
             if parameter is not None:

@@ -6,21 +6,18 @@ torch. Hooks live in one object that is made when the first is registered, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
-from gradlab.core.dtypes import dtype, float16, float32, float64
 from gradlab.core.node import RemovableHandle
 from gradlab.core.observers import OBSERVERS
-from gradlab.core.tensor import Tensor, constant
+from gradlab.core.tensor import Tensor
 from gradlab.nn.modules import hooks
-from gradlab.nn.modules.state import State, named_members, type_named
+from gradlab.nn.modules.conversion import Conversion
+from gradlab.nn.modules.state import State, type_named
 from gradlab.nn.parameter import TEMPORARY, Buffer, Parameter
-from gradlab.ops.creation_arguments import Device
 
 __all__ = ["Module"]
-
-M = TypeVar("M", bound="Module")
 
 
 def unimplemented(self: Module, *input: Any) -> None:
@@ -35,7 +32,7 @@ def indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-class Module(State):
+class Module(Conversion, State):
     """The base of all layers and models: a function that holds parameters, buffers and other modules.
 
     Parameters
@@ -164,7 +161,39 @@ class Module(State):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Hold a tensor that is state but is not learnt. `persistent=False` leaves it out of the state_dict."""
+        """Hold a tensor that is state but is not learnt.
+
+        Parameters
+        ----------
+        name : str
+            The attribute under which it is found.
+        tensor : Tensor or None
+            The tensor; None keeps the place.
+        persistent : bool, default True
+            Whether it is in the `state_dict`.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        TypeError
+            If `name` is no string, or `tensor` no tensor.
+        KeyError
+            If the name is empty, has a dot in it, or means something else already.
+        AttributeError
+            If `Module.__init__` has not run.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> from gradlab import nn
+        >>> net = nn.Module()
+        >>> net.register_buffer("mean", gl.zeros(2))
+        >>> list(net.state_dict())
+        ['mean']
+        """
         self._checked_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{type_named(tensor)}' object to buffer '{name}' (gradlab Tensor or None required)")
@@ -172,7 +201,39 @@ class Module(State):
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def register_parameter(self, name: str, param: Any) -> None:
-        """Hold a Parameter, or keep its place by None."""
+        """Hold a Parameter, or keep its place by None.
+
+        Parameters
+        ----------
+        name : str
+            The attribute under which it is found.
+        param : Parameter or None
+            What is learnt.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        TypeError
+            If `name` is no string, or `param` no Parameter.
+        KeyError
+            If the name is empty, has a dot in it, or means something else already.
+        ValueError
+            If `param` was computed: it is no leaf.
+        AttributeError
+            If `Module.__init__` has not run.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> from gradlab import nn
+        >>> net = nn.Module()
+        >>> net.register_parameter("weight", nn.Parameter(gl.ones(2)))
+        >>> net.weight.requires_grad
+        True
+        """
         self._checked_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
@@ -186,236 +247,184 @@ class Module(State):
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Hold another module under a name."""
+        """Hold another module under a name.
+
+        Parameters
+        ----------
+        name : str
+            The attribute under which it is found.
+        module : Module or None
+            The module; None keeps the place.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        TypeError
+            If `name` is no string, or `module` no module.
+        KeyError
+            If the name is empty, has a dot in it, or means something else already.
+        AttributeError
+            If `Module.__init__` has not run.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.Module()
+        >>> net.add_module("head", nn.Linear(2, 1))
+        >>> net.head
+        Linear(in_features=2, out_features=1, bias=True)
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type_named(module)} is not a Module subclass")
         self._checked_name("module", name, "_modules")
         self._modules[name] = module
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """The same as add_module."""
+        """The same as `add_module`.
+
+        Parameters
+        ----------
+        name : str
+            The attribute under which it is found.
+        module : Module or None
+            The module; None keeps the place.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.Module()
+        >>> net.register_module("head", nn.ReLU())
+        >>> net.head
+        ReLU()
+        """
         self.add_module(name, module)
-
-    # -------------------------------------------------------------------------------------------------------- its parts
-    def children(self) -> Iterator[Module]:
-        """The modules it holds itself, each once."""
-        for _, module in self.named_children():
-            yield module
-
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """(name, module) of those it holds itself, each once."""
-        seen = set()
-        for name, module in self._modules.items():
-            if module is not None and module not in seen:
-                seen.add(module)
-                yield name, module
-
-    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Itself and all modules below, each once."""
-        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
-            yield module
-
-    def named_modules(
-        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Module]]:
-        """(dotted name, module) of itself (whose name is `prefix`) and of all modules below."""
-        seen = set() if memo is None else memo
-        if self in seen:
-            return
-        if remove_duplicate:
-            seen.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """The parameters, each once; `recurse=False`: only its own."""
-        for _, parameter in self.named_parameters(recurse=recurse):
-            yield parameter
-
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Any]]:
-        """(dotted name, parameter) of the parameters, those that are shared once."""
-        yield from named_members(self, "_parameters", prefix, recurse, remove_duplicate)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers, each once; `recurse=False`: only its own."""
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
-
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
-        """(dotted name, buffer) of the buffers, those that are shared once."""
-        yield from named_members(self, "_buffers", prefix, recurse, remove_duplicate)
-
-    def get_submodule(self, target: str) -> Module:
-        """The module of a dotted name; itself for ""."""
-        module: Any = self
-        for name in target.split(".") if target else ():
-            module = module._part(name)
-            if not isinstance(module, Module):
-                raise AttributeError(f"`{name}` is not an nn.Module")
-        return module
-
-    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Replace the module of a dotted name. `strict=True`: it must exist."""
-        if not target:
-            raise ValueError("Cannot set the submodule without a target name!")
-        path, _, name = target.rpartition(".")
-        if not isinstance(module, Module):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}. Give a module.")
-        parent = self.get_submodule(path)
-        if strict and not hasattr(parent, name):
-            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
-            raise AttributeError(f"`{name}` is not an nn.Module")
-        setattr(parent, name, module)
-
-    def get_parameter(self, target: str) -> Any:
-        """The parameter of a dotted name."""
-        path, _, name = target.rpartition(".")
-        parameter = self.get_submodule(path)._part(name)
-        if not isinstance(parameter, Parameter):
-            raise AttributeError(f"`{name}` is not an nn.Parameter")
-        return parameter
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer of a dotted name."""
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        buffer = module._part(name)
-        if name not in module._buffers:
-            raise AttributeError(f"`{name}` is not a buffer")
-        return buffer
-
-    def _part(self, name: str) -> Any:
-        if not hasattr(self, name):
-            raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
-        return getattr(self, name)
-
-    # ----------------------------------------------------------------------------------------------- changing all of it
-    def apply(self: M, fn: Callable[[Module], None]) -> M:
-        """Call `fn` on every module below, then on itself."""
-        for module in self.children():
-            module.apply(fn)
-        fn(self)
-        return self
-
-    def train(self: M, mode: bool = True) -> M:
-        """Set training mode, which dropout and batch norm heed."""
-        if not isinstance(mode, bool):
-            raise ValueError("training mode is expected to be boolean")
-        self.training = mode
-        for module in self.children():
-            module.train(mode)
-        return self
-
-    def eval(self: M) -> M:
-        """Set evaluation mode: `train(False)`."""
-        return self.train(False)
-
-    def requires_grad_(self: M, requires_grad: bool = True) -> M:
-        """Whether gradients are wanted for its parameters."""
-        for parameter in self.parameters():
-            parameter.requires_grad_(requires_grad)
-        return self
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of its parameters, or set them to 0."""
-        for parameter in self.parameters():
-            if set_to_none:
-                parameter.grad_slot = None
-            elif parameter.grad_slot is not None:
-                parameter.grad_slot.detach_().zero_()
-
-    def _apply(self: M, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> M:
-        """Put `fn` of each parameter, gradient and buffer in its place."""
-        if recurse:
-            for module in self.children():
-                module._apply(fn)
-        for parameter in self._parameters.values():
-            if parameter is not None:
-                gradient = parameter.grad_slot
-                parameter.data = fn(constant(parameter.array))
-                if gradient is not None:
-                    gradient.data = fn(constant(gradient.array))
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
-        return self
-
-    def to(self: M, *args: Any, **kwargs: Any) -> M:
-        """Its parameters and buffers on another device, or in another dtype: `to(device)`, `to(dtype)`, `to(device, dtype)`,
-        `to(tensor)`. Integer buffers keep their dtype."""
-        like = args[0] if args and isinstance(args[0], Tensor) else None
-        wanted = like.dtype if like is not None else kwargs.get("dtype", next((x for x in args if isinstance(x, dtype)), None))
-        if wanted is not None and not wanted.is_floating_point:
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}")
-        rest = tuple(x for x in args if not isinstance(x, (dtype, Tensor)))
-        place = {"device": like.device} if like is not None else {}
-        options: dict[str, Any] = {**place, **{k: v for k, v in kwargs.items() if k != "dtype"}}
-        return self._apply(lambda x: x.to(*rest, **options, dtype=wanted if x.is_floating_point() else None))
-
-    def type(self: M, dst_type: Any) -> M:
-        """All its parameters and buffers in a dtype."""
-        return self._apply(lambda x: x.type(dst_type))
-
-    def _floating(self: M, wanted: dtype) -> M:
-        return self._apply(lambda x: x.to(wanted) if x.is_floating_point() else x)
-
-    def float(self: M) -> M:
-        """Its floating point parameters and buffers as float32."""
-        return self._floating(float32)
-
-    def double(self: M) -> M:
-        """Its floating point parameters and buffers as float64."""
-        return self._floating(float64)
-
-    def half(self: M) -> M:
-        """Its floating point parameters and buffers as float16."""
-        return self._floating(float16)
-
-    def bfloat16(self: M) -> M:
-        """There is no bfloat16."""
-        return self._apply(lambda x: x.bfloat16())
-
-    def cpu(self: M) -> M:
-        """Its parameters and buffers in host memory."""
-        return self._apply(lambda x: x.cpu())
-
-    def cuda(self: M, device: Device = None) -> M:
-        """Its parameters and buffers on a GPU."""
-        return self._apply(lambda x: x.cuda(device))
-
-    def share_memory(self: M) -> M:
-        """As Tensor.share_memory_ of each parameter and buffer."""
-        return self._apply(lambda x: x.share_memory_())
 
     # ---------------------------------------------------------------------------------------------------------- its hooks
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """`hook(module, args)` runs before `forward`; what it returns, if not None, replaces the arguments. With
-        `with_kwargs`, `hook(module, args, kwargs)` returns None or (args, kwargs)."""
+        """Have a function called before `forward`, which may replace the arguments.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(module, args)`; what it returns, if not None, takes the place of the arguments.
+        prepend : bool, default False
+            Whether it comes before those that are there.
+        with_kwargs : bool, default False
+            Whether it is `hook(module, args, kwargs)`, and returns None or (args, kwargs).
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> from gradlab import nn
+        >>> net = nn.ReLU()
+        >>> handle = net.register_forward_pre_hook(lambda module, args: (-args[0],))
+        >>> net(gl.tensor([-1.0, 2.0]))
+        tensor([1., 0.])
+        >>> handle.remove()
+        """
         return hooks.registered(self, "before", hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """`hook(module, args, output)` runs after `forward`; what it returns, if not None, replaces the output. With
-        `with_kwargs`, `hook(module, args, kwargs, output)`. `always_call`: also after an error."""
+        """Have a function called after `forward`, which may replace the output.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(module, args, output)`; what it returns, if not None, takes the place of the output.
+        prepend : bool, default False
+            Whether it comes before those that are there.
+        with_kwargs : bool, default False
+            Whether it is `hook(module, args, kwargs, output)`.
+        always_call : bool, default False
+            Whether it is called after an error too.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> from gradlab import nn
+        >>> net, shapes = nn.Linear(2, 3), []
+        >>> handle = net.register_forward_hook(lambda module, args, output: shapes.append(tuple(output.shape)))
+        >>> output = net(gl.zeros(5, 2))
+        >>> shapes
+        [(5, 3)]
+        >>> handle.remove()
+        """
         return hooks.registered(self, "after", hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """`hook(module, grad_output)` runs when the gradients of the outputs are known; may return others."""
+        """Have a function called when the gradients of the outputs are known, which may replace them.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(module, grad_output)`, with a tuple; what it returns, if not None, takes its place.
+        prepend : bool, default False
+            Whether it comes before those that are there.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> from gradlab import nn
+        >>> net, x = nn.ReLU(), gl.ones(2, requires_grad=True)
+        >>> handle = net.register_full_backward_pre_hook(lambda module, grad_output: (10 * grad_output[0],))
+        >>> net(x).sum().backward()
+        >>> x.grad
+        tensor([10., 10.])
+        """
         return hooks.registered(self, "before_backward", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """`hook(module, grad_input, grad_output)` runs when the gradients of the inputs are known; may return others for
-        them."""
+        """Have a function called when the gradients of the inputs are known, which may replace them.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(module, grad_input, grad_output)`, with tuples; what it returns, if not None, takes the place of
+            `grad_input`.
+        prepend : bool, default False
+            Whether it comes before those that are there.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> from gradlab import nn
+        >>> net, x, norms = nn.ReLU(), gl.ones(4, requires_grad=True), []
+        >>> handle = net.register_full_backward_hook(lambda module, given, arrived: norms.append(given[0].norm().item()))
+        >>> net(x).sum().backward()
+        >>> norms
+        [2.0]
+        """
         return hooks.registered(self, "after_backward", hook, prepend)
 
     # ----------------------------------------------------------------------------------------------------------- its text
@@ -423,7 +432,19 @@ class Module(State):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of its text: a layer writes its sizes."""
+        """What stands between the parentheses of its text: a layer writes its sizes.
+
+        Returns
+        -------
+        str
+            Nothing, unless a subclass defines it.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> nn.Linear(2, 3).extra_repr()
+        'in_features=2, out_features=3, bias=True'
+        """
         return ""
 
     def __repr__(self) -> str:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional, init
+from gradlab.nn.modules.channel_norm import Affine, ChannelNorm
 from gradlab.nn.modules.described import Described, unset
-from gradlab.ops.creation import empty
-from gradlab.ops.from_data import tensor
 
 __all__ = [
     "BatchNorm1d",
@@ -28,74 +27,6 @@ __all__ = [
     "LocalResponseNorm",
     "RMSNorm",
 ]
-
-
-class Affine(Described):
-    """A normalization followed by `weight`, which starts as ones, and `bias`, which starts as zeros; either may be None."""
-
-    def scaled(self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
-        """Register both parameters, or None in their place."""
-        for name, wanted in (("weight", weight), ("bias", weight and bias)):
-            self.register_parameter(name, unset(*shape, device=device, dtype=dtype) if wanted else None)
-
-    def reset_parameters(self) -> None:
-        """Ones and zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
-
-
-# ----------------------------------------------------------------------------------------------------------- per channel
-class ChannelNorm(Affine):
-    """What batch and instance normalization share: running statistics, and how many axes the input may have."""
-
-    dims: ClassVar[tuple[int, int]]
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        device: Any,
-        dtype: Any,
-        bias: bool,
-    ) -> None:
-        super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.affine, self.track_running_stats = affine, track_running_stats
-        self.scaled((num_features,), affine, bias, device, dtype)
-        track = track_running_stats
-        for name in ("running_mean", "running_var"):
-            self.register_buffer(name, empty(num_features, device=device, dtype=dtype) if track else None)
-        self.register_buffer("num_batches_tracked", tensor(0, device=device) if track else None)
-        self.reset_parameters()
-
-    def reset_running_stats(self) -> None:
-        """A running mean of 0, a running variance of 1, no batch seen."""
-        if self.track_running_stats:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
-
-    def reset_parameters(self) -> None:
-        """Reset the statistics, the weight and the bias."""
-        self.reset_running_stats()
-        super().reset_parameters()
-
-    def check_dims(self, input: Tensor) -> None:
-        """Refuse inputs of another number of axes."""
-        if input.array.ndim not in self.dims:
-            wanted = " or ".join(f"{n}D" for n in dict.fromkeys(self.dims))
-            raise ValueError(f"expected {wanted} input (got {input.array.ndim}D input)")
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        )
 
 
 class BatchNorm(ChannelNorm):
@@ -544,7 +475,16 @@ class RMSNorm(Described):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Ones."""
+        """Set every weight to 1.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> layer = nn.RMSNorm(2)
+        >>> layer.reset_parameters()
+        >>> layer.weight.tolist()
+        [1.0, 1.0]
+        """
         if self.elementwise_affine:
             init.ones_(self.weight)
 

@@ -54,7 +54,21 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters."""
+        """Draw all parameters.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> layer = nn.GRUCell(2, 3)
+        >>> before = layer.weight_hh.detach().clone()
+        >>> layer.reset_parameters()
+        >>> bool((layer.weight_hh == before).any())
+        False
+        """
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)

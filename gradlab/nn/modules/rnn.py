@@ -121,13 +121,37 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters."""
+        """Draw all parameters.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> layer = nn.GRU(2, 3)
+        >>> before = layer.weight_hh_l0.detach().clone()
+        >>> layer.reset_parameters()
+        >>> bool((layer.weight_hh_l0 == before).any())
+        False
+        """
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing: there is no library here that wants the weights in one block."""
+        """Do nothing: there is no library here that wants the weights in one block.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> nn.GRU(2, 3).flatten_parameters()
+        """
 
     @property
     def directions(self) -> int:

@@ -53,7 +53,21 @@ class EmbeddingTable(Module):
             self.weight = Parameter(weight, not freeze)
 
     def reset_parameters(self) -> None:
-        """Draw the table, and set the padding's row to zero."""
+        """Draw the table, and set the padding's row to zero.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> layer = nn.Embedding(2, 3)
+        >>> before = layer.weight.detach().clone()
+        >>> layer.reset_parameters()
+        >>> bool((layer.weight == before).any())
+        False
+        """
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
@@ -176,7 +190,34 @@ class Embedding(EmbeddingTable):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """An embedding with this table, which is not trained unless `freeze` is False."""
+        """An embedding with a table that is there already.
+
+        Parameters
+        ----------
+        embeddings : Tensor
+            The table, of shape (num_embeddings, embedding_dim).
+        freeze : bool, default True
+            Whether it is left as it is: it requires no gradient then.
+        padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse : optional
+            As of the class.
+
+        Returns
+        -------
+        Embedding
+
+        Raises
+        ------
+        ValueError
+            If the table is not 2-d.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> from gradlab import nn
+        >>> layer = nn.Embedding.from_pretrained(gl.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> layer(gl.tensor([1]))
+        tensor([[3., 4.]])
+        """
         rows, columns = two_dim(embeddings)
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
@@ -295,7 +336,34 @@ class EmbeddingBag(EmbeddingTable):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """An embedding bag with this table, which is not trained unless `freeze` is False."""
+        """An embedding bag with a table that is there already.
+
+        Parameters
+        ----------
+        embeddings : Tensor
+            The table, of shape (num_embeddings, embedding_dim).
+        freeze : bool, default True
+            Whether it is left as it is: it requires no gradient then.
+        max_norm, norm_type, scale_grad_by_freq, mode, sparse, include_last_offset, padding_idx : optional
+            As of the class.
+
+        Returns
+        -------
+        EmbeddingBag
+
+        Raises
+        ------
+        ValueError
+            If the table is not 2-d.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> from gradlab import nn
+        >>> layer = nn.EmbeddingBag.from_pretrained(gl.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> layer(gl.tensor([[0, 1]]))
+        tensor([[2., 3.]])
+        """
         rows, columns = two_dim(embeddings)
         bag = cls(
             rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset, padding_idx

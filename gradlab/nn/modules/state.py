@@ -61,19 +61,93 @@ class State:
     _state_hooks: dict[str, dict[int, Callable[..., Any]]] | None = None
 
     def get_extra_state(self) -> Any:
-        """More to save than tensors. A class that defines this defines set_extra_state too."""
+        """What is to be saved besides tensors: defined by a subclass, together with `set_extra_state`.
+
+        Returns
+        -------
+        object
+            Plain data.
+
+        Raises
+        ------
+        RuntimeError
+            If the class does not define it.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> class Counting(nn.Module):
+        ...     count = 3
+        ...     def get_extra_state(self):
+        ...         return self.count
+        ...     def set_extra_state(self, state):
+        ...         self.count = state
+        >>> Counting().state_dict()["_extra_state"]
+        3
+        """
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what get_extra_state gave."""
+        """Take back what `get_extra_state` gave: defined by a subclass, together with it.
+
+        Parameters
+        ----------
+        state : object
+            What was saved.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        RuntimeError
+            If the class does not define it.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> class Counting(nn.Module):
+        ...     count = 3
+        ...     def get_extra_state(self):
+        ...         return self.count
+        ...     def set_extra_state(self, state):
+        ...         self.count = state
+        >>> net = Counting()
+        >>> _ = net.load_state_dict({"_extra_state": 7})
+        >>> net.count
+        7
+        """
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
     def _has_own(self, method: str) -> bool:
         return getattr(type(self), method) is not getattr(State, method)
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """An OrderedDict of dotted names and the tensors of parameters and persistent buffers (sharing their memory).
-        `keep_vars=True` gives the parameters themselves, with their history."""
+        """The tensors of its parameters and persistent buffers by their dotted names.
+
+        Parameters
+        ----------
+        *args : optional
+            `destination`, `prefix` and `keep_vars` by position, as torch takes them still, with a warning.
+        destination : dict, optional
+            What they are put into; a new OrderedDict unless given.
+        prefix : str, default ""
+            What the names begin with.
+        keep_vars : bool, default False
+            Whether these are the parameters themselves, with their history.
+
+        Returns
+        -------
+        OrderedDict
+            The tensors share the memory of the parameters.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> list(nn.Linear(2, 3).state_dict(prefix="head."))
+        ['head.weight', 'head.bias']
+        """
         if args:
             warnings.warn(
                 "Positional args are being deprecated, use kwargs instead. Refer to https://pytorch.org/docs/main/"
@@ -109,8 +183,38 @@ class State:
             destination[prefix + EXTRA] = self.get_extra_state()
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
-        """Copy the tensors of a state_dict into the module's, by name. `strict=False` passes over names that only one of them
-        has; `assign=True` takes the given tensors themselves."""
+        """Copy the tensors of a `state_dict` into its own, by name.
+
+        Parameters
+        ----------
+        state_dict : mapping of str to Tensor
+            What `state_dict()` gave, perhaps of another model.
+        strict : bool, default True
+            Whether both must have the same names.
+        assign : bool, default False
+            Whether the given tensors themselves take the place of its own.
+
+        Returns
+        -------
+        tuple of missing_keys and unexpected_keys
+            Two lists of str.
+
+        Raises
+        ------
+        RuntimeError
+            If names are missing or unexpected while `strict`, or shapes differ.
+        TypeError
+            If `state_dict` is no mapping.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> one, other = nn.Linear(2, 3), nn.Linear(2, 3)
+        >>> one.load_state_dict(other.state_dict())
+        <All keys matched successfully>
+        >>> bool((one.weight == other.weight).all())
+        True
+        """
         if not isinstance(state_dict, Mapping):
             raise TypeError(
                 f"Expected state_dict to be dict-like, got {type(state_dict)}. "
@@ -241,20 +345,100 @@ class State:
         return RemovableHandle(self._state_hooks.setdefault(kind, {}), hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, prefix, keep_vars)` runs before state_dict()."""
+        """Have a function called before `state_dict`.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(module, prefix, keep_vars)`.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net, seen = nn.Linear(2, 3), []
+        >>> handle = net.register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen.append(keep_vars))
+        >>> state = net.state_dict()
+        >>> seen
+        [False]
+        """
         return self._add_state_hook("before_saving", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata)` runs after state_dict(), and may change it in place."""
+        """Have a function called after `state_dict`, which may change it in place.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(module, state_dict, prefix, local_metadata)`.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.Linear(2, 3)
+        >>> def without_bias(module, state_dict, prefix, local_metadata):
+        ...     del state_dict[prefix + "bias"]
+        >>> handle = net.register_state_dict_post_hook(without_bias)
+        >>> list(net.state_dict())
+        ['weight']
+        """
         return self._add_state_hook("after_saving", hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` runs before the
-        module's tensors are loaded."""
+        """Have a function called before its tensors are loaded, which may change the dictionary in place.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.Linear(2, 3)
+        >>> def renamed(module, state_dict, prefix, *more):
+        ...     state_dict[prefix + "weight"] = state_dict.pop(prefix + "w")
+        >>> handle = net.register_load_state_dict_pre_hook(renamed)
+        >>> net.load_state_dict({"w": net.weight.detach(), "bias": net.bias.detach()})
+        <All keys matched successfully>
+        """
         return self._add_state_hook("before_loading", hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, incompatible_keys)` runs after loading, and may change the lists in place."""
+        """Have a function called after loading, which may change the lists in place.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(module, incompatible_keys)`.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove()` takes the hook away.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> net = nn.Linear(2, 3)
+        >>> handle = net.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
+        >>> net.load_state_dict({"weight": net.weight.detach()})
+        <All keys matched successfully>
+        """
         return self._add_state_hook("after_loading", hook)
 
 

@@ -534,5 +534,27 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """(sz, sz): -inf above the diagonal, so that no position sees a later one; 0 elsewhere."""
+        """A mask by which no position sees a later one.
+
+        Parameters
+        ----------
+        sz : int
+            The length of the sequence.
+        device : device or str, optional
+            Where the result is.
+        dtype : dtype, optional
+            The dtype of the result; the default one if it is left out.
+
+        Returns
+        -------
+        Tensor
+            Of shape (sz, sz): -inf above the diagonal, 0 elsewhere.
+
+        Examples
+        --------
+        >>> from gradlab import nn
+        >>> nn.Transformer.generate_square_subsequent_mask(2)
+        tensor([[0., -inf],
+                [0., 0.]])
+        """
         return square_subsequent_mask(sz, device, dtype)
