@@ -14,10 +14,18 @@ import pytest
 import gradlab
 from gradlab import autograd, func, homework, linalg, nn, optim, special
 from gradlab.core.operator import OPERATORS
+from gradlab.utils import checkpoint, data
 
 SPACES = {"": gradlab, "special.": special, "linalg.": linalg, "nn.": nn, "nn.functional.": nn.functional}
 SPACES |= {"nn.init.": nn.init, "nn.utils.": nn.utils, "optim.lr_scheduler.": optim.lr_scheduler}
-SPACES |= {"optim.": optim, "autograd.": autograd, "func.": func, "homework.": homework}
+SPACES |= {
+    "utils.data.": data,
+    "utils.checkpoint.": checkpoint,
+    "optim.": optim,
+    "autograd.": autograd,
+    "func.": func,
+    "homework.": homework,
+}
 
 
 # What is called from within, and is no name of torch's: methods that a class has for its own family.
@@ -42,6 +50,7 @@ IN_PROSE = {
     "homework.Verdict": ("headline",),
 }
 EXCEPT = {f"{kind}.{name}" for kind, names in IN_PROSE.items() for name in names}
+EXCEPT |= {"utils.checkpoint.CheckpointFunction"}  # a name that torch has, for what `checkpoint` calls
 
 
 def public() -> Iterator[tuple[str, Any]]:

@@ -58,7 +58,27 @@ _defaults = _Defaults()
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Whether checkpoints made inside the block stop their second run as soon as all is computed that is needed."""
+    """Set whether checkpoints made inside the block stop their second run as soon as all is computed that is needed.
+
+    Parameters
+    ----------
+    enable : bool
+        Whether they do.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> from gradlab.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+    >>> x = gl.ones(2, requires_grad=True)
+    >>> with set_checkpoint_early_stop(False):
+    ...     checkpoint(gl.sin, x, use_reentrant=False).sum().backward()
+    >>> bool((x.grad == x.cos()).all())
+    True
+    """
     before, _defaults.early_stop = _defaults.early_stop, enable
     try:
         yield
@@ -68,7 +88,27 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Let checkpoints made inside the block report all operations in an error, or none (None: as each is asked to)."""
+    """Let checkpoints made inside the block report all operations in an error, or none.
+
+    Parameters
+    ----------
+    enabled : bool or None
+        Whether they do; None: as each is asked to.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> from gradlab.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
+    >>> x = gl.ones(2, requires_grad=True)
+    >>> with set_checkpoint_debug_enabled(True):
+    ...     checkpoint(gl.sin, x, use_reentrant=False).sum().backward()
+    >>> bool((x.grad == x.cos()).all())
+    True
+    """
     before, _defaults.debug = _defaults.debug, enabled
     try:
         yield
@@ -77,7 +117,18 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
-    """Two contexts that do nothing, for the first and for the second run."""
+    """Two contexts that do nothing, for the first and for the second run.
+
+    Returns
+    -------
+    tuple of two context managers
+
+    Examples
+    --------
+    >>> from gradlab.utils.checkpoint import noop_context_fn
+    >>> len(noop_context_fn())
+    2
+    """
     return nullcontext(), nullcontext()
 
 
@@ -273,6 +324,8 @@ def checkpoint(
     ----------
     function : callable
         Does the same when it is called again with the same arguments.
+    *args, **kwargs : optional
+        What it is called with.
     use_reentrant : bool
         False is recommended. True runs the function unrecorded and records it in backward: at least one of `args` itself must
         require a gradient, and only `backward()` without `inputs` works. Not given: True, with a warning, as torch does.
@@ -287,10 +340,24 @@ def checkpoint(
     preserve_rng_state : bool
         Whether the second run draws the same random numbers (default True).
 
+    Returns
+    -------
+    Tensor or Any
+        What the function returned.
+
     Raises
     ------
     CheckpointError
         In backward, if the second run saved other tensors than the first.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> from gradlab.utils.checkpoint import checkpoint
+    >>> x = gl.ones(2, requires_grad=True)
+    >>> checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False).sum().backward()
+    >>> bool((x.grad == x.exp().cos() * x.exp()).all())
+    True
     """
     if use_reentrant is None:
         warnings.warn(unsaid("checkpoint"), stacklevel=2)
@@ -324,7 +391,40 @@ def checkpoint(
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """A Sequential, or a list of functions, in `segments` parts, each but the last checkpointed."""
+    """A Sequential, or a list of functions, in parts, each but the last checkpointed.
+
+    Parameters
+    ----------
+    functions : Sequential or list of callable
+        What is run one after the other.
+    segments : int
+        How many parts.
+    input : Tensor
+        What the first is given.
+    use_reentrant : bool
+        As of `checkpoint`.
+    **kwargs : optional
+        `preserve_rng_state`, as of `checkpoint`.
+
+    Returns
+    -------
+    Tensor
+        What the last returned.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If another keyword is given.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> from gradlab import nn
+    >>> from gradlab.utils.checkpoint import checkpoint_sequential
+    >>> net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    >>> checkpoint_sequential(net, 2, gl.ones(4, 2), use_reentrant=False).shape == (4, 1)
+    True
+    """
     if use_reentrant is None:
         warnings.warn(unsaid("checkpoint_sequential"), stacklevel=2)
         use_reentrant = True
