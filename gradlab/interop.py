@@ -19,7 +19,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import device, moved, namespace_of, namespace_on
 from gradlab.core.dtypes import known_dtype
-from gradlab.core.errors import advice
+from gradlab.core.errors import advice, expected
 from gradlab.core.tensor import Tensor, constant
 
 __all__ = ["as_torch", "from_dlpack", "to_dlpack"]
@@ -122,6 +122,8 @@ def to_dlpack(tensor: Tensor) -> Any:
     >>> type(gl.to_dlpack(gl.ones(2))).__name__
     'PyCapsule'
     """
+    if not isinstance(tensor, Tensor):
+        raise expected("to_dlpack", "tensor", 1, "Tensor", tensor)
     return tensor.__dlpack__()
 
 

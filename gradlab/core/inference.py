@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from gradlab.core.errors import expected
 from gradlab.core.modes import Decorating, flag, mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.observers import EVERYWHERE, OBSERVERS, Observer
@@ -158,4 +159,7 @@ def is_inference(input: Any) -> bool:
     >>> gl.is_inference(x)
     True
     """
-    return type(input.storage) is InferenceStorage
+    try:
+        return type(input.storage) is InferenceStorage
+    except AttributeError:
+        raise expected("is_inference", "input", 1, "Tensor", input) from None

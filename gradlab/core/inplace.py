@@ -14,7 +14,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_writable
 from gradlab.core.dtypes import CATEGORY
-from gradlab.core.errors import leaf_in_place, view_of_leaf_in_place
+from gradlab.core.errors import expected, leaf_in_place, view_of_leaf_in_place
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid
 from gradlab.core.observers import OBSERVERS, rebased, shadowed, stored, writing
@@ -91,8 +91,12 @@ def shadow(tensor: Tensor, copied: bool) -> Tensor:
 def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
     """`target = op(target, …)` written into `target`'s memory. Returns `target`."""
     wanted = False
+    try:  # costs nothing where it is a tensor
+        node = target.node
+    except AttributeError:
+        raise expected(f"{op.name.strip('_')}_", "input", 1, "Tensor", target) from None
     if mode.grad:
-        wanted = target.node is not None or any(isinstance(x, Tensor) and x.node is not None for x in others)
+        wanted = node is not None or any(isinstance(x, Tensor) and x.node is not None for x in others)
         check_writable(target, wanted)
     elif OBSERVERS:
         writing(target)
@@ -113,7 +117,11 @@ def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
 
 def composed_in_place(function: Any, target: Tensor, *others: Any, **options: Any) -> Tensor:
     """The same for a function made of several operations, which may save its argument anywhere."""
-    wanted = target.node is not None or any(isinstance(x, Tensor) and x.node is not None for x in (*others, *options.values()))
+    try:
+        node = target.node
+    except AttributeError:
+        raise expected(f"{function.__name__.strip('_')}_", "input", 1, "Tensor", target) from None
+    wanted = node is not None or any(isinstance(x, Tensor) and x.node is not None for x in (*others, *options.values()))
     check_writable(target, wanted)
     copied = bool(OBSERVERS) or (mode.grad and wanted)
     old = shadow(target, copied)

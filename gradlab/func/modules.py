@@ -184,6 +184,9 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     gradlab.Size([3, 1, 2])
     """
     models = list(models)
+    for model in models:
+        if not isinstance(model, Module):
+            raise TypeError(f"stack_module_state(models) takes modules, and got {type(model).__name__}.")
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
     if len({m.training for m in models}) > 1:
@@ -224,6 +227,8 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
     >>> model[0].running_mean is None
     True
     """
+    if not isinstance(root, Module):
+        raise TypeError(f"replace_all_batch_norm_modules_(root) takes a module, and got {type(root).__name__}.")
     for module in root.modules():
         if isinstance(module, BatchNorm):
             module.track_running_stats = False

@@ -17,7 +17,8 @@ from gradlab.linalg.matrices import (
     integers,
     matrices,
 )
-from gradlab.ops.products import exchanged, tensors
+from gradlab.ops.arguments import check_tensors
+from gradlab.ops.products import exchanged
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import factorizations as rules
@@ -34,7 +35,7 @@ def lu_of(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, np.ndarray, np.nda
     """L and U in one tensor, the row exchanges as LAPACK counts them, the numbers of the first zero pivots, and the
     permutation matrices P with P A = L U. Computed in host memory."""
     if type(A) is not Tensor:
-        tensors(name.replace(".", "_"), A=A)
+        check_tensors(name.replace(".", "_"), A=A)
     if A.array.ndim < 2:
         raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.array.shape)} instead")
     A = matrices(name, A, square=False)
@@ -224,7 +225,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     tensor([[1.2500],
             [1.5000]])
     """
-    tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
+    check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     name = "linalg.lu_solve"
     LU = matrices(name, LU, argument="LU")
     n = LU.array.shape[-1]

@@ -12,7 +12,7 @@ from gradlab.backend.namespaces import host
 from gradlab.core.modes import mode
 from gradlab.core.observers import OBSERVERS
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.products import tensors
+from gradlab.ops.arguments import check_tensors
 from gradlab.rules import indexing, shapes
 from gradlab.rules.linalg import LinAlgError
 
@@ -32,7 +32,7 @@ REFUSED_AS_KERNELS = {"linalg.eigh", "linalg.lu", "linalg.lu_factor"}  # integer
 def matrices(name: str, A: Any, square: bool = True, argument: str = "A") -> Tensor:
     """`A`, if it is a tensor of floating point matrices, square ones if asked; else torch's error."""
     if type(A) is not Tensor:
-        tensors(name.replace(".", "_"), **{argument: A})
+        check_tensors(name.replace(".", "_"), **{argument: A})
     shape = A.array.shape
     if len(shape) < 2:
         raise RuntimeError(

@@ -13,9 +13,8 @@ from gradlab.linalg.factors import svdvals
 from gradlab.linalg.matrices import LinAlgError, matrices, number, refused
 from gradlab.linalg.solving import inv, inv_ex
 from gradlab.ops import extremes, norms, reductions
-from gradlab.ops.arguments import one_dim
+from gradlab.ops.arguments import check_tensors, one_dim
 from gradlab.ops.copies import cast
-from gradlab.ops.products import tensors
 from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
@@ -61,7 +60,7 @@ def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = 
     >>> gl.linalg.vector_norm(gl.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    tensors("linalg_vector_norm", input=input)
+    check_tensors("linalg_vector_norm", input=input)
     if not isinstance(ord, (int, float)):
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
     return norms.vector_norm(input, ord, dim, keepdim, dtype=dtype)
@@ -123,7 +122,7 @@ def matrix_norm(
     >>> gl.linalg.matrix_norm(gl.tensor([[3.0, 0.0], [0.0, 4.0]]))
     tensor(5.)
     """
-    tensors("linalg_matrix_norm", input=input)
+    check_tensors("linalg_matrix_norm", input=input)
     if input.array.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if input.array.dtype.kind != "f" and dtype is None:
@@ -184,7 +183,7 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
     >>> gl.linalg.norm(gl.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    tensors("linalg_norm", input=input)
+    check_tensors("linalg_norm", input=input)
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
@@ -234,7 +233,7 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
     >>> gl.linalg.cond(gl.tensor([[2.0, 0.0], [0.0, 0.5]]))
     tensor(4.)
     """
-    tensors("linalg_cond", input=input)
+    check_tensors("linalg_cond", input=input)
     if input.array.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if p not in (None, "fro", "nuc", 1, -1, 2, -2, inf, -inf):
@@ -286,7 +285,7 @@ def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol
     """
     from gradlab.linalg.solving import tolerance
 
-    tensors("linalg_matrix_rank", input=input)
+    check_tensors("linalg_matrix_rank", input=input)
     if input.array.ndim < 2:
         raise RuntimeError("gradlab.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if input.array.dtype.kind != "f":

@@ -13,9 +13,9 @@ from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
 from gradlab.linalg.matrices import matrices, refused
 from gradlab.linalg.solving import inverted
-from gradlab.ops import diagonals, products, reductions
+from gradlab.ops import at_least, diagonals, products, reductions
 from gradlab.ops import shapes as layout
-from gradlab.ops.arguments import fits_in_memory, one_dim
+from gradlab.ops.arguments import fits_in_memory, not_a_tensor, one_dim
 from gradlab.ops.copies import clone
 from gradlab.ops.joins import cat
 from gradlab.rules import elementwise as el
@@ -117,7 +117,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 
 def power(A: Tensor, n: int) -> Tensor:
     if type(A) is not Tensor:
-        products.tensors("linalg_matrix_power", A=A)
+        products.check_tensors("linalg_matrix_power", A=A)
     if A.array.dtype.kind == "f" or A.array.ndim < 2:
         A = matrices("linalg.matrix_power", A)
     elif A.array.shape[-1] != A.array.shape[-2] or n < 0:
@@ -176,7 +176,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 def exponential(A: Tensor) -> Tensor:
     if type(A) is not Tensor:
-        products.tensors("linalg_matrix_exp", input=A)
+        products.check_tensors("linalg_matrix_exp", input=A)
     if A.array.ndim < 2 or A.array.shape[-1] != A.array.shape[-2] or A.array.dtype.kind != "f":
         if A.array.ndim >= 2 and A.array.dtype.kind != "f" and A.array.shape[-1] == A.array.shape[-2]:
             raise refused("linalg.matrix_exp", A)
@@ -218,7 +218,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     >>> gl.linalg.cross(gl.tensor([1.0, 0.0, 0.0]), gl.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
-    products.tensors("linalg_cross", input=input, other=other)
+    products.check_tensors("linalg_cross", input=input, other=other)
     if input.array.ndim != other.array.ndim:
         raise RuntimeError(
             "linalg.cross: inputs must have the same number of dimensions. The shapes are "
@@ -254,7 +254,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     >>> gl.linalg.vecdot(gl.tensor([[1.0, 2.0], [3.0, 4.0]]), gl.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
-    products.tensors("linalg_vecdot", x=x, y=y)
+    products.check_tensors("linalg_vecdot", x=x, y=y)
     if x.array.dtype.kind != "f":
         raise RuntimeError(
             f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.word}. Call .float() first."
@@ -294,6 +294,8 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     >>> gl.linalg.diagonal(gl.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
+    if not isinstance(A, Tensor):
+        raise not_a_tensor("diagonal", A, "A", 1)
     return diagonals.diagonal(A, offset, dim1, dim2)
 
 
@@ -326,14 +328,14 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
             [1, 2, 4],
             [1, 3, 9]])
     """
-    products.tensors("linalg_vander", x=x)
+    products.check_tensors("linalg_vander", x=x)
     if N is None:
         N = x.array.shape[-1] if x.array.ndim else 1
     if x.array.dtype.kind == "b":
         raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
     if N <= 1:
         raise RuntimeError("N must be greater than 1.")
-    return cat(powers(layout.with_axes(x, 1), N), -1)
+    return cat(powers(at_least.with_axes(x, 1), N), -1)
 
 
 def powers(x: Tensor, count: int) -> list[Any]:

@@ -22,7 +22,8 @@ from gradlab.linalg.matrices import (
     singular,
     zero_pivot,
 )
-from gradlab.ops.products import exchanged, tensors
+from gradlab.ops.arguments import check_tensors, not_a_tensor
+from gradlab.ops.products import exchanged
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import linalg as rules
@@ -167,7 +168,7 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
             [0.0000, 0.0000]])
     """
     if type(input) is not Tensor:
-        tensors("linalg_pinv", input=input)
+        check_tensors("linalg_pinv", input=input)
     if input.array.ndim < 2 or input.array.dtype.kind != "f":
         raise RuntimeError(
             f"linalg.pinv({input.dtype.word}{{{list(input.array.shape)}}}): expected a tensor with 2 or more "
@@ -207,6 +208,8 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     >>> gl.linalg.tensorinv(gl.eye(4).reshape(4, 2, 2), ind=1).shape
     gradlab.Size([2, 2, 4])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("tensorinv", input)
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     first, rest = input.array.shape[:ind], input.array.shape[ind:]
@@ -273,7 +276,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     >>> gl.linalg.solve(gl.tensor([[4.0, 2.0], [2.0, 3.0]]), gl.tensor([8.0, 7.0]))
     tensor([1.2500, 1.5000])
     """
-    tensors("linalg_solve", A=A, B=B)
+    check_tensors("linalg_solve", A=A, B=B)
     return solved("linalg.solve", A, B, left)
 
 
@@ -337,7 +340,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     >>> gl.linalg.solve_ex(gl.ones(2, 2), gl.ones(2)).info
     tensor(2, dtype=gradlab.int32)
     """
-    tensors("linalg_solve_ex", A=A, B=B)
+    check_tensors("linalg_solve_ex", A=A, B=B)
     try:
         return SolveEx((solved("linalg.solve_ex", A, B, left), integers(np.zeros(A.array.shape[:-2], np.int32), A)))
     except LinAlgError:
@@ -381,7 +384,7 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
     tensor([[2.],
             [3.]])
     """
-    tensors("linalg_solve_triangular", input=input, B=B)
+    check_tensors("linalg_solve_triangular", input=input, B=B)
     name = "linalg.solve_triangular"
     input = matrices(name, input)
     same_dtype(name, input, B)
@@ -435,7 +438,7 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
     tensor([[0., 1.],
             [2., 3.]])
     """
-    tensors("linalg_tensorsolve", input=input, other=other)
+    check_tensors("linalg_tensorsolve", input=input, other=other)
     ndim = input.array.ndim
     if dims is not None:
         moved = [d % ndim for d in (dims if isinstance(dims, (tuple, list)) else (dims,))]
@@ -492,7 +495,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     >>> gl.linalg.lstsq(gl.tensor([[1.0], [1.0], [1.0]]), gl.tensor([[1.0], [2.0], [6.0]])).solution  # the mean
     tensor([[3.0000]])
     """
-    tensors("linalg_lstsq", input=input, b=b)
+    check_tensors("linalg_lstsq", input=input, b=b)
     name = "gradlab.linalg.lstsq"
     if input.array.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")

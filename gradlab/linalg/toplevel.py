@@ -12,10 +12,9 @@ from gradlab.linalg.determinants import determinant, sign_and_logarithm
 from gradlab.linalg.norms import matrix_norm
 from gradlab.linalg.powers import exponential, power, powers
 from gradlab.linalg.solving import inv, pinv
-from gradlab.ops.arguments import over_dims
+from gradlab.ops.arguments import check_tensors, over_dims
 from gradlab.ops.joins import cat
 from gradlab.ops.norms import vector_norm
-from gradlab.ops.products import tensors
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing
@@ -287,7 +286,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
             [4, 2, 1],
             [9, 3, 1]])
     """
-    tensors("vander", x=x)
+    check_tensors("vander", x=x)
     if x.array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     count = x.array.shape[0] if N is None else N

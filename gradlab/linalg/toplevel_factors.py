@@ -12,7 +12,8 @@ from gradlab.linalg.lu import lu_factor_ex
 from gradlab.linalg.lu import lu_solve as solve_from_factors
 from gradlab.linalg.matrices import matrices
 from gradlab.linalg.toplevel import superseded
-from gradlab.ops.products import exchanged, identity_like, tensors, warn_once
+from gradlab.ops.arguments import check_tensors
+from gradlab.ops.products import exchanged, identity_like, warn_once
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import factorizations as rules
 from gradlab.rules import shapes
@@ -98,7 +99,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     tensor([[1.2500],
             [1.5000]])
     """
-    tensors("cholesky_solve", input=input, L=L)
+    check_tensors("cholesky_solve", input=input, L=L)
     for which, x in (("b", input), ("u", L)):
         if x.array.ndim < 2:
             raise RuntimeError(f"{which} should have at least 2 dimensions, but has {x.array.ndim} dimensions instead")

@@ -12,7 +12,7 @@ from gradlab.backend.bounds import NOTED, settle
 from gradlab.backend.memory import is_pinned, pinned
 from gradlab.backend.namespaces import address, cuda
 from gradlab.core.dtypes import dtype
-from gradlab.core.errors import size_of
+from gradlab.core.errors import expected, size_of
 from gradlab.core.layout import is_arranged, strided
 from gradlab.core.modes import mode
 from gradlab.core.observers import OBSERVERS, left
@@ -258,6 +258,8 @@ class Attributes:
         >>> x.is_set_to(x.detach())
         True
         """
+        if not isinstance(tensor, Tensor):
+            raise expected("is_set_to", "tensor", 1, "Tensor", tensor)
         return (address(self.array), self.array.shape, self.array.strides) == (
             address(tensor.array),
             tensor.array.shape,

@@ -993,18 +993,6 @@ class Declared:
     def unsafe_chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         """The parts of `chunk` as tensors that autograd does not take for views."""
 
-    def tensor_split(self, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-        """A number of parts of nearly one length along a dimension, or the parts between the indices listed."""
-
-    def hsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-        """Parts along the second dimension, or the only one: the columns of a matrix."""
-
-    def vsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-        """Parts along the first dimension: the rows of a matrix."""
-
-    def dsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-        """Parts along the third dimension."""
-
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The slices along a dimension, which is dropped."""
 
@@ -1079,6 +1067,18 @@ class Declared:
 
     def frexp(self) -> Any:
         """(mantissa, exponent) with input = mantissa · 2^exponent and a mantissa in [0.5, 1)."""
+
+    def tensor_split(self, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+        """A number of parts of nearly one length along a dimension, or the parts between the indices listed."""
+
+    def hsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+        """Parts along the second dimension, or the only one: the columns of a matrix."""
+
+    def vsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+        """Parts along the first dimension: the rows of a matrix."""
+
+    def dsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+        """Parts along the third dimension."""
 
     def amax(self, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
         """The largest element, over all dimensions or those of `dim`. A gradient is shared evenly among equals."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradlab import autograd
 from gradlab.core import engine
+from gradlab.core.errors import expected
 from gradlab.core.node import AccumulateGrad, RemovableHandle
 from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.storage import look_again
@@ -216,6 +217,8 @@ class Gradients:
         >>> x.detach_().is_leaf
         True
         """
+        if not isinstance(self, Tensor):
+            raise expected("detach_", "input", 1, "Tensor", self)
         if self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self.node = None

@@ -103,6 +103,8 @@ def zero_(input: Tensor) -> Tensor:
     >>> gl.tensor([1., 2.]).zero_()
     tensor([0., 0.])
     """
+    if not isinstance(input, Tensor):
+        raise expected("zero_", "input", 1, "Tensor", input)
     return input if filled_directly(input, 0) else inplace.in_place(el.zero, input, value=0)
 
 
@@ -135,6 +137,8 @@ def fill_(input: Tensor, value: float | Tensor) -> Tensor:
     >>> gl.zeros(2).fill_(3)
     tensor([3., 3.])
     """
+    if not isinstance(input, Tensor):
+        raise expected("fill_", "input", 1, "Tensor", input)
     if isinstance(value, Tensor):
         if value.array.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
@@ -266,6 +270,8 @@ def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> 
     tensor([13., 24.])
     """
     _for_functions(input, "map_")
+    if not isinstance(tensor, Tensor):
+        raise expected("map_", "tensor", 1, "Tensor", tensor)
     pairs = zip(input.array.ravel().tolist(), np.broadcast_to(tensor.array, input.array.shape).ravel().tolist(), strict=True)
     return copy_(input, constant(np.array([callable(x, y) for x, y in pairs], input.array.dtype).reshape(input.array.shape)))
 
@@ -405,4 +411,6 @@ def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
     >>> gl.tensor([1., 2., 3.]).resize_as_(gl.zeros(1, 2))
     tensor([[1., 2.]])
     """
+    if not isinstance(the_template, Tensor):
+        raise expected("resize_as_", "the_template", 1, "Tensor", the_template)
     return resize_(input, the_template.array.shape)

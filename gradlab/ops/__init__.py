@@ -5,6 +5,7 @@ methods of `Tensor` (see `gradlab.methods`).
 """
 
 from gradlab.ops.arithmetic import *
+from gradlab.ops.at_least import *
 from gradlab.ops.broadcasting import *
 from gradlab.ops.clamping import *
 from gradlab.ops.comparison import *
@@ -18,6 +19,7 @@ from gradlab.ops.diagonals import *
 from gradlab.ops.distributions import *
 from gradlab.ops.dropping import *
 from gradlab.ops.elementary import *
+from gradlab.ops.even_splits import *
 from gradlab.ops.evenly_spaced import *
 from gradlab.ops.extremes import *
 from gradlab.ops.from_data import *

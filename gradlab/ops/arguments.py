@@ -48,6 +48,13 @@ def not_a_tensor(name: str, x: Any, argument: str = "input", position: int = 1) 
     )
 
 
+def check_tensors(name: str, **arguments: Any) -> None:
+    """Raise that error for the first of the arguments, in their order, that is none."""
+    for position, (argument, x) in enumerate(arguments.items(), start=1):
+        if not isinstance(x, Tensor):
+            raise not_a_tensor(name, x, argument, position)
+
+
 class Called:
     """What promotion needs to know of a function of tensors that is no primitive: how errors name it."""
 

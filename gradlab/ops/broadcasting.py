@@ -9,6 +9,7 @@ from gradlab.core.errors import Size, broadcast_mismatch
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor
 from gradlab.ops import reductions
+from gradlab.ops.arguments import check_tensors
 from gradlab.ops.shapes import ints, is_int, several_tensors
 from gradlab.rules import shapes as rules
 
@@ -109,6 +110,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
     tensor([[1., 2.],
             [1., 2.]])
     """
+    check_tensors("expand_as", self=self, other=other)
     return expand(self, other.array.shape)
 
 

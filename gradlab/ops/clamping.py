@@ -10,6 +10,7 @@ from gradlab.core.errors import invalid_combination, not_implemented
 from gradlab.core.operator import composed
 from gradlab.core.promotion import agree
 from gradlab.core.tensor import Tensor
+from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.arithmetic import NUMBERS, fits
 from gradlab.rules import elementwise as el
 
@@ -219,6 +220,8 @@ def positive(input: Tensor) -> Tensor:
     >>> gl.positive(gl.tensor([1., -2.]))
     tensor([ 1., -2.])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("positive", input)
     if input.array.dtype.kind == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported. Call .int() first.")
     return input

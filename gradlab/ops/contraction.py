@@ -16,8 +16,8 @@ from gradlab.core.operator import composed
 from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import one_dim
-from gradlab.ops.products import check_dtypes, tensors
+from gradlab.ops.arguments import check_tensors, one_dim
+from gradlab.ops.products import check_dtypes
 from gradlab.ops.shapes import UNSAFE_VIEW
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, reductions, shapes
@@ -373,7 +373,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     >>> gl.tensordot(gl.ones(2, 3), gl.ones(3, 4), dims=1).shape
     gradlab.Size([2, 4])
     """
-    tensors("tensordot", a=a, b=b)
+    check_tensors("tensordot", a=a, b=b)
     m, n = a.array.ndim, b.array.ndim
     if isinstance(dims, Tensor):
         dims = dims.array.tolist()
@@ -457,7 +457,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> gl.inner(gl.tensor([[1., 2.], [3., 4.]]), gl.tensor([1., 2.]))
     tensor([ 5., 11.])
     """
-    tensors("inner", input=input, other=other)
+    check_tensors("inner", input=input, other=other)
     one, two = input.array.shape, other.array.shape
     if not one or not two:
         return el.mul.record(input, other)
@@ -498,7 +498,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([[1., 2., 2., 4.],
             [3., 4., 6., 8.]])
     """
-    tensors("kron", input=input, other=other)
+    check_tensors("kron", input=input, other=other)
     ndim = max(input.array.ndim, other.array.ndim)
     one, two = ((1,) * (ndim - x.array.ndim) + x.array.shape for x in (input, other))
     blocks = shapes.reshape.record(input, shape=tuple(k for n in one for k in (n, 1)))

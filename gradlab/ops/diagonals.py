@@ -17,7 +17,7 @@ from gradlab.core.operator import Operator, composed, documented
 from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import cast as cast_to
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import one_dim
+from gradlab.ops.arguments import check_tensors, not_a_tensor, one_dim
 from gradlab.ops.indexing import write
 from gradlab.ops.shapes import flatten
 from gradlab.ops.splits import FULL, selected
@@ -80,6 +80,8 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     >>> gl.diagonal(gl.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("diagonal", input)
     return rules.diagonal.record(input, offset=offset, axes=two_dims(dim1, dim2, input.array.ndim))
 
 
@@ -117,6 +119,8 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     tensor([[1, 0],
             [0, 2]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("diag", input)
     if input.array.ndim == 2:
         return DIAGONAL_COPY.record(_diagonal(input, diagonal))
     if input.array.ndim != 1:
@@ -157,6 +161,8 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
             [[3, 0],
              [0, 4]]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("diag_embed", input)
     shape = input.array.shape
     ndim = len(shape) + 1
     if not shape:
@@ -189,12 +195,16 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     tensor([[1, 0],
             [0, 2]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("diagflat", input)
     return diag_embed(flatten(input), offset)
 
 
 def _triangle(name: str, op: Any, side: str, result: str) -> Callable[..., Tensor]:
     @takes_out
     def triangle(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise not_a_tensor(name, input)
         if input.array.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
         return op.record(input, diagonal=diagonal)
@@ -280,6 +290,8 @@ def trace(input: Tensor) -> Tensor:
     >>> gl.trace(gl.tensor([[1., 2.], [3., 4.]]))
     tensor(5.)
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("trace", input)
     if input.array.ndim != 2:
         raise RuntimeError(
             f"trace: expected a matrix, but got tensor with dim {input.array.ndim}. Of a batch: "
@@ -340,6 +352,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
     tensor([[1., 0.],
             [0., 2.]])
     """
+    check_tensors("diagonal_scatter", input=input, src=src)
     axes = two_dims(dim1, dim2, input.array.ndim)
     return replaced(DIAGONAL_SCATTER, input, src, (rules.diagonal, {"offset": offset, "axes": axes}))
 
@@ -376,6 +389,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     tensor([[0., 0.],
             [1., 2.]])
     """
+    check_tensors("select_scatter", input=input, src=src)
     shape = input.array.shape
     at = selected(shape, one_dim(dim, len(shape)) + len(shape), index)
     return replaced(SELECT_SCATTER, input, src, (getitem, {"index": at, "skip": 0}))
@@ -416,6 +430,7 @@ def slice_scatter(
     >>> gl.slice_scatter(gl.zeros(4), gl.tensor([1., 2.]), start=1, end=3)
     tensor([0., 1., 2., 0.])
     """
+    check_tensors("slice_scatter", input=input, src=src)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     ndim = input.array.ndim

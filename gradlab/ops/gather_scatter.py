@@ -15,7 +15,7 @@ from gradlab.core.operator import composed
 from gradlab.core.out_argument import takes_out, takes_out_apart
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import number, one_dim
+from gradlab.ops.arguments import check_tensors, number, one_dim
 from gradlab.ops.broadcasting import expand, joint_shape
 from gradlab.ops.indexed_writes import (
     PICK,
@@ -157,6 +157,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     >>> gl.take_along_dim(x, x.argsort(1), 1)
     tensor([[1., 2., 3.]])
     """
+    check_tensors("take_along_dim", input=input, indices=indices)
     if indices.array.dtype != np.int64:
         raise RuntimeError(f"gradlab.take_along_dim(): dtype of indices should be Long but got {indices.dtype.word}")
     if dim is None:

@@ -17,10 +17,11 @@ from gradlab.core.modes import mode
 from gradlab.core.operator import Operator, composed, described, documented
 from gradlab.core.out_argument import into, takes_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import one_dim
+from gradlab.ops.arguments import not_a_tensor, one_dim
+from gradlab.ops.at_least import atleast_1d, atleast_2d, atleast_3d
 from gradlab.ops.broadcasting import expand
 from gradlab.ops.copies import in_order
-from gradlab.ops.shapes import atleast_1d, atleast_2d, atleast_3d, flatten, several_tensors
+from gradlab.ops.shapes import flatten, several_tensors
 from gradlab.rules import shapes as rules
 from gradlab.rules.indexing import getitem
 
@@ -343,6 +344,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             [1, 3],
             [2, 3]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("combinations", input)
     vectors([input])
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")

@@ -12,6 +12,7 @@ from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.operator import composed
 from gradlab.core.out_argument import takes_out_apart
 from gradlab.core.tensor import Tensor, constant
+from gradlab.ops.arguments import check_tensors
 from gradlab.ops.indexed_writes import Write, places, tensor_argument, with_an_axis, with_twin
 from gradlab.ops.shapes import reshape
 from gradlab.rules import indexing as rules
@@ -119,6 +120,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, 
     tensor([[5., 0.],
             [0., 7.]])
     """
+    check_tensors("put", input=input, index=index, source=source)
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got self.dtype = "

@@ -11,7 +11,7 @@ from gradlab.core.observers import OBSERVERS
 from gradlab.core.operator import composed
 from gradlab.core.out_argument import takes_out_apart
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import number
+from gradlab.ops.arguments import check_tensors, not_a_tensor, number
 from gradlab.ops.broadcasting import expand, joint_shape
 from gradlab.ops.indexed_writes import SLICE, Write, no_overload, region, with_an_axis, with_twin, zero_dim
 from gradlab.ops.shapes import reshape
@@ -108,6 +108,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     >>> gl.masked_select(x, x > 0)
     tensor([1., 3.])
     """
+    check_tensors("masked_select", input=input, mask=mask)
     if mask.array.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = joint_shape(mask.array.shape, input.array.shape) or (1,)
@@ -144,6 +145,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Tensor |
     >>> gl.masked_scatter(gl.zeros(3), gl.tensor([True, False, True]), gl.tensor([5., 7.]))
     tensor([5., 0., 7.])
     """
+    check_tensors("masked_scatter", input=input, mask=mask, source=source)
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got{input.dtype.word} and {source.dtype.word}"
@@ -187,6 +189,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     tensor([[0, 0],
             [1, 1]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("nonzero", input)
     array = input.array
     coordinates = (array if array.ndim else array.reshape(1)).nonzero()
     if as_tuple:
@@ -217,4 +221,6 @@ def argwhere(input: Tensor) -> Tensor:
     tensor([[1],
             [2]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("argwhere", input)
     return nonzero(input)

@@ -8,8 +8,8 @@ from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.operator import composed
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import number, one_dim
-from gradlab.ops.products import check_batches, check_dtypes, mm, mv, outer, placed, tensors
+from gradlab.ops.arguments import check_tensors, number, one_dim
+from gradlab.ops.products import check_batches, check_dtypes, mm, mv, outer, placed
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, shapes
 
@@ -67,7 +67,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     tensor([[ 8., 12.],
             [16., 24.]])
     """
-    tensors("addmm", input=input, mat1=mat1, mat2=mat2)
+    check_tensors("addmm", input=input, mat1=mat1, mat2=mat2)
     for which, x in (("mat1", mat1), ("mat2", mat2)):
         if x.array.ndim != 2:
             raise RuntimeError(f"{which} must be a matrix, got {x.array.ndim}-D tensor")
@@ -138,7 +138,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     <BLANKLINE>
             [[3.]]])
     """
-    tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
+    check_tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
     check_three(batch1, batch2)
     check_batches(batch1, batch2)
     if input.array.dtype != batch1.array.dtype:
@@ -213,7 +213,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     >>> gl.addmv(gl.tensor([1., 2.]), gl.tensor([[1., 2.], [3., 4.]]), gl.tensor([1., 2.]))
     tensor([ 6., 13.])
     """
-    tensors("addmv", input=input, mat=mat, vec=vec)
+    check_tensors("addmv", input=input, mat=mat, vec=vec)
     ranks = input.array.ndim, mat.array.ndim, vec.array.ndim
     if ranks[1:] != (2, 1) or ranks[0] > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {', '.join(map(str, ranks))}.")
@@ -266,7 +266,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     tensor([[1., 2.],
             [2., 4.]])
     """
-    tensors("addr", input=input, vec1=vec1, vec2=vec2)
+    check_tensors("addr", input=input, vec1=vec1, vec2=vec2)
     for which, x in (("vec1", vec1), ("vec2", vec2)):
         if x.array.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {x.array.ndim}-D")
@@ -319,7 +319,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     >>> gl.addbmm(gl.ones(1, 1), gl.ones(2, 1, 2), gl.ones(2, 2, 1))
     tensor([[5.]])
     """
-    tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
+    check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
     check_three(batch1, batch2)
     one, two = batch1.array.shape, batch2.array.shape
     if one[0] != two[0]:

@@ -10,7 +10,7 @@ import numpy as np
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import many_dims, one_dim, over_dims
+from gradlab.ops.arguments import check_tensors, many_dims, one_dim, over_dims
 from gradlab.ops.copies import cast, in_single
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
@@ -80,6 +80,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2, *, out: Tensor | None = Non
     >>> gl.dist(gl.tensor([0., 0.]), gl.tensor([3., 4.]))
     tensor(5.)
     """
+    check_tensors("dist", input=input, other=other)
     return vector_norm(el.sub.record(input, other), p, op=rules.distance)
 
 

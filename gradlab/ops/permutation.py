@@ -8,7 +8,7 @@ from typing import Any
 
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import one_dim
+from gradlab.ops.arguments import not_a_tensor, one_dim
 from gradlab.ops.inplace_views import in_place_view
 from gradlab.ops.shapes import is_int
 from gradlab.rules import shapes as rules
@@ -57,6 +57,8 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
             [2.],
             [3.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("transpose", input)
     return TRANSPOSE.record(input, axes=exchanged(input.array.ndim, dim0, dim1))
 
 
@@ -97,6 +99,8 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("swapaxes", input)
     return transpose(input, axis0, axis1)
 
 
@@ -128,6 +132,8 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("swapdims", input)
     return transpose(input, dim0, dim1)
 
 
@@ -161,6 +167,8 @@ def permute(input: Tensor, *order: int | Sequence[int], dims: Sequence[int] | No
     >>> gl.permute(gl.zeros(2, 3, 4), (2, 0, 1)).shape
     gradlab.Size([4, 2, 3])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("permute", input)
     wanted: Any = dims
     if wanted is None:
         wanted = order[0] if len(order) == 1 and type(order[0]) is not int else order
@@ -207,6 +215,8 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
     >>> gl.movedim(gl.zeros(2, 3, 4), 0, -1).shape
     gradlab.Size([3, 4, 2])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("movedim", input)
     ndim = input.array.ndim
     moved: tuple[Any, Any] = source, destination
     pairs = [[one_dim(d, ndim) for d in ((dims,) if is_int(dims) else dims)] for dims in moved]
@@ -259,6 +269,8 @@ def t(input: Tensor) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("t", input)
     return T2.record(input, axes=transposed_axes(input))
 
 
@@ -294,6 +306,8 @@ def adjoint(input: Tensor) -> Tensor:
     >>> gl.adjoint(gl.zeros(5, 2, 3)).shape
     gradlab.Size([5, 3, 2])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("adjoint", input)
     ndim = input.array.ndim
     if not ndim:
         warnings.warn("adjoint() is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=2)

@@ -12,7 +12,7 @@ from gradlab.core.modes import mode
 from gradlab.core.operator import composed
 from gradlab.core.out_argument import into, takes_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import checked, one_dim
+from gradlab.ops.arguments import check_tensors, checked, one_dim
 from gradlab.ops.copies import clone, contiguous
 from gradlab.ops.permutation import TRANSPOSE
 from gradlab.ops.shapes import UNSAFE_VIEW, unsqueeze
@@ -109,13 +109,6 @@ def check_dtypes(input: Tensor, other: Tensor) -> None:
     raise RuntimeError(f"{words}. Convert one of them: x.float(), x.to(w.dtype).")
 
 
-def tensors(name: str, **arguments: Any) -> None:
-    """Raise torch's TypeError where one of the arguments is no tensor."""
-    for position, (what, x) in enumerate(arguments.items(), start=1):
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{what}' (position {position}) must be Tensor, not {type(x).__name__}.")
-
-
 WARNED: set[str] = set()
 
 
@@ -161,7 +154,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     tensor([ 5., 11.])
     """
     if not isinstance(other, Tensor):
-        tensors("matmul", input=input, other=other)
+        check_tensors("matmul", input=input, other=other)
     return checked("matmul", operator(input, other), other)
 
 
@@ -199,7 +192,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
             [15., 22.]])
     """
     if type(input) is not Tensor or type(mat2) is not Tensor:
-        tensors("mm", input=input, mat2=mat2)
+        check_tensors("mm", input=input, mat2=mat2)
     if input.array.ndim != 2 or mat2.array.ndim != 2:
         raise RuntimeError(
             f"{'self' if input.array.ndim != 2 else 'mat2'} must be a matrix. mm() multiplies 2-D tensors, got "
@@ -244,7 +237,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     <BLANKLINE>
             [[2.]]])
     """
-    tensors("bmm", input=input, mat2=mat2)
+    check_tensors("bmm", input=input, mat2=mat2)
     for which, x in (("batch1", input), ("batch2", mat2)):
         if x.array.ndim != 3:
             raise RuntimeError(
@@ -297,7 +290,7 @@ def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> gl.mv(gl.tensor([[1., 2.], [3., 4.]]), gl.tensor([1., 2.]))
     tensor([ 5., 11.])
     """
-    tensors("mv", input=input, vec=vec)
+    check_tensors("mv", input=input, vec=vec)
     if input.array.ndim != 2 or vec.array.ndim != 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got 1, {input.array.ndim}, {vec.array.ndim}. mv() multiplies a "
@@ -379,7 +372,7 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def inner_product(op: Any, name: str, a: Tensor, b: Tensor, second: str, out: Tensor | None) -> Tensor:
     if type(a) is not Tensor or type(b) is not Tensor:
-        tensors(name, **{"input": a, second: b})
+        check_tensors(name, **{"input": a, second: b})
     if a.array.ndim != 1 or b.array.ndim != 1:
         raise RuntimeError(
             f"1D tensors expected, but got {a.array.ndim}D and {b.array.ndim}D tensors. The sum of all products is (a * b).sum()."
@@ -424,7 +417,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([[1., 2.],
             [2., 4.]])
     """
-    tensors("outer", input=input, vec2=vec2)
+    check_tensors("outer", input=input, vec2=vec2)
     for which, x in (("self", input), ("vec2", vec2)):
         if x.array.ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {x.array.ndim}-D. Flatten it: .flatten().")
@@ -492,7 +485,9 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     )
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
-    for x in matrices:
+    for at, x in enumerate(matrices):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"expected Tensor as element {at} in argument 0, but got {type(x).__name__}")
         if x.array.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {x.array.ndim}, expected 2 instead.")
     if len(matrices) == 1:
@@ -546,7 +541,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     >>> gl.cross(gl.tensor([1.0, 0.0, 0.0]), gl.tensor([0.0, 1.0, 0.0]), dim=0)
     tensor([0., 0., 1.])
     """
-    tensors("cross", input=input, other=other)
+    check_tensors("cross", input=input, other=other)
     ndim = input.array.ndim
     if dim is None:
         warn_once(

@@ -10,7 +10,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import fits_in_memory, many_dims, one_dim
+from gradlab.ops.arguments import fits_in_memory, many_dims, not_a_tensor, one_dim
 from gradlab.ops.copies import in_order
 from gradlab.ops.permutation import exchanged
 from gradlab.ops.shapes import flatten, ints, reshape, unsqueeze
@@ -132,6 +132,8 @@ def repeat_interleave(
     >>> gl.repeat_interleave(gl.tensor([5, 6]), gl.tensor([1, 3]))
     tensor([5, 6, 6, 6])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("repeat_interleave", input)
     if repeats is None:
         return constant(repeated_indices(input, input.array.size))
     if dim is None:
@@ -211,6 +213,8 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
     >>> gl.roll(gl.tensor([1, 2, 3, 4]), 1)
     tensor([4, 1, 2, 3])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("roll", input)
     steps = ints("roll", "shifts", (shifts,)) if isinstance(shifts, (tuple, list)) else (int(shifts),)  # type: ignore[call-overload, arg-type]
     axes = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not steps:
@@ -289,6 +293,8 @@ def fliplr(input: Tensor) -> Tensor:
     tensor([[2, 1],
             [4, 3]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("fliplr", input)
     if input.array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
@@ -320,6 +326,8 @@ def flipud(input: Tensor) -> Tensor:
     tensor([[3, 4],
             [1, 2]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("flipud", input)
     if input.array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
@@ -357,6 +365,8 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     tensor([[2, 4],
             [1, 3]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("rot90", input)
     ndim = input.array.ndim
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
@@ -459,6 +469,8 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     tensor([[0, 2, 4],
             [1, 3, 5]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("as_strided", input)
     array, shape, steps = input.array, ints("as_strided", "size", (size,)), ints("as_strided", "stride", (stride,))
     if len(shape) != len(steps):
         raise RuntimeError("mismatch in length of strides and shape")

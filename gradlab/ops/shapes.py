@@ -17,15 +17,12 @@ from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is an arg
 from gradlab.core.operator import composed
 from gradlab.core.storage import FRESH, own_storage
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import many_dims, not_a_tensor, one_dim
+from gradlab.ops.arguments import check_tensors, many_dims, not_a_tensor, one_dim
 from gradlab.ops.copies import contiguous
 from gradlab.ops.inplace_views import in_place_view
 from gradlab.rules import shapes as rules
 
 __all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
     "flatten",
     "numel",
     "ravel",
@@ -242,6 +239,7 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
+    check_tensors("reshape_as", self=self, other=other)
     return reshape(self, other.array.shape)
 
 
@@ -271,6 +269,7 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
+    check_tensors("view_as", self=self, other=other)
     return view(self, other.array.shape)
 
 
@@ -302,6 +301,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> gl.flatten(gl.zeros(2, 3, 4), start_dim=1).shape
     gradlab.Size([2, 12])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("flatten", input)
     array = input.array
     ndim = array.ndim
     if start_dim == 0 and end_dim == -1:
@@ -338,6 +339,8 @@ def ravel(input: Tensor) -> Tensor:
     >>> gl.ravel(gl.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("ravel", input)
     return rules.reshape.record(contiguous(input), shape=(-1,)) if input.array.ndim != 1 else contiguous(input)
 
 
@@ -370,6 +373,8 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     >>> gl.unflatten(gl.zeros(3, 8), 1, (2, -1)).shape
     gradlab.Size([3, 2, 4])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("unflatten", input)
     have = input.array.shape
     if not have:
         raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
@@ -423,6 +428,8 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     >>> gl.squeeze(gl.zeros(1, 2, 1), 0).shape
     gradlab.Size([2, 1])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("squeeze", input)
     if dim is None:
         return SQUEEZE.record(input, shape=input.array.squeeze().shape)
     shape = input.array.shape
@@ -466,6 +473,8 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     tensor([[1.],
             [2.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("unsqueeze", input)
     shape = input.array.shape
     if dim == 0:
         return UNSQUEEZE.record(input, shape=(1, *shape))
@@ -474,106 +483,6 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     if not 0 <= at < n:
         one_dim(dim, n)
     return UNSQUEEZE.record(input, shape=(*shape[:at], 1, *shape[at:]))
-
-
-@composed(method=False)
-def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
-    """Each tensor with one dimension at least.
-
-    Parameters
-    ----------
-    *tensors : Tensors, or a sequence of them
-        The tensors, one by one or as one list.
-
-    Returns
-    -------
-    Tensor or tuple of Tensor
-        Views in which missing dimensions have length 1. Of one tensor that was given by itself, the one view.
-
-    Raises
-    ------
-    TypeError
-        If one is no tensor.
-
-    Examples
-    --------
-    >>> import gradlab as gl
-    >>> gl.atleast_1d(gl.tensor(5.))
-    tensor([5.])
-    """
-    return at_least(1, tensors)
-
-
-@composed(method=False)
-def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
-    """Each tensor with two dimensions at least.
-
-    Parameters
-    ----------
-    *tensors : Tensors, or a sequence of them
-        The tensors, one by one or as one list.
-
-    Returns
-    -------
-    Tensor or tuple of Tensor
-        Views in which missing dimensions have length 1; a 1-d tensor is a row. Of one tensor that was given by itself, the
-        one view.
-
-    Raises
-    ------
-    TypeError
-        If one is no tensor.
-
-    Examples
-    --------
-    >>> import gradlab as gl
-    >>> gl.atleast_2d(gl.tensor([1., 2.]))
-    tensor([[1., 2.]])
-    """
-    return at_least(2, tensors)
-
-
-@composed(method=False)
-def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
-    """Each tensor with three dimensions at least.
-
-    Parameters
-    ----------
-    *tensors : Tensors, or a sequence of them
-        The tensors, one by one or as one list.
-
-    Returns
-    -------
-    Tensor or tuple of Tensor
-        Views in which missing dimensions have length 1; a vector of n elements has the shape [1, n, 1], a matrix one more at
-        its end. Of one tensor that was given by itself, the one view.
-
-    Raises
-    ------
-    TypeError
-        If one is no tensor.
-
-    Examples
-    --------
-    >>> import gradlab as gl
-    >>> gl.atleast_3d(gl.tensor([1., 2.])).shape
-    gradlab.Size([1, 2, 1])
-    """
-    return at_least(3, tensors)
-
-
-def at_least(n: int, tensors: tuple[Any, ...]) -> Any:
-    several = tuple(with_axes(x, n) for x in several_tensors(f"atleast_{n}d", tensors))
-    return several[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else several
-
-
-def with_axes(x: Tensor, n: int) -> Tensor:
-    ndim = x.array.ndim
-    if ndim >= n:
-        return x
-    if not ndim:
-        return rules.reshape.record(x, shape=(1,) * n)
-    return unsqueeze(unsqueeze(x, 0) if ndim == 1 else x, -1) if n == 3 else unsqueeze(x, 0)
 
 
 @composed(aliases="nelement")
@@ -595,4 +504,6 @@ def numel(input: Tensor) -> int:
     >>> gl.numel(gl.zeros(2, 3))
     6
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("numel", input)
     return int(input.array.size)

@@ -15,7 +15,7 @@ from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core.operator import composed
 from gradlab.core.out_argument import takes_out_apart
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import number, one_dim
+from gradlab.ops.arguments import not_a_tensor, number, one_dim
 from gradlab.ops.copies import in_order
 from gradlab.ops.gather_scatter import REDUCING, grid, reduced
 from gradlab.ops.indexed_writes import (
@@ -94,10 +94,18 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     return in_rank_of(in_order(INDEX_SELECT.record(x, index=before(x, axis, at), skip=0)), input)
 
 
+def check_slices(name: str, **arguments: Any) -> None:
+    """Refuse what is no tensor. (`dim` stands between the first and the others.)"""
+    for (argument, x), position in zip(arguments.items(), (1, 3, 4), strict=False):
+        if not isinstance(x, Tensor):
+            raise not_a_tensor(name, x, argument, position)
+
+
 def slices(
     name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, error: type[Exception] = RuntimeError, words: str = ""
 ) -> tuple[int, Any]:
     """The (negative) axis along which slices of `source` go to those of `input`, and where they go, checked as torch checks."""
+    check_slices(name, input=input, index=index, source=source)
     axis = one_dim(dim, input.array.ndim or 1)
     array, d = index.array, axis + (input.array.ndim or 1)
     if array.ndim > 1:
@@ -258,6 +266,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: T
     >>> gl.index_copy(gl.zeros(3), 0, gl.tensor([2, 0]), gl.tensor([5., 7.]))
     tensor([7., 0., 5.])
     """
+    check_slices("index_copy", input=input, index=index, source=source)
     axis, array = one_dim(dim, input.array.ndim or 1), index.array
     d = axis + (input.array.ndim or 1)
     if array.ndim > 1:
@@ -325,6 +334,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor, *,
     tensor([[5., 0., 5.],
             [5., 0., 5.]])
     """
+    check_slices("index_fill", input=input, index=index)
     axis, array = one_dim(dim, input.array.ndim or 1), index.array
     if array.dtype != np.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")

@@ -11,6 +11,7 @@ from gradlab.core.dtypes import CATEGORY, OF_NUMPY, as_numpy_dtype, common_dtype
 from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.operator import Operator, composed, documented
 from gradlab.core.tensor import Tensor
+from gradlab.ops.arguments import not_a_tensor
 
 __all__ = [
     "can_cast",
@@ -235,6 +236,9 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     >>> gl.can_cast(gl.float64, gl.float16), gl.can_cast(gl.float16, gl.int64)
     (True, False)
     """
+    for position, (argument, one) in enumerate((("from_", from_), ("to", to)), start=1):
+        if not isinstance(one, dtype):
+            raise expected("can_cast", argument, position, "gradlab.dtype", one)
     kinds = [CATEGORY[as_numpy_dtype(d, "can_cast").kind] for d in (from_, to)]  # type: ignore[union-attr]
     return kinds[0] <= kinds[1]
 
@@ -287,6 +291,8 @@ def is_signed(input: Tensor) -> bool:
     >>> gl.is_signed(gl.tensor([1, 2]))
     True
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("is_signed", input)
     return input.dtype.is_signed
 
 

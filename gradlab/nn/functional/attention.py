@@ -14,7 +14,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.layers import linear
-from gradlab.ops.arguments import not_a_tensor
+from gradlab.ops.arguments import check_tensors, not_a_tensor
 from gradlab.ops.broadcasting import expand
 from gradlab.ops.copies import in_single
 from gradlab.ops.dropping import dropout
@@ -360,6 +360,7 @@ def check_ranks(
     query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
 ) -> bool:
     """Whether there is a batch axis; an error where the arguments do not agree about it."""
+    check_tensors("multi_head_attention_forward", query=query, key=key, value=value)
     ndim = query.array.ndim
     demand(ndim in (2, 3), f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor")
     kind = "batched (3-D)" if ndim == 3 else "unbatched (2-D)"

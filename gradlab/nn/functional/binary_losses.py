@@ -13,6 +13,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.losses import REDUCTIONS, broadcast, divisor, fixed, reduced, settled
 from gradlab.nn.functional.smooth_activations import logsigmoid
+from gradlab.ops.arguments import check_tensors
 from gradlab.ops.copies import cast
 from gradlab.rules import losses as rules
 
@@ -73,6 +74,7 @@ def binary_cross_entropy(
     >>> F.binary_cross_entropy(gl.tensor([0.5, 1.0]), gl.tensor([1.0, 1.0]), reduction="none")
     tensor([0.6931, -0.0000])
     """
+    check_tensors("binary_cross_entropy", input=input, target=target)
     reduction = settled(reduction, size_average, reduce)
     if target.array.shape != input.array.shape:
         raise ValueError(
@@ -159,6 +161,7 @@ def binary_cross_entropy_with_logits(
     >>> x.grad
     tensor([-0.5000,  1.0000])
     """
+    check_tensors("binary_cross_entropy_with_logits", input=input, target=target)
     reduction = settled(reduction, size_average, reduce)
     if target.array.shape != input.array.shape:
         raise ValueError(f"Target size ({Size(target.array.shape)}) must be the same as input size ({Size(input.array.shape)})")
@@ -240,6 +243,7 @@ def soft_margin_loss(
     >>> F.soft_margin_loss(gl.tensor([0.0, 5.0]), gl.tensor([1.0, -1.0]), reduction="none")
     tensor([0.6931, 5.0067])
     """
+    check_tensors("soft_margin_loss", input=input, target=target)
     reduction = settled(reduction, size_average, reduce)
     fixed("soft_margin_loss", target=target)
     if input.array.dtype.kind != "f":

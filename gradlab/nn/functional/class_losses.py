@@ -13,6 +13,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.losses import DIV_BY_COUNT, REDUCTIONS, divisor, fixed, settled
 from gradlab.ops import log_softmax, where
+from gradlab.ops.arguments import check_tensors
 from gradlab.rules import losses as rules
 from gradlab.rules import shapes
 
@@ -244,6 +245,7 @@ def cross_entropy(
     >>> x.grad
     tensor([[ 0.5000, -0.5000]])
     """
+    check_tensors("cross_entropy_loss", input=input, target=target)
     if size_average is not None or reduce is not None or reduction not in REDUCTIONS:
         reduction = settled(reduction, size_average, reduce)
     if type(target) is Tensor and target.array.shape == input.array.shape:

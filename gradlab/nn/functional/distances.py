@@ -12,7 +12,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.toplevel import norm
 from gradlab.nn.functional.descriptions import described
 from gradlab.ops import clone, div
-from gradlab.ops.arguments import Called, one_dim
+from gradlab.ops.arguments import Called, check_tensors, not_a_tensor, one_dim
 from gradlab.ops.broadcasting import expand
 from gradlab.ops.shapes import unsqueeze
 from gradlab.rules import distances as rules
@@ -180,6 +180,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     >>> F.pairwise_distance(gl.tensor([[0.0, 0.0]]), gl.tensor([[3.0, 4.0]]))
     tensor([5.0000])
     """
+    check_tensors("pairwise_distance", x1=x1, x2=x2)
     difference = x1 - x2 + eps
     return NORM.record(difference, axis=(-1,) if difference.array.ndim else (), keepdims=keepdim, order=float(p))
 
@@ -215,6 +216,8 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     >>> F.pdist(gl.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
     tensor([5.0000, 1.0000, 4.2426])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("pdist", input)
     if input.array.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.array.ndim}D")
     check_order("pdist", input, p)
@@ -262,6 +265,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
     >>> gl.cdist(gl.tensor([[0.0, 0.0]]), gl.tensor([[3.0, 4.0], [0.0, 1.0]]))
     tensor([[5., 1.]])
     """
+    check_tensors("cdist", x1=x1, x2=x2)
     modes = (None, "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     if compute_mode not in modes:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode. It is one of {modes[1:]}.")

@@ -9,6 +9,7 @@ from gradlab.core import inplace
 from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.descriptions import described
 from gradlab.ops import dropping as drops
+from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.shapes import squeeze, unsqueeze
 
 __all__ = [
@@ -183,6 +184,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
              [0., 0.],
              [2., 2.]]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("dropout1d", input)
     p, ndim = _checked(p), input.array.ndim
     if ndim not in (2, 3):
         raise RuntimeError(
@@ -230,6 +233,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             [0., 0.],
             [2., 2.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("dropout2d", input)
     p, ndim = _checked(p), input.array.ndim
     if ndim not in (3, 4):
         warn_of_rank(2, ndim)
@@ -282,6 +287,8 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             [0., 0.],
             [2., 2.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("dropout3d", input)
     p, ndim = _checked(p), input.array.ndim
     if ndim not in (4, 5):
         warn_of_rank(3, ndim)

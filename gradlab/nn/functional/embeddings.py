@@ -14,7 +14,7 @@ from gradlab.core.observers import OBSERVERS, chosen, writing
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
-from gradlab.ops.arguments import fits_in_memory, not_a_tensor
+from gradlab.ops.arguments import check_tensors, fits_in_memory, not_a_tensor
 from gradlab.ops.shapes import reshape, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import embedding as rules
@@ -230,6 +230,7 @@ def embedding_bag(
     tensor([[ 1.,  2.],
             [ 8., 10.]])
     """
+    check_tensors("embedding_bag", input=input, weight=weight)
     if input.array.dtype.kind == "f" and weight.array.dtype.kind in "iu":
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "

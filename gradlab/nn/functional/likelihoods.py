@@ -12,6 +12,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.losses import REDUCTIONS, reduced, settled
 from gradlab.ops import clone, exp, log, where, xlogy
+from gradlab.ops.arguments import check_tensors
 from gradlab.ops.shapes import unsqueeze
 
 __all__ = [
@@ -72,6 +73,7 @@ def kl_div(
     >>> F.kl_div(log_p, gl.tensor([[1.0, 0.0]]), reduction="batchmean")
     tensor(0.6931)
     """
+    check_tensors("kl_div", input=input, target=target)
     if size_average is not None or reduce is not None:
         reduction = settled(reduction, size_average, reduce)
     elif reduction == "mean":

@@ -14,6 +14,7 @@ from gradlab.core.errors import Size, broadcast_mismatch
 from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.descriptions import described
 from gradlab.ops import abs
+from gradlab.ops.arguments import check_tensors
 from gradlab.ops.broadcasting import expand
 from gradlab.rules import elementwise as el
 from gradlab.rules import losses as rules
@@ -149,6 +150,7 @@ def mse_loss(
     >>> x.grad
     tensor([0., 2.])
     """
+    check_tensors("mse_loss", input=input, target=target)
     if input.array.shape != target.array.shape:
         input, target = alike(input, target)
     if size_average is not None or reduce is not None:
@@ -203,6 +205,7 @@ def l1_loss(
     >>> F.l1_loss(gl.tensor([1.0, 4.0]), gl.tensor([1.0, 2.0]))
     tensor(1.)
     """
+    check_tensors("l1_loss", input=input, target=target)
     if input.array.shape != target.array.shape:
         input, target = alike(input, target)
     if size_average is not None or reduce is not None:
@@ -257,6 +260,7 @@ def smooth_l1_loss(
     >>> F.smooth_l1_loss(gl.tensor([0.5, 4.0]), gl.tensor([0.0, 0.0]), reduction="none")
     tensor([0.1250, 3.5000])
     """
+    check_tensors("smooth_l1_loss", input=input, target=target)
     if input.array.shape != target.array.shape:
         input, target = alike(input, target)
     reduction = settled(reduction, size_average, reduce)
@@ -308,6 +312,7 @@ def huber_loss(
     >>> F.huber_loss(gl.tensor([0.5, 4.0]), gl.tensor([0.0, 0.0]), "none", 2.0)
     tensor([0.1250, 6.0000])
     """
+    check_tensors("huber_loss", input=input, target=target)
     shape = input.array.shape
     if shape != target.array.shape:
         input, target = alike(input, target)

@@ -15,6 +15,7 @@ from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.distances import at_least, pairwise_distance
 from gradlab.nn.functional.losses import REDUCTIONS, fixed, reduced, settled
 from gradlab.ops import minimum, relu, where
+from gradlab.ops.arguments import check_tensors
 from gradlab.ops.shapes import unsqueeze
 from gradlab.rules import reductions
 
@@ -95,6 +96,7 @@ def multi_margin_loss(
     >>> F.multi_margin_loss(gl.tensor([[0.5, 1.0, 3.0]]), gl.tensor([1]))
     tensor(1.1667)
     """
+    check_tensors("multi_margin_loss", input=input, target=target)
     reduction = settled(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError(f"only p == 1 and p == 2 supported. p is {p}.")
@@ -171,6 +173,7 @@ def multilabel_margin_loss(
     >>> F.multilabel_margin_loss(gl.tensor([0.5, 1.0, 3.0]), gl.tensor([2, 1, -1]))
     tensor(0.1667)
     """
+    check_tensors("multilabel_margin_loss", input=input, target=target)
     reduction = settled(reduction, size_average, reduce)
     shape = input.array.shape
     if len(shape) > 2 or 0 in shape[1:] or shape == (0,):
@@ -253,6 +256,7 @@ def hinge_embedding_loss(
     >>> F.hinge_embedding_loss(gl.tensor([0.25, 0.25]), gl.tensor([1, -1]), reduction="none")
     tensor([0.2500, 0.7500])
     """
+    check_tensors("hinge_embedding_loss", input=input, target=target)
     reduction = settled(reduction, size_average, reduce)
     return reduced(where(target != 1, at_least(margin - input, 0.0), 0.0) + where(target != -1, input, 0.0), reduction)
 
@@ -303,6 +307,7 @@ def margin_ranking_loss(
     >>> F.margin_ranking_loss(gl.tensor([2.0, 2.0]), gl.tensor([1.0, 3.0]), gl.tensor([1.0, 1.0]), reduction="none")
     tensor([0., 1.])
     """
+    check_tensors("margin_ranking_loss", input1=input1, input2=input2, target=target)
     reduction = settled(reduction, size_average, reduce)
     if not input1.array.ndim == input2.array.ndim == target.array.ndim:
         raise RuntimeError(
@@ -359,6 +364,7 @@ def cosine_embedding_loss(
     >>> F.cosine_embedding_loss(gl.tensor([1.0, 0.0]), gl.tensor([1.0, 1.0]), gl.tensor(1))
     tensor(0.2929)
     """
+    check_tensors("cosine_embedding_loss", input1=input1, input2=input2, target=target)
     reduction = settled(reduction, size_average, reduce)
     rank, sizes = target.array.ndim, f"{list(input1.array.shape)} and {list(input2.array.shape)}"
     if rank > 1:
@@ -428,6 +434,7 @@ def triplet_margin_loss(
     >>> F.triplet_margin_loss(gl.tensor([0.0]), gl.tensor([1.0]), gl.tensor([1.5]))
     tensor(0.5000)
     """
+    check_tensors("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
     reduction = settled(reduction, size_average, reduce)
     return triplets(anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
 
@@ -484,6 +491,7 @@ def triplet_margin_with_distance_loss(
     >>> F.triplet_margin_with_distance_loss(a, p, n, distance_function=lambda x, y: (x - y).abs().sum(-1))
     tensor(0.5000)
     """
+    check_tensors("triplet_margin_with_distance_loss", anchor=anchor, positive=positive, negative=negative)
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction. It is 'mean', 'sum' or 'none'.")
     return triplets(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)

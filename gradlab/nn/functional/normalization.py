@@ -92,6 +92,8 @@ def batch_norm(
     >>> mean, var
     (tensor([0.2000]), tensor([1.1000]))
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("batch_norm", input)
     if type(input) is not Tensor:
         raise not_a_tensor("batch_norm", input)
     shape = input.array.shape
@@ -122,18 +124,19 @@ def of_channels(
     channels = x.shape[1] if x.ndim > 1 else 0
     if training and (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
-    for what, parameter in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+    parameters = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    for position, (what, parameter) in enumerate(parameters.items(), start=2):
         if parameter is None:
             if not training and what.startswith("running"):
                 raise RuntimeError(f"{what} must be defined in evaluation mode. Give it, or training=True.")
             continue
+        if not isinstance(parameter, Tensor):
+            raise not_a_tensor(name, parameter, what, position)
         if parameter.array.size * (instances or 1) != channels:
             raise RuntimeError(f"{what} should contain {channels} elements not {parameter.array.size * (instances or 1)}")
         if parameter.node is not None and what.startswith("running"):
-            raise RuntimeError(
-                f"The function 'native_batch_norm' is not differentiable with respect to argument '{what}'. This "
-                "input cannot have requires_grad True."
-            )
+            words = f"The function 'native_batch_norm' is not differentiable with respect to argument '{what}'."
+            raise RuntimeError(f"{words} This input cannot have requires_grad True.")
     if x.ndim < 2:
         raise too_few_axes(name)
     if not isinstance(momentum, (int, float)):
@@ -515,6 +518,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     tensor([[[0.5000],
              [0.4000]]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("local_response_norm", input)
     x = input.array
     if x.ndim < 3:
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {x.ndim} dimensions)")

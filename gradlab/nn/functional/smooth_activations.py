@@ -7,7 +7,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.activations import CELU, SELU, number, run
 from gradlab.nn.functional.descriptions import described, twin_of
 from gradlab.ops import abs, div, sigmoid, sub, tanh
-from gradlab.ops.arguments import one_dim
+from gradlab.ops.arguments import not_a_tensor, one_dim
 from gradlab.ops.copies import in_single
 from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
@@ -452,6 +452,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     >>> F.glu(gl.tensor([2.0, 4.0, 0.0, 100.0]))
     tensor([1., 4.])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("glu", input)
     if not input.array.ndim:
         raise RuntimeError("glu does not support scalars because halving size must be even. Give at least one axis.")
     axis = one_dim(dim, input.array.ndim)

@@ -12,7 +12,7 @@ from gradlab.nn.functional.descriptions import described
 from gradlab.ops import log_softmax as log_softmax_along
 from gradlab.ops import max
 from gradlab.ops import softmax as softmax_along
-from gradlab.ops.arguments import one_dim
+from gradlab.ops.arguments import not_a_tensor, one_dim
 
 __all__ = [
     "gumbel_softmax",
@@ -74,6 +74,8 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     >>> F.softmax(gl.tensor([0.0, 0.0, 1000.0]), dim=0)
     tensor([0., 0., 1.])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("softmax", input)
     axis = implicit_dim("softmax", input.array.ndim, _stacklevel) if dim is None else dim
     return softmax_along(input, axis, dtype=dtype)
 
@@ -117,6 +119,8 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     >>> F.softmin(gl.tensor([0.0, 0.0, 1000.0]), dim=0)
     tensor([0.5000, 0.5000, 0.0000])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("softmin", input)
     axis = implicit_dim("softmin", input.array.ndim, _stacklevel) if dim is None else dim
     return softmax_along(-input, axis, dtype=dtype)
 
@@ -160,6 +164,8 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     >>> F.log_softmax(gl.tensor([0.0, 1000.0]), dim=0)
     tensor([-1000.,     0.])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("log_softmax", input)
     axis = implicit_dim("log_softmax", input.array.ndim, _stacklevel) if dim is None else dim
     return log_softmax_along(input, axis, dtype=dtype)
 
@@ -206,6 +212,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     >>> drawn.sum(), drawn.max()
     (tensor(1.), tensor(1.))
     """
+    if not isinstance(logits, Tensor):
+        raise not_a_tensor("gumbel_softmax", logits, "logits", 1)
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", UserWarning, stacklevel=2)
     if logits.array.dtype.kind != "f":
