@@ -19,7 +19,7 @@ from gradlab.ops.products import tensors
 from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
-from gradlab.rules.linalg import completed
+from gradlab.rules.linalg import completed, heard
 
 
 @takes_out
@@ -293,7 +293,8 @@ def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol
         raise RuntimeError("This function doesn't handle types other than float and double. Call .float() first.")
     xp = namespace_of[type(input.array)]
     whole = matrices("linalg.eigh", input).array if hermitian else input.array
-    values = xp.linalg.svd(completed(whole, hermitian), compute_uv=False)
+    whole = completed(whole, hermitian)
+    values = heard(xp, "svd", xp.linalg.svd(whole, compute_uv=False), whole)
     if tol is not None:
         tol = number(tol)
         return constant(xp.asarray((values > (tol if isinstance(tol, (int, float)) else tol[..., None])).sum(-1)))
