@@ -218,7 +218,7 @@ def _polynomials(table: dict[str, tuple[Callable[[Any, Any, Any], Any], str]]) -
         def polynomial(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
             x, degree = (t.array for t in agree_on_float(called, input, n))
             xp = namespace_of[type(x)]
-            degree = xp.asarray(degree, dtype=np.int64)  # its whole part
+            degree = xp.asarray(degree, dtype=np.intp)  # its whole part
             value = evaluate(special_of(x), degree, x.astype(np.float64))
             return constant(wrap(xp.where(degree < 0, 0, value).astype(x.dtype)))
 

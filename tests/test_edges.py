@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gradlab
+from gradlab.backend import sizes
 from gradlab.nn import functional, init
 
 PLACES = {
@@ -208,3 +209,10 @@ def test_a_tensor_without_axes_stands_for_a_number() -> None:
     assert functional.leaky_relu(x, gradlab.tensor(0.5)).tolist() == [-1.5, 0.5, 4]
     assert gradlab.dist(x, gradlab.zeros(3), two).item() == pytest.approx(25.25**0.5)
     assert gradlab.logit(gradlab.tensor(0.5), gradlab.tensor(0.25)).item() == 0
+
+
+def test_positions_are_int64_where_sizes_have_32_bits(monkeypatch):
+    """As on Pyodide, where NumPy's positions are int32: what becomes of them is run there, by the recorded rows."""
+    monkeypatch.setattr(sizes, "WIDE", False)
+    positions = sizes.as_long(np.array([3, 1], np.int32))
+    assert positions.dtype == np.int64 and positions.tolist() == [3, 1]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
 
 import gradlab as gl
 from gradlab.ops import products
+from gradlab.rules.linalg import failed
 
 SINGULAR = {
     "rank 2": [[1.0, 2, 3], [2, 4, 6], [1, 1, 1]],
@@ -112,6 +114,45 @@ def test_complex_results_are_refused(function):
 def test_the_error_is_caught_by_its_public_name():
     with pytest.raises(gl.linalg.LinAlgError, match="diagonal element 2 is zero"):
         gl.ones(2, 2).inverse()
+
+
+SOLVERS = {
+    "inv": np.linalg.inv,
+    "solve": lambda x: np.linalg.solve(x, np.ones((*x.shape[:-1], 1))),
+    "cholesky": np.linalg.cholesky,
+    "svd": lambda x: np.linalg.svd(x)[1],
+    "eigh": np.linalg.eigvalsh,
+}
+SQUARES = {
+    "regular": [[2.0, 1.0], [1.0, 3.0]],
+    "singular": [[1.0, 1.0], [1.0, 1.0]],
+    "zero": [[0.0, 0.0], [0.0, 0.0]],
+    "indefinite": [[1.0, 2.0], [2.0, 1.0]],
+    "nan": [[np.nan, 1.0], [1.0, 2.0]],
+    "all nan": [[np.nan, np.nan], [np.nan, np.nan]],
+    "a batch with a singular one": [[[2.0, 1.0], [1.0, 3.0]], [[1.0, 1.0], [1.0, 1.0]]],
+    "empty": np.zeros((0, 0)),
+}
+
+
+@pytest.mark.skipif(sys.platform == "emscripten", reason="NumPy is told of no failure there")
+@pytest.mark.parametrize("matrix", SQUARES)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_failure_is_seen_where_numpy_is_told_of_none(name, matrix):
+    """As on WebAssembly, where it gives NaN for each matrix that failed; here NumPy itself says which those are."""
+    given = np.array(SQUARES[matrix])
+    try:
+        result, raised = SOLVERS[name](given), False
+    except np.linalg.LinAlgError:
+        raised, results = True, []
+        for one in given.reshape(-1, *given.shape[-2:]):
+            try:
+                results.append(SOLVERS[name](one))
+            except np.linalg.LinAlgError:
+                results.append(np.full({"solve": (2, 1), "svd": 2, "eigh": 2}.get(name, (2, 2)), np.nan))
+        result = np.stack(results).reshape(*given.shape[:-2], *results[0].shape)
+    with np.errstate(invalid="ignore"):
+        assert failed(np, name, result, given) == raised
 
 
 def test_an_operation_with_several_results_is_one_node():

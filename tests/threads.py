@@ -5,6 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 
+import pytest
+
+no_threads = pytest.mark.skipif(sys.platform == "emscripten", reason="there are no threads on Pyodide")
+no_processes = pytest.mark.skipif(sys.platform == "emscripten", reason="there are no processes on Pyodide")
+
 
 def in_threads(work, count=4):
     """Runs `work(i)` in threads that are switched often; errors are raised here."""

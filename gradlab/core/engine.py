@@ -16,6 +16,7 @@ A sweep can be watched: see `core.observers`. Unwatched it costs nothing more.
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -65,7 +66,9 @@ DEEP = 40  # sweeps inside of sweeps that one thread's stack is good for
 
 
 def in_fresh_thread(work: Callable[[], T]) -> T:
-    """`work()` in a thread with a stack of its own, and with what is set for this one, which waits."""
+    """`work()` in a thread with a stack of its own, and with what is set for this one, which waits. (Pyodide has no threads.)"""
+    if sys.platform == "emscripten":
+        return work()
     settings = [dict(local.__dict__) for local in LOCALS]
     results: list[Any] = []
 

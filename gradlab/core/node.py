@@ -7,12 +7,14 @@ stores only what differs from call to call and `type(y.grad_fn).__name__` is wha
 from __future__ import annotations
 
 import itertools
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 from gradlab.core.dtypes import known_dtype
 from gradlab.core.errors import size_of
+from gradlab.core.freeing import let_go
 from gradlab.core.storage import tick
 
 NATIVE = frozenset(("AccumulateGrad", "CopyBackwards", "CopySlices", "Error"))  # torch names them by their C++ classes
@@ -79,6 +81,9 @@ class Node:
     shape: tuple[int, ...]
     site: Any  # where it was recorded; set only when somebody watches
     note: Any  # what an explorer noted of it; likewise
+
+    if sys.platform == "emscripten":
+        __del__ = let_go
 
     def __repr__(self) -> str:
         return f"<{self.title} object at {id(self):#x}>"

@@ -7,6 +7,7 @@ the public layer, and are attached when the package is imported.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from gradlab.backend.namespaces import CPU, device, device_of
 from gradlab.core.dtypes import dtype, known_dtype
 from gradlab.core.errors import Size, non_leaf_grad, size_of
+from gradlab.core.freeing import let_go_of_source
 from gradlab.core.inference import InferenceStorage
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid, Node
@@ -85,6 +87,9 @@ class Tensor(Methods):
     _frozen: AccumulateGrad  # the node, with its hooks, while a leaf that had one requires no gradients
     _role: str  # set on a Parameter or Buffer alone: its name
     _tangent: Tensor  # set while a level is open, on those that have one: see core.tangents
+
+    if sys.platform == "emscripten":
+        __del__ = let_go_of_source
 
     # ------------------------------------------------------------------------------------------ what a tensor holds
     @property

@@ -12,6 +12,7 @@ What is noted is kept where it belongs, in slots that are empty while nobody wat
 from __future__ import annotations
 
 import linecache
+import os
 import site as installed
 import sysconfig
 import weakref
@@ -95,7 +96,8 @@ def _libraries() -> tuple[str, ...]:
     """The folders of Python's own modules and of installed ones."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     folders = {*(sysconfig.get_path(name) for name in names), installed.getusersitepackages()}
-    return tuple(str(Path(folder)) + "/" for folder in folders)
+    folders.add(os.path.dirname(os.__file__))  # on Pyodide a zip file, of which sysconfig does not know
+    return tuple(str(Path(folder)) + "/" for folder in folders if folder is not None)  # nor is there a folder of the user's
 
 
 def is_users(filename: str) -> bool:

@@ -24,7 +24,7 @@ from gradlab.rules import elementwise as el
 from gradlab.rules import factorizations as rules
 from gradlab.rules import linalg as systems
 from gradlab.rules import shapes
-from gradlab.rules.linalg import raising
+from gradlab.rules.linalg import heard, raising
 
 CholeskyEx = result_type("linalg_cholesky_ex", "L", "info")
 QR, SVD = result_type("linalg_qr", "Q", "R"), result_type("linalg_svd", "U", "S", "Vh")
@@ -255,7 +255,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
         return singular(A, False)[1]
     xp = namespace_of[type(A.array)]
     try:
-        return constant(xp.linalg.svd(A.array, compute_uv=False))
+        return constant(heard(xp, "svd", xp.linalg.svd(A.array, compute_uv=False), A.array))
     except np.linalg.LinAlgError:
         raise not_converged("linalg.svd", A.array) from None
 
@@ -350,7 +350,7 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     xp = namespace_of[type(input.array)]
     try:
         with raising(xp):
-            return constant(xp.linalg.eigvalsh(input.array, UPLO=UPLO))
+            return constant(heard(xp, "eigh", xp.linalg.eigvalsh(input.array, UPLO=UPLO), input.array))
     except np.linalg.LinAlgError:
         raise not_converged("linalg.eigh", input.array) from None
 

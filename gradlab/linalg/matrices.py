@@ -14,7 +14,7 @@ from gradlab.core.observers import OBSERVERS
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import check_tensors
 from gradlab.rules import indexing, shapes
-from gradlab.rules.linalg import LinAlgError
+from gradlab.rules.linalg import LinAlgError, heard
 
 # Torch refuses float16 in the words of the kernel that it would run; elsewhere as a "low precision" dtype.
 KERNELS = {
@@ -92,7 +92,8 @@ def bad_minor(matrix: np.ndarray) -> int:
     """The order of the first leading minor that is not positive, or 0."""
     for k in range(1, len(matrix) + 1):
         try:
-            np.linalg.cholesky(matrix[:k, :k])
+            minor = matrix[:k, :k]
+            heard(np, "cholesky", np.linalg.cholesky(minor), minor)
         except np.linalg.LinAlgError:
             return k
     return 0

@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.sizes import as_long
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
@@ -18,7 +19,7 @@ from gradlab.ops.copies import cast
 from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
-from gradlab.rules.linalg import completed
+from gradlab.rules.linalg import completed, heard
 
 
 @takes_out
@@ -292,10 +293,11 @@ def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol
         raise RuntimeError("This function doesn't handle types other than float and double. Call .float() first.")
     xp = namespace_of[type(input.array)]
     whole = matrices("linalg.eigh", input).array if hermitian else input.array
-    values = xp.linalg.svd(completed(whole, hermitian), compute_uv=False)
+    whole = completed(whole, hermitian)
+    values = heard(xp, "svd", xp.linalg.svd(whole, compute_uv=False), whole)
     if tol is not None:
         tol = number(tol)
-        return constant(xp.asarray((values > (tol if isinstance(tol, (int, float)) else tol[..., None])).sum(-1)))
+        return constant(as_long(xp.asarray((values > (tol if isinstance(tol, (int, float)) else tol[..., None])).sum(-1))))
     absolute, relative = tolerance(input, atol, rtol)
     least = xp.maximum(absolute, values[..., :1] * relative) if values.shape[-1] else 0
-    return constant(xp.asarray((values > least).sum(-1)))
+    return constant(as_long(xp.asarray((values > least).sum(-1))))

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradlab.backend.bounds import settle
 from gradlab.backend.namespaces import is_array, namespace_of, wrap
+from gradlab.backend.sizes import as_long
 from gradlab.core.devices import different_devices, together
 from gradlab.core.dtypes import default
 from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
@@ -454,7 +455,7 @@ def where(condition: Tensor, input: Any = NOT_GIVEN, other: Any = NOT_GIVEN, *, 
             raise _no_where(condition, input, other)
         if input is NOT_GIVEN:
             array = condition.array
-            return tuple(constant(i) for i in (array if array.ndim else array.reshape(1)).nonzero())
+            return tuple(constant(as_long(i)) for i in (array if array.ndim else array.reshape(1)).nonzero())
     if condition.array.dtype.kind != "b":
         if condition.array.dtype != np.uint8:
             raise RuntimeError(

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from gradlab.backend.namespaces import wrap
+from gradlab.backend.sizes import as_long
 from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
@@ -388,7 +389,7 @@ def _position(name: str, input: Tensor, dim: int | None, keepdim: bool) -> Tenso
         raise RuntimeError(f"{name}(): does not support bool input. Call .int() first.")
     if (axis is None or x.ndim) and (error := empty_reduction(name, x.shape, None if axis is None else (axis,))):
         raise error
-    places = constant(wrap(getattr(x, name)(axis=axis if x.ndim else None, keepdims=keepdim)))
+    places = constant(as_long(wrap(getattr(x, name)(axis=axis if x.ndim else None, keepdims=keepdim))))
     if OBSERVERS:
         cut(places, input, "position")
     return places

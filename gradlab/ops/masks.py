@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.sizes import as_long
 from gradlab.core.observers import OBSERVERS
 from gradlab.core.operator import composed
 from gradlab.core.out_argument import takes_out_apart
@@ -194,11 +195,11 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     array = input.array
     coordinates = (array if array.ndim else array.reshape(1)).nonzero()
     if as_tuple:
-        return tuple(constant(i) for i in coordinates)
+        return tuple(constant(as_long(i)) for i in coordinates)
     xp = namespace_of[type(array)]
     if not array.ndim:
         return constant(xp.zeros((coordinates[0].size, 0), dtype=np.int64))
-    return constant(xp.stack(coordinates).T)
+    return constant(as_long(xp.stack(coordinates)).T)
 
 
 @composed()

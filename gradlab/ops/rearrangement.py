@@ -171,7 +171,8 @@ def repeated_indices(repeats: Tensor, n: int) -> Any:
     if counts.size and int(counts.max()) * n >= 2**60:
         fits_in_memory(sum(counts.reshape(-1).tolist()))
     xp = namespace_of[type(counts)]
-    return xp.repeat(xp.arange(n), counts.tolist() if xp is not np else counts.reshape(-1)).astype(counts.dtype)
+    flat = counts.tolist() if xp is not np else counts.reshape(-1).astype(np.intp, copy=False)
+    return xp.repeat(xp.arange(n), flat).astype(counts.dtype)
 
 
 INDEX_SELECT = picks.getitem.named("IndexSelectBackward0", view=False)

@@ -91,7 +91,9 @@ def whole_sum(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     if x.dtype.kind == "f" and input.node is not None:
         raise RuntimeError(f"Autograd not support dtype: {constant(x.astype(dtype)).dtype.word}. Call .detach() first.")
     if x.dtype.kind == "b" and dim is None and dtype is None:
-        return constant(np.asarray(np.count_nonzero(x)) if type(x) is np.ndarray else namespace_of[type(x)].count_nonzero(x))
+        return constant(
+            np.asarray(np.count_nonzero(x), np.int64) if type(x) is np.ndarray else namespace_of[type(x)].count_nonzero(x)
+        )
     if dtype is not None and x.dtype != dtype:
         x = quietly(x.astype, dtype)
     return constant(wrap(x.sum(axis=many_dims(dim, x.ndim), keepdims=keepdim, dtype=dtype or np.int64)))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.backend.sizes import as_long
 from gradlab.core.observers import OBSERVERS, cut
 from gradlab.core.tensor import Tensor, constant
 from gradlab.rules import elementwise as el
@@ -57,7 +58,7 @@ class ValuesAndIndices:
     def __call__(self, input: Tensor, axis: int, indices: Any, keepdim: bool) -> Any:
         """`indices` with the axis in place, one or several along it."""
         values = self.pick.record(input, axis=axis, indices=indices, keepdims=keepdim)
-        places = constant(indices if keepdim else wrap(indices.squeeze(axis)))
+        places = constant(as_long(indices if keepdim else wrap(indices.squeeze(axis))))
         if OBSERVERS:
             cut(places, input, "position")
         return self.result((values, places))

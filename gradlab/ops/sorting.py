@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.sizes import as_long
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import one_dim, over_dims
@@ -128,7 +129,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
     tensor([1, 2, 0])
     """
     axis = one_dim(dim, input.array.ndim)
-    return constant(order_of(input.array, axis, descending)) if input.array.ndim else SORT.of_scalar(input).indices
+    return constant(as_long(order_of(input.array, axis, descending))) if input.array.ndim else SORT.of_scalar(input).indices
 
 
 @composed()

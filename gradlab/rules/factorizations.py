@@ -23,6 +23,7 @@ from gradlab.rules.arguments import Array, Namespace, Shape
 from gradlab.rules.linalg import (
     diagonal_matrix,
     diagonal_of,
+    heard,
     inv,
     raising,
     symmetric,
@@ -104,7 +105,7 @@ def cholesky_jvp(t: Array, out: Array, upper: bool) -> Array:
 
 def cholesky_factor(xp: Namespace, x: Array, *, upper: bool) -> Array:
     with raising(xp):
-        low = xp.linalg.cholesky(x.mT if upper else x)
+        low = heard(xp, "cholesky", xp.linalg.cholesky(x.mT if upper else x), x)
     return low.mT if upper else low
 
 
@@ -193,7 +194,7 @@ def svd_shapes(shape: Shape, full: bool) -> tuple[Shape, Shape, Shape]:
 
 def singular_values_and_vectors(xp: Namespace, x: Array, full: bool) -> Any:
     with raising(xp):
-        return xp.linalg.svd(x, full_matrices=full)
+        return heard(xp, "svd", xp.linalg.svd(x, full_matrices=full), x)
 
 
 def svd_factors(x: Array, shape: Shape, full: bool) -> tuple[Array, Array, Array]:
@@ -269,7 +270,7 @@ svd: Primitive = primitive(
 # --------------------------------------------------------------------------------------------- symmetric eigenvalues
 def eigenvalues_and_vectors(xp: Namespace, x: Array, lower: bool) -> Any:
     with raising(xp):
-        return xp.linalg.eigh(x, UPLO="L" if lower else "U")
+        return heard(xp, "eigh", xp.linalg.eigh(x, UPLO="L" if lower else "U"), x)
 
 
 def eigh_shapes(shape: Shape) -> tuple[Shape, Shape]:

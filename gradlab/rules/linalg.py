@@ -8,6 +8,7 @@ squares problems whose variables separate" (1973).
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -41,6 +42,23 @@ def raising(xp: Any) -> AbstractContextManager[Any]:
     return context
 
 
+def heard(xp: Any, name: str, result: Any, given: Any) -> Any:
+    """The result of a solver, if it has not failed. NumPy hears of a failure by the processor's flag of an invalid operation and
+    raises; on WebAssembly there is no such flag, and what failed is NaN. So it is looked at there, and only there."""
+    if sys.platform == "emscripten" and failed(xp, name, result, given):
+        raise np.linalg.LinAlgError(f"{name} failed")
+    return result
+
+
+def failed(xp: Any, name: str, result: Any, given: Any) -> bool:
+    """Whether NumPy raises where it is told of LAPACK's failures, by what it gives where it is not."""
+    if name in ("inv", "solve"):  # the same factorisation, which shows a zero pivot; NaN may as well come from NaN
+        return bool((not result.size or xp.isnan(result).any()) and (xp.linalg.slogdet(given)[0] == 0).any())
+    values = result[name == "svd"] if isinstance(result, tuple) else result
+    missing = bool(xp.isnan(values).any())
+    return missing and (name == "svd" or bool(xp.isfinite(xp.tril(given)).all()))  # of NaN the others give NaN
+
+
 # ------------------------------------------------------------------------------------------------ parts of a matrix
 def triangle(x: Array, k: int = 0, upper: bool = False) -> Array:
     """x on one side of its k-th diagonal (and on it), 0 elsewhere."""
@@ -66,7 +84,7 @@ def symmetric(x: Array) -> Array:
 # ------------------------------------------------------------------------------------------------------------ inverses
 def inverse(xp: Namespace, x: Array) -> Array:
     with raising(xp):
-        return xp.linalg.inv(x)
+        return heard(xp, "inv", xp.linalg.inv(x), x)
 
 
 inv: Primitive = primitive(
@@ -89,7 +107,7 @@ def completed(x: Array, hermitian: bool) -> Array:
 def pseudoinverse(xp: Namespace, x: Array, *, cutoff: tuple[float, float], hermitian: bool) -> Array:
     """The pseudo-inverse; singular values up to cutoff = (absolute, relative to the largest) count as 0."""
     x = completed(x, hermitian)
-    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    u, s, vh = heard(xp, "svd", xp.linalg.svd(x, full_matrices=False), x)
     least = xp.maximum(cutoff[0], s[..., :1] * cutoff[1]) if s.shape[-1] else 0
     kept = s > least
     return vh.mT @ (xp.where(kept, 1 / xp.where(kept, s, 1), 0)[..., None] * u.mT)
@@ -138,7 +156,7 @@ def solution(xp: Namespace, a: Array, b: Array) -> Array:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = xp.broadcast_to(a, batch + a.shape[-2:]), xp.broadcast_to(b, batch + b.shape[-2:])
     with raising(xp):
-        return xp.linalg.solve(a, b)
+        return heard(xp, "solve", xp.linalg.solve(a, b), a)
 
 
 solve: Primitive = primitive(

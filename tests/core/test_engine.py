@@ -8,6 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
+from threads import no_threads
 
 import gradlab as gl
 from gradlab.core.errors import RuleError
@@ -169,6 +170,7 @@ def test_a_watcher_sees_each_node_and_is_gone_after():
     assert isinstance(watch.seen[-1][1], RuntimeError)
 
 
+@no_threads
 def test_modes_are_per_thread_and_restored_after_an_error():
     result = {}
     with gl.no_grad():
@@ -267,6 +269,7 @@ def test_generated_code_shows_in_tracebacks():
     assert "operands could not be broadcast" not in shown  # torch's sentence stands alone
 
 
+@no_threads
 def test_threads_may_run_backward_at_once():
     w = gl.randn(50, 50, dtype=gl.float64)
     found = {}

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from threads import no_processes, no_threads
 
 import gradlab as gl
 from gradlab.autograd import forward_ad
@@ -49,7 +50,7 @@ def all_of_it(function):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("where", ["plain", "anomaly mode", "thread"])
+@pytest.mark.parametrize("where", ["plain", "anomaly mode", pytest.param("thread", marks=no_threads)])
 def test_with_warnings_as_errors(name, where):
     expected = all_of_it(FUNCTIONS[name])
     found, raised = [], []
@@ -102,6 +103,7 @@ def test_casts_with_warnings_as_errors(name):
         NAN_OR_INF[name](gl.tensor([1.0, 2.0]))
 
 
+@pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly does not tell NumPy of a division by zero")
 def test_what_a_user_computes_with_numpy_is_heard():
     x = gl.ones(2, requires_grad=True)
     (x / 0).sum().backward()
@@ -109,6 +111,7 @@ def test_what_a_user_computes_with_numpy_is_heard():
         np.ones(1) / 0
 
 
+@no_processes
 def test_by_default_nothing_is_printed():
     program = (
         "import gradlab as gl\nx = gl.tensor([0., -1., 1000.], requires_grad=True)\n"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-from threads import in_threads
+from threads import in_threads, no_threads
 
 import gradlab as gl
 from gradlab.core import storage
 
 
+@no_threads
 def test_a_write_is_seen_whoever_wrote_in_between(monkeypatch):
     """A thread is held up between its tick and what it notes of it, while another thread records and writes."""
     mine, other = gl.ones(2), gl.ones(2)
@@ -40,6 +41,7 @@ def test_a_write_is_seen_whoever_wrote_in_between(monkeypatch):
         made[0].backward()
 
 
+@no_threads
 def test_a_tensor_has_one_storage(monkeypatch):
     """A thread is held up while it makes the storage, and another takes a view."""
     x, views, make, there = gl.ones(3), {}, storage.Storage, threading.Event()
@@ -60,6 +62,7 @@ def test_a_tensor_has_one_storage(monkeypatch):
     assert views["first"].storage is views["second"].storage is x.storage
 
 
+@no_threads
 def test_no_view_is_forgotten():
     x, views = gl.ones(4, requires_grad=True).clone(), []
     in_threads(lambda i: views.extend([x.view(2, 2), x[i:]] for _ in range(100)))

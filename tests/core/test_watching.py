@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from threads import no_threads
 
 import gradlab as gl
 from gradlab.core.observers import OBSERVERS, Observer, add_observer, observers, observing, remove_observer
@@ -73,6 +74,7 @@ def test_one_may_watch_twice_over():
     assert log.seen == ["mul", "mul"] and not OBSERVERS
 
 
+@no_threads
 def test_other_threads_are_not_seen():
     with observing(Log()) as log:
         thread = threading.Thread(target=lambda: gl.ones(1) * 2)

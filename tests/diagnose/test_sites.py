@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import linecache
+import os
 import sys
 import threading
 import tracemalloc
@@ -14,6 +15,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.core.observers import OBSERVERS, observers
+from gradlab.diagnose import sites
 from gradlab.diagnose.sites import KEPT, MOST, Freed, recording, site_here
 from gradlab.diagnose.source_locations import clipped, location_of, names_in, operands, quoted, root_name
 
@@ -35,6 +37,17 @@ def test_nothing_is_noted_unless_asked_for(x):
     y = (x * 2).exp()
     y.detach().add_(1)
     assert not hasattr(y.node, "site") and not hasattr(y.storage, "writes") and not hasattr(y.detach(), "lost")
+
+
+def test_modules_of_pythons_own_are_nobodys_where_they_lie_in_a_zip_file(monkeypatch):
+    """As on Pyodide, where there is no folder for a user's packages either."""
+    monkeypatch.setattr(os, "__file__", "/lib/python314.zip/os.py")
+    monkeypatch.setattr(sites.installed, "getusersitepackages", lambda: None)
+    monkeypatch.setattr(sites, "USERS", {})
+    monkeypatch.setattr(sites, "_libraries", sites._libraries.__wrapped__)
+    assert not sites.is_users("/lib/python314.zip/functools.py")
+    assert not sites.is_users("/lib/python3.14/site-packages/numpy/__init__.py")
+    assert sites.is_users("/home/pyodide/program.py")
 
 
 def test_a_site_is_the_very_sub_expression():

@@ -8,7 +8,7 @@ import pytest
 
 import gradlab as gl
 import gradlab.nn.functional as F  # noqa: N812  (torch's users call it so)
-from gradlab.nn.functional.descriptions import DESCRIPTIONS
+from gradlab.nn.functional.descriptions import DESCRIPTIONS, described, twin_of
 
 TWINS = ["celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"]
 
@@ -24,6 +24,32 @@ def test_a_twin_is_documented_as_its_function_is_but_for_the_argument(name):
     assert f"F.{name}(" in twin.__doc__
     assert twin.__doc__.count("\n    Raises\n") == 1
     assert "If `input` is a leaf that requires a gradient." in twin.__doc__ or "if `input` is a leaf" in twin.__doc__
+
+
+def test_descriptions_are_put_in_where_the_compiler_has_taken_the_indentation_off():
+    def function():
+        """Itself.
+
+        Parameters
+        ----------
+        {floats}
+        {inplace}
+
+        Returns
+        -------
+        {same}
+        """
+
+    def twin():
+        pass
+
+    function.__doc__ = inspect.cleandoc(function.__doc__)  # as Python 3.13 and later do
+    whole, shortened = described(function).__doc__, twin_of(function)(twin).__doc__
+    parameters = f"Parameters\n----------\n{DESCRIPTIONS['floats']}\n"
+    returns = f"\nReturns\n-------\n{DESCRIPTIONS['same']}"
+    assert whole == f"Itself.\n\n{parameters}{DESCRIPTIONS['inplace']}\n{returns}"
+    written = returns.replace("Of the shape and dtype of `input`.", "`input`, with its new elements.")
+    assert shortened == f"`function`, written into the memory of `input`.\n\n{parameters}{written}"
 
 
 @pytest.mark.parametrize("name", F.__all__ if hasattr(F, "__all__") else dir(F))

@@ -9,7 +9,9 @@ docstring of an in-place twin, `@twin_of(elu)`, is that of the function, but for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from textwrap import indent
 from typing import Any, TypeVar
 
 from gradlab.core.operator import PARAMETERS
@@ -17,6 +19,9 @@ from gradlab.core.operator import PARAMETERS
 F = TypeVar("F", bound=Callable[..., Any])
 
 INPLACE = "inplace : bool, default False\n    Whether the result is written into the memory of `input`, which is then returned."
+# From Python 3.13 on a docstring has lost its indentation by the time that it is read here.
+NAMED = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+ARGUMENT = re.compile("".join(rf" *{re.escape(line.lstrip())}\n" for line in INPLACE.split("\n")))
 WINDOWS = "the last dimension", "each of the last two dimensions", "each of the last three dimensions"
 SIZES = "int, optional", "int or tuple of ints and None", "int or tuple of ints and None"
 
@@ -163,11 +168,7 @@ DESCRIPTIONS |= {
 def described(function: F) -> F:
     """The function, its docstring with the descriptions that it names."""
     if function.__doc__:
-        first, *parts = function.__doc__.split("\n    {")
-        for part in parts:
-            name, _, rest = part.partition("}")
-            first += "".join(f"\n    {line}" for line in DESCRIPTIONS[name].split("\n")) + rest
-        function.__doc__ = first
+        function.__doc__ = NAMED.sub(lambda match: indent(DESCRIPTIONS[match[2]], match[1]), function.__doc__)
     return function
 
 
@@ -178,7 +179,7 @@ def twin_of(function: Callable[..., Any]) -> Callable[[F], F]:
         name, doc = function.__name__, function.__doc__
         if doc:
             _, _, sections = doc.partition("\n")
-            sections = sections.replace("".join(f"    {line}\n" for line in INPLACE.split("\n")), "")
+            sections = ARGUMENT.sub("", sections)
             sections = sections.replace("`inplace` and ", "").replace(f"F.{name}(", f"F.{name}_(")
             sections = sections.replace("Of the shape and dtype of `input`.", "`input`, with its new elements.")
             twin.__doc__ = f"`{name}`, written into the memory of `input`.\n{sections}"

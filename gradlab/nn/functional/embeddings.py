@@ -336,7 +336,7 @@ def bags_of(xp: Any, input: Any, offsets: Tensor | None, include_last_offset: bo
         starts, end = starts[:-1], starts[-1]
     else:
         end = input.shape[0]
-    return xp.repeat(xp.arange(len(starts)), xp.asarray(np.diff([*starts, end]).astype(np.int64))), len(starts)
+    return xp.repeat(xp.arange(len(starts)), xp.asarray(np.diff([*starts, end]).astype(np.intp))), len(starts)
 
 
 def largest_of_bags(xp: Any, weight: Tensor, indices: Any, bag: Any, count: int) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.sizes import as_long
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.windows import (
@@ -252,7 +253,8 @@ def maxima(op: Any, input: Tensor, maps: tuple[AxisMap, ...], return_indices: bo
     pooled = in_order(op.record(input, maps=maps))
     if not return_indices:
         return pooled
-    return pooled, constant(max_places(namespace_of[type(input.array)], input.array, maps).reshape(pooled.array.shape))
+    at = max_places(namespace_of[type(input.array)], input.array, maps)
+    return pooled, constant(as_long(at).reshape(pooled.array.shape))
 
 
 @described

@@ -30,7 +30,7 @@ CASES = [
     case("getitem", lambda x: x[like(x, MASK)], (3, 4)),
     case("getitem", lambda x: x.split([1, 2], 1)[1], (2, 3)),
     case("getitem", lambda x: x.unbind(1)[2], (2, 3)),
-    case("getitem", lambda x: x.take(like(x, np.array([[5, 0], [-1, 2]]))), (2, 3)),
+    case("getitem", lambda x: x.take(like(x, np.array([[5, 0], [-1, 2]], np.int64))), (2, 3)),
     case("scatter", lambda x: indexing.scatter.record(x, shape=(4, 2), index=(like(x, ROWS).array,), skip=0), (3, 2)),
     case(
         "scatter",
