@@ -29,7 +29,7 @@ WHEELS = {  # sha256, as in the lock file that lies beside them
 PYTEST = ["pytest==9.*", "pluggy", "iniconfig", "pygments", "packaging"]
 RUNS = [["tests/core"], ["tests/rules"]]
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--tb=short"]
-LIMIT = 480  # seconds
+LIMIT = 1800  # seconds, for a process that hangs
 
 
 def pip(*arguments: str) -> None:
