@@ -45,7 +45,7 @@ def raising(xp: Any) -> AbstractContextManager[Any]:
 def heard(xp: Any, name: str, result: Any, given: Any) -> Any:
     """The result of a solver, if it has not failed. NumPy hears of a failure by the processor's flag of an invalid operation and
     raises; on WebAssembly there is no such flag, and what failed is NaN. So it is looked at there, and only there."""
-    if sys.platform == "emscripten" and failed(xp, name, result, given):
+    if sys.platform == "emscripten" and xp is np and failed(xp, name, result, given):
         raise np.linalg.LinAlgError(f"{name} failed")
     return result
 
