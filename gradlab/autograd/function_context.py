@@ -73,6 +73,11 @@ class FunctionCtx:
         -------
         None
 
+        Raises
+        ------
+        AssertionError
+            If one of them is neither a tensor nor None.
+
         Examples
         --------
         >>> import gradlab as gl

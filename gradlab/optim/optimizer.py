@@ -259,6 +259,11 @@ class Optimizer:
         Tensor or None
             What the closure returned.
 
+        Raises
+        ------
+        NotImplementedError
+            If the class does not define it.
+
         Examples
         --------
         >>> import gradlab as gl

@@ -176,6 +176,11 @@ class LRScheduler:
         list of float
             One for each group of parameters.
 
+        Raises
+        ------
+        NotImplementedError
+            If the class does not define it.
+
         Examples
         --------
         >>> import gradlab as gl

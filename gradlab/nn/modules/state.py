@@ -142,6 +142,11 @@ class State:
         OrderedDict
             The tensors share the memory of the parameters.
 
+        Raises
+        ------
+        RuntimeError
+            If a hook of `register_state_dict_post_hook` returns something.
+
         Examples
         --------
         >>> from gradlab import nn
