@@ -11,7 +11,6 @@ from reading_programs import NAMES, read
 
 from gradlab import cli
 from gradlab.explore.doctor.clinic import HOUSE
-from gradlab.explore.trace import recorder
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -25,9 +24,8 @@ BLIND = {
 
 
 @pytest.fixture(params=["%%grad", pytest.param("%%doctor", marks=pytest.mark.slow)], ids=["grad", "doctor"])
-def diagnosed(shell, monkeypatch, request):
+def diagnosed(shell, request):
     """Runs a program as a cell under a magic, every sweep of it looked at; gives what the doctor found, and the error."""
-    monkeypatch.setattr(recorder, "FREE", 60.0)  # what is looked at depends on no clock
     shell.ip.run_line_magic("config", "GradMagics.graph = False")  # nobody looks at the pictures
 
     def ran(text):

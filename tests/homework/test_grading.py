@@ -240,7 +240,8 @@ EVERY_ONE_ENDLESS = {
 def test_endless_loops_everywhere_cost_no_more(tmp_path):
     verdicts = run(written_as(tmp_path, submission(EVERY_ONE_ENDLESS)), seed=4, checks=SOURCE)
     assert [verdict.points for verdict in verdicts] == [0] * 6
-    assert SPENT.format(ALTOGETHER) in str(verdicts[-1])
+    spent = SPENT.format(ALTOGETHER)
+    assert all("did not end within" in str(verdict) or spent in str(verdict) for verdict in verdicts)
 
 
 def test_memory_is_bounded(tmp_path):
