@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from itertools import product
 
@@ -180,6 +181,15 @@ def test_large_preactivations_are_no_nan(kind):
     output.tanh().sum().backward()
     if kind != "relu":
         assert output.isfinite().all() and x.grad.isfinite().all()
+
+
+def test_no_warning_is_heard_of_infinite_inputs():
+    net = layer("lstm")
+    x = gl.full((5, 2, 3), float("inf"), dtype=gl.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        output, _ = net(x)
+    assert output.shape == (5, 2, 4)
 
 
 def test_dropout_between_layers_draws_the_same_whoever_looks():

@@ -62,7 +62,7 @@ class Sequence(Function):
         x, *arrays = [tensor.array for tensor in tensors]
         states, weights, biases = arrays[:count], arrays[count : count + 2], arrays[count + 2 :]
         order = range(len(x) - 1, -1, -1) if reverse else range(len(x))
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):  # inf and NaN are computed in silence, as by any operation
             y, last, kept = ctx._forward_cls.run(x, states, *weights, biases, order)
         output = constant(y)
         ctx.settings = order, count, len(tensors)
@@ -72,11 +72,12 @@ class Sequence(Function):
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
         order, count, number = ctx.settings
-        tensors, needed = ctx.saved_tensors[:number], ctx.needs_input_grad[2:]
+        saved, needed = ctx.saved_tensors, ctx.needs_input_grad[2:]
+        tensors = saved[:number]
         if mode.grad:
             return None, None, *differentiable(ctx._forward_cls.mode, tensors, count, order, needed, cotangents)
         x, *arrays = [tensor.array for tensor in tensors]
-        y, *kept = [tensor.array for tensor in ctx.saved_tensors[number:]]
+        y, *kept = [tensor.array for tensor in saved[number:]]
         states, (w_ih, w_hh), biases = arrays[:count], arrays[count : count + 2], arrays[count + 2 :]
         before = previous(states[0], y, order)
         arrived = [cotangents[0].array, *[cotangent.array.copy() for cotangent in cotangents[1:]]]
