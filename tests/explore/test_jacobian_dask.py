@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import linecache
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -29,16 +31,29 @@ HERE = Path(__file__).parent
 GIGABYTES = float(os.environ.get("GRADLAB_RESULT_GB", "0.5"))
 
 
+@contextmanager
+def started(workers):
+    with distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster:
+        yield cluster
+
+
+@contextmanager
+def client_of(cluster):
+    with distributed.Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(len(cluster.workers), timeout=60)
+        yield client
+
+
 @pytest.fixture(scope="module")
 def cluster():
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+    """A cluster for tests that kill no worker. The others start their own, since a killed worker may not come back."""
+    with started(2) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def client(cluster):
-    with distributed.Client(cluster, set_as_default=False) as client:
-        client.wait_for_workers(2)
+    with client_of(cluster) as client:
         yield client
 
 
@@ -119,23 +134,20 @@ def killing(client, at):
 
 
 @pytest.mark.parametrize("method", ["batched", "sparse", "columns"])
-def test_a_worker_that_is_killed_in_the_middle(client, tmp_path, method):
+def test_a_worker_that_is_killed_in_the_middle(tmp_path, method):
     sparsity = slowly.pattern() if method == "sparse" else None
     options = {"method": method} if sparsity is None else {"method": method, "sparsity": sparsity}
     alone = np.asarray(slowly.asked(**options))
-    client.wait_for_workers(2)
-    J = slowly.asked(**options, executor=client, out=tmp_path / "J", resume=True)
-    J.compute(progress=killing(client, 1 if method == "sparse" else 30))
+    with started(2) as cluster, client_of(cluster) as client:
+        J = slowly.asked(**options, executor=client, out=tmp_path / "J", resume=True)
+        J.compute(progress=killing(client, 1 if method == "sparse" else 30))
     assert np.array_equal(np.asarray(J), alone)
     np.testing.assert_allclose(alone, slowly.expected(), atol=1e-12)
 
 
 def test_the_only_worker_is_killed_and_comes_back():
     """With it goes the job that was scattered: it is sent again."""
-    with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
+    with started(1) as cluster, client_of(cluster) as client:
         J = slowly.asked().compute(client, progress=killing(client, 30))
         np.testing.assert_allclose(J, slowly.expected(), atol=1e-12)
 
@@ -208,12 +220,17 @@ def test_the_scheduler_is_killed_and_one_process_goes_on(tmp_path):
     np.testing.assert_allclose(again, slowly.expected(), atol=1e-12)
 
 
-def test_ctrl_c_keeps_what_is_done(client):
+@pytest.fixture
+def ctrl_c(sigint):
+    """A progress callback that interrupts this process soon after the first blocks are done."""
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    return lambda done, total: None if timer.ident else timer.start()
+
+
+def test_ctrl_c_keeps_what_is_done(client, ctrl_c):
     J = slowly.asked(executor=client)
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt, match="rows of the Jacobian are known and kept"):
-        J.compute()
+        J.compute(progress=ctrl_c)
     assert 0 < len(J.store.done) < slowly.SIZE
     np.testing.assert_allclose(J, slowly.expected(), atol=1e-12)
 
@@ -232,7 +249,63 @@ def test_an_error_says_the_block_and_the_line(client):
     J = gl.jacobian(f, gl.tensor(slowly.START), executor=client)
     with pytest.raises(LookupError) as caught:
         J.compute()
-    assert str(caught.value) == "not here" and 'in bad: "raise LookupError("not here")"' in caught.value.__notes__[0]
+    assert str(caught.value) == "not here"
+    assert 'in bad: "raise LookupError("not here")"' in caught.value.__notes__[0], caught.value.__cause__
+
+
+def from_cell(filename):
+    """A function as IPython compiles one: its source is in `linecache` alone, which no worker shares."""
+    source = "def f(x):\n    return x * [1][os.getpid() != home]\n"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    scope = {"os": os, "home": os.getpid()}
+    exec(compile(source, filename, "exec"), scope)
+    return scope["f"]
+
+
+def a_lambda(home):
+    return lambda x: x * [1][os.getpid() != home]
+
+
+LAMBDA = a_lambda.__code__.co_firstlineno + 1
+
+
+@pytest.mark.parametrize(
+    ("f", "at"),
+    [
+        pytest.param(from_cell("/tmp/ipykernel_1/123.py"), "/tmp/ipykernel_1/123.py, line 2, in f: ", id="a cell in Jupyter"),
+        pytest.param(from_cell("<ipython-input-1-abc>"), "<ipython-input-1-abc>, line 2, in f: ", id="a cell in IPython"),
+        pytest.param(a_lambda(os.getpid()), f"{__file__}, line {LAMBDA}, in <lambda>: ", id="a lambda"),
+    ],
+)
+def test_an_error_names_the_users_line(client, f, at):
+    with pytest.raises(IndexError) as caught:
+        gl.jacobian(f, gl.tensor(slowly.START), executor=client).compute()
+    note = caught.value.__notes__[0]
+    assert f', at {at}"return ' in note and 'x * [1][os.getpid() != home]".' in note, caught.value.__cause__
+
+
+SCRIPT = """
+import os
+from concurrent.futures import ProcessPoolExecutor
+
+import gradlab as gl
+
+home = os.getpid()
+
+def f(x):
+    return x * [1][os.getpid() != home]
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1) as executor:
+        gl.jacobian(f, gl.ones(3), executor=executor).compute()
+"""
+
+
+def test_an_error_names_the_line_of_a_script(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert f', at {path}, line 10, in f: "return x * [1][os.getpid() != home]".' in done.stderr, done.stderr
 
 
 def test_what_cannot_be_pickled_is_said_before_anything_starts(client):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
 import pickle
 import traceback
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gradlab.diagnose.sites import is_users
 from gradlab.explore.jacobian.plan import Block, Plan
@@ -14,6 +16,19 @@ class WorkerError(RuntimeError):
     """What a worker raised, where its own error cannot travel; or, as the cause of an error, the traceback that it had there."""
 
 
+class UserLine(NamedTuple):
+    """A line of the user's code. `text` is empty if the worker cannot read the file, as for a notebook cell."""
+
+    filename: str
+    number: int
+    function: str
+    text: str
+
+    def __str__(self) -> str:
+        text = self.text or linecache.getline(self.filename, self.number).strip()  # this process may have the file
+        return f"{self.filename}, line {self.number}, in {self.function}" + (f': "{text}"' if text else "")
+
+
 @dataclass(frozen=True)
 class Failure:
     """An error, to be raised again in another process."""
@@ -21,7 +36,9 @@ class Failure:
     pickled: bytes | None
     text: str  # "ValueError: …"
     traceback: str
-    note: str
+    doing: str
+    line: UserLine | None
+    advice: str
 
     def error(self) -> BaseException:
         """The error, with a note that says what was being computed and where, and the worker's traceback as its cause."""
@@ -33,24 +50,24 @@ class Failure:
                 original = None
         if not isinstance(original, Exception):
             original = WorkerError(self.text)
-        original.add_note(self.note)
+        at = f", at {self.line}" if self.line else ""
+        original.add_note(f"This was raised {self.doing}{at}.{self.advice}")
         original.__cause__ = WorkerError(f"on the worker:\n{self.traceback}")
         return original
 
 
 def caught(error: BaseException, doing: str) -> Failure:
     """An error that was just caught, its traceback and the user's line in it with it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    whole = "".join(traceback.format_exception(error))
-    users = [frame for frame in frames if is_users(frame.filename)]
-    at = f', at {users[-1].filename}, line {users[-1].lineno}, in {users[-1].name}: "{users[-1].line}"' if users else ""
-    note = f"This was raised {doing}{at}."
+    users = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
+    line = UserLine(users[-1].filename, users[-1].lineno or 0, users[-1].name, users[-1].line or "") if users else None
+    advice = ""
     if isinstance(error, ModuleNotFoundError):
-        note += (
+        advice = (
             " A function travels by the name of its module where it has one, and workers must be able to import that: "
             f"cloudpickle.register_pickle_by_value({error.name or 'module'}) sends it along instead."
         )
-    return Failure(_pickled(error), "".join(traceback.format_exception_only(error)).strip(), whole, note)
+    text, whole = "".join(traceback.format_exception_only(error)).strip(), "".join(traceback.format_exception(error))
+    return Failure(_pickled(error), text, whole, doing, line, advice)  # pickling takes the traceback away
 
 
 def _pickled(error: BaseException) -> bytes | None:

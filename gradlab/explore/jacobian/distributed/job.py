@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import pickle
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MethodType
+from types import CodeType, MethodType
 from typing import Any
 
 from gradlab.explore.jacobian.checkpoint import close, summary
@@ -125,9 +126,16 @@ def bytes_of(value: Any, question: DerivativeRequest) -> bytes:
         raise ImportError(f"functions travel to other processes by cloudpickle, which is not installed: {INSTALL}") from None
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-        """A class's method goes as that, by name: cloudpickle takes `Function.apply` for a function and takes it apart."""
+        """Pickle class methods by name, and code with its file name.
+
+        cloudpickle pickles `Function.apply` by value, as if it were a plain function. Since 3.1.3 it also drops the file name
+        of code, and an error on a worker could no longer name the user's line.
+        """
 
         def reducer_override(self, one: Any) -> Any:
+            if isinstance(one, CodeType):
+                make, parts = self.dispatch_table[CodeType](one)
+                return code_with_filename, (make, parts, one.co_filename)
             if isinstance(one, MethodType) and isinstance(one.__self__, type) and getattr(one.__self__, one.__name__, 0) == one:
                 return getattr, (one.__self__, one.__name__)
             return super().reducer_override(one)
@@ -142,6 +150,11 @@ def bytes_of(value: Any, question: DerivativeRequest) -> bytes:
             f"what is computed cannot travel to the workers, and nothing was started: {culprits or 'it'} cannot be pickled "
             f"({type(error).__name__}: {error}). Make such things inside of the function, or give executor= a ThreadPoolExecutor"
         ) from error
+
+
+def code_with_filename(make: Callable[..., CodeType], parts: tuple[Any, ...], filename: str) -> CodeType:
+    """Rebuild a code object, with the file name that it had where it was pickled."""
+    return make(*parts).replace(co_filename=filename)
 
 
 def _culprits(question: DerivativeRequest, cloudpickle: Any) -> str:
