@@ -144,14 +144,27 @@ SCOPE: dict[str, Any] = {
 
 def compiled(op: Primitive, name: str, source: str, **scope: Any) -> Callable[..., Any]:
     """The function that `source` defines, under the name `name`, known to tracebacks."""
-    filename = f"<gradlab: {name} of {op.name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    filename = register_source(f"{name} of {op.name}", source)
     scope = SCOPE | {"op": op, "batch": op.batch, "forward": op.forward, "__name__": "gradlab.core.generated"} | scope
     exec(code_of(source), scope)  # noqa: S102  (our own text, made of our own declarations)
     function: Callable[..., Any] = scope["generated"]
     function.__code__ = function.__code__.replace(co_name=name, co_qualname=name, co_filename=filename)
     function.__name__ = function.__qualname__ = name
     return function
+
+
+def register_source(label: str, source: str) -> str:
+    """Add a source to `linecache`, for tracebacks, and return its file name.
+
+    Variants of one primitive share a label, such as the one for float16. They are numbered if their sources differ.
+    """
+    lines = source.splitlines(keepends=True)
+    filename, number = f"<gradlab: {label}>", 1
+    while linecache.getlines(filename) not in ([], lines):
+        number += 1
+        filename = f"<gradlab: {label}, {number}>"
+    linecache.cache[filename] = (len(source), None, lines, filename)
+    return filename
 
 
 @functools.cache

@@ -259,13 +259,17 @@ def test_a_wrong_declaration_fails_with_a_sentence(declare, words):
         declare()
 
 
-def test_generated_code_shows_in_tracebacks():
+@pytest.mark.parametrize("dtype", [gl.float16, gl.float32])
+def test_generated_code_shows_in_tracebacks(dtype):
+    """The variant for float16 has the same label and other lines."""
     import traceback
 
+    for kind in (gl.float32, gl.float16):
+        gl.ones(3, dtype=kind) + gl.ones(3, dtype=kind)
     with pytest.raises(RuntimeError) as caught:
-        gl.ones(3) + gl.ones(4)
+        gl.ones(3, dtype=dtype) + gl.ones(4, dtype=dtype)
     shown = "".join(traceback.format_exception(caught.value))
-    assert "raise forward_failed(op, error" in shown
+    assert "raise forward_failed(op, error" in shown, shown
     assert "operands could not be broadcast" not in shown  # torch's sentence stands alone
 
 
