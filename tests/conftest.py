@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from importlib.util import find_spec
 
 import numpy as np
@@ -76,6 +77,14 @@ def backend(request):
 def t(request):
     """The library, for tests of torch's contract, which are written once: gradlab always, torch under the marker oracle."""
     return pytest.importorskip(request.param)
+
+
+@pytest.fixture
+def sigint():
+    """SIGINT raises KeyboardInterrupt, here and in child processes. (A job that a shell starts in the background ignores it.)"""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

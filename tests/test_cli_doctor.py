@@ -287,7 +287,7 @@ def test_other_code_of_the_process_keeps_its_names(doctor):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("library", TORCHES)
-def test_ctrl_c_keeps_what_was_seen(library, here):
+def test_ctrl_c_keeps_what_was_seen(library, here, sigint):
     text = (
         f"import time\nimport {library} as torch\nw = torch.zeros(3, requires_grad=True)\n"
         "while True:\n    torch.sqrt(w * w).sum().backward()  # here\n    print('go', flush=True)\n    time.sleep(0.05)\n"

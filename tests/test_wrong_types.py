@@ -46,7 +46,7 @@ def calls() -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("function", "count", "is_method"), calls())
+@pytest.mark.parametrize(("function", "count", "is_method"), list(calls()))
 def test_it_says_so(function, count, is_method):
     x = gl.ones(3, 3)
     several = [(3,) * count, (x, *(3,) * (count - 1)), (x, x, *(3,) * (count - 2))[:count], ("a",) * count, (None,) * count]

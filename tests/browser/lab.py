@@ -63,10 +63,10 @@ EVALUATE = f"""async code => {{ {PANEL}
 
 
 def find_chromium() -> str | None:
-    """A system Chromium, or None. Playwright's own is found by Playwright."""
+    """The path of a system Chromium that starts, or None. (Ubuntu's `chromium-browser` may only ask for a snap.)"""
     for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"):
         path = shutil.which(name)
-        if path:
+        if path and subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0:
             return path
     return None
 

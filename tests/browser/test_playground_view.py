@@ -34,6 +34,12 @@ def idle(page):
     expect(page.locator(".gl-playground")).not_to_have_attribute("aria-busy", "true")
 
 
+def plot_box(page):
+    """The plot's place. Until the curve is fully refined, each frame replaces the SVG."""
+    idle(page)
+    return page.locator(".gl-plot > svg").bounding_box()
+
+
 def head(page):
     return page.locator(".gl-head")
 
@@ -68,7 +74,7 @@ def test_the_point_is_dragged_along_the_curve_and_by_keys(open_widget):
     P = curve()
     page = open_widget(P.widget())
     expect(head(page)).to_contain_text("at x = 1.6")
-    frame = page.locator(".gl-plot > svg").bounding_box()
+    frame = plot_box(page)
     page.mouse.move(*middle(page.locator(".gl-held circle")))
     page.mouse.down()
     page.mouse.move(frame["x"] + frame["width"] / 2, frame["y"] + 40, steps=6)
@@ -89,13 +95,13 @@ def test_the_point_is_dragged_along_the_curve_and_by_keys(open_widget):
 def test_hover_tells_the_numbers(open_widget):
     page = open_widget(curve().widget())
     expect(head(page)).to_contain_text("at x = 1.6")
-    frame = page.locator(".gl-plot > svg").bounding_box()
+    frame = plot_box(page)
     page.mouse.move(frame["x"] + frame["width"] * (1 + 2.4) / 4.8, frame["y"] + 30)
     x, value = (float(part.split("= ")[1].replace("−", "-")) for part in page.locator(".gl-read").inner_text().split(": "))
     assert x == pytest.approx(1, abs=0.03) and value == pytest.approx(cubic(x), abs=1e-3)
     page = open_widget(contour().widget())
     expect(head(page)).to_contain_text("14.48")
-    frame = page.locator(".gl-plot > svg").bounding_box()
+    frame = plot_box(page)
     page.mouse.move(frame["x"] + frame["width"] * 0.7, frame["y"] + frame["height"] * 0.75)
     a, b, value = (
         float(number.replace("−", "-")) for number in re.findall(r"[=≈] (\S+?)(?=[,:]|$)", page.locator(".gl-read").inner_text())
@@ -116,7 +122,7 @@ def test_a_path_is_stepped_run_dragged_and_reset(open_widget):
         idle(page)
     expect(dots).to_have_count(3)
     expect(page.locator(".gl-arrow")).to_have_count(0)
-    box = page.locator(".gl-plot > svg").bounding_box()
+    box = plot_box(page)
     for k, (x, y) in enumerate(P.path[1:]):
         at_x, at_y = middle(dots.nth(k))
         assert at_x == pytest.approx(box["x"] + box["width"] * (x + 5) / 10, abs=1)
@@ -276,7 +282,7 @@ def test_a_saved_page_works_without_a_kernel(browser, tmp_path):
     expect(page.locator("g.gl-backward circle")).to_have_count(1)
     page.goto(contour(steps=3).save(tmp_path / "g.html").as_uri())
     expect(page.locator("path.gl-contour").first).to_be_attached()
-    frame = page.locator(".gl-plot > svg").bounding_box()
+    frame = plot_box(page)
     page.mouse.click(frame["x"] + frame["width"] * 0.7, frame["y"] + frame["height"] * 0.75)
     expect(head(page)).to_contain_text("at p[0] = 2, p[1] = −1: 4, gradient (2, −4)")
     page.get_by_role("button", name="reset").click()
