@@ -40,7 +40,7 @@ def pip(*arguments: str) -> None:
 
 def wheels(folder: Path) -> list[str]:
     """The wheels that were built for Pyodide, in the folder."""
-    pip("download", "--no-deps", "--only-binary=:all:", "--dest", str(folder), CARRIER)
+    pip("download", "--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--dest", str(folder), CARRIER)
     (carrier,) = folder.glob("open_webui-*.whl")
     with zipfile.ZipFile(carrier) as archive:
         for name, digest in WHEELS.items():

@@ -1,0 +1,62 @@
+# What .ci/run and .ci/newest need besides Python packages: found on the machine, or installed. Sourced, not run.
+# A program counts only if it starts. A name on the PATH may be a version manager's shim, or a stub that asks for another package.
+
+starts() { "$(type -P "$1" || echo false)" --version >/dev/null 2>&1; }
+
+debian() {                                         # debian PACKAGE...: install packages of Debian or Ubuntu
+    local log
+    if [ "$(id -u)" != 0 ] || ! starts apt-get; then
+        echo "$* cannot be installed: that needs root, and apt-get." >&2
+        return 1
+    fi
+    log=$(mktemp)
+    if { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "$@"; } >"$log" 2>&1; then
+        rm "$log"
+    else
+        echo "apt-get could not install $*:" >&2
+        tail -n 20 "$log" >&2
+        rm "$log"
+        return 1
+    fi
+}
+
+python_with_venv() {                               # Debian's Python comes without
+    if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then debian python3-venv; fi
+    python3 --version
+}
+
+chromium() {                                       # for the browser tests, which fail in CI where there is none
+    local browser
+    for browser in chromium chromium-browser google-chrome google-chrome-stable; do
+        if starts "$browser"; then
+            "$browser" --version
+            return
+        fi
+    done
+    debian chromium fonts-dejavu-core
+    command chromium --version
+}
+
+has_floors() {                                     # has_floors PYTHON: whether the oldest promised versions have wheels for it
+    "$(type -P "$1" || echo false)" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' \
+        2>/dev/null
+}
+
+python_of_floors() {                               # print a Python 3.11 or 3.12, installed if need be; fail if there is none
+    local python version
+    for python in python3.11 python3.12 python3; do
+        if has_floors "$python"; then
+            type -P "$python"
+            return
+        fi
+    done
+    for version in 3.11 3.12; do
+        if debian "python$version" "python$version-venv" && has_floors "python$version"; then
+            type -P "python$version"
+            return
+        fi
+    done
+    .venv/bin/python -m pip --quiet install uv >&2 && .venv/bin/uv --quiet python install 3.12 >&2 || return 1
+    python=$(.venv/bin/uv python find --managed-python 3.12)
+    has_floors "$python" && echo "$python"
+}
