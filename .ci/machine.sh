@@ -56,7 +56,12 @@ python_of_floors() {                               # print a Python 3.11 or 3.12
             return
         fi
     done
-    .venv/bin/python -m pip --quiet install uv >&2 && .venv/bin/uv --quiet python install 3.12 >&2 || return 1
+    .venv/bin/python -m pip --quiet install uv >&2 && .venv/bin/uv python install 3.12 >&2 || return 1
     python=$(.venv/bin/uv python find --managed-python 3.12)
     has_floors "$python" && echo "$python"
+}
+
+not_constrained() {                                # print what is installed in .venv in another version than .ci/constraints.txt has
+    .venv/bin/python -m pip freeze --exclude-editable | sed -E -e ':again; s/^([^=]*)[._]/\1-/; t again' -e 's/[+].*//' |
+        grep -ivxFf <(sed 's/ *;.*//' .ci/constraints.txt) || true
 }
