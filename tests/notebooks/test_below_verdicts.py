@@ -43,7 +43,7 @@ def of_products(cells):
     text, pictures = below(cells["reveal6"])
     assert text.startswith("Jacobian of y (12) with respect to x (14)") and pictures
     costs = {
-        size: {way: [float(number) for number in re.findall(r"[\d.]+", told)] for way, told in ways.items()}
+        size: {way: [float(number) for number in re.findall(r"\d[-+.e\d]*", told)] for way, told in ways.items()}
         for size, ways in ast.literal_eval(below(cells["reveal5"])[0]).items()
     }
     counts = {size: (ways["rows"][0], ways["columns"][0]) for size, ways in costs.items()}
