@@ -25,8 +25,10 @@ python_with_venv() {                               # Debian's Python comes witho
     python3 --version
 }
 
-chromium() {                                       # for the browser tests, which fail in CI where there is none
+chromium() {                                       # for the browser tests, which fail in CI where it or their driver is missing
     local browser
+    # Playwright's driver is a Node that loads this library; so is the Node of the extra `lint`.
+    if [ "$(uname)" = Linux ] && ! python3 -c 'import ctypes; ctypes.CDLL("libatomic.so.1")' 2>/dev/null; then debian libatomic1; fi
     for browser in chromium chromium-browser google-chrome google-chrome-stable; do
         if starts "$browser"; then
             "$browser" --version

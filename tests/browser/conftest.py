@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,11 @@ def browser():
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
         missing(f"Playwright is not installed ({error})")
-    with sync_playwright() as playwright:
+    with ExitStack() as stack:
+        try:
+            playwright = stack.enter_context(sync_playwright())
+        except Exception as error:  # noqa: BLE001  (what Playwright raises if its driver does not start: a Node of its own)
+            missing(f"Playwright does not start ({error}). On Debian and Ubuntu its driver needs the package libatomic1.")
         try:
             chromium = lab.launch(playwright)
         except Error as error:
