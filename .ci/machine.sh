@@ -20,12 +20,12 @@ debian() {                                         # debian PACKAGE...: install 
     fi
 }
 
-python_with_venv() {                               # Debian's Python comes without
+install_venv() {                                   # Debian's Python comes without
     if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then debian python3-venv; fi
     python3 --version
 }
 
-chromium() {                                       # for the browser tests, which fail in CI where it or their driver is missing
+install_chromium() {                               # for the browser tests, which fail in CI where it or their driver is missing
     local browser
     # Playwright's driver is a Node that loads this library; so is the Node of the extra `lint`.
     if [ "$(uname)" = Linux ] && ! python3 -c 'import ctypes; ctypes.CDLL("libatomic.so.1")' 2>/dev/null; then debian libatomic1; fi
@@ -36,7 +36,7 @@ chromium() {                                       # for the browser tests, whic
         fi
     done
     debian chromium fonts-dejavu-core
-    command chromium --version
+    chromium --version
 }
 
 has_floors() {                                     # has_floors PYTHON: whether the oldest promised versions have wheels for it
