@@ -39,28 +39,25 @@ install_chromium() {                               # for the browser tests, whic
     chromium --version
 }
 
-has_floors() {                                     # has_floors PYTHON: whether the oldest promised versions have wheels for it
-    "$(type -P "$1" || echo false)" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' \
-        2>/dev/null
+find_python_of_floors() {                          # print the first Python on the PATH for which the oldest promised versions have wheels
+    local python
+    for python in $(type -aP python3.11 python3.12 python3); do
+        if "$python" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null; then
+            echo "$python"
+            return
+        fi
+    done
+    return 1
 }
 
-python_of_floors() {                               # print a Python 3.11 or 3.12, installed if need be; fail if there is none
-    local python version
-    for python in python3.11 python3.12 python3; do
-        if has_floors "$python"; then
-            type -P "$python"
-            return
-        fi
-    done
+python_of_floors() {                               # the same, installed if need be; fail if there is none
+    find_python_of_floors && return
+    local version
     for version in 3.11 3.12; do
-        if debian "python$version" "python$version-venv" && has_floors "python$version"; then
-            type -P "python$version"
-            return
-        fi
+        if debian "python$version" "python$version-venv" && find_python_of_floors; then return; fi
     done
-    .venv/bin/python -m pip --quiet install uv >&2 && .venv/bin/uv python install 3.12 >&2 || return 1
-    python=$(.venv/bin/uv python find --managed-python 3.12)
-    has_floors "$python" && echo "$python"
+    .venv/bin/python -m pip --quiet install uv >&2 && .venv/bin/uv python install 3.12 >&2 &&
+        .venv/bin/uv python find --managed-python 3.12
 }
 
 not_constrained() {                                # print what is installed in .venv in another version than .ci/constraints.txt has
