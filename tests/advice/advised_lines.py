@@ -31,7 +31,7 @@ h = w.exp().detach()
 > h = w.exp()
 | loss = h.sum()
 | loss.backward()
-parts = [v.item() for v in w[0]]
+parts = list(v.item() for v in w[0])
 | loss = X.tensor(parts).sum()
 | loss.backward()
 ! go on with the tensor itself on line 1 (`X.stack` puts several together)
