@@ -10,7 +10,8 @@ debian() {                                         # debian PACKAGE...: install 
         return 1
     fi
     log=$(mktemp)
-    if { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "$@"; } >"$log" 2>&1; then
+    # One of the machine's archives may be out of reach; what is asked for can be in another.
+    if { apt-get -q update; DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "$@"; } >"$log" 2>&1; then
         rm "$log"
     else
         echo "apt-get could not install $*:" >&2
