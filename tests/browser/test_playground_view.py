@@ -34,10 +34,21 @@ def idle(page):
     expect(page.locator(".gl-playground")).not_to_have_attribute("aria-busy", "true")
 
 
+STILL = """() => {
+    const { x, y, width, height } = document.querySelector('.gl-plot > svg')?.getBoundingClientRect() ?? {};
+    const before = window.lastBox;
+    window.lastBox = [x, y, width, height];
+    return width && height && String(before) === String(window.lastBox) ? { x, y, width, height } : null;
+}"""
+
+
 def plot_box(page):
-    """The plot's place. Until the curve is fully refined, each frame replaces the SVG."""
+    """The place of the plot's inside, once the view is idle and the place is the same in two frames.
+
+    It is measured in one go: the element is replaced whenever the plot is drawn, which a change of its width asks for, too.
+    """
     idle(page)
-    return page.locator(".gl-plot > svg").bounding_box()
+    return page.wait_for_function(STILL).json_value()
 
 
 def head(page):
