@@ -260,7 +260,7 @@ def test_a_path_moves_with_its_start_and_its_rate():
 @pytest.fixture
 def unhurried(monkeypatch):
     """Pictures are finished however slow the machine is."""
-    for name in ("GROUND", "WALK"):
+    for name in ("GROUND", "WALK", "CHECK"):
         monkeypatch.setattr(view_model, name, 1e3)
 
 
@@ -476,6 +476,20 @@ def test_a_slow_function_is_drawn_coarsely_first_and_better_later():
     assert len(second["picture"]["ground"][-1]["xs"]) > points
     grid = gl.playground(lambda x, y: slow(x) + y, x=(-1, 1), y=(-1, 1))
     assert grid.lab.answer("hello", {})["more"]
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_a_check_that_had_no_time_is_finished_while_nothing_moves(monkeypatch):
+    lab = gl.playground(lambda x: x.abs(), x=(-3, 3), at={"x": 0.5}).lab
+    monkeypatch.setattr(view_model, "CHECK", 0.0)
+    frame, answers = lab.answer("move", {"point": [0.0]}), 1
+    assert frame["more"] and frame["rows"][0][-1] == "not checked yet" and frame["checked"].endswith("f takes long.")
+    while frame["more"]:
+        frame, answers = lab.answer("refine", {}), answers + 1
+        assert answers < 100
+    assert frame["rows"][0][-1] == "kink here" and "the left the slope is −1, to the right 1" in frame["checked"]
+    assert lab.answer("refine", {})["rows"] == frame["rows"], "it stays"
+    assert lab.answer("move", {"point": [0.0]})["more"], "it begins anew, as f may have changed"
 
 
 @pytest.mark.usefixtures("unhurried")

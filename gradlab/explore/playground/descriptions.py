@@ -83,7 +83,7 @@ def verdict(check: Check) -> str:
         "jump": "jump here",
         "edge": "edge",
         "unclear": "unclear",
-        "late": "not checked",
+        "late": "not checked yet",
     }[check.kind]
 
 
@@ -136,7 +136,7 @@ def _doubtful(one: Input, check: Check, g: float | None, kind: Kind) -> str:
                 f"{number(check.error, 2)} for h = {number(check.h, 2)}."
             )
         case "late":
-            return f"{name} was not checked: f takes too long to be called so often while a slider moves."
+            return f"The check in {name} is not finished: f takes long."
         case "differs":
             return (
                 f"Differs in {name}: the central difference is {number(check.slope)} (h = {number(check.h, 2)}, error about "

@@ -20,7 +20,6 @@ from gradlab.explore.playground.inputs import Input
 LADDER = 1.0, 1e-2, 1e-4  # the steps that are tried, in units of the first
 PARTS = 1.0, 0.5, 0.25  # of each step, to see what becomes of a difference as it shrinks
 CLEAR = 1e-6  # of a slope: what rounding may make of it
-SECONDS = 0.15  # for all of it
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Check:
     kind : str
         "agrees"; "differs"; "kink" (the slopes to the left and right are `left` and `right`); "jump" (`left` is how far the value
         jumps); "edge" (f is finite on one side alone, or nowhere near); "unclear" (the differences say nothing certain); "late"
-        (there was no time).
+        (not all values are computed yet).
     slope, error, h : float
         The central difference, its error and its step.
     """
@@ -45,31 +44,55 @@ class Check:
     right: float = math.nan
 
 
-def check(
-    function: Function, inputs: Sequence[Input], point: np.ndarray, gradient: np.ndarray | None, spread: float = 0.0
-) -> list[Check]:
-    """A `Check` for each input; without a gradient it is held against 0. `spread`: how far apart the function's values are in the
-    picture, against which a slope can be nothing to speak of."""
-    eps, until = function.kind.eps, time.monotonic() + SECONDS
-    steps = [_steps(one, float(point[k]), eps) for k, one in enumerate(inputs)]
-    moved = [point[None]]
-    for k, hs in enumerate(steps):
-        for sign in (1, -1):
-            shifted = np.repeat(point[None], len(hs), axis=0)
-            shifted[:, k] += sign * hs
-            moved.append(shifted)
-    values = function.values(np.concatenate(moved), until)
-    checks: list[Check] = []
-    at = 1
-    for k, (one, hs) in enumerate(zip(inputs, steps, strict=True)):
-        ahead, behind = values[at : at + len(hs)], values[at + len(hs) : at + 2 * len(hs)]
-        at += 2 * len(hs)
-        if len(behind) < len(hs):
-            checks.append(Check("late"))
-            continue
-        differences = _Differences(float(values[0]), ahead, behind, hs, abs(float(point[k])), eps, spread / one.width)
-        checks.append(differences.judged(0.0 if gradient is None else float(gradient[k])))
-    return checks
+class GradientCheck:
+    """The check at one point. `refine` computes values for a limited time, `checks` says what follows from those that are there.
+
+    Parameters
+    ----------
+    function : Function
+    inputs : sequence of Input
+    point : ndarray
+        One number for each input.
+    """
+
+    def __init__(self, function: Function, inputs: Sequence[Input], point: np.ndarray) -> None:
+        self.function, self.inputs, self.point = function, inputs, point
+        self._steps = [_steps(one, float(point[k]), function.kind.eps) for k, one in enumerate(inputs)]
+        moved = [point[None]]
+        for k, hs in enumerate(self._steps):
+            for sign in (1, -1):
+                shifted = np.repeat(point[None], len(hs), axis=0)
+                shifted[:, k] += sign * hs
+                moved.append(shifted)
+        self._points = np.concatenate(moved)
+        self._values = np.empty(0)  # at the first of the points
+
+    @property
+    def finished(self) -> bool:
+        """Whether all values are computed."""
+        return len(self._values) == len(self._points)
+
+    def refine(self, seconds: float) -> None:
+        """Compute more values: at least one, and others until the seconds are over."""
+        if not self.finished:
+            more = self.function.values(self._points[len(self._values) :], time.monotonic() + seconds)
+            self._values = np.concatenate([self._values, more])
+
+    def checks(self, gradient: np.ndarray | None, spread: float = 0.0) -> list[Check]:
+        """A `Check` for each input; without a gradient it is held against 0. `spread`: how far apart the function's values are in
+        the picture, against which a slope can be nothing to speak of."""
+        checks: list[Check] = []
+        at = 1
+        for k, (one, hs) in enumerate(zip(self.inputs, self._steps, strict=True)):
+            ahead, behind = self._values[at : at + len(hs)], self._values[at + len(hs) : at + 2 * len(hs)]
+            at += 2 * len(hs)
+            if len(behind) < len(hs):
+                checks.append(Check("late"))
+                continue
+            here, x, eps = float(self._values[0]), abs(float(self.point[k])), self.function.kind.eps
+            differences = _Differences(here, ahead, behind, hs, x, eps, spread / one.width)
+            checks.append(differences.judged(0.0 if gradient is None else float(gradient[k])))
+        return checks
 
 
 def _steps(one: Input, x: float, eps: float) -> np.ndarray:

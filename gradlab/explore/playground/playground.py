@@ -91,7 +91,7 @@ class Playground:
     def _frame(self) -> dict[str, Any]:
         """All that is shown, with its picture whole."""
         self._lab.finish(WAIT)
-        return self._lab.whole_frame()
+        return self._lab.whole_frame(WAIT)
 
     # ------------------------------------------------------------------------------------------ views
     def __repr__(self) -> str:

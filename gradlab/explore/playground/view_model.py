@@ -24,11 +24,12 @@ from gradlab.explore.playground.contours import Grid
 from gradlab.explore.playground.curve import Curve
 from gradlab.explore.playground.descent import MOST, OPTIMIZERS, Descent, curvature
 from gradlab.explore.playground.function import Function
-from gradlab.explore.playground.gradient_check import Check, check
+from gradlab.explore.playground.gradient_check import Check, GradientCheck
 from gradlab.explore.playground.inputs import Input, snapped
 
 GROUND = 0.2  # seconds for a curve or a grid in one answer
 WALK = 0.15  # for steps
+CHECK = 0.15  # for the check of the gradient
 RUN = 100  # steps that "run" adds
 RATES = 1e-5, 100.0  # that a slider reaches
 
@@ -73,6 +74,7 @@ class PlaygroundViewModel:
         self._sent: tuple[Any, ...] = ()  # which ground, and how fine, the view has
         self._descent: Descent | None = None
         self._descent_key: tuple[Any, ...] = ()
+        self._check: GradientCheck | None = None
         self._curvature: tuple[bool, np.ndarray | None] = (False, None)
 
     def about(self) -> dict[str, Any]:
@@ -97,11 +99,13 @@ class PlaygroundViewModel:
             try:
                 return self._answered(ask, message)
             except KeyboardInterrupt:  # what was being computed may be half done
-                self._ground = self._descent = None
+                self._ground = self._descent = self._check = None
                 self._sent = ()
                 raise
 
     def _answered(self, ask: str, message: Mapping[str, Any]) -> dict[str, Any]:
+        if ask not in ("go", "refine"):
+            self._check = None
         match ask:
             case "hello":
                 self._sent = ()
@@ -191,17 +195,25 @@ class PlaygroundViewModel:
             if path.steps < self.wanted:
                 path.run(self.wanted, seconds)
 
-    def whole_frame(self) -> dict[str, Any]:
-        """The frame with its ground, whatever a view has."""
+    def whole_frame(self, seconds: float | None = None) -> dict[str, Any]:
+        """The frame with its ground, whatever a view has. `seconds`: for the check of the gradient."""
         with self._lock:
-            kept, self._sent = self._sent, ()
+            kept, self._sent, self._check = self._sent, (), None
             try:
-                return self.frame()
+                return self.frame(seconds)
             finally:
                 self._sent = kept
 
-    def frame(self) -> dict[str, Any]:
-        """All that is shown now; without the picture's ground where the last frame had it."""
+    def _checked(self, seconds: float) -> GradientCheck:
+        """The check at the point, as far as it is and the time allows. It begins anew with each request but "go" and "refine"."""
+        if self._check is None or not np.array_equal(self._check.point, self.point):
+            self._check = GradientCheck(self.function, self.inputs, self.point)
+        self._check.refine(seconds)
+        return self._check
+
+    def frame(self, seconds: float | None = None) -> dict[str, Any]:
+        """All that is shown now; without the picture's ground where the last frame had it. `seconds`: for the check of the
+        gradient."""
         with self._lock:
             ground = self.ground()
             if not ground.finished and self._sent and self._sent[0] is ground:
@@ -215,7 +227,8 @@ class PlaygroundViewModel:
                     f"f raised {type(error).__name__} at {descriptions.place(inputs, point)}: {str(error).partition(chr(10))[0]}"
                 )
             spread = marks.spread(ground)
-            checks = [] if trouble else check(self.function, inputs, point, gradient, spread)
+            check = None if trouble else self._checked(CHECK if seconds is None else seconds)
+            checks = [] if check is None else check.checks(gradient, spread)
             path = self.walked()
             said = self._headline(at, gradient) if not trouble else say(trouble)
             told = descriptions.path(path, self.optimizer, self.lr, self._quadratic(), gradient)
@@ -249,7 +262,7 @@ class PlaygroundViewModel:
                 "lr": self.lr,
                 "steps": path.steps,
                 "ended": path.ended,
-                "more": not ground.finished,
+                "more": not ground.finished or (check is not None and not check.finished),
                 "running": path.steps < self.wanted and not path.ended,
                 "spoken": to_text(said),
             }
