@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from grouped import check_each, grouped
 
 import gradlab
 from gradlab import autograd, func, homework, linalg, nn, optim, special
@@ -163,19 +164,25 @@ def test_the_attributes_of_tensors_are_documented():
     assert all(value.__doc__.split("\n")[0].endswith(".") for value in properties().values())
 
 
-def examples() -> list[Any]:
+def examples() -> dict[str, list[Any]]:
+    """By what the names are in."""
     finder = doctest.DocTestFinder(recurse=False)
     named: dict[int, Any] = {id(value): (name, value) for name, value in properties().items()}
     for name, value in public():
         if not documented(name, value) and ">>>" in (inspect.getdoc(value) or ""):
             named.setdefault(id(value), (name, value))
-    return [test for name, value in named.values() for test in finder.find(value, name, globs={}, module=False)]
+    found = [test for name, value in named.values() for test in finder.find(value, name, globs={}, module=False)]
+    return grouped(found, lambda test: f"gradlab.{test.name}".rpartition(".")[0])
 
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
-@pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
-def test_the_examples_run(test, monkeypatch):
+@pytest.mark.parametrize("place", EXAMPLES := examples())
+def test_the_examples_run(place, monkeypatch):
     monkeypatch.setattr(builtins, "_", None, raising=False)  # doctest leaves its last result there
+    check_each(EXAMPLES[place], runs)
+
+
+def runs(test):
     report: list[str] = []
     result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
     assert result.attempted and not result.failed, "".join(report)

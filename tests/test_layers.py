@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from grouped import check_each
 
 import gradlab
 from gradlab.core.registry import PRIMITIVES
@@ -49,18 +51,25 @@ def module_of(path: Path) -> str:
 NAMES = {module_of(path) for path in MODULES}
 
 
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Of the syntax tree of a module, each after its parent."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@functools.cache
 def imports_of(path: Path, *, typed: bool = False) -> list[tuple[str, bool]]:
     """(module, at import time?) of each import, made by `import_module("…")` too; those under TYPE_CHECKING only if `typed`."""
-    tree = ast.parse(path.read_text())
+    nodes = nodes_of(path)
     skipped = {
         id(n)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not typed
         for n in ast.walk(node)
     }
-    top = {id(n) for n in tree.body}
+    top = {id(n) for n in nodes[0].body}
     found = []
-    for node in ast.walk(tree):
+    for node in nodes:
         names = []
         if isinstance(node, ast.Import):
             names = [a.name for a in node.names]
@@ -107,7 +116,7 @@ def test_the_core_names_no_rule():
     """Nor anything above it by a string: what it needs is registered (`core.registry.used`, `core.errors.explain_with`)."""
     rules = set(PRIMITIVES)
     for path in (PACKAGE / "core").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == "PRIMITIVES":
                 assert not (isinstance(node.slice, ast.Constant) and node.slice.value in rules), f"{path.name} names a rule"
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
@@ -127,8 +136,11 @@ def test_what_imports_torch_is_loaded_by_its_adapter_alone():
                 assert path.name == "library_torch.py" and not at_import
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_point_down(path):
+def test_imports_point_down():
+    check_each(MODULES, points_down)
+
+
+def points_down(path):
     module = module_of(path)
     if module in ("gradlab", "gradlab.__main__", "gradlab.cli"):
         return
@@ -141,9 +153,9 @@ def test_imports_point_down(path):
             assert layer_of(module) == LAYERS.index("notebook"), f"{module} imports {name}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_no_module_over_600_lines(path):
-    assert len(path.read_text().splitlines()) <= 600
+def test_no_module_over_600_lines():
+    lengths = {path: len(path.read_text().splitlines()) for path in MODULES}
+    assert {path: length for path, length in lengths.items() if length > 600} == {}
 
 
 EXPLORE = [path for path in MODULES if path.is_relative_to(PACKAGE / "explore")]
@@ -154,11 +166,15 @@ OF_TORCH = {  # what its users rely on, `_version` most of all: without these a 
 }
 
 
-@pytest.mark.parametrize("path", EXPLORE, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_explorers_reach_into_nobodys_underscore(path):
+def test_explorers_reach_into_nobodys_underscore():
     """Not by an attribute, nor by an import. IPython's `_repr_mimebundle_` and its like are protocols."""
+    assert len(EXPLORE) > 100
+    check_each(EXPLORE, reaches_into_nobody)
+
+
+def reaches_into_nobody(path):
     reached = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
             reached.append((node.attr, ast.unparse(node)))
         elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
@@ -167,6 +183,7 @@ def test_explorers_reach_into_nobodys_underscore(path):
     assert [text for name, text in reached if name.startswith("_") and not name.endswith("_") and name not in allowed] == []
 
 
+@pytest.mark.e2e
 def test_import_loads_numpy_and_the_standard_library_only():
     code = (
         "import sys, numpy; before = set(sys.modules); import gradlab; print(' '.join(sorted("
@@ -189,7 +206,7 @@ MAGICS = "magics", "gradcheck_magic", "graph_magic", "jacobian_magic"
 def test_code_is_generated_in_one_module_only():
     """And evaluated in the magics: what the user wrote on their line, in the user's own namespace."""
     for path in MODULES:
-        called = [n.func for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
+        called = [n.func for n in nodes_of(path) if isinstance(n, ast.Call)]
         calls = [function.id for function in called if isinstance(function, ast.Name)]
         allowed = {"generate.py": {"exec"}, "visiting.py": {"exec"}, **{f"{name}.py": {"eval"} for name in MAGICS}}
         assert not {"exec", "eval"} & set(calls) - allowed.get(path.name, set()), f"{path.name} calls exec or eval"

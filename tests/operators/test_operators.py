@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
+from grouped import check_each, grouped
 from operators.agreement import AS_DOUBLE, assert_agrees, condense, expected
-from operators.tables import FILES, rows_of
+from operators.tables import FILES, operator_of, rows_of
 from recorded import recorded_by, rows
 
 import gradlab
 
 ROWS = {name: rows_of(name) for name in FILES}
-RECORDED = {name: rows(f"operators/{name}") for name in FILES}
+GROUPS = {(file, operator): group for file in FILES for operator, group in grouped(ROWS[file], operator_of).items()}
 
 
-@pytest.mark.parametrize(("file", "row"), [(f, row) for f, rows in ROWS.items() for row in rows], ids=str)
-def test_operator(file: str, row: Any) -> None:
-    assert_agrees(row.run(gradlab), expected(RECORDED[file], str(row)))
+@functools.cache
+def recorded(file: str) -> dict[str, Any]:
+    return rows(f"operators/{file}")
+
+
+@pytest.mark.parametrize(("file", "operator"), GROUPS)
+def test_operator(file: str, operator: str) -> None:
+    check_each(GROUPS[file, operator], lambda row: assert_agrees(row.run(gradlab), expected(recorded(file), str(row))))
 
 
 @pytest.mark.oracle
@@ -25,8 +32,8 @@ def test_operator(file: str, row: Any) -> None:
 def test_recorded_is_what_torch_does(file: str) -> None:
     torch = pytest.importorskip("torch")
     by_title = {str(row): row for row in ROWS[file]}
-    for title in recorded_by(f"operators/{file}", torch):
-        assert_agrees(by_title[title].run(torch), expected(RECORDED[file], title))
+    titles = recorded_by(f"operators/{file}", torch)
+    check_each(titles, lambda title: assert_agrees(by_title[title].run(torch), expected(recorded(file), title)))
 
 
 def test_a_row_in_single_precision_is_recorded_where_it_does_not_follow() -> None:

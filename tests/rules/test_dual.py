@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rules.table import CASES
+from grouped import check_each, for_each_sample
+from rules.table import GROUPS
 
 import gradlab as gl
 from gradlab.autograd import grad, jvp_of_graph
@@ -21,6 +22,9 @@ class Sample:
         self.case, self.backend, self.rng = case, backend, np.random.default_rng(7)
         self.arrays = [self.rng.uniform(0.5, 1.5, shape) for shape in case.shapes]
         self.us = [self.rng.standard_normal(shape) for shape in case.shapes]
+
+    def __str__(self):
+        return str(self.case)
 
     def tensors(self, arrays):
         return [constant(self.backend(np.asarray(a))) for a in arrays]
@@ -45,14 +49,17 @@ def host(tensor):
     return tensor.array if isinstance(tensor.array, np.ndarray) else tensor.array.get()
 
 
-@pytest.fixture(params=CASES, ids=str)
-def sample(request):
-    return Sample(request.param, np.asarray)
+@pytest.fixture(params=GROUPS)
+def samples(request):
+    return [Sample(case, np.asarray) for case in GROUPS[request.param]]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_unrecorded_tangents_are_finite_differences(case, backend):
-    sample = Sample(case, backend)
+@pytest.mark.parametrize("primitive", GROUPS)
+def test_unrecorded_tangents_are_finite_differences(primitive, backend):
+    check_each(GROUPS[primitive], lambda case: compare_unrecorded(Sample(case, backend)))
+
+
+def compare_unrecorded(sample):
     with gl.no_grad(), dual_level():
         t = sample.tangent(sample.tensors(sample.arrays), sample.tensors(sample.us))
     assert t.node is None
@@ -60,6 +67,7 @@ def test_unrecorded_tangents_are_finite_differences(case, backend):
     assert (host(t).dtype, host(t).shape) == ((y := sample.values(sample.arrays)).dtype, y.shape)
 
 
+@for_each_sample
 def test_one_tangent_alone(sample):
     """The rule of one argument may need what the others' need not."""
     for i in range(len(sample.arrays)):
@@ -72,6 +80,7 @@ def test_one_tangent_alone(sample):
         sample.close(0 * expected if t is None else host(t), expected)
 
 
+@for_each_sample
 def test_the_gradient_of_a_tangent_is_that_of_the_sweep(sample):
     xs, ts = ([x.requires_grad_() for x in sample.tensors(given)] for given in (sample.arrays, sample.us))
     y = sample.case.function(*xs)
@@ -86,10 +95,11 @@ def test_the_gradient_of_a_tangent_is_that_of_the_sweep(sample):
         np.testing.assert_allclose(host(f), host(e), atol=1e-9, rtol=1e-9)
 
 
+@for_each_sample
 def test_results_do_not_share_their_tangents_memory(sample):
     """A write into a result's tangent must not be seen in an argument's, unless the result is a view."""
-    if sample.case.primitive == "transfer":
-        pytest.skip("its sample stays where it is")
+    if sample.case.primitive == "transfer":  # its sample stays where it is
+        return
     with gl.no_grad(), dual_level():
         duals = list(map(make_dual, sample.tensors(sample.arrays), sample.tensors(sample.us)))
         y = sample.case.function(*duals)
@@ -98,9 +108,10 @@ def test_results_do_not_share_their_tangents_memory(sample):
             assert np.shares_memory(t.array, own.array) == np.shares_memory(y.array, x.array)
 
 
+@for_each_sample
 def test_float32_stays_float32(sample):
-    if sample.case.primitive == "astype":
-        pytest.skip("its sample is a cast")
+    if sample.case.primitive == "astype":  # its sample is a cast
+        return
     with dual_level():
         t = sample.tangent(*(sample.tensors([a.astype(np.float32) for a in given]) for given in (sample.arrays, sample.us)))
     assert t.dtype is gl.float32

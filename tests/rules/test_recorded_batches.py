@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rules.table import CASES
+from grouped import for_each_sample
+from rules.table import GROUPS
 
 from gradlab.autograd import grad, jvp_of_graph
 from gradlab.core.tensor import constant
 
 ROWS = 3
-SMOOTH = [case for case in CASES if case.primitive != "astype"]  # the sample of that goes through float32
+SMOOTH = {
+    primitive: cases for primitive, cases in GROUPS.items() if primitive != "astype"
+}  # the sample of that goes through float32
 
 
 def close(found, want):
@@ -25,11 +28,14 @@ class Batch:
     """A case with a batch of cotangents and tangents that require gradients."""
 
     def __init__(self, case):
-        self.rng = np.random.default_rng(3)
+        self.case, self.rng = case, np.random.default_rng(3)
         self.xs = [constant(self.rng.uniform(0.5, 1.5, shape)).requires_grad_() for shape in case.shapes]
         self.y = case.function(*self.xs)
         self.g = self.drawn(ROWS, *self.y.shape).requires_grad_()
         self.us = [self.drawn(ROWS, *x.shape).requires_grad_() for x in self.xs]
+
+    def __str__(self):
+        return str(self.case)
 
     def drawn(self, *shape):
         return constant(self.rng.standard_normal(shape))
@@ -53,11 +59,12 @@ class Batch:
         return made
 
 
-@pytest.fixture(params=SMOOTH, ids=str)
-def batch(request):
-    return Batch(request.param)
+@pytest.fixture(params=SMOOTH)
+def samples(request):
+    return [Batch(case) for case in SMOOTH[request.param]]
 
 
+@for_each_sample
 def test_recorded_rows_are_linear_in_their_cotangents(batch):
     us = [u.detach() for u in batch.us]
     total = batch.total(batch.g, us, create_graph=True)
@@ -77,6 +84,7 @@ def test_recorded_rows_are_linear_in_their_cotangents(batch):
         )
 
 
+@for_each_sample
 def test_recorded_columns_are_linear_in_their_tangents(batch):
     (t,) = jvp_of_graph(batch.y, batch.xs, batch.us, is_batched=True, create_graph=True)
     if t.node is None:
@@ -92,6 +100,7 @@ def test_recorded_columns_are_linear_in_their_tangents(batch):
         )
 
 
+@for_each_sample
 def test_recorded_batches_have_second_derivatives(batch):
     us = [u.detach() for u in batch.us]
     want = batch.one_by_one()

@@ -11,7 +11,8 @@ import warnings
 
 import numpy as np
 import pytest
-from rules.table import CASES
+from grouped import check_each
+from rules.table import CASES, GROUPS
 from strict import READS, StrictArray, install
 
 from gradlab import cuda
@@ -65,8 +66,12 @@ def waits(case):
     return {name: reads for name, reads in found.items() if reads}
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_no_pass_waits(case):
+@pytest.mark.parametrize("primitive", GROUPS)
+def test_no_pass_waits(primitive):
+    check_each(GROUPS[primitive], nothing_else_waits)
+
+
+def nothing_else_waits(case):
     where, reads, _ = WAITS.get(case.primitive, ((), set(), ""))
     for name, found in waits(case).items():
         assert name in where and set(found) <= reads, f"{name}: {found}"
@@ -77,11 +82,15 @@ def test_the_list_of_those_that_wait_is_not_too_long():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("case", [case for case in CASES if case.primitive not in WAITS], ids=str)
-def test_cupy_notes_no_copy_to_the_host(case):
+@pytest.mark.parametrize("primitive", [primitive for primitive in GROUPS if primitive not in WAITS])
+def test_cupy_notes_no_copy_to_the_host(primitive):
     """The same on a GPU, with CuPy's own guard against copies to the host."""
     if not cuda.is_available():
         pytest.skip(f"no GPU: {cuda.why_unavailable()}")
+    check_each(GROUPS[primitive], copies_nothing)
+
+
+def copies_nothing(case):
     import cupy
     import cupyx
 
