@@ -1,4 +1,4 @@
-# What .ci/run and .ci/newest need besides Python packages: found on the machine, or installed. Sourced, not run.
+# What .ci/run, .ci/full and .ci/newest need besides Python packages: found on the machine, or installed. Sourced, not run.
 # A program counts only if it starts. A name on the PATH may be a version manager's shim, or a stub that asks for another package.
 
 starts() { "$(type -P "$1" || echo false)" --version >/dev/null 2>&1; }
@@ -57,8 +57,8 @@ python_of_floors() {                               # the same, installed if need
     for version in 3.11 3.12; do
         if debian "python$version" "python$version-venv" && find_python_of_floors; then return; fi
     done
-    .venv/bin/python -m pip --quiet install uv >&2 && .venv/bin/uv python install 3.12 >&2 &&
-        .venv/bin/uv python find --managed-python 3.12
+    python3 -m venv "$work/uv" && "$work/uv/bin/python" -m pip --quiet install uv >&2 &&
+        "$work/uv/bin/uv" python install 3.12 >&2 && "$work/uv/bin/uv" python find --managed-python 3.12
 }
 
 not_constrained() {                                # print what is installed in .venv in another version than .ci/constraints.txt has

@@ -29,7 +29,7 @@ WHEELS = {  # sha256, as in the lock file that lies beside them
 PYTEST = ["pytest==9.*", "pluggy", "iniconfig", "pygments", "packaging"]
 POSITIONS = "sorting- or reductions- or indexing- or pooling- or cumulative- or linalg-"  # of int64, where sizes have 32 bits
 RUNS = [["tests/rules"], ["tests/core"], ["tests/operators/test_operators.py", "-k", POSITIONS]]
-OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--tb=short"]
+OPTIONS = ["-q", "-m", "not (e2e or exhaustive)", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--tb=short"]
 LIMIT = 1800  # seconds, for a process that hangs
 PROCESSES = 2
 

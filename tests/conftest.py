@@ -1,11 +1,22 @@
-"""For every test: nothing is left behind. A test that leaks a mode, an observer or a changed default fails."""
+"""Which tests run where, and for every test: nothing is left behind.
+
+A test that leaks a mode, an observer or a changed default fails, and so does one that starts a process or opens a connection
+without the marker `e2e`, which all in the folder `e2e` have.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
+import sys
+import zlib
 from importlib.util import find_spec
+from pathlib import Path
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # a worker has a core: threads of all workers on all cores wait for one another
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
@@ -35,17 +46,63 @@ def pytest_xdist_auto_num_workers(config):
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
 
 
-def pytest_collection_modifyitems(items):
-    """The marker oracle skips where there is no PyTorch."""
-    if find_spec("torch") is None:
-        for item in items:
-            if item.get_closest_marker("oracle") is not None:
-                item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
+def pytest_addoption(parser):
+    parser.addoption(
+        "--comparison-share",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run one in N of the tests marked oracle, always the same ones, and all others (default: %(default)s)",
+    )
+
+
+def excluded(marker, config):
+    """Whether the marker expression has `not MARKER`, or `not (… MARKER …)`."""
+    return re.search(rf"\bnot\s+(\([^()]*\b)?{marker}\b", config.option.markexpr) is not None
+
+
+def asked_for(marker, config):
+    """Whether the marker expression names it otherwise."""
+    return re.search(rf"\b{marker}\b", config.option.markexpr) is not None and not excluded(marker, config)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """What is excluded as a folder is not even imported."""
+    return True if collection_path == E2E and excluded("e2e", config) else None
+
+
+def pytest_collection_modifyitems(items, config):
+    """Mark what lies in the folder `e2e`. Deselect what there is no library for, and what is not in the sample."""
+    share, here, gone = config.getoption("comparison_share"), {}, []
+    for library, markers in (("torch", ("oracle", "torch")), ("cupy", ("gpu",))):
+        here |= dict.fromkeys(markers, find_spec(library) is not None)
+    here["gpu"] |= asked_for("gpu", config)  # each says then why it is skipped
+    for item in items:
+        if E2E in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+        marked = {mark.name for mark in item.iter_markers()}
+        if not all(here[name] for name in marked & set(here)) or (
+            "oracle" in marked and zlib.crc32(item.nodeid.encode()) % share != 0
+        ):
+            gone.append(item)
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        gone = set(gone)
+        items[:] = [item for item in items if item not in gone]
+
+
+def pytest_generate_tests(metafunc):
+    """The backends that there are, for the fixture `backend`."""
+    if "backend" in metafunc.fixturenames:
+        names = ["numpy", "strict"]
+        if find_spec("cupy") is not None or asked_for("gpu", metafunc.config):
+            names.append(pytest.param("cupy", marks=pytest.mark.gpu))
+        metafunc.parametrize("backend", names, indirect=True)
 
 
 def pytest_report_header(config):
     """The device that the tests marked `gpu` run on, or what stands in their way, where they are asked for by name."""
-    return device_line() if "gpu" in config.getoption("markexpr") and "not gpu" not in config.getoption("markexpr") else None
+    return device_line() if asked_for("gpu", config) else None
 
 
 def device_line():
@@ -58,6 +115,7 @@ def device_line():
     return f"GPU: {cuda.get_device_name()}, CuPy {cupy.__version__}, CUDA {cupy.cuda.runtime.runtimeGetVersion()}"
 
 
+E2E = Path(__file__).parent / "e2e"
 BACKENDS = {"numpy": lambda: np.asarray, "strict": strict, "cupy": cupy_or_skip}
 
 
@@ -67,7 +125,7 @@ def what_came_before_stays():
     gc.freeze()
 
 
-@pytest.fixture(params=["numpy", "strict", pytest.param("cupy", marks=pytest.mark.gpu)])
+@pytest.fixture
 def backend(request):
     """Makes an array of the backend under test out of NumPy data."""
     return BACKENDS[request.param]()
@@ -85,6 +143,27 @@ def sigint():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+OUTSIDE = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "socket.bind", "socket.connect"}
+reached = []  # what was done of these since the test began
+
+
+def note(event, arguments):
+    if event in OUTSIDE:
+        reached.append(f"{event} {arguments}")
+
+
+sys.addaudithook(note)
+
+
+@pytest.fixture(autouse=True)
+def nothing_outside(request):
+    """A test that starts a process, or opens a connection, is marked so. (What PyTorch itself starts is its own affair.)"""
+    reached.clear()
+    yield
+    allowed = any(request.node.get_closest_marker(name) for name in ("e2e", "torch", "oracle"))
+    assert allowed or not reached, f"mark this test e2e: {reached}"
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 from gradlab import cli
 from gradlab.explore.demo import told
 
-LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.oracle)]
+LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
 
 
 @pytest.fixture(scope="module", params=LIBRARIES)

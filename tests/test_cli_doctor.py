@@ -15,7 +15,7 @@ from gradlab import cli
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.trace import recorder
 
-TORCHES = ["gradlab", pytest.param("torch", marks=pytest.mark.oracle)]
+TORCHES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
 # A regression in a function of a script; what a test plants stands in place of LOSS, and `# here` marks the line.
 TRAINING = """\
 import argparse
@@ -194,6 +194,7 @@ except KeyError as error:
 """
 
 
+@pytest.mark.e2e
 def test_it_runs_as_python_runs_it_and_fails_as_it_fails(here):
     """What is printed, and the traceback, are those of `python train.py`; ours comes behind."""
     (here / "train.py").write_text(SAYS)
@@ -205,7 +206,8 @@ def test_it_runs_as_python_runs_it_and_fails_as_it_fails(here):
     assert ours.stderr.startswith(plain.stderr + "── gradlab doctor: train.py ended with status 1")
 
 
-@pytest.mark.oracle
+@pytest.mark.e2e
+@pytest.mark.torch
 def test_a_traceback_through_torch_is_the_one_without_us(here):
     """Our own frames, and those of torch's that led to them, are not in it."""
     text = (
@@ -219,6 +221,7 @@ def test_a_traceback_through_torch_is_the_one_without_us(here):
     assert ours.stderr.startswith(plain.stderr)
 
 
+@pytest.mark.e2e
 def test_a_syntax_error_reads_as_pythons(here):
     (here / "train.py").write_text("x = (1,\ndef\n")
     plain = as_python("train.py", cwd=here)
@@ -244,6 +247,7 @@ def test_the_scripts_own_status_wins_over_a_problem(doctor):
     assert doctor(text.replace("sys.exit(4)", ""))[0] == 1
 
 
+@pytest.mark.e2e
 def test_a_module_and_its_package(here, capsys):
     (here / "pack").mkdir()
     (here / "pack" / "__init__.py").write_text("")
@@ -285,6 +289,7 @@ def test_other_code_of_the_process_keeps_its_names(doctor):
     assert (status, out) == (0, "False __main__\n")
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("library", TORCHES)
 def test_ctrl_c_keeps_what_was_seen(library, here, sigint):
@@ -307,6 +312,7 @@ def test_ctrl_c_keeps_what_was_seen(library, here, sigint):
     assert line_with(text) in lines_of(errors)
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_forked_child_ends_as_it_would_and_says_nothing(here):
     (here / "train.py").write_text(
@@ -405,7 +411,8 @@ loss.backward()
 """
 
 
-@pytest.mark.oracle
+@pytest.mark.e2e
+@pytest.mark.torch
 def test_torch_is_seen_from_its_import_on(here):
     """It is imported by the script and not by us."""
     (here / "train.py").write_text("import sys\nassert 'torch' not in sys.modules\n" + LATER)
@@ -413,8 +420,8 @@ def test_torch_is_seen_from_its_import_on(here):
     assert ours.returncode == 1 and lines_of(ours.stderr) == [6]
 
 
-@pytest.mark.oracle
-@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.e2e
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_workers_that_load_data(context, here):
     (here / "train.py").write_text(f"""\
@@ -448,8 +455,8 @@ if __name__ == "__main__":
     assert lines_of(ours.stderr) == [line_with((here / "train.py").read_text())]
 
 
-@pytest.mark.oracle
-@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.e2e
 def test_what_is_compiled_is_seen_line_by_line_and_that_is_said(here):
     text = """\
 import torch
@@ -470,9 +477,11 @@ loss_of(w).backward()
 
 
 # ------------------------------------------------------------------------------------------------------------ long trainings
-@pytest.mark.slow
+@pytest.mark.e2e
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory as Linux tells it")
-@pytest.mark.parametrize("library", TORCHES)
+@pytest.mark.parametrize(
+    "library", [pytest.param("gradlab", marks=pytest.mark.exhaustive), pytest.param("torch", marks=pytest.mark.torch)]
+)
 def test_a_long_training_keeps_no_more_than_a_short_one(library, here):
     """Once the notes on steps are full, which are 10 000, what is held grows no more."""
     (here / "train.py").write_text(f"""\
@@ -535,8 +544,8 @@ for part in (model[0], model[2], model):
 }
 
 
-@pytest.mark.oracle
-@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.e2e
 @pytest.mark.parametrize("kind", WRAPPED)
 def test_what_is_distributed_runs_as_it_is_and_is_left_in_peace(kind, here):
     (here / "train.py").write_text(SHARDED.format(wrapped=WRAPPED[kind]))

@@ -202,6 +202,7 @@ def peak(data: bytes) -> tuple[str, int]:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_zip_bomb_is_refused_before_it_costs_memory(how: int) -> None:
     file = io.BytesIO()
@@ -214,6 +215,7 @@ def test_a_zip_bomb_is_refused_before_it_costs_memory(how: int) -> None:
     assert "bytes says that it holds 268," in said and "unpack it, and zip it without compression" in said and most < 20e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_zip_bomb_that_lies_about_its_size(how: int) -> None:
     """The sizes that it says are small; what is unpacked is not."""

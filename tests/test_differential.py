@@ -79,7 +79,7 @@ def test_random_programs(block: int) -> None:
             compare(seed)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_many_random_programs() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -319,7 +319,7 @@ def test_random_programs_of_a_kind(kind: str) -> None:
             compare(kind, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_random_programs_of_a_kind(kind: str) -> None:
     with warnings.catch_warnings():

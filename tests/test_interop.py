@@ -48,7 +48,7 @@ def test_what_dlpack_refuses() -> None:
         gl.from_dlpack(np.ones(2, np.uint16))
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_torch_shares_memory_both_ways() -> None:
     torch = pytest.importorskip("torch")
     for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"):
@@ -96,6 +96,7 @@ def test_ufuncs_of_numpy_make_tensors() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ in the place of torch
+@pytest.mark.e2e
 def test_a_program_for_torch_runs() -> None:
     printed = run("""
         import gradlab
@@ -122,6 +123,7 @@ def test_a_program_for_torch_runs() -> None:
     ]
 
 
+@pytest.mark.e2e
 def test_what_gradlab_has_not_is_said() -> None:
     printed = run("""
         import gradlab
@@ -141,6 +143,7 @@ def test_what_gradlab_has_not_is_said() -> None:
     assert printed[4].startswith("ImportError cannot import name 'jit' from 'gradlab'")
 
 
+@pytest.mark.e2e
 def test_it_can_be_undone() -> None:
     printed = run("""
         import sys
@@ -162,6 +165,7 @@ def test_it_can_be_undone() -> None:
     assert printed.splitlines() == ["True True", "[] True", "False True True"]
 
 
+@pytest.mark.e2e
 def test_torch_itself_is_not_replaced() -> None:
     printed = run("""
         import sys, types
@@ -206,6 +210,7 @@ def test_settings_are_remembered() -> None:
     assert not gl.backends.mps.is_available()
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("level", [0, 1, 2, "default", "warn", "error", 3, -1, "loud", 1.5, None])
 def test_the_debug_mode_of_determinism_is_torchs(level: Any) -> None:
     torch = pytest.importorskip("torch")

@@ -1,7 +1,7 @@
 """An interrupt leaves no mode or observer behind, wherever it strikes.
 
 One comes at each place in turn where the interpreter looks for one, so what `tests/test_soak.py` leaves to chance is complete
-here.
+here. The gate takes some places of each piece of work, which lie as far from one another.
 """
 
 from __future__ import annotations
@@ -160,16 +160,29 @@ SITUATIONS = {
 }
 
 
-@pytest.mark.slow
+SOME = 60
+every_place_or_some = pytest.mark.parametrize(
+    "most",
+    [pytest.param(SOME, marks=pytest.mark.slow), pytest.param(sys.maxsize, marks=pytest.mark.exhaustive)],
+    ids=["some", "all"],
+)
+
+
+def spread(places, most):
+    """The numbers of all places, or of about `most` of them."""
+    return range(1, places + 1, max(1, places // most))
+
+
+@every_place_or_some
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_an_interrupt_leaves_nothing_behind(situation, monkeypatch):
+def test_an_interrupt_leaves_nothing_behind(situation, most, monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
     work = SITUATIONS[situation]
     work()  # functions are generated, modules imported: once
     places, found = interrupted(work, 0).seen, []
     assert places > 0
-    for at in range(1, places + 1):
+    for at in spread(places, most):
         struck = interrupted(work, at)
         if left_behind() or hooks_of_a_watch():
             gc.collect()  # a traceback in a cycle holds what was not left
@@ -201,15 +214,15 @@ def explored_asleep():
             model(torch.ones(1)).sum().backward()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("work", [explored, pytest.param(explored_asleep, marks=pytest.mark.oracle)])
-def test_an_interrupt_leaves_no_recording_behind(work, monkeypatch):
+@every_place_or_some
+@pytest.mark.parametrize("work", [explored, pytest.param(explored_asleep, marks=pytest.mark.torch)])
+def test_an_interrupt_leaves_no_recording_behind(work, most, monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
     in_torch = work is explored_asleep
     work()
     places, found = interrupted(work, 0, (*TRACING, contextlib.__file__)).seen, []
     assert places > 100
-    for at in range(1, places + 1):
+    for at in spread(places, most):
         struck = interrupted(work, at, (*TRACING, contextlib.__file__))
         left = left_behind() + (left_in_torch() if in_torch else [])
         if left:
@@ -249,9 +262,9 @@ def of_a_compiler(tmp_path):
     return run, left_in_torch
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("made", [of_a_script, pytest.param(of_a_compiler, marks=pytest.mark.oracle)])
-def test_an_interrupt_leaves_a_scripts_surroundings_as_they_were(made, tmp_path, monkeypatch):
+@every_place_or_some
+@pytest.mark.parametrize("made", [of_a_script, pytest.param(of_a_compiler, marks=pytest.mark.torch)])
+def test_an_interrupt_leaves_a_scripts_surroundings_as_they_were(made, tmp_path, most, monkeypatch):
     if made is of_a_compiler:
         pytest.importorskip("torch._dynamo")
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
@@ -261,7 +274,7 @@ def test_an_interrupt_leaves_a_scripts_surroundings_as_they_were(made, tmp_path,
     run()
     places, found = interrupted(run, 0, files).seen, []
     assert places > 5 and surroundings() == before and not others()
-    for at in range(1, places + 1):
+    for at in spread(places, most):
         struck = interrupted(run, at, files)
         gc.collect()
         if surroundings() != before or others():

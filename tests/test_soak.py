@@ -346,13 +346,14 @@ def interrupts_where_nobody_can_raise(monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
 def test_mishaps_leave_no_trace():
     grown, size = soaked(300, seed=1)
     assert grown < 500 and size < 100_000, (grown, size)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
 def test_ten_thousand_steps_with_mishaps():
     grown, size = soaked(10_000, seed=2)

@@ -45,6 +45,7 @@ def test_the_advice_as_printed_runs(table, row: Row, name: str) -> None:
         assert not re.match(r"\w+(Error|Exception): ", said) and advice not in said, (program, said)
 
 
+@pytest.mark.slow
 def test_no_advice_is_left_out() -> None:
     said = [told(table, row.program, "gradlab") for table, row in ROWS]
     for program, (source, _, _) in graphs.PROGRAMS.items():

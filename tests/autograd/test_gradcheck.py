@@ -300,6 +300,7 @@ def test_second_derivatives_with_cotangents_of_ones_own():
         gradgradcheck(right, (x, y), check_rev_over_rev=False, check_fwd_over_rev=True)
 
 
+@pytest.mark.e2e
 def test_the_function_and_the_module_of_one_name():
     code = (
         "from gradlab.autograd.gradcheck import GradcheckError, gradgradcheck; import gradlab; "

@@ -90,7 +90,7 @@ def test_programs():
         check(seed)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_many_programs():
     for seed in range(10_000, 11_700):
         check(seed)

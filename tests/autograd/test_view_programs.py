@@ -356,13 +356,14 @@ def by_differences(done, arrays, directions, forward):
 PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # a machine may be busy
 
 
+@pytest.mark.slow
 @settings(max_examples=100, derandomize=True, database=None, **PATIENT)
 @given(PROGRAMS, st.integers(0, 2**16))
 def test_programs(program, seed):
     check(program, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=800, derandomize=True, database=None, **PATIENT)
 @given(PROGRAMS, st.integers(0, 2**16))
 def test_many_programs(program, seed):
@@ -400,7 +401,7 @@ def test_programs_as_torch(program, seed):
 
 
 @pytest.mark.oracle
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=400, derandomize=True, database=None, **PATIENT)
 @given(PROGRAMS, st.integers(0, 2**16))
 def test_many_programs_as_torch(program, seed):

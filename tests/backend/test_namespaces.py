@@ -39,6 +39,7 @@ def test_the_cpu_is_always_there():
     assert x.device == gl.device("cpu")
 
 
+@pytest.mark.e2e
 def test_cupy_is_not_imported_before_it_is_asked_for():
     code = "import sys, gradlab as gl; gl.ones(2).sum(); print('cupy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"

@@ -85,8 +85,9 @@ def lifetime(graph, n):
     return gone() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", [chain, saving, wide, recorded])
-@pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.exhaustive)])
 def test_no_recursion(graph, n):
     assert with_little_stack(lambda: lifetime(graph, n))
 

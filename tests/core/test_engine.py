@@ -34,6 +34,7 @@ def test_fan_out_adds_up_also_where_the_sum_is_made_in_place():
     np.testing.assert_allclose(x.grad.array, 2 * (12 + 2 * 2 * x.array.copy()))
 
 
+@pytest.mark.slow
 def test_a_chain_of_100_000_needs_no_recursion():
     x = gl.ones(2, requires_grad=True)
     z = x

@@ -111,6 +111,7 @@ def test_what_a_user_computes_with_numpy_is_heard():
         np.ones(1) / 0
 
 
+@pytest.mark.e2e
 @no_processes
 def test_by_default_nothing_is_printed():
     program = (

@@ -189,12 +189,14 @@ def ran(program):
     )
 
 
+@pytest.mark.e2e
 @alone
 def test_the_interpreter_ends_while_the_pool_is_there():
     done = ran("print('end')")
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "emscripten", reason="this system does not fork")
 def test_a_child_computes_after_a_fork_and_so_does_its_parent():
     done = ran("""

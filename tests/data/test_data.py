@@ -43,6 +43,7 @@ def test_recorded_is_what_torch_does(topic: str) -> None:
         assert json.loads(json.dumps(TOPICS[topic][name](torch))) == RECORDED[topic][name], name
 
 
+@pytest.mark.e2e
 def test_torch_utils_data_is_found() -> None:
     program = (
         "import gradlab; gradlab.as_torch()\n"

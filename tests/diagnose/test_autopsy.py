@@ -496,7 +496,7 @@ def test_a_mistake_is_told_from_its_facts(mistake):
     assert all(len(line) <= 100 for line in message.split("\n")[1:])
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_message_begins_as_torchs(mistake):
     torch = pytest.importorskip("torch")

@@ -28,9 +28,10 @@ def test_there_are_such_pages():
     assert {page.stem for page in PAGES} >= {"compare-with-torch", "grade-a-class"}
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.oracle if "torch" in page.stem else ()) for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.torch if "torch" in page.stem else ()) for page in PAGES],
     ids=lambda page: page.stem,
 )
 def test_the_blocks_of_a_page_run_one_after_the_other(page):
@@ -38,7 +39,8 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page):
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.oracle
+@pytest.mark.e2e
+@pytest.mark.torch
 def test_what_the_page_on_torch_says_comes_out():
     ran = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks(DOCS / "howto" / "compare-with-torch.md"))],

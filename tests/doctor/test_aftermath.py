@@ -13,12 +13,12 @@ from wrecks import WRECKS
 
 import gradlab as gl
 
-ORACLE = (pytest.mark.oracle,)
+TORCH = (pytest.mark.torch,)
 
 
 def each(table):
     return [
-        pytest.param(name, library, id=f"{name}-{library}", marks=() if library == "gradlab" else ORACLE)
+        pytest.param(name, library, id=f"{name}-{library}", marks=() if library == "gradlab" else TORCH)
         for name, row in table.items()
         for library in row.libraries
     ]
@@ -159,7 +159,7 @@ def test_a_healthy_doctor_cell(run, shell):
 
 
 # -------------------------------------------------------------------------------------------------- gl.doctor(model, …)
-@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=ORACLE)])
+@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=TORCH)])
 def test_a_model_from_code(library):
     lib = pytest.importorskip(library)
     nn, F = lib.nn, lib.nn.functional
@@ -181,7 +181,7 @@ def test_a_model_from_code(library):
     assert [one.kind for one in gl.doctor(net, optimizer=[opt]).findings] == ["nan-weights"]
 
 
-@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=ORACLE)])
+@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=TORCH)])
 def test_a_model_of_which_a_part_gets_nothing(library):
     lib = pytest.importorskip(library)
     nn = lib.nn

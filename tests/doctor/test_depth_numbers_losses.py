@@ -10,7 +10,6 @@ import re
 import numpy as np
 import pytest
 from claims import claim, trace_of_net
-from planting import LIBRARIES
 from sweep import Net, figures, nets
 from symptoms import array
 from test_planted import FAULTS, HEALTHY
@@ -179,7 +178,7 @@ TRUE = {
 }
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("name", TRUE)
 def test_evidence_is_what_numpy_says(name, library):
     pytest.importorskip(library)
@@ -244,7 +243,7 @@ PRINTED = {
 }
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("name", PRINTED)
 def test_advice_that_is_code_runs_as_printed(name, library):
     pytest.importorskip(library)
@@ -258,7 +257,7 @@ def test_advice_that_is_code_runs_as_printed(name, library):
 
 
 # ---------------------------------------------------------------------------------------------------------------- sweep
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "widths", "seeds"), [("mlp", (16, 64, 128), (0, 1, 2)), ("conv", (16, 64), (0,))])
 def test_no_false_alarm_and_no_miss_over_the_sweep(kind, widths, seeds):
     judged = figures(lambda net: claim(net, gradlab), nets((kind,), widths, seeds=seeds))
@@ -275,6 +274,7 @@ def test_recurrent_nets_are_never_accused_falsely():
     assert all(claim(net, gradlab) == net.truth for net in sick if not 1e-8 < net.gains()[0] < 1e8)
 
 
+@pytest.mark.slow
 def test_a_few_nets_of_the_sweep():
     judged = figures(lambda net: claim(net, gradlab), nets(("mlp",), (16,), (2, 8, 32), (0,)))
     assert judged["false alarms"] == judged["misses"] == 0

@@ -76,7 +76,7 @@ def test_of_a_tensor():
     assert gl.doctor((v * 2).sum()).findings == ()
 
 
-@pytest.mark.parametrize("lib", ["gradlab", "torch"])
+@pytest.mark.parametrize("lib", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 def test_of_a_loss_that_is_none_and_that_nobody_recorded(lib):
     """What was made forward is read from what the graph has saved; backward is not blamed for it."""
     lib = pytest.importorskip(lib)
@@ -121,6 +121,7 @@ def test_nothing_is_held(shell):
     assert [one() for one in alive] == [None, None]
 
 
+@pytest.mark.slow
 def test_the_past_is_plain_and_small(shell):
     shell.ok("ws = [gl.ones(2, requires_grad=True) for _ in range(3000)]")
     shell.ok("%%grad\nloss = sum(w.sum() for w in ws)\nloss.backward()")

@@ -32,7 +32,7 @@ def applied(function, x):
 BEGIN = "import {lib} as T\nfrom laidaside import modeling as m\nmodel = m.net(T.nn); head = T.nn.Linear(2, 1); x = T.ones(3, 4)"
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
+@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 def found(request, shell, tmp_path, monkeypatch):
     """Runs a cell and gives the finding on a cut in it."""
     folder = tmp_path / "lib" / "site-packages" / "laidaside"

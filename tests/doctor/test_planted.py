@@ -17,7 +17,7 @@ HEALTHY = {
 
 def each(table: dict[str, Cells]) -> list[pytest.param]:
     """Every row with every library that it runs on; gradlab always, the other where it is installed and time is no matter."""
-    other = (pytest.mark.oracle, pytest.mark.slow)
+    other = (pytest.mark.torch, pytest.mark.slow)
     return [
         pytest.param(
             name,
@@ -40,7 +40,7 @@ def test_a_fault_shows(run, name, library):
     assert ran.holds(row.shows), row.shows
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "library"), each(FAULTS))
 def test_a_cure_cures(run, name, library):
     row = FAULTS[name]
@@ -49,7 +49,7 @@ def test_a_cure_cures(run, name, library):
     assert row.raises is not None or not ran.holds(row.shows), row.shows
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "library"), each(HEALTHY))
 def test_the_healthy_learn(run, name, library):
     row = HEALTHY[name]

@@ -13,7 +13,7 @@ from gradlab import cli
 from gradlab.explore.doctor.clinic import HOUSE
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.oracle
+pytestmark = pytest.mark.torch
 
 # Programs whose fault, or its line, is not named, and why.
 BLIND = {

@@ -24,7 +24,7 @@ def agreeing(x, w):
     return torch.softmax(h, -1) * (h - h.mean(0)), {"sum": h.sum()}
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_what_is_equal():
     result = gl.check_against_torch(agreeing, SMALL, np.eye(3) + 0.1)
     assert result.agrees and bool(result) and result.first is None and not result.errors
@@ -38,7 +38,7 @@ def test_what_is_equal():
     np.testing.assert_array_equal(result._theirs.outputs[0][1], agreeing(x, w)[0].detach().numpy())
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_dtypes_have_their_own_tolerance(dtype):
     off = {"float64": 1e-7, "float32": 1e-3, "float16": 5e-2}[dtype]
@@ -54,7 +54,7 @@ def test_dtypes_have_their_own_tolerance(dtype):
     assert not result.agrees and result.first.operation == "MulBackward0"
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_a_value_that_differs_is_named_with_its_line():
     def f(x):
         import torch
@@ -71,7 +71,7 @@ def test_a_value_that_differs_is_named_with_its_line():
     assert "MulBackward0" in str(result) and "differ" in repr(result) and len(result.differences) > 1
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_a_gradient_that_differs_is_named_where_it_is_made(monkeypatch):
     op = type(gl.ones(2).requires_grad_().sin().grad_fn).op
     right = op.vjp
@@ -91,7 +91,7 @@ def test_a_gradient_that_differs_is_named_where_it_is_made(monkeypatch):
     assert {one.operation for one in result.differences} == {"SinBackward0", "ExpBackward0", ""}
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_rounding_is_no_difference():
     """The gradient of a mean that is taken away is rounding; so is a variance of equal numbers."""
 
@@ -103,7 +103,7 @@ def test_rounding_is_no_difference():
     assert gl.check_against_torch(f, x).agrees
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_names_of_either_library():
     import torch
     from torch import nn, sin
@@ -129,7 +129,7 @@ def test_names_of_either_library():
     assert gl.check_against_torch(itself, 0.7).values == 4
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_nothing_is_changed_or_left_behind():
     import torch
 
@@ -161,7 +161,7 @@ def test_nothing_is_changed_or_left_behind():
     assert not torch.overrides._get_current_function_mode_stack()
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_random_numbers_are_the_same():
     def f(x):
         import torch
@@ -171,7 +171,7 @@ def test_random_numbers_are_the_same():
     assert gl.check_against_torch(f, np.ones(50, np.float32)).agrees
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_what_is_raised_is_reported():
     def f(x):
         import torch
@@ -194,7 +194,7 @@ def test_what_is_raised_is_reported():
     assert "fft" in str(gl.check_against_torch(lambda x: __import__("torch").fft.fft(x).real, [1.0]))
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_inputs_that_cannot_be_copied():
     import torch
 
@@ -210,7 +210,7 @@ def test_inputs_that_cannot_be_copied():
         gl.check_against_torch(lambda x: x, [1.0, [2.0]])
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_integers_stay_data():
     def f(x, index, n):
         assert isinstance(n, int) and not index.requires_grad and index.dtype.is_floating_point is False
@@ -220,7 +220,7 @@ def test_integers_stay_data():
     assert result.agrees and "the gradient of x" in str(result) and "the gradient of index" not in str(result)
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_shapes_and_dtypes_that_differ():
     def f(x):
         import torch
@@ -233,7 +233,8 @@ def test_shapes_and_dtypes_that_differ():
     assert other.first.what == "what the function returns"
 
 
-@pytest.mark.oracle
+@pytest.mark.e2e
+@pytest.mark.torch
 def test_where_gradlab_has_torchs_name():
     """As it is after `gradlab.as_torch()`, in a process of its own."""
     program = """
@@ -265,7 +266,7 @@ def test_without_torch(monkeypatch):
         gl.check_against_torch(lambda x: x, 1.0)
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(80))
 def test_random_programs(seed):

@@ -23,7 +23,7 @@ try:
 except ImportError:
     torch = None
 
-both = pytest.mark.parametrize("lib", [gl, pytest.param(torch, marks=pytest.mark.oracle)], ids=["gradlab", "torch"])
+both = pytest.mark.parametrize("lib", [gl, pytest.param(torch, marks=pytest.mark.torch)], ids=["gradlab", "torch"])
 
 
 def zscores(lib):
@@ -263,6 +263,7 @@ def test_ranges():
     assert ranges([]) == [] and ranges([3]) == [3, 1] and ranges([1, 2, 3, 7, 9, 10]) == [1, 3, 7, 1, 9, 2]
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_are_told_in_less_than_half_a_megabyte():
     made = chain(3300)
     assert len(made.trace.nodes) > 9_900

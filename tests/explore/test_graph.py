@@ -589,6 +589,7 @@ def test_a_cell_stays_under_300_kb_whatever_the_names_are():
     assert sum(len(part) for part in bundle.values()) < 300_000
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_nodes_do_not_recurse():
     x = gl.ones(1, requires_grad=True)
     y = x
@@ -670,7 +671,7 @@ def test_a_graph_of_plain_data_can_be_made_and_drawn():
 
 
 # ---------------------------------------------------------------------------------------------------------------- torch
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_a_real_torch_graph():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
@@ -694,7 +695,7 @@ def test_a_real_torch_graph():
     assert graph(out).nodes == found.nodes
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_the_same_program_reads_the_same_in_torch():
     torch = pytest.importorskip("torch")
 

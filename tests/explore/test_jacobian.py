@@ -387,7 +387,7 @@ def test_plot_returns_axes_with_the_whole_matrix():
     matplotlib.pyplot.close("all")
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_equals_torch():
     torch = pytest.importorskip("torch")
     generator = torch.Generator().manual_seed(0)

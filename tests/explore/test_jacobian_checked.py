@@ -124,7 +124,7 @@ def test_a_check_that_is_an_error_stays_one():
                 np.asarray(J)
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_torch_in_half_precision_of_its_own():
     torch = pytest.importorskip("torch")
     x = torch.linspace(1, 2, 8, dtype=torch.bfloat16)

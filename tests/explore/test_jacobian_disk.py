@@ -50,6 +50,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", place], check=True)
 
 
+@pytest.mark.e2e
 @needs_allocation
 @pytest.mark.parametrize("way", ["resumed", "again"])
 def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(small_disk, way):

@@ -376,6 +376,7 @@ def test_other_things_that_cannot_be_compared(tmp_path):
                 digest(thing)
 
 
+@pytest.mark.e2e
 def test_digests_are_the_same_in_another_process():
     """Whatever the order that sets have there."""
     code = textwrap.dedent("""
@@ -396,7 +397,7 @@ def test_digests_are_the_same_in_another_process():
     assert said[0] == said[1] and "the global model in f" in said[0]
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_torch(tmp_path):
     torch = pytest.importorskip("torch")
 

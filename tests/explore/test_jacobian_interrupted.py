@@ -21,7 +21,7 @@ EXPLORE = os.path.join(OURS[0], "explore")
 W = gl.tensor(np.random.default_rng(0).normal(size=(9, 7)))
 AT = np.linspace(-1, 1, 7)
 WANTED = (1 - np.tanh(W.numpy() @ AT) ** 2)[:, None] * W.numpy()
-STRIDE = [12, pytest.param(3, marks=pytest.mark.slow)]
+STRIDE = [31, pytest.param(3, marks=pytest.mark.exhaustive)]
 
 
 def f(x):
@@ -48,6 +48,7 @@ def interrupts_where_nobody_can_raise(monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", STRIDE)
 @pytest.mark.parametrize("method", ["rows", "batched", "columns", "sparse"])
 def test_it_is_asked_again(method, stride):
@@ -60,6 +61,7 @@ def test_it_is_asked_again(method, stride):
     assert tried(work, lambda: np.asarray(state["J"]), stride) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", STRIDE)
 def test_a_file_is_gone_on_with(stride, tmp_path):
     runs = iter(range(10_000))
@@ -77,6 +79,7 @@ def test_a_file_is_gone_on_with(stride, tmp_path):
     assert tried(work, lambda: asked(state["path"]), stride) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", STRIDE)
 @pytest.mark.parametrize("columns", [False, True])
 def test_the_live_view_steps_on(columns, stride):

@@ -105,7 +105,7 @@ def test_all_methods_give_one_matrix(seed):
     assert J.rows_known == 0, "products form no row"
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.parametrize("seed", range(24))
 def test_random_functions_against_torch(seed):
     torch = pytest.importorskip("torch")
@@ -126,7 +126,7 @@ def test_random_functions_against_torch(seed):
         np.testing.assert_allclose(J, wanted, atol=1e-12, rtol=1e-10, err_msg=str(way))
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_torch_graphs_do_not_tell_a_pattern_but_take_one():
     torch = pytest.importorskip("torch")
     x = torch.linspace(0, 1, 40, dtype=torch.float64)
@@ -370,7 +370,7 @@ def test_hessians_of_random_functions(seed):
         np.testing.assert_allclose(hessian(energy, x, **way), whole, atol=1e-11 * max(1, np.abs(whole).max()), err_msg=str(way))
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.parametrize("seed", range(6))
 def test_hessians_against_torch(seed):
     torch = pytest.importorskip("torch")

@@ -103,6 +103,7 @@ def test_sparse_parts_know_the_zeros_beside_their_entries(cells):
     compare(J, whole, known, cells)
 
 
+@pytest.mark.slow
 def test_large_ones_are_pooled():
     n = 10_000
     J = jacobian(lambda u: u * 1.0, gl.ones(n), method="batched")

@@ -109,7 +109,7 @@ def test_a_jacobian_is_of_the_tensors_as_they_were():
     np.testing.assert_array_equal(J, 3 * np.eye(3))
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.parametrize("method", ["rows", "batched", "columns"])
 def test_a_jacobian_is_of_torchs_tensors_as_they_were(method):
     torch = pytest.importorskip("torch")

@@ -323,6 +323,7 @@ def process(tmp_path, when):
     )
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
 @pytest.mark.parametrize(("when", "kept"), [("told", 3), ("flushed", 2), ("replaced", 2)])
 def test_killed_and_resumed(tmp_path, when, kept):
@@ -343,7 +344,7 @@ def test_killed_and_resumed(tmp_path, when, kept):
     assert (tmp_path / "whole" / "J.bin").read_bytes() == (tmp_path / "J.bin").read_bytes(), "as the uninterrupted run"
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_torch_functions_are_resumed_too(tmp_path):
     torch = pytest.importorskip("torch")
     weight = torch.linspace(-1, 1, 12, dtype=torch.float64)

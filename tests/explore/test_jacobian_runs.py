@@ -68,6 +68,7 @@ def test_progress_is_checked_at_once():
         asked(progress="yes")
 
 
+@pytest.mark.e2e
 def test_tqdm_is_loaded_only_for_a_bar():
     code = "import sys, gradlab as gl; x = gl.randn(3); print(gl.jacobian(gl.tanh, x)[:].shape, 'tqdm' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -134,6 +135,7 @@ def test_a_progress_function_that_raises_loses_nothing():
     np.testing.assert_allclose(np.asarray(J), the_matrix())
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(os.name == "nt", reason="no signals")
 def test_sigint_in_a_terminal(tmp_path):
     """Ctrl-C after two blocks; the same process then goes on."""

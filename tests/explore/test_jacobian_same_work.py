@@ -174,7 +174,7 @@ MAKERS = [
     lambda scale: labelled(scale, np.recarray),
     number,
     mapped,
-    weight,
+    pytest.param(weight, marks=pytest.mark.torch),
     structured,
     borrowed,
     made_by_another_class,
@@ -230,6 +230,7 @@ def test_imports_of_packages_go_by_their_version_and_load_nothing():
     assert "the module numpy.linalg in f" in parts_of(f, "f") and "wave" not in sys.modules
 
 
+@pytest.mark.e2e
 def test_a_users_file_with_the_name_of_a_standard_module(tmp_path):
     code = textwrap.dedent("""
         import sys

@@ -166,7 +166,7 @@ def test_it_is_drawn_and_named():
     assert "Jacobian of each sample of y (10×4) with respect to X (6)" in J.drawing().svg()
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.parametrize("chunk", [None, 3])
 def test_as_torchs_vmap_of_jacrev(chunk):
     torch = pytest.importorskip("torch")

@@ -58,6 +58,7 @@ def test_a_block_takes_half_a_second_or_is_one_vector(start, each):
     assert sum(measured[:-1]) < 0.5, "what is measured in vain costs little"
 
 
+@pytest.mark.slow
 def test_the_plan_goes_by_what_sweeps_take():
     class Slow(gl.autograd.Function):
         @staticmethod

@@ -64,6 +64,7 @@ def asked(f, x, method, **options):
     return gl.jacobian(f, x, method=method, chunk_size=None if method == "rows" else 2, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("out", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 def test_interrupted_at_every_line(method, out):
@@ -84,6 +85,7 @@ def test_interrupted_at_every_line(method, out):
     assert k > 30, "it was interrupted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_asked_for_alone_and_interrupted(method):
     f, x = drawn(np.random.default_rng(10 + METHODS.index(method)))
@@ -99,6 +101,7 @@ def test_rows_asked_for_alone_and_interrupted(method):
     assert k > 10
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file between its opening and its `with`
 @pytest.mark.parametrize("method", METHODS)
 def test_another_process_after_an_interrupt_at_every_line(tmp_path, method):

@@ -107,7 +107,7 @@ def test_columns_by_forward_sweeps_and_the_code_for_them():
     np.testing.assert_array_equal(view.values(), MATRIX)
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_a_column_of_torchs_by_the_code_for_it():
     torch = pytest.importorskip("torch")
     a, b = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
@@ -228,7 +228,7 @@ def test_forgetting_to_retain_says_what_this_graph_says(case, recorded):
     assert view.frame["happened"].partition("  by")[0] == said.partition("  by")[0], "but for the place of the first backward"
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_forgetting_lines_in_a_graph_of_torchs():
     torch = pytest.importorskip("torch")
     for make, refuses in ((lambda x: torch.stack([x[0] ** 2, x[0] * x[1]]), True), (lambda x: torch.cat([x, x]) + 1, False)):
@@ -453,7 +453,7 @@ def labels(view, lit):
     return {view.about["graph"]["nodes"][k]["label"] for k in lit}
 
 
-@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
+@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 def test_a_row_lights_the_path_of_its_cotangent(library):
     lib = pytest.importorskip(library)
     x = lib.tensor([1.0, 2.0]).requires_grad_()

@@ -116,6 +116,7 @@ def least_crossings(upper, lower, edges):
     return min(crossed(order, other) for order in permutations(upper) for other in permutations(lower))
 
 
+@pytest.mark.slow
 def test_two_rows_are_ordered_nearly_as_well_as_can_be():
     more = []
     for seed in range(15):

@@ -102,6 +102,7 @@ def test_an_adapter_is_what_makes_one():
         register("values", OfValues())
 
 
+@pytest.mark.e2e
 def test_no_library_is_imported():
     code = (
         "import sys, gradlab as gl; gl.graph(gl.ones(1, requires_grad=True) * 2).text(); "

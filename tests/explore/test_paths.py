@@ -22,6 +22,11 @@ from gradlab.explore.libraries import library_of
 from gradlab.explore.trace.reading import spine_first
 
 
+@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
+def t(request):
+    return pytest.importorskip(request.param)
+
+
 def ends(paths):
     """By (what makes the tensor, what uses it) the contribution."""
     nodes, edges = paths.trace.nodes, paths.trace.edges
@@ -274,7 +279,7 @@ def test_a_graph_that_was_freed(t):
         gl.graph(loss, {"x": x}).paths("x")
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_a_rule_without_a_second_derivative(monkeypatch):
     import torch
 
@@ -309,7 +314,7 @@ def test_a_rule_without_a_second_derivative(monkeypatch):
     assert sum(paths.amounts[i] for i in leaving) == pytest.approx(paths.total)
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_fused_attention():
     """PyTorch's has no second derivative: edges are cut, and agree with the attention that is written out."""
     import torch
@@ -439,7 +444,7 @@ def test_a_report_tells_the_paths(t):
         gl.explain(loss.detach() + (x * 1).sum(), names=names).paths("y")
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_of_torch(seed):

@@ -459,6 +459,7 @@ def test_the_model_refuses_what_does_not_fit():
     assert lab.answer("move", {"point": [99.0]})["point"] == [3.0]
 
 
+@pytest.mark.slow
 def test_a_slow_function_is_drawn_coarsely_first_and_better_later():
     calls = []
 
@@ -579,7 +580,7 @@ def test_a_page_contains_a_record_that_agrees():
 
 
 # ------------------------------------------------------------------------------------------------------------------- torch
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_functions_of_torch():
     torch = pytest.importorskip("torch")
     P = gl.playground(lambda x: torch.sin(3 * x) * torch.exp(-x), x=(-1, 3), at={"x": 0.5}, steps=3)
@@ -592,7 +593,7 @@ def test_functions_of_torch():
     assert "gl.tensor" in frame(gl.playground(lambda p: (p**2).sum(), p=[(-1, 1), (-1, 1)]))["code"], "gradlab is tried first"
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_a_model_of_torch_in_float32():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
@@ -606,7 +607,7 @@ def test_a_model_of_torch_in_float32():
     assert P.html() and all(w.grad is None for w in model.parameters())
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_paths_of_torch(name):
     torch = pytest.importorskip("torch")

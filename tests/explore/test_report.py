@@ -548,7 +548,7 @@ def test_bounds_are_settable():
         explain(x @ x, bounds=Bounds(jacobian_rows=2))
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_torch_tensors_are_reported_alike():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)

@@ -87,7 +87,7 @@ def report_of_model():
 
 
 # --------------------------------------------------------------------------------------------------------------- numbers
-@pytest.mark.parametrize("lib", [gl, pytest.param("torch", marks=pytest.mark.oracle)])
+@pytest.mark.parametrize("lib", [gl, pytest.param("torch", marks=pytest.mark.torch)])
 def test_to_dict_has_the_numbers_of_retain_grad(lib):
     lib = pytest.importorskip(lib) if isinstance(lib, str) else lib
     report = report_of(traced(ZSCORE, zscore(lib)))

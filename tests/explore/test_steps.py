@@ -103,7 +103,7 @@ def np_parts(upstream):
     return upstream if isinstance(upstream, tuple) else (upstream,)
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.parametrize("block", range(2))
 def test_totals_are_grad_on_torch(block):
     import torch
@@ -307,7 +307,7 @@ net = torch.nn.Embedding(9, 3, sparse=True); out = net(torch.tensor([1, 2, 1])).
 """.strip().splitlines()
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 @pytest.mark.parametrize("source", MODELS)
 def test_models_of_torch(source):
     import torch
@@ -328,7 +328,7 @@ def test_models_of_torch(source):
         np.testing.assert_allclose(np.asarray(totals[name]), grad.numpy(), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_hooks_and_retained_gradients_of_torch():
     import torch
 
@@ -343,7 +343,7 @@ def test_hooks_and_retained_gradients_of_torch():
     assert [share["total"] for share in walk.steps[-1].shares] == [a.grad.item(), b.grad.item()] and walk.steps[-1].hooked
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_what_torch_unpacks_once_is_left_alone():
     import torch
     from torch.utils.checkpoint import checkpoint

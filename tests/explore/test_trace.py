@@ -22,7 +22,7 @@ try:
 except ImportError:
     torch = None
 
-both = pytest.mark.parametrize("lib", [gl, pytest.param(torch, marks=pytest.mark.oracle)], ids=["gradlab", "torch"])
+both = pytest.mark.parametrize("lib", [gl, pytest.param(torch, marks=pytest.mark.torch)], ids=["gradlab", "torch"])
 
 
 def tensor(lib, array, grad=True):
@@ -365,7 +365,7 @@ def test_tracing_outside_of_a_cell():
     assert observers.active == ()
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_other_modes_of_torchs_stay_where_they_are():
     from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 

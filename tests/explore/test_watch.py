@@ -181,7 +181,7 @@ def test_memory_does_not_grow_with_the_steps():
     assert columns.nbytes == size and columns.used <= 64
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_memory_is_flat_over_a_hundred_thousand_steps():
     a = gl.tensor([1.0, 2.0]).requires_grad_()
     x = gl.tensor([0.5, -1.0])

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from grouped import first_in_the_gate
 from watched import LIBRARIES, always, data, library, mlp, numbers
 
 import gradlab as gl
@@ -327,7 +328,7 @@ HEALTHY = {
 }
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", first_in_the_gate(0, 1, 2))
 @pytest.mark.parametrize("name", HEALTHY)
 def test_of_a_healthy_run_nothing_is_said(lib, name, seed):
     widths, activation, optimizer, settings, batch = HEALTHY[name]

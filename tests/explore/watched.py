@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-LIBRARIES = [pytest.param("gradlab", id="gradlab"), pytest.param("torch", id="torch", marks=pytest.mark.oracle)]
+LIBRARIES = [pytest.param("gradlab", id="gradlab"), pytest.param("torch", id="torch", marks=pytest.mark.torch)]
 
 
 def library(name):

@@ -1,4 +1,4 @@
-"""Cells as students, teachers and researchers write them; `tests/browser/test_report_gallery.py` looks at their reports.
+"""Cells as students, teachers and researchers write them; `tests/e2e/browser/test_report_gallery.py` looks at their reports.
 
 A text is a `%%grad` cell as it is typed. Those of `BOTH` are run with PyTorch as well, where `gl` stands for it.
 """

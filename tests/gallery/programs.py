@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
+
 
 @dataclass(frozen=True)
 class Program:
@@ -290,3 +292,8 @@ def cross_entropy(logits, targets):
 """,
     ),
 }
+
+
+def marks_of(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    """The marks of a test of a program."""
+    return (pytest.mark.torch,) if PROGRAMS[name].library == "torch" else ()

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from program_traces import namespace_of, traced
-from programs import PROGRAMS
+from programs import PROGRAMS, marks_of
 
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import Scale, elements, port_of, said, scale_of
@@ -20,9 +20,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 LARGE = ("lstm", "conv", "encoder", "gpt", "encoder_gradlab")
 
 
-def needs(name):
-    if PROGRAMS[name].library == "torch":
-        pytest.importorskip("torch")
+def of_programs(*names):
+    return pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in names])
 
 
 def drawn_texts(drawing):
@@ -111,7 +110,7 @@ def test_a_leaf_that_got_no_gradient_says_so():
 
 
 # ------------------------------------------------------------------------------------------------------ against torch
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_shares_are_projections_of_what_each_use_hands_back():
     """Each use of h gets its own copy of it as a leaf; its gradient is that use's part."""
     torch = pytest.importorskip("torch")
@@ -133,7 +132,7 @@ def test_shares_are_projections_of_what_each_use_hands_back():
     assert wanted <= set(drawn_texts(Graph(trace).drawing()))
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_rows_of_code_have_the_norms_that_retain_grad_gives():
     pytest.importorskip("torch")
     space = namespace_of("batch_norm")
@@ -156,7 +155,7 @@ def test_rows_of_code_have_the_norms_that_retain_grad_gives():
     assert [rows[target].where for target, _ in hprebn.came_from] == ["line 3", "line 4"]
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_rows_of_modules_have_the_norms_that_hooks_give():
     pytest.importorskip("torch")
     space, seen, outs = namespace_of("encoder"), {}, []
@@ -182,7 +181,7 @@ def test_rows_of_modules_have_the_norms_that_hooks_give():
     assert math.hypot(*(p.gradient for p in rows["layers.0.norm1"].parameters)) == pytest.approx(norm, rel=1e-4)
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_a_cell_of_fifty_steps_is_one_row_with_fifty_norms():
     torch = pytest.importorskip("torch")
     space, steps = namespace_of("lstm"), []
@@ -202,10 +201,9 @@ def test_a_cell_of_fifty_steps_is_one_row_with_fifty_norms():
 
 
 # --------------------------------------------------------------------------------------------------------------- folds
-@pytest.mark.parametrize("name", LARGE)
+@of_programs(*LARGE)
 @pytest.mark.parametrize("level", ["operations", "modules"])
 def test_a_model_folds_to_what_is_read_at_a_glance(name, level):
-    needs(name)
     found = Graph(traced(name), level=level)
     drawing = found.drawing()
     assert drawing.height <= 900 and drawing.width <= 1000
@@ -219,9 +217,8 @@ def test_a_model_folds_to_what_is_read_at_a_glance(name, level):
             assert re.match(r"[A-Za-z_]", node.label) and node.gradient is not None
 
 
-@pytest.mark.parametrize("name", ["encoder", "encoder_gradlab", "gpt"])
+@of_programs("encoder", "encoder_gradlab", "gpt")
 def test_blocks_that_are_alike_are_one_stack(name):
-    needs(name)
     nodes, _ = Graph(traced(name), level="operations").shown
     blocks = "blocks" if name == "gpt" else "layers"
     [stack] = [node for node in nodes if node.norms]
@@ -229,9 +226,8 @@ def test_blocks_that_are_alike_are_one_stack(name):
     assert {f"{blocks}.0.{'attn' if name == 'gpt' else 'self_attn'}"} <= {node.label for node in nodes}
 
 
-@pytest.mark.parametrize("name", ["encoder", "encoder_gradlab"])
+@of_programs("encoder", "encoder_gradlab")
 def test_unfold_opens_the_module_that_holds_a_leaf(name):
-    needs(name)
     trace, wanted = traced(name), "model.layers[7].linear1.weight"
     found = Graph(trace, level="operations", unfold=[wanted])
     labels = [node.label for node in found.shown[0]]
@@ -256,9 +252,8 @@ def test_the_level_is_chosen_by_what_was_run():
         Graph(traced("scalar"), level="lines")
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS))
+@of_programs(*PROGRAMS)
 def test_rows_lose_no_node_and_rails_run_down(name):
-    needs(name)
     trace = traced(name)
     for rows in (code_rows(trace), module_rows(trace)):
         members = [m for row in rows for m in row.members]
@@ -274,9 +269,8 @@ def test_rows_lose_no_node_and_rails_run_down(name):
                     pytest.fail(f"{rows[other].label} and {rows[at].label} share a rail")
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS))
+@of_programs(*PROGRAMS)
 def test_text_and_alt_carry_the_numbers_of_the_picture(name):
-    needs(name)
     found = Graph(traced(name))
     drawing = found.drawing()
     norms = [node.gradient for node in found.nodes if node.kind == "operation" and node.gradient is not None]

@@ -80,6 +80,7 @@ def test_solutions_that_are_not_there_are_not_handed_out_as_a_teacher_s(tmp_path
     assert json.loads((tmp_path / "c" / "homework" / NAME / f"{NAME}.ipynb").read_text()) == made
 
 
+@pytest.mark.e2e
 def test_a_folder_of_submissions_is_summed_up(tmp_path, capsys):
     for who in ("right", "half", "empty"):
         written(tmp_path / who, who)
@@ -100,7 +101,7 @@ def test_a_folder_of_submissions_is_summed_up(tmp_path, capsys):
     assert "else" not in text
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_checks_beside_submissions_do_not_count_and_named_ones_do(tmp_path, capsys):
     folder, own = tmp_path / "handed_in", tmp_path / "own" / NAME
     for who in ("right", "half"):

@@ -104,6 +104,7 @@ def test_students_get_no_solution(folder, cells, tmp_path):
             assert solution not in handed, cell["id"]
 
 
+@pytest.mark.e2e
 def test_the_students_version_earns_nothing_and_says_what_is_missing(folder, tmp_path):
     assert cli.main(["course", str(tmp_path)]) == 0
     verdicts = run(tmp_path / "homework" / folder.name / f"{folder.name}.ipynb")

@@ -14,6 +14,7 @@ from gradlab.homework.programs import Program
 
 
 # ------------------------------------------------------------------------------------------------------- what is expected
+@pytest.mark.torch
 def test_torch_inside_a_rule_is_refused():
     pytest.importorskip("torch")
     found = PAPER.verdict(1, IN_TORCH)

@@ -65,7 +65,7 @@ def test_an_answer_is_worth_its_points_and_told_why(name):
     assert found.passed == (answer.points == found.worth)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @quiet
 @pytest.mark.parametrize("name", [name for name in EVERY if name != ENDLESS])
 def test_other_seeds_give_the_same_points(name):
@@ -174,6 +174,7 @@ def written(folder, answers):
     return path
 
 
+@pytest.mark.e2e
 @quiet
 def test_in_a_process_of_its_own(tmp_path):
     """The same verdicts as here: all that is right, and all patches of the table."""

@@ -45,7 +45,7 @@ def test_it_is_100_points_and_the_answers_are_many():
     assert len(WRONG) >= 40 and len(RIGHT_TOO) >= 12
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (9, 20531))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (9, 20531))])
 @pytest.mark.parametrize("name", EVERY)
 def test_an_answer_is_worth_its_points_and_told_why(name, seed):
     answer = EVERY[name]
@@ -121,6 +121,7 @@ def test_a_student_s_version_has_no_solutions_and_the_source_has_every_point():
     assert [mark["points"] for mark in marks] == [points for _, points, _ in load(SOURCE).exercises.values()]
 
 
+@pytest.mark.e2e
 def test_the_notebook_runs_and_its_checks_pass(tmp_path):
     shutil.copy(SOURCE / "checks.py", tmp_path)
     texts = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
@@ -135,6 +136,7 @@ def test_the_notebook_runs_and_its_checks_pass(tmp_path):
     assert not [text for text in said if "Error" in text and "gradcheck" not in text.lower()], shown
 
 
+@pytest.mark.e2e
 def test_it_is_graded_in_a_process_of_its_own(tmp_path):
     assert [one.points for one in run(SOURCE / "hw5_rules.ipynb", seed=4)] == [20, 25, 15, 20, 20]
 
@@ -144,7 +146,7 @@ OVER_THERE = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_wrong_answers_are_told_the_same_there(tmp_path):
     for name in OVER_THERE:
         answer = EVERY[name]
@@ -180,6 +182,7 @@ def hvp(f, x, u):
 }
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", FORGERIES)
 def test_products_are_counted_however_they_are_asked_for(tmp_path, name):
     formed = EVERY["H formed, row by row"].cells if name == "counts made up" else []

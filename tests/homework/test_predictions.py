@@ -348,6 +348,7 @@ def said_by(code, environment):
     return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.e2e
 def test_the_environment_has_the_settings():
     code = "from gradlab.homework.predictions import settings; print(settings.reading, settings.file)"
     for environment, said in (
@@ -358,6 +359,7 @@ def test_the_environment_has_the_settings():
         assert said_by(code, environment) == said
 
 
+@pytest.mark.e2e
 def test_homework_does_not_load_the_notebook():
     code = "import sys, gradlab.homework; print({'IPython', 'ipywidgets', 'anywidget', 'traitlets'} & set(sys.modules))"
     assert said_by(code, {}) == "set()"

@@ -18,7 +18,7 @@ ANSWERS = {(of, answer.name): (work, answer) for of, work in WORK.items() for an
 ENDING = [key for key in ANSWERS if key[1] not in (answers_hw1.ENDLESS, answers_hw2.ENDLESS)]
 WRONG = [(of, answer.name) for of, work in WORK.items() for answer in (*work.TABLE, *work.WRONG)]
 ELSEWHERE = [(of, None) for of in WORK]
-ELSEWHERE += [pytest.param(of, who, marks=pytest.mark.slow) for of, work in WORK.items() for who in work.ELSEWHERE]
+ELSEWHERE += [pytest.param(of, who, marks=pytest.mark.exhaustive) for of, work in WORK.items() for who in work.ELSEWHERE]
 
 
 def verdict(work, answer, seed=0):
@@ -55,7 +55,7 @@ def test_an_answer_is_worth_its_points_and_told_why(key):
     assert found.passed == (not answer.says)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("key", ENDING, ids="-".join)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_other_seeds_give_the_same_points(key):
@@ -83,6 +83,7 @@ def test_students_get_no_solution(work):
         assert any(line in solution for solution in work.PAPER.solutions().values()) and line not in text
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("of", "who"), ELSEWHERE)
 def test_in_a_process_of_its_own(tmp_path, of, who):
     """The same verdicts as here, but for what an error quotes."""

@@ -50,6 +50,7 @@ def test_variables_are_read_dicts_too():
     assert checked(looked_at, cells(VARIABLES)).points == 10
 
 
+@pytest.mark.e2e
 def test_variables_are_read_from_another_process(tmp_path):
     with Submission(["import gradlab as gl", VARIABLES], tmp_path) as submission:
         found = checked(looked_at, submission)

@@ -216,6 +216,7 @@ def test_a_widget_is_one_module_of_a_bounded_size(entry):
     assert text == script(entry), "always the same"
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_a_widget_is_read_by_node_as_well(entry, tmp_path):

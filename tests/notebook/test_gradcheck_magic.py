@@ -69,7 +69,7 @@ def test_errors_of_the_function_are_its_own(cell):
     assert isinstance(cell.run("%gradcheck f(x, gl.ones(2, dtype=gl.float64))").error, RuntimeError)
 
 
-@pytest.mark.oracle
+@pytest.mark.torch
 def test_torchs_tensors_are_torchs_to_check(cell):
     pytest.importorskip("torch")
     cell.ok("import torch\nt = torch.ones(2, requires_grad=True)")

@@ -454,6 +454,7 @@ def test_help_documents(cell):
     assert cell.run("%%grad?").success
 
 
+@pytest.mark.slow
 def test_options_complete_with_tab(cell):
     assert "--accumulate" in cell.ip.complete("--acc", "%%grad --acc")[1]
     assert "--wrt" in cell.ip.complete("--w", "%grad --w")[1]
@@ -491,6 +492,7 @@ def test_without_a_cell(cell):
     assert not cell.run("get_ipython().run_cell_magic('grad', '', 'x.sum()')").success
 
 
+@pytest.mark.e2e
 def test_shell_syntax_and_magics_inside_are_left_alone(cell):
     ran = cell.ok("%%grad -v [1.0, 2.0, 3.0]\n!echo {x.ndim}\n%pwd\ns = '{x}'\nx * len(s)")
     assert ran.stdout.startswith("1") and grad(cell) == [3, 6, 9]

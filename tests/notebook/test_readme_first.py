@@ -8,7 +8,7 @@ import pytest
 from gradlab.explore.doctor.clinic import HOUSE
 
 pytest.importorskip("torch")
-pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:Using a target size")]
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:Using a target size")]
 
 README = Path(__file__).parents[2] / "README.md"
 SETUP = """import torch

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.oracle
+pytestmark = pytest.mark.torch
 
 TRAINING = """%%grad -o r
 import torch, torch.nn as nn, torch.nn.functional as F

@@ -5,7 +5,7 @@ import pytest
 from gradlab.explore.doctor.clinic import HOUSE
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.oracle
+pytestmark = pytest.mark.torch
 
 START = "%%grad\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
 

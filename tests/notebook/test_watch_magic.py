@@ -26,7 +26,7 @@ BY_HAND = """def train():
 train()"""
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
+@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
 def ready(request, shell):
     shell.ok(SETUP.replace("LIB", request.param))
     return shell

@@ -9,7 +9,7 @@ import pytest
 import gradlab as gl
 from gradlab.explore.report.explanation import fenced, quoted, versions
 
-LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.oracle)]
+LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
 START = """import {0} as L
 w = L.tensor([0.5, 1.0, 2.0]).requires_grad_()
 b = L.tensor([1.0, 2.0, 3.0]).requires_grad_()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from notebooks.running import read
+from notebooks.reading import read
 
 import gradlab as gl
 

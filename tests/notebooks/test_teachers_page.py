@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from notebooks.cases import lessons
-from notebooks.running import read
+from notebooks.reading import read
 
 import gradlab as gl
 from gradlab import cli

@@ -193,6 +193,7 @@ def test_what_is_documented_is_refused(name, call, error):
         eval(call, {"gl": gl})
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize(("name", "call", "error"), IN_TORCH, ids=label)
 def test_torch_refuses_it_too(name, call, error):
     torch = pytest.importorskip("torch")

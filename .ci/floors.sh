@@ -1,0 +1,44 @@
+# The lowest versions that pyproject.toml promises, and gradlab beside an older PyTorch and NumPy. Sourced by .ci/run and .ci/full.
+
+oldest=""                                          # a Python for which they have wheels
+
+find_oldest() {
+    oldest=$(python_of_floors) || true
+    [ -n "$oldest" ] || skipped "The lowest versions" "There is no Python 3.11 or 3.12, for which their wheels are, and none could be installed."
+}
+
+elsewhere() {                                      # the tests in a folder of their own, so that it is the installed package that is tested
+    mkdir -p "$work/elsewhere"
+    cp -r tests pyproject.toml "$work/elsewhere"
+    cd "$work/elsewhere"
+}
+
+install_lowest() {                                 # the floors of pyproject.toml, exactly. NumPy's is that of the explorers (see
+    # install_beside), and tensors of our own want 2.0
+    "$oldest" -m venv "$work/lowest"
+    mapfile -t floors < <("$oldest" -c '
+import tomllib
+for floor in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]:
+    print("numpy==2.0" if floor.startswith("numpy") else floor.replace(">=", "=="))')
+    echo "${floors[@]}"
+    unpinned pip_install "$work/lowest/bin/python" "${floors[@]}" 'pytest==8.2.*' pytest-xdist 'ipykernel<7' .
+}
+
+test_lowest() { (elsewhere; tests_of "$work/lowest/bin/python" loadfile -W "ignore:Auto-close" "$@"); }
+
+install_beside() {                                 # who has PyTorch and NumPy 1.26 keeps them
+    local torch
+    torch=$("$oldest" -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["oracle"][0])')
+    "$oldest" -m venv "$work/beside"
+    unpinned pip_install "$work/beside/bin/python" "$torch" 'numpy==1.26.*' ipykernel 'pytest>=8.2' pytest-xdist
+    "$work/beside/bin/python" -m pip freeze >"$work/before"
+    unpinned pip_install "$work/beside/bin/python" .
+    if "$work/beside/bin/python" -m pip freeze | grep -vxFf - "$work/before"; then
+        echo "Installing gradlab changed these versions." >&2
+        return 1
+    fi
+}
+
+test_beside() {                                    # test_beside FILE...: and what is said of its tensors holds
+    (elsewhere; tests_of "$work/beside/bin/python" loadfile -m 'torch and not e2e' "$@")
+}

@@ -1,0 +1,70 @@
+# What .ci/run and .ci/full have in common: a clean clone to work in, steps that are timed, and the steps that both take. Sourced.
+export CI=true PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+exec </dev/null
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/.ci/machine.sh"
+work=$(mktemp -d)
+report=()
+running=""
+declare -A begun
+
+finish() {                                         # tell where a failed run stopped, and clean up
+    if [ -n "$running" ]; then
+        printf '\n=== It failed in: %s\n' "$running"
+        printf '%s\n' "${report[@]}"
+    fi
+    for process in "${begun[@]}"; do kill -- "-$process" 2>/dev/null || true; done
+    rm -rf "$work"
+}
+trap finish EXIT
+
+step() {                                           # step NAME COMMAND...: run it, and note how long it took
+    local began=$SECONDS
+    running=$1
+    shift
+    printf '\n=== %s\n' "$running"
+    "$@"
+    report+=("$running: $((SECONDS - began)) s")
+    running=""
+}
+
+begin() {                                          # begin NAME COMMAND...: run it beside the steps that follow
+    local name=$1
+    shift
+    set -m                                         # a process group of its own, which can be ended
+    (
+        trap - EXIT
+        SECONDS=0
+        "$@"
+        echo "$SECONDS" >"$work/seconds of $name"
+    ) >"$work/log of $name" 2>&1 &
+    begun[$name]=$!
+    set +m
+}
+
+await() {                                          # await NAME: until that is done; fail, and show what it printed, if it failed
+    local began=$SECONDS process=${begun[$1]}
+    running=$1
+    unset "begun[$1]"
+    printf '\n=== %s\n' "$1"
+    if wait "$process"; then
+        cat "$work/log of $1"
+    else
+        cat "$work/log of $1" >&2
+        return 1
+    fi
+    report+=("$1: $(cat "$work/seconds of $1") s, beside other steps; waited for: $((SECONDS - began)) s")
+    running=""
+}
+
+skipped() {                                        # skipped NAME REASON: in the summary, too
+    printf '\n=== %s: skipped. %s\n' "$1" "$2"
+    report+=("$1: skipped. $2")
+}
+
+pip_install() { "$1" -m pip --quiet install --no-compile "${@:2}"; }       # pip_install PYTHON WHAT...: what is imported is compiled then
+readme() { grep -E '^python3 -m venv ' README.md | sed -n "$1p"; }         # its first or second command
+tests_of() { "$1" -m pytest -q -n auto --dist "${@:2}" 2>&1 | tee "$work/pytest.log"; }     # tests_of PYTHON DIST ARGUMENT...
+closing() { tail -n 1 "$work/pytest.log"; }
+unpinned() { (unset PIP_CONSTRAINT PIP_BUILD_CONSTRAINT; "$@"); }          # versions as pip chooses them

@@ -1,0 +1,347 @@
+"""The live explorer's ESM alone in Chromium: a fake model for a kernel, the Python widget behind it where needed."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from grouped import first_in_the_gate
+from lab import expect
+
+import gradlab as gl
+from gradlab.explore.explorer import Explorer
+from gradlab.explore.names import names_in
+
+pytest.importorskip("anywidget")
+
+
+def widget(names, out="loss"):
+    from gradlab.notebook.graph_widget import GraphWidget
+
+    return GraphWidget(Explorer.of([names[out]], names, names_in(names)))
+
+
+def zscores():
+    gl.manual_seed(1)
+    with gl.tracing():
+        a, b = gl.randn(6, 4, requires_grad=True), gl.randn(6, 4, requires_grad=True)
+        z1 = (a - a.mean(0)) / a.std(0)
+        z2 = (b - b.mean(0)) / b.std(0)
+        c = (z1.T @ z2) / 6
+        loss = -gl.diagonal(c).sum()
+    return widget({"a": a, "b": b, "z1": z1, "z2": z2, "c": c, "loss": loss})
+
+
+def encoder():
+    gl.manual_seed(0)
+    model = gl.nn.TransformerEncoder(gl.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 3)
+    x, t = gl.randn(2, 3, 8), gl.randn(2, 3, 8)
+    with gl.tracing():
+        loss = ((model(x) - t) ** 2).mean()
+    return widget({"model": model, "loss": loss})
+
+
+def scalars():
+    """loss = d·e + e with d = a·b, e = a − d: ∂loss/∂a = 5 and ∂loss/∂b = 5 at a = 2, b = −1, by hand; see the test of paths."""
+    with gl.tracing():
+        a, b = (gl.tensor(x, dtype=gl.float64, requires_grad=True) for x in (2.0, -1.0))
+        d = a * b
+        e = a - d
+        loss = d * e + e
+    return widget({"a": a, "b": b, "d": d, "e": e, "loss": loss})
+
+
+def idle(page):
+    expect(page.locator(".gl-explorer")).not_to_have_attribute("aria-busy", "true")
+
+
+def panel(page):
+    return page.get_by_role("region", name="the chosen node")
+
+
+def title(page):
+    return panel(page).locator("h4")
+
+
+def stage(page):
+    return page.get_by_role("group", name=re.compile("^the operations"))
+
+
+def box(page, label):
+    """A node of the picture."""
+    return page.get_by_role("button", name=re.compile(f"^{re.escape(label)}(, |$)")).first
+
+
+def view_box(page):
+    return [float(x) for x in page.locator(".gl-stage > svg").get_attribute("viewBox").split()]
+
+
+def test_it_opens_with_a_sentence_and_the_picture_without_the_kernel(open_widget):
+    page = open_widget(zscores(), live=False)
+    head = page.locator(".gl-head").first
+    expect(head).to_have_text(
+        re.compile(r"^loss = 0\.5671 with respect to a and b · 14 operations · holds the graph, \d+ bytes, until close\(\) $")
+    )
+    assert page.locator(".gl-stage .gl-what").all_text_contents().count("÷") == 3
+    page.get_by_role("radio", name="Code").click()
+    rows = page.get_by_role("treeitem")
+    assert [row.split(",")[0] for row in rows.evaluate_all("all => all.map(row => row.getAttribute('aria-label'))")][-1] == "loss"
+    rows.nth(0).locator(".gl-twist").click()
+    expect(page.get_by_role("treeitem", expanded=True)).to_have_count(1)
+    assert page.evaluate("model.sent.map(([content]) => content.ask)") == ["node"], "rows open without the kernel"
+    assert page.faults == []
+
+
+def test_a_click_shows_what_is_known_and_marks_the_source(open_widget):
+    made = zscores()
+    page = open_widget(made)
+    page.get_by_role("button", name=re.compile("^÷, DivBackward0, z1 ")).click()
+    expect(title(page)).to_have_text("z1 = ÷")
+    idle(page)
+    want = made._explorer.answer("node", {"node": next(i for i, n in enumerate(made._explorer.trace.nodes) if n.name == "z1")})[
+        "panel"
+    ]
+    shown = panel(page).locator(".gl-cells").nth(1).locator(".gl-cell").all_text_contents()
+    np.testing.assert_allclose(
+        [float(x.replace("−", "-")) for x in shown], want["gradient"]["map"]["cells"], rtol=0.06, atol=1e-3
+    )
+    assert page.locator(".gl-pane mark").all_text_contents() == ["z1 = (a - a.mean(0)) / a.std(0)"[5:]]
+    expect(page.locator(".gl-chosen .gl-small").first).to_have_text("DivBackward0")
+    panel(page).get_by_text("The rule that ran").click()
+    assert panel(page).locator("math").count() == 3 and panel(page).locator("math mfrac").count() >= 2
+    panel(page).get_by_text("What it handed on").click()
+    panel(page).get_by_role("button", name="std(0)").click()
+    expect(title(page)).to_have_text("std(0)")
+    expect(page.locator(".gl-chosen .gl-what")).to_have_text("std(0)")
+    assert page.faults == []
+
+
+def test_a_line_marks_its_nodes(open_widget):
+    page = open_widget(zscores())
+    page.get_by_role("button", name=re.compile(r"^line \d+: c = ")).click()
+    assert page.locator(".gl-figure .gl-marked .gl-what").all_text_contents() == [".T", "@", "÷"]
+    expect(title(page)).to_have_text("c = ÷")
+
+
+def test_search_by_name_line_size_and_inside_folds(open_widget):
+    made = encoder()
+    page = open_widget(made)
+    search = page.get_by_role("textbox")
+    page.get_by_role("tree").press("/")
+    expect(search).to_be_focused()
+    found = page.locator(".gl-found")
+    norms = [norm for norm in made.about["nodes"]["norm"] if norm is not None]
+    bound = float(f"{np.median(norms):.2e}")
+    count = sum(norm < bound for norm in norms)
+    assert 0 < count < len(norms)
+    for text in (f"‖g‖<{bound}", f"g < {bound}"):
+        search.fill(text)
+        expect(found).to_have_text(f"{count} found, Enter goes on")
+    search.fill("nan")
+    expect(found).to_have_text("nothing found")
+    search.fill("layers.1 linear1 @")
+    search.press("Enter")
+    expect(found).to_have_text(re.compile("^1 of "))
+    chosen = page.get_by_role("treeitem", selected=True)
+    expect(chosen).to_have_attribute("aria-label", re.compile("^@ [+], AddmmBackward0"))
+    expect(panel(page)).to_contain_text("model.layers.1.linear1")
+    page.get_by_role("radio", name="Operations").click()
+    expect(page.locator(".gl-chosen")).to_have_count(1)
+    search.press("Enter")
+    expect(page.locator(".gl-chosen:not(.gl-folded)")).to_have_count(1)
+    search.press("Escape")
+    expect(found).to_have_text("")
+    assert page.faults == []
+
+
+def test_folds_of_the_picture_open_and_close(open_widget):
+    page = open_widget(encoder())
+    page.get_by_role("radio", name="Operations").click()
+    first = page.locator(".gl-node").count()
+    page.locator(".gl-fold").first.click()
+    idle(page)
+    expect(page.locator(".gl-node")).not_to_have_count(first)
+    opened = page.locator(".gl-node").count()
+    assert opened > first
+    stage(page).focus()
+    page.keyboard.press("ArrowLeft")
+    idle(page)
+    expect(page.locator(".gl-node")).to_have_count(first)
+    page.keyboard.press("ArrowRight")
+    idle(page)
+    expect(page.locator(".gl-node")).to_have_count(opened)
+    page.get_by_role("button", name="unfold").click()
+    page.get_by_role("button", name="unfold").click()
+    idle(page)
+    page.wait_for_function(f"document.querySelectorAll('.gl-node').length > {opened}")
+    page.get_by_role("button", name="fold", exact=True).click()
+    page.get_by_role("button", name="fold", exact=True).click()
+    idle(page)
+    expect(page.locator(".gl-node")).to_have_count(first)
+    assert page.faults == []
+
+
+def test_the_keyboard_alone_walks_along_the_edges(open_widget):
+    page = open_widget(zscores())
+    stage(page).focus()
+    page.keyboard.press("ArrowUp")
+    expect(title(page)).to_have_text("loss")
+    for want in ("neg", "sum", "diagonal"):
+        page.keyboard.press("ArrowUp")
+        expect(title(page)).to_have_text(want)
+    expect(page.locator(".gl-node[aria-current] .gl-what")).to_have_text("diagonal")
+    page.keyboard.press("ArrowDown")
+    expect(title(page)).to_have_text("sum")
+    page.keyboard.press("Enter")
+    expect(panel(page)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(stage(page)).to_be_focused()
+    page.get_by_role("radio", name="Code").click()
+    rows = page.get_by_role("tree")
+    rows.focus()
+    page.keyboard.press("Home")
+    expect(page.get_by_role("treeitem", selected=True)).to_have_attribute("aria-label", re.compile(r"^z1 = \(a - a.mean"))
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("treeitem", selected=True)).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("treeitem", selected=True)).to_have_attribute("aria-level", "2")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("treeitem", expanded=True)).to_have_count(0)
+    assert page.faults == []
+
+
+def test_pan_zoom_and_fit(open_widget):
+    page = open_widget(zscores())
+    whole = view_box(page)
+    stage(page).focus()
+    page.keyboard.press("+")
+    near = view_box(page)
+    assert near[2] == pytest.approx(whole[2] / 1.25)
+    middle = [whole[0] + whole[2] / 2, near[0] + near[2] / 2]
+    assert middle[0] == pytest.approx(middle[1]), "about the middle"
+    area = page.locator(".gl-stage").bounding_box()
+    x, y = area["x"] + 15, area["y"] + area["height"] - 15
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y - 40, steps=5)
+    page.mouse.up()
+    moved, scale = view_box(page), near[2] / area["width"]
+    assert moved[0] - near[0] == pytest.approx(-60 * scale, abs=1) and moved[1] - near[1] == pytest.approx(40 * scale, abs=1)
+    page.keyboard.press("f")
+    assert view_box(page) == whole
+    page.mouse.wheel(0, -300)
+    assert view_box(page) == whole, "the wheel alone is the page's"
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -300)
+    page.keyboard.up("Control")
+    page.wait_for_function(
+        f"Number(document.querySelector('.gl-stage > svg').getAttribute('viewBox').split(' ')[2]) < {whole[2]}"
+    )
+    page.get_by_role("button", name="show all").click()
+    assert view_box(page) == whole
+
+
+def test_colours_by_gradient_nan_and_bytes(open_widget):
+    x = gl.tensor([0.0, 2.0], requires_grad=True)
+    with gl.tracing():
+        y = x.log()
+        loss = (y * x).sum()
+    page = open_widget(widget({"x": x, "y": y, "loss": loss}))
+    page.get_by_role("radio", name="NaN").click()
+    assert page.locator(".gl-faulty .gl-what").count() >= 2
+    page.get_by_role("radio", name="bytes").click()
+    assert page.locator(".gl-faulty").count() == 0 and page.locator(".gl-tinted").count() >= 3
+    page.get_by_role("radio", name="nothing").click()
+    assert page.locator(".gl-tinted, .gl-faulty").count() == 0
+
+
+def test_paths_to_a_leaf_are_signed_and_meet(open_widget):
+    # d = ab = −2, e = a − d = 4; ∂/∂d = e = 4, ∂/∂e = d + 1 = −1, so what arrives at d is 4 + 1 = 5; ∂loss/∂b = 5a = 10, of which
+    # 4·2 = 8 came by the product and 1·2 = 2 by the difference.
+    page = open_widget(scalars())
+    page.get_by_label("paths to").select_option(label="b")
+    idle(page)
+    expect(page.locator(".gl-told")).to_contain_text("The gradient of b is 10")
+    assert {"+8", "+2", "+10"} <= set(page.locator(".gl-labels text").all_text_contents())
+    page.get_by_label("paths to").select_option(label="a")  # −1·5 by the product, −1 by the difference
+    expect(page.locator(".gl-told")).to_contain_text("The gradient of a is −6")
+    assert {"−5", "−1"} <= set(page.locator(".gl-labels text").all_text_contents())
+    assert page.locator(".gl-minus").count() >= 2
+    page.get_by_label("paths to").select_option(label="no leaf")
+    assert page.locator(".gl-minus, .gl-plus").count() == 0
+    assert page.faults == []
+
+
+def test_step_through_backward_in_the_same_view(open_widget):
+    page = open_widget(scalars())
+    page.get_by_role("button", name="step", exact=True).click()
+    expect(page.locator(".gl-stepper")).to_be_visible()
+    expect(page.locator(".gl-body")).to_be_hidden()
+    page.get_by_role("button", name="to the end (End)").click()
+    ports = page.locator(".gl-stepper .gl-leaf .gl-port").all_text_contents()
+    assert sorted(ports) == sorted(["2−6", "−110"])
+    page.get_by_role("button", name="step", exact=True).click()
+    expect(page.locator(".gl-body")).to_be_visible()
+    expect(page.locator(".gl-stepper")).to_be_hidden()
+    assert page.faults == []
+
+
+def test_closing_leaves_what_is_plain(open_widget):
+    made = zscores()
+    page = open_widget(made)
+    made._let_go()
+    page.evaluate("model.receive({ended: true}, {})")
+    expect(page.get_by_role("alert")).to_contain_text("closed and its graph let go")
+    box(page, "neg").click()
+    expect(title(page)).to_have_text("neg")
+    page.get_by_role("radio", name="Code").click()
+    assert page.get_by_role("treeitem").count() == 5
+    assert page.faults == []
+
+
+def test_what_users_wrote_is_inert(open_widget):
+    gl.manual_seed(0)
+    w = gl.randn(2, requires_grad=True)
+    name = '<img src=x onerror="window.hurt=1">'
+    loss = (w * w).sum()
+    page = open_widget(widget({"loss": loss, name: w}))
+    from gradlab.notebook.graph_widget import GraphWidget
+
+    page = open_widget(GraphWidget(Explorer.of([loss], {}, {"loss": loss, name: w})))
+    page.locator(".gl-leaf .gl-what").click()
+    expect(title(page)).to_have_text(name)
+    assert page.locator(".gl-explorer img").count() == 0 and page.evaluate("window.hurt") is None
+
+
+@pytest.mark.parametrize("width", first_in_the_gate(700, 1000, 1300))
+def test_nothing_is_cut_off(open_widget, width):
+    page = open_widget(encoder())
+    page.set_viewport_size({"width": width, "height": 900})
+    for level in ("Modules", "Code", "Operations"):
+        page.get_by_role("radio", name=level).click()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        over = page.evaluate(
+            """() => { const root = document.querySelector('.gl-explorer').getBoundingClientRect();
+                 return [...document.querySelectorAll('.gl-row, .gl-bar-tools > *, .gl-panel, .gl-pane')]
+                   .filter(n => n.offsetParent && n.getBoundingClientRect().right > root.right + 1).length; }"""
+        )
+        assert over == 0, level
+
+
+def test_everything_has_a_name_for_screen_readers(open_widget):
+    page = open_widget(zscores())
+    box(page, "sum").click()
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll('.gl-explorer :is(button, input, select, [role], [tabindex])')].filter(n =>
+             !n.getAttribute('aria-label') && !n.textContent.trim() && !n.title &&
+             !['status', 'alert'].includes(n.getAttribute('role'))).map(n => n.outerHTML.slice(0, 90))"""
+    )
+    assert nameless == []
+    assert page.locator(".gl-node[role=button][aria-label]").count() == page.locator(".gl-node").count()
+
+
+def test_the_data_is_json(open_widget):
+    json.dumps(zscores().about, allow_nan=False)

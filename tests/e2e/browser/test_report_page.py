@@ -1,0 +1,115 @@
+"""Reports as pages in Chromium: at three widths, light and dark, no text is clipped, covered, too small or too pale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from grouped import first_in_the_gate
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "explore"))  # for `import traced`: test folders are no packages
+
+from measuring import measured
+from traced import traced
+
+import gradlab as gl
+from gradlab.explore.markup import say
+from gradlab.explore.report import report_of
+
+FEW = """
+a_name_that_is_rather_long = gl.tensor([0.5, -12.25, 3., 1e-7, 123456., 7., 8., -9.125, 10., 11., 12., 13.], requires_grad=True)
+m = gl.ones(3, 4, requires_grad=True)
+big = gl.randn(40, 3, requires_grad=True)
+target = (m * 2).detach()
+loss = (a_name_that_is_rather_long ** 2).sum() + ((m - target) ** 2).sum() + (big * 1e-5).tanh().sum() + (m * 0).sum() * 3
+loss.backward()
+"""
+MODEL = """
+loss = (model(X) ** 2).mean()
+loss.backward()
+"""
+REDRAWN = """{{ const image = document.querySelector('img.gradlab-picture'), [kind, data] = image.src.split(',');
+  image.src = kind + ',' + btoa(atob(data).{}); }}"""
+STATED = SimpleNamespace(
+    kind="k",
+    message="Line 5 cuts a path to `m`: `target` is a constant.",
+    line=5,
+    node=None,
+    fix="Leave `.detach()` out.",
+    evidence={"n": 1},
+)
+
+
+def model():
+    gl.manual_seed(0)
+    layer = gl.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+    return gl.nn.Sequential(gl.nn.Linear(8, 16), gl.nn.TransformerEncoder(layer, 12), gl.nn.LayerNorm(16), gl.nn.Linear(16, 3))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    gl.manual_seed(0)
+    reports = {
+        "few": report_of(
+            traced(FEW, {"gl": gl}), say("backward() was called."), by_hand="loss.backward()", findings=[STATED] * 7
+        ),
+        "model": report_of(traced(MODEL, {"model": model(), "X": gl.randn(2, 5, 8)}), remarks=[STATED]),
+    }
+    return {name: report.save(folder / f"{name}.html") for name, report in reports.items()}
+
+
+@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
+@pytest.mark.parametrize("width", first_in_the_gate(1000, 1300, 700))
+@pytest.mark.parametrize("name", ["few", "model"])
+def test_all_text_is_seen(browser, pages, name, width, theme):
+    context = browser.new_context(offline=True, color_scheme=theme, viewport={"width": width, "height": 900})
+    try:
+        page = context.new_page()
+        said = []
+        page.on("console", lambda message: said.append(message.text))
+        page.goto(pages[name].as_uri())
+        assert said == [], "the page's own policy forbids nothing that is on it"
+        assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+        height = page.evaluate("document.querySelector('body > div').getBoundingClientRect().height")
+        if name == "model" and width == 1300:
+            assert height <= 900, "a transformer of twelve layers fits a screen"
+        for opened in (False, True):
+            page.evaluate("opened => { for (const d of document.querySelectorAll('details')) d.open ||= opened; }", opened)
+            [found] = measured(page, "body")
+            assert found["faults"] == [] and found["texts"] > 40
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        images = page.locator("img")
+        card, picture = page.locator("body > div > div").first.bounding_box(), images.last.bounding_box()
+        beside = picture["x"] > card["x"] + card["width"] / 2
+        assert beside or name == "few" or width < 1000, "the picture stands beside the table where there is room"
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("document.querySelector('td').style.fontSize = '8px'", "7.36px: "),
+        ("document.querySelector('td span').style.color = '#999'", "contrast "),
+        ("document.querySelector('pre').style.transform = 'translateY(55px)'", '" over "'),
+        ("document.querySelector('table').parentElement.style.width = '150px'", "gradient cut off: "),
+        ("Object.assign(document.querySelector('details pre').style, {overflow: 'hidden', width: '40px'})", "clipped: "),
+        ("document.querySelector('pre').style.transform = 'translateX(1000px)'", "off the page: "),
+        ("document.querySelector('img.gradlab-picture').style.width = '120px'", "px in a picture: "),
+        ("document.querySelector('img.gradlab-picture').parentElement.style.background = '#666'", " in a picture: "),
+        (REDRAWN.format("replace('<text ', '<text dx=\"-900\" ')"), "clipped in its picture: "),
+    ],
+)
+def test_what_is_measured_can_fail(browser, pages, change, fault):
+    context = browser.new_context(offline=True, viewport={"width": 1000, "height": 900})
+    try:
+        page = context.new_page()
+        page.goto(pages["few"].as_uri())
+        page.evaluate(change)
+        [found] = measured(page, "body")
+        assert any(fault in one for one in found["faults"]), found["faults"]
+    finally:
+        context.close()

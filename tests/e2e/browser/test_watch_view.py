@@ -1,0 +1,186 @@
+"""The view of a training in Chromium, without Jupyter: the saved page, and the widget fed by frames."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from grouped import first_in_the_gate
+from lab import expect
+
+import gradlab as gl
+from gradlab.explore.watch.columns import Columns
+from gradlab.notebook.watch_widget import WatchWidget
+
+
+def example(steps=60, bad=None, replay=False):
+    gl.manual_seed(0)
+    net = gl.nn.Sequential(gl.nn.Linear(4, 8), gl.nn.ReLU(), gl.nn.Linear(8, 1))
+    opt = gl.optim.SGD(net.parameters(), lr=0.05)
+    drawn = np.random.default_rng(0)
+    x, y = (gl.tensor(drawn.normal(size=shape).astype(np.float32)) for shape in ((32, 4), (32, 1)))
+
+    def loss_of(x, y):
+        return ((net(x) - y) ** 2).mean()
+
+    w = gl.watch(net, opt, replay=loss_of if replay else None)
+    for pace in (w.measuring.gradients, w.measuring.updates, w.measuring.units, w.measuring.spread):
+        pace.share = 1e9
+    return w, net, opt, x, y, loss_of
+
+
+def make_steps(w, opt, x, y, loss_of, steps):
+    for _ in range(steps):
+        opt.zero_grad()
+        loss = loss_of(x, y)
+        loss.backward()
+        opt.step()
+        w.log(loss)
+
+
+@pytest.fixture
+def run():
+    w, _, opt, x, y, loss_of = example()
+    with w:
+        make_steps(w, opt, x, y, loss_of, 60)
+    return w
+
+
+def open_page(browser, path, **options):
+    page = browser.new_context(viewport={"width": 1200, "height": 800}, **options).new_page()
+    page.faults = []
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    page.on("console", lambda message: page.faults.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda asked: page.faults.append(asked.url) if not asked.url.startswith(("file:", "data:")) else None)
+    page.goto(path.as_uri())
+    return page
+
+
+def test_a_saved_page_slides_back_and_asks_no_host(run, browser, tmp_path):
+    page = open_page(browser, run.save(tmp_path / "run.html"))
+    expect(page.locator(".gl-head")).to_contain_text("Step 60")
+    assert page.locator("svg.gl-stripes .gl-heat").count() > 10
+    slider = page.get_by_label("step", exact=True)
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".gl-side .gl-caption")).to_contain_text("step 1")
+    found = run.data()
+    cells = page.locator(".gl-layers tbody tr").first.locator("td")
+    assert float(cells.nth(0).inner_text().replace("−", "-")) == pytest.approx(found["gradient net[0]"][0], rel=0.06)
+    assert cells.nth(0).get_attribute("title").replace("−", "-") == f"{found['gradient net[0]'][0]:.5g}"
+    assert page.locator("svg.gl-histogram").count() == 4
+    page.get_by_role("button", name="Newest").click()
+    expect(page.locator(".gl-side .gl-caption")).to_contain_text("The last: step 60")
+    assert page.faults == []
+    page.context.close()
+
+
+def test_a_click_on_a_step_shows_its_numbers(run, browser, tmp_path):
+    page = open_page(browser, run.save(tmp_path / "run.html"))
+    stripes = page.locator("svg.gl-stripes").first
+    box = stripes.bounding_box()
+    page.mouse.click(box["x"] + 86 + (box["width"] - 86 - 74) * 29.5 / 60, box["y"] + 40)
+    page.mouse.move(5, 5)
+    expect(page.locator(".gl-side .gl-caption b")).to_have_text("step 30")
+    page.context.close()
+
+
+def test_names_and_findings_are_inert(browser, tmp_path):
+    bad = "</script><img src=x onerror=alert(1)>`"
+    w0 = gl.ones(2).requires_grad_()
+    with gl.watch({bad: w0}, loss=bad) as w:
+        for _ in range(3):
+            loss = (w0 * float("nan")).sum()
+            loss.backward()
+            w.log(loss)
+    path = w.save(tmp_path / "run.html")
+    page = open_page(browser, path)
+    expect(page.locator(".gl-layers code").first).to_have_text(bad)
+    assert page.locator("img").count() == 0 and page.faults == []
+    assert "<img" not in w._repr_mimebundle_()["text/html"].replace("<img alt=", "")
+    page.context.close()
+
+
+def test_ten_thousand_steps_open(browser, tmp_path):
+    w, _, opt, x, y, loss_of = example()
+    with w:
+        make_steps(w, opt, x, y, loss_of, 5)
+    columns = Columns(w.measuring.layout.size)
+    columns.add(np.arange(10_000), np.abs(np.random.default_rng(0).normal(size=(10_000, w.measuring.layout.size))) + 1e-3)
+    w.measuring.columns, w.measuring.steps = columns, 10_000
+    path = w.save(tmp_path / "run.html")
+    page = open_page(browser, path)
+    assert "10 000" in page.locator(".gl-head").inner_text().replace("\u202f", " ")
+    page.locator("svg.gl-stripes .gl-heat").first.wait_for()
+    assert page.locator("*").count() < 10_000, "the page has no element per step"
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", first_in_the_gate(700, 1000, 1300))
+def test_nothing_is_cut_off(run, browser, tmp_path, width):
+    page = open_page(browser, run.save(tmp_path / "run.html"))
+    page.set_viewport_size({"width": width, "height": 800})
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.evaluate("(s => s.scrollWidth <= s.clientWidth + 1)(document.querySelector('.gl-side .gl-scroll'))")
+    page.context.close()
+
+
+# ------------------------------------------------------------------------------------------------------------ the widget
+def test_frames_from_the_loop_add_up_to_the_run(open_widget):
+    w, _, opt, x, y, loss_of = example()
+    with w:
+        widget = WatchWidget(w)
+        page = open_widget(widget, live=False)
+        sent = []
+        widget.send = lambda content, buffers=None: sent.append(content)
+        for _ in range(20):
+            make_steps(w, opt, x, y, loss_of, 2)
+            widget._next = 0.0
+            widget.step()
+            whole = json.loads(json.dumps(widget.run))
+            for content in sent:
+                page.evaluate("frame => model.hear(frame)", json.loads(json.dumps(content)))
+            if not sent:
+                page.evaluate("run => model.receive({ run }, {})", whole)
+            sent.clear()
+        steps = int(re.sub(r"\D", "", page.locator(".gl-head b").first.inner_text()))
+        assert steps == 40
+        shown = page.locator(".gl-layers tbody tr").first.locator("td").first.get_attribute("title")
+        assert shown.replace("−", "-") == f"{w.data()['gradient net[0]'][-1]:.5g}"
+    assert page.faults == []
+
+
+def test_pause_sets_a_flag_and_says_where_it_is_not_heard(open_widget):
+    w, _, opt, x, y, loss_of = example()
+    with w:
+        make_steps(w, opt, x, y, loss_of, 3)
+        page = open_widget(WatchWidget(w))
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("button", name="Go on")).to_be_visible()
+        assert w.is_paused
+        page.get_by_role("button", name="Go on").click()
+        expect(page.get_by_role("button", name="Pause")).to_be_visible()
+        assert not w.is_paused
+        silent = open_widget(WatchWidget(w), live=False)  # a kernel that hears nothing while it runs
+        silent.get_by_role("button", name="Pause").click()
+        expect(silent.locator(".gl-waiting")).to_contain_text("after the loop")
+
+
+def test_a_bad_step_is_replayed(open_widget):
+    w, _, opt, x, y, loss_of = example(replay=True)
+    bad = x * 1
+    bad[0, 0] = float("nan")
+    with w:
+        for step in range(6):
+            opt.zero_grad()
+            w.loss(bad if step == 4 else x, y).backward()
+            opt.step()
+        assert w.kept.step == 5
+    page = open_widget(WatchWidget(w))
+    expect(page.locator(".gl-findings")).to_contain_text("At step 5")
+    page.get_by_role("button", name="Replay").click()
+    expect(page.locator(".gl-aside > pre").first).to_contain_text("NaN")
+    assert page.faults == []

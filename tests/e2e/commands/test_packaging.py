@@ -1,0 +1,196 @@
+"""What is promised about the package: README's commands, what is in the wheel, and the wheel at work elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import gradlab
+
+ROOT = Path(__file__).resolve().parents[3]
+if not (ROOT / "pyproject.toml").is_file() or not (ROOT / "README.md").is_file():
+    pytest.skip("not a checkout", allow_module_level=True)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+TOUR = "python3 -m venv .venv && .venv/bin/pip install -e '.[lab]' && .venv/bin/gradlab quickstart"
+TESTS = "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/python -m pytest -n auto --dist loadfile"
+
+
+def name_of(requirement):
+    return re.match(r"[A-Za-z0-9._-]+", requirement)[0].lower()
+
+
+def test_the_commands_of_readme():
+    """One line each; .ci/run takes them from there."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert [line for line in lines if line.startswith("python3 -m venv")] == [TOUR, TESTS]
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_the_pictures_of_readme_are_there_and_small():
+    readme = (ROOT / "README.md").read_text()
+    pictures = re.findall(r'src(?:set)?="([^"]+)"', readme)
+    assert len(pictures) >= 2
+    for picture in pictures:
+        assert (ROOT / picture).stat().st_size < 150_000, picture
+    assert len(re.findall("<img ", readme)) == len(re.findall('<img alt="[^"]', readme))
+    for target in re.findall(r"\]\(([^)]+)\)", readme):
+        assert (ROOT / target).exists(), target
+
+
+def test_torch_and_cupy_are_never_dependencies():
+    extras = PROJECT["optional-dependencies"]
+    everyday = PROJECT["dependencies"] + extras["lab"] + extras["test"]
+    assert not {"torch", "cupy", "cupy-cuda12x"} & {name_of(requirement) for requirement in everyday}
+    assert [name.partition(">=")[0] for name in extras["oracle"]] == ["torch==2.13.0", "expecttest"]
+
+
+def test_every_dependency_has_a_floor():
+    assert all(">=" in requirement for requirement in PROJECT["dependencies"])
+
+
+def test_the_tools_for_javascript_are_pinned_and_come_from_no_named_host():
+    folder = ROOT / ".ci" / "js"
+    asked = json.loads((folder / "package.json").read_text())
+    locked = json.loads((folder / "package-lock.json").read_text())["packages"]
+    assert not {"dependencies", "bin", "main", "files"} & set(asked) and asked["private"], "they are no part of gradlab"
+    assert locked[""]["devDependencies"] == asked["devDependencies"]
+    for name, version in asked["devDependencies"].items():
+        assert re.fullmatch(r"\d+\.\d+\.\d+", version) and locked[f"node_modules/{name}"]["version"] == version
+    assert all("integrity" in package and "resolved" not in package for name, package in locked.items() if name)
+
+
+def test_hooks_before_a_commit_fetch_nothing_and_check_what_ci_checks():
+    yaml = pytest.importorskip("yaml")
+    repos = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [repo["repo"] for repo in repos] == ["local"]
+    hooks = repos[0]["hooks"]
+    assert all(hook["language"] == "system" and {"id", "name", "entry"} <= set(hook) for hook in hooks)
+    assert not any({"additional_dependencies", "rev"} & set(hook) for hook in hooks)
+    ci = (ROOT / ".ci" / "run").read_text()
+    for hook in hooks:
+        command = hook["entry"].removesuffix(" --force-exclude")
+        assert command in ci, f"{command} is not what CI runs"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    built = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_what_is_in_the_wheel(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    package = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "gradlab").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and ".ipynb_checkpoints" not in path.parts
+    }
+    notebooks = {
+        f"gradlab/{path.relative_to(ROOT)}"
+        for path in (ROOT / "notebooks").rglob("*")
+        if path.suffix in (".ipynb", ".py", ".md") and ".ipynb_checkpoints" not in path.parts
+    }
+    assert "gradlab/py.typed" in names
+    assert {"gradlab/notebook/static/kit/kit.css", "gradlab/notebook/static/jacobian/view.js"} <= names
+    assert {name for name in names if ".dist-info/" not in name} == package | notebooks
+
+
+@pytest.fixture(scope="module")
+def elsewhere(wheel, tmp_path_factory):
+    """An environment with the wheel and its extra `lab`, and a folder outside of the checkout."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    venv.create(folder / "env", with_pip=True)
+    programs = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
+    subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", f"gradlab[lab] @ {wheel.as_uri()}"], check=True)
+    (folder / "work").mkdir()
+    return programs, folder / "work"
+
+
+def clean():
+    """The environment variables of a user who knows nothing of the checkout."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+
+
+@pytest.mark.exhaustive
+def test_the_tour_from_the_wheel(elsewhere):
+    programs, work = elsewhere
+    said = subprocess.run([programs / "gradlab", "--version"], cwd=work, env=clean(), capture_output=True, text=True, check=True)
+    assert said.stdout == f"gradlab {gradlab.__version__}\n"
+    tour = [programs / "gradlab", "quickstart"]
+    ran = subprocess.run(tour, cwd=work, env=clean(), capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert str(work / "quickstart.html") in ran.stdout
+    assert (work / "quickstart.html").stat().st_size > 100_000
+    where = subprocess.run(
+        [programs / "python", "-c", "import gradlab; print(gradlab.__file__)"],
+        cwd=work,
+        env=clean(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert not Path(where).is_relative_to(ROOT)
+
+
+@pytest.mark.exhaustive
+def test_jupyterlab_from_the_wheel(elsewhere, tmp_path):
+    """The server starts, and has the copied notebook."""
+    import socket
+
+    programs, work = elsewhere
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    log = (tmp_path / "log").open("w+")
+    server = subprocess.Popen(
+        [
+            programs / "gradlab",
+            "lab",
+            "--no-browser",
+            "--allow-root",
+            "--ip=127.0.0.1",
+            f"--ServerApp.port={port}",
+            "--ServerApp.port_retries=0",
+            "--IdentityProvider.token=t",
+        ],
+        cwd=work,
+        env={**clean(), **settings},
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        notebook = f"http://127.0.0.1:{port}/api/contents/quickstart.ipynb?token=t"
+        answer, deadline = None, time.monotonic() + 90
+        while answer is None and time.monotonic() < deadline and server.poll() is None:
+            try:
+                with urllib.request.urlopen(notebook, timeout=10) as reply:
+                    answer = reply.status
+            except OSError:
+                time.sleep(0.3)
+        assert answer == 200, (tmp_path / "log").read_text()
+    finally:
+        server.terminate()
+        server.wait(30)
+        log.close()
+    assert (work / "quickstart.ipynb").is_file()

@@ -1,0 +1,48 @@
+"""A notebook run twice, top to bottom, in one kernel."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from gradlab import cli
+
+nbformat = pytest.importorskip("nbformat", reason="needs the extra lab")
+nbclient = pytest.importorskip("nbclient", reason="needs the extra lab")
+
+TABLE = {"text/html", "text/latex", "text/plain"}
+PICTURE = {"text/html", "image/png", "text/plain"}
+
+
+def read(name: str) -> Any:
+    notebook = nbformat.read(cli.notebooks() / name, as_version=4)
+    nbformat.validate(notebook)
+    return notebook
+
+
+def run_twice(name: str, times: int = 2) -> tuple[list[list[Any]], float]:
+    """The code cells of the two runs, and how many seconds the first took."""
+    notebook = read(name)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    client = nbclient.NotebookClient(notebook, timeout=120, store_widget_state=False, coalesce_streams=True)
+    runs, began, seconds = [], time.monotonic(), []
+    with client.setup_kernel():
+        for _ in range(times):
+            for cell in code:
+                client.execute_cell(cell, notebook.cells.index(cell))
+            runs.append([cell.copy() for cell in code])
+            seconds.append(time.monotonic() - began)
+            for cell in code:
+                cell.outputs = []
+    return runs, seconds[0]
+
+
+def cell(run: list[Any], name: str) -> Any:
+    return next(cell for cell in run if cell.id == name)
+
+
+def types(cell: Any) -> list[set[str]]:
+    """The MIME types of each output of a cell; a stream by its name."""
+    return [{output.name} if output.output_type == "stream" else set(output.data) for output in cell.outputs]
