@@ -117,7 +117,7 @@ def test_in_jupyterlab(gallery, theme, tmp_path):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_in_an_exported_page(gallery, browser, theme):
     context = browser.new_context(offline=True, color_scheme=theme)
     try:
@@ -130,7 +130,7 @@ def test_in_an_exported_page(gallery, browser, theme):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_in_saved_pages(gallery, browser, theme):
     faults = {}
     context = browser.new_context(offline=True, color_scheme=theme, bypass_csp=True)  # pictures are opened to be measured
