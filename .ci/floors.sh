@@ -3,8 +3,12 @@
 oldest=""                                          # a Python for which they have wheels
 
 find_oldest() {
-    oldest=$(python_of_floors) || true
-    [ -n "$oldest" ] || skipped "The lowest versions" "There is no Python 3.11 or 3.12, for which their wheels are, and none could be installed."
+    local name
+    if oldest=$(python_of_floors); then return; fi
+    oldest=""
+    for name in "The lowest versions" "Beside PyTorch and NumPy 1.26"; do
+        skipped "$name" "There is no Python 3.11 or 3.12, for which their wheels are, and none could be installed."
+    done
 }
 
 elsewhere() {                                      # the tests in a folder of their own, so that it is the installed package that is tested
