@@ -63,6 +63,20 @@ skipped() {                                        # skipped NAME REASON: in the
     report+=("$1: skipped. $2")
 }
 
+in_a_clone() {                                     # go into a clean clone of HEAD, with the versions checked in, on a machine that has what it needs
+    git -c safe.directory="$root" clone --quiet "$root" "$work/gradlab"
+    cd "$work/gradlab"
+    export PIP_CONSTRAINT="$PWD/.ci/constraints.txt" PIP_BUILD_CONSTRAINT="$PWD/.ci/constraints.txt"
+    step "Python" install_venv
+    step "Chromium" install_chromium
+}
+
+all_held() {                                       # the summary, which the closing lines of tests follow
+    printf '\n=== All of it held\n'
+    printf '%s\n' "${report[@]}"
+    printf '%s in all\n' "$((SECONDS / 60)) min $((SECONDS % 60)) s"
+}
+
 pip_install() { "$1" -m pip --quiet install --no-compile "${@:2}"; }       # pip_install PYTHON WHAT...: what is imported is compiled then
 readme() { grep -E '^python3 -m venv ' README.md | sed -n "$1p"; }         # its first or second command
 tests_of() { "$1" -m pytest -q -n auto --dist "${@:2}" 2>&1 | tee "$work/pytest.log"; }     # tests_of PYTHON DIST ARGUMENT...
