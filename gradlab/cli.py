@@ -18,14 +18,13 @@ import re
 import secrets
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gradlab import __version__
+from gradlab import __version__, clock
 
 CELL_SECONDS = 300  # for one cell, on a slow and busy machine
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -252,9 +251,9 @@ def _quickstart(arguments: argparse.Namespace, _: list[str]) -> int:
     except ImportError as error:
         raise _missing(error) from error
     notebook = nbformat.read(notebooks() / "quickstart.ipynb", as_version=4)
-    began = time.monotonic()
+    began = clock.now()
     execute(notebook)
-    seconds = time.monotonic() - began
+    seconds = clock.now() - began
     shown = summary(notebook)
     page = as_html(notebook, title="gradlab quickstart")
     _write(target, page, arguments.force)

@@ -125,6 +125,18 @@ def what_came_before_stays():
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def clock():
+    """gradlab's clock in the tests of a module: no budget runs out, and no limit is reached, unless a test moves it."""
+    from waiting import HandClock
+
+    from gradlab import clock
+
+    by_hand = HandClock()
+    with clock.reading(by_hand):
+        yield by_hand
+
+
 @pytest.fixture
 def backend(request):
     """Makes an array of the backend under test out of NumPy data."""

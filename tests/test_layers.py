@@ -35,6 +35,13 @@ HEAVY = (
 )
 
 
+CLOCKS = {"perf_counter", "monotonic", "process_time", "perf_counter_ns", "monotonic_ns", "time_ns"}
+WITH_A_CLOCK = {
+    "gradlab.clock",  # the one that tests set
+    "gradlab.homework.ways.engine",  # runs where a call of gradlab's would count as the student's
+}
+
+
 def layer_of(module: str) -> int:
     parts = module.split(".")
     name = parts[1] if len(parts) > 1 else ""
@@ -151,6 +158,12 @@ def points_down(path):
             assert layer_of(module) == LAYERS.index("notebook"), f"{module} imports {name} when it is loaded"
         if name.split(".")[0] in ("IPython", "ipywidgets", "anywidget"):
             assert layer_of(module) == LAYERS.index("notebook"), f"{module} imports {name}"
+
+
+def test_all_read_one_clock():
+    """`gradlab.clock`, which tests set by hand."""
+    names = {path: {getattr(node, "attr", getattr(node, "id", "")) for node in nodes_of(path)} for path in MODULES}
+    assert {module_of(path) for path, found in names.items() if CLOCKS & found} == WITH_A_CLOCK
 
 
 def test_no_module_over_600_lines():

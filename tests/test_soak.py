@@ -7,19 +7,16 @@ objects and the memory.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import linecache
 import random
-import signal
 import sys
-import threading
-import time
 import tracemalloc
 from contextlib import ExitStack, nullcontext
 
 import numpy as np
 import pytest
+from interrupting import interrupted
 from leftovers import left_behind
 
 import gradlab as gl
@@ -29,8 +26,8 @@ from gradlab.core.modes import mode
 from gradlab.core.observers import Observer, observing
 from gradlab.utils.checkpoint import checkpoint
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals on this system")
 RATE = 0.05
+PLACES = 3000  # about as many as a step has at which an interrupt may come
 SOURCES = [tracemalloc.Filter(False, linecache.__file__), tracemalloc.Filter(False, "<frozen *")]  # read to word an error
 
 
@@ -215,114 +212,42 @@ FAILURES = (
 )
 
 
-# ------------------------------------------------------------------------------------------------------- interrupts at any time
-class Struck:
-    """Whether an interrupt came, and whether at the very beginning of an `__exit__` that is written in Python: nobody can undo
-    anything then (`with` has called it, and it has not run), be it ours or contextlib's."""
-
-    def __init__(self, error=None):
-        self.at_all = error is not None
-        trace = error.__traceback__ if self.at_all else None
-        names = []
-        while trace is not None:
-            names.append(trace.tb_frame.f_code.co_name)
-            trace = trace.tb_next
-        self.at_an_exit = "__exit__" in names[-2:]  # the last may be the signal's handler
-
-
-class Alarm:
-    """A signal that raises KeyboardInterrupt wherever the thread is, after a random while."""
-
-    def __init__(self):
-        self.armed = False
-
-    def __enter__(self):
-        self.before = signal.signal(signal.SIGALRM, self.ring)
-        return self
-
-    def __exit__(self, *exception):
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self.before)
-
-    def ring(self, number, frame):
-        if self.armed:
-            self.armed = False
-            raise KeyboardInterrupt
-
-    def during(self, work, delay):
-        """Run `work` and say what struck it."""
-        try:
-            self.armed = True
-            signal.setitimer(signal.ITIMER_REAL, delay)
-            work()
-            self.armed = False
-        except KeyboardInterrupt as error:
-            return Struck(error)
-        finally:
-            self.armed = False
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        return Struck()
-
-
-def from_another_thread(work, delay):
-    """Run `work` while another thread raises KeyboardInterrupt in this one; what struck it."""
-    me = ctypes.c_ulong(threading.get_ident())
-
-    def strike():
-        time.sleep(delay)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(me, ctypes.py_object(KeyboardInterrupt))
-
-    thread = threading.Thread(target=strike)
-    try:
-        thread.start()
-        work()
-        thread.join()
-        for _ in range(1000):  # it may come only now
-            pass
-    except KeyboardInterrupt as error:
-        thread.join()
-        return Struck(error)
-    return Struck()
-
-
 # ------------------------------------------------------------------------------------------------------------------- the test
 def disturbed(steps, seed):
     """A training with mishaps; it returns the training, how many steps failed, and the growth of objects and bytes."""
     chance, training, failed = random.Random(seed), Training(), 0
-    with Alarm() as alarm:
-        for i in range(steps):
-            if i == steps // 4:
-                gc.collect()
-                objects = len(gc.get_objects())
-            if i == steps * 3 // 4:
-                tracemalloc.start()  # it slows everything down
-            values, kind = training.values(), chance.random()
-            if kind < 0.6:
-                quietly(training, i, chance)
-                again = False
-            elif kind < 0.85:
-                failure, error = chance.choice(FAILURES), chance.choice((Mishap(), KeyboardInterrupt()))
-                with pytest.raises((Mishap, KeyboardInterrupt, RuntimeError)):
-                    failure(training, i, error)
-                again = True
-            else:
-                work, delay = (lambda i=i: quietly(training, i, chance)), chance.random() * 4e-3 + 1e-6
-                struck = alarm.during(work, delay) if kind < 0.97 else from_another_thread(work, delay)
-                again = struck.at_all
-                if left_behind():
-                    gc.collect()  # a traceback in a cycle holds what was not left
-                if struck.at_an_exit:
-                    mode.grad, mode.inference = True, False
-            assert left_behind() == [], f"after step {i} ({kind:.3f})"
-            if again:
-                failed += 1
-                training.restore(values)
-                training.step(i)
-        failure = error = work = values = None
-        gc.collect()
-        grown = len(gc.get_objects()) - objects
-        size = sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(SOURCES).traces)
-        tracemalloc.stop()
+    for i in range(steps):
+        if i == steps // 4:
+            gc.collect()
+            objects = len(gc.get_objects())
+        if i == steps * 3 // 4:
+            tracemalloc.start()  # it slows everything down
+        values, kind = training.values(), chance.random()
+        if kind < 0.6:
+            quietly(training, i, chance)
+            again = False
+        elif kind < 0.85:
+            failure, error = chance.choice(FAILURES), chance.choice((Mishap(), KeyboardInterrupt()))
+            with pytest.raises((Mishap, KeyboardInterrupt, RuntimeError)):
+                failure(training, i, error)
+            again = True
+        else:
+            struck = interrupted(lambda i=i: quietly(training, i, chance), at=chance.randrange(1, PLACES)).where
+            again = struck is not None
+            if left_behind():
+                gc.collect()  # a traceback in a cycle holds what was not left
+            if again and struck[1] == "the beginning of __exit__":  # nobody can undo anything then: it is called, and has not run
+                mode.grad, mode.inference = True, False
+        assert left_behind() == [], f"after step {i} ({kind:.3f})"
+        if again:
+            failed += 1
+            training.restore(values)
+            training.step(i)
+    failure = error = struck = values = None
+    gc.collect()
+    grown = len(gc.get_objects()) - objects
+    size = sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(SOURCES).traces)
+    tracemalloc.stop()
     return training, failed, grown, size
 
 

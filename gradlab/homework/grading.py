@@ -26,12 +26,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from gradlab import clock
 from gradlab.homework import wire
 from gradlab.homework.exercises import CHECKS, load
 from gradlab.homework.probes import QUESTIONS, Probe
@@ -78,7 +78,7 @@ class Submission:
     def __init__(self, cells: Sequence[str], folder: Path, altogether: float = ALTOGETHER) -> None:
         self.cells, self.folder = list(cells), folder
         self.outputs: list[list[dict[str, str]]] = [[] for _ in cells]
-        self._ends, self._altogether = time.monotonic() + altogether, altogether
+        self._ends, self._altogether = clock.now() + altogether, altogether
         self._purse = Purse(*CELLS)
         self._ended, self._slow, self._stuck = set[int](), set[int](), set[int]()  # cells, by how they ended before
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,11 +113,11 @@ class Submission:
                 if at in self._stuck:
                     continue
                 wanted = CELLS[0] if at in self._ended else CELLS[2] if at in self._slow else self._purse.seconds()
-                seconds, began = self._at_most(wanted), time.monotonic()
+                seconds, began = self._at_most(wanted), clock.now()
                 try:
                     with self._purse.spending():
                         outputs = self._exchange({"do": "cell", "text": text, "seconds": seconds}, seconds + GRACE, [])
-                    (self._ended if time.monotonic() - began < seconds else self._slow).add(at)
+                    (self._ended if clock.now() - began < seconds else self._slow).add(at)
                 except Gone as gone:
                     self._at_most(0)
                     self._stuck.add(at)
@@ -126,7 +126,7 @@ class Submission:
                 self.outputs[at] = _outputs(outputs)
 
     def _at_most(self, seconds: float) -> float:
-        left = self._ends - time.monotonic()
+        left = self._ends - clock.now()
         if left <= 0:
             self.end()
             raise Gone(SPENT.format(self._altogether))
@@ -138,14 +138,14 @@ class Submission:
         return self._awaited(seconds, probes)
 
     def _awaited(self, seconds: float, probes: list[Probe]) -> Any:
-        until = time.monotonic() + seconds
+        until = clock.now() + seconds
         while True:
             try:
-                got = self._arrived.get(timeout=max(until - time.monotonic(), 0.001))
+                got = clock.get(self._arrived, until)
             except queue.Empty:
                 self.end()
                 raise Gone(KILLED) from None
-            if isinstance(got, wire.BadFrame) or got is None or time.monotonic() > until:
+            if isinstance(got, wire.BadFrame) or got is None or clock.now() > until:
                 self.end()
                 if isinstance(got, wire.BadFrame):
                     raise Gone(f"what the notebook's process sends cannot be read: {got}")

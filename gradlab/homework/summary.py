@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gradlab import clock
 from gradlab.homework.exercises import CHECKS
 from gradlab.homework.grading import run
 from gradlab.homework.verdicts import headline
@@ -166,13 +166,13 @@ def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> I
         if checks is None or ".ipynb_checkpoints" in path.parts:
             continue
         summary, student = summaries.setdefault(path.stem, HomeworkSummary(path.stem)), path.relative_to(folder).parts[0]
-        began = time.monotonic()
+        began = clock.now()
         try:
             verdicts = run(path, checks=checks)
         except (ValueError, OSError) as error:
             summary.problems.append(f"{student}: {error}")
             continue
-        summary.seconds[student] = time.monotonic() - began
+        summary.seconds[student] = clock.now() - began
         beside = path.parent / CHECKS
         if checks != path.parent and beside.is_file() and beside.read_bytes() != (checks / CHECKS).read_bytes():
             passed_over.setdefault(path.stem, []).append(student)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from gradlab import clock
 
 AGAIN = 0.25  # seconds after which code that swallowed the exception gets another
 
@@ -26,15 +27,16 @@ def limited(seconds: float) -> Iterator[None]:
     exception in an endless loop is not, either. (Where submissions are graded, their process is killed then.)
     """
     thread, over, turn, struck = threading.get_ident(), threading.Event(), threading.Lock(), []
+    ends = clock.now() + seconds
 
     def strike() -> None:
-        wait = seconds
-        while not over.wait(wait):
+        until = ends
+        while not clock.wait(over, until):
             with turn:
                 if not over.is_set():
                     struck.append(1)
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TimeUp))
-            wait = AGAIN
+            until = clock.now() + AGAIN
 
     threading.Thread(target=strike, name="gradlab: time limit", daemon=True).start()
     try:
@@ -67,8 +69,8 @@ class Purse:
     @contextmanager
     def spending(self) -> Iterator[None]:
         """Take what the block takes out of the purse."""
-        began = time.monotonic()
+        began = clock.now()
         try:
             yield
         finally:
-            self.left -= time.monotonic() - began
+            self.left -= clock.now() - began

@@ -14,12 +14,12 @@ the picture.
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 from typing import Any
 
 import traitlets
 
+from gradlab import clock
 from gradlab.explore.jacobian import Jacobian
 from gradlab.explore.jacobian.view_model import JacobianViewModel
 from gradlab.notebook.bundle import script, styles
@@ -112,11 +112,11 @@ class JacobianWidget(LiveView):
         """Draw the static picture anew: whole, or without the bitmap if that takes its time."""
         if self._picture is None or self._jacobian is None:
             return
-        start, quick = time.monotonic(), not whole and self._drawing_took > QUICK
+        start, quick = clock.now(), not whole and self._drawing_took > QUICK
         self._picture.update(self._static(quick), raw=True)
         self._bitmap_due = quick
         if not quick:
-            self._drawing_took = time.monotonic() - start
+            self._drawing_took = clock.now() - start
 
     def _let_go(self) -> None:
         if self._jacobian is not None:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import contextlib
 import uuid
 import weakref
-from time import perf_counter
 from typing import Any
 
 import traitlets
 
+from gradlab import clock
 from gradlab.explore.watch import Watch
 from gradlab.explore.watch.snapshot import columns, described, moments, snapshot
 from gradlab.notebook.live_view import LiveView, as_twin
@@ -62,7 +62,7 @@ class WatchWidget(LiveView):
             self.run = self._whole()
             self._refresh_picture()
             return
-        began = perf_counter()
+        began = clock.now()
         if began < self._next and not watch.is_paused:
             return
         frame = self._frame()
@@ -70,7 +70,7 @@ class WatchWidget(LiveView):
             self.send({"frame": frame})
         else:
             self.run = self._whole()
-        spent = perf_counter() - began
+        spent = clock.now() - began
         self._next = began + max(FRAME, spent / SHARE)
         watch.spent(spent)
 

@@ -4,14 +4,6 @@ import pytest
 from row_runs import Run
 from shells import interactive, shell  # noqa: F401
 
-from gradlab.explore.trace import recorder
-
-
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch):
-    """What is looked at depends on no clock."""
-    monkeypatch.setattr(recorder, "FREE", 60.0)
-
 
 @pytest.fixture
 def run(shell):  # noqa: F811

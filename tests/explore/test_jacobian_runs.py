@@ -37,30 +37,29 @@ def test_a_bar_with_rows_a_second_and_time_left(capsys):
     assert " 12/12 rows [00:0" in shown[-1] and " rows/s]" in shown[-1]
 
 
-def test_a_bar_only_where_the_run_is_expected_to_be_long(capsys, monkeypatch):
-    np.asarray(asked())
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress_of, "LONG_SECONDS", 0.0)
-    monkeypatch.setattr(progress_of, "FIRST_SECONDS", 0.0)
-    np.asarray(asked())
-    assert " 12/12 rows" in capsys.readouterr().err
-    np.asarray(asked(progress=False))
+@pytest.mark.parametrize(("seconds", "bar"), [(0.0, False), (0.1, False), (0.15, False), (0.18, True)])
+def test_a_bar_only_where_the_run_is_expected_to_be_long(seconds, bar, capsys, clock):
+    """Twelve rows in blocks of five: two seconds in all from 1/6 s on."""
+
+    def slow(J):
+        inner = J.runner.values
+        J.runner.values = lambda block: (clock.move(seconds * block.size), inner(block))[1]
+        return J
+
+    np.asarray(slow(asked()))
+    assert (" 12/12 rows" in capsys.readouterr().err) == bar
+    np.asarray(slow(asked(progress=False)))
     assert capsys.readouterr().err == ""
 
 
-def test_the_expectation_is_that_the_rest_takes_as_long(monkeypatch, capsys):
+def test_the_expectation_is_that_the_rest_takes_as_long(capsys, clock):
     """A second after a third of the rows: three seconds in all."""
-    clock = iter([100.0, 101.0, 102.0, 103.0])
-    monkeypatch.setattr(progress_of.time, "perf_counter", lambda: next(clock))
-    with progress_of.told(None, 0, 12, "rows") as tell:
-        tell(4)
-        tell(8)
-    assert " 8/12 rows" in capsys.readouterr().err
-    clock = iter([100.0, 100.1, 100.2])
-    with progress_of.told(None, 0, 12, "rows") as tell:
-        tell(4)
-        tell(8)
-    assert capsys.readouterr().err == ""
+    for seconds, bar in ((1.0, True), (0.1, False)):
+        with progress_of.told(None, 0, 12, "rows") as tell:
+            for done in (4, 8):
+                clock.move(seconds)
+                tell(done)
+        assert (" 8/12 rows" in capsys.readouterr().err) == bar
 
 
 def test_progress_is_checked_at_once():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import math
-import time
 
 import numpy as np
 import pytest
@@ -58,8 +57,7 @@ def test_a_block_takes_half_a_second_or_is_one_vector(start, each):
     assert sum(measured[:-1]) < 0.5, "what is measured in vain costs little"
 
 
-@pytest.mark.slow
-def test_the_plan_goes_by_what_sweeps_take():
+def test_the_plan_goes_by_what_sweeps_take(clock):
     class Slow(gl.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -67,7 +65,7 @@ def test_the_plan_goes_by_what_sweeps_take():
 
         @staticmethod
         def backward(ctx, g):
-            time.sleep(0.01 * (len(g) if g.ndim == 2 else 1))
+            clock.move(0.01 * (len(g) if g.ndim == 2 else 1))
             return g * 2
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -7,7 +7,6 @@ import json
 import math
 import re
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -257,14 +256,6 @@ def test_a_path_moves_with_its_start_and_its_rate():
     np.testing.assert_allclose(P.path[:3], [[2, 1], [1.5, 0], [1.125, 0]], atol=1e-12)
 
 
-@pytest.fixture
-def unhurried(monkeypatch):
-    """Pictures are finished however slow the machine is."""
-    for name in ("GROUND", "WALK", "CHECK"):
-        monkeypatch.setattr(view_model, name, 1e3)
-
-
-@pytest.mark.usefixtures("unhurried")
 def test_what_is_said_of_a_quadratic_follows_from_it():
     said = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 1.8]}, lr=0.4, steps=11).sentence
     assert "p[0] by 1 − 0.4·1 = 0.6 and p[1] by 1 − 0.4·4 = −0.6" in said and "From lr = 2/4 = 0.5 on it never settles" in said
@@ -459,19 +450,16 @@ def test_the_model_refuses_what_does_not_fit():
     assert lab.answer("move", {"point": [99.0]})["point"] == [3.0]
 
 
-@pytest.mark.slow
-def test_a_slow_function_is_drawn_coarsely_first_and_better_later():
-    calls = []
-
+def test_a_slow_function_is_drawn_coarsely_first_and_better_later(clock):
     def slow(x):
-        calls.append(x)
-        time.sleep(0.01)
+        clock.move(0.01)
         return x * x if float(x.detach()) > -9 else x
 
     P = gl.playground(slow, x=(-1, 1))
-    calls.clear()
+    began = clock()
     first = P.lab.answer("hello", {})
-    assert first["more"] and len(calls) * 0.01 < 3, "an answer is bounded by its budgets"
+    budgets = view_model.GROUND + view_model.WALK + view_model.CHECK
+    assert first["more"] and clock() - began < budgets + 0.1, "an answer is bounded by its budgets"
     points = len(first["picture"]["ground"][-1]["xs"])
     second = P.lab.answer("refine", {})
     assert len(second["picture"]["ground"][-1]["xs"]) > points
@@ -479,7 +467,6 @@ def test_a_slow_function_is_drawn_coarsely_first_and_better_later():
     assert grid.lab.answer("hello", {})["more"]
 
 
-@pytest.mark.usefixtures("unhurried")
 def test_a_check_that_had_no_time_is_finished_while_nothing_moves(monkeypatch):
     lab = gl.playground(lambda x: x.abs(), x=(-3, 3), at={"x": 0.5}).lab
     monkeypatch.setattr(view_model, "CHECK", 0.0)
@@ -493,7 +480,6 @@ def test_a_check_that_had_no_time_is_finished_while_nothing_moves(monkeypatch):
     assert lab.answer("move", {"point": [0.0]})["more"], "it begins anew, as f may have changed"
 
 
-@pytest.mark.usefixtures("unhurried")
 def test_frames_have_the_ground_once():
     lab = gl.playground(bowl, p=[(-4, 4), (-2, 2)]).lab
     assert "ground" in lab.answer("hello", {})["picture"]

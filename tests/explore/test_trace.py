@@ -14,7 +14,6 @@ import pytest
 
 import gradlab as gl
 from gradlab.core.observers import OBSERVERS, observers
-from gradlab.explore.trace import recorder as recording
 from gradlab.explore.trace.recorder import Recorder
 
 try:
@@ -225,23 +224,39 @@ def test_cuts_name_what_is_behind_them(lib, how):
 
 # ------------------------------------------------------------------------------------------------------ loops and limits
 @both
-def test_the_last_sweep_that_was_seen_is_the_one(lib, monkeypatch):
+def test_the_last_sweep_that_was_seen_is_the_one(lib):
     w = tensor(lib, [1.0])
-    monkeypatch.setattr(recording, "FREE", float("inf"))
     with Recorder(lambda: {"w": w}) as recorder:
         for k in range(5):
             (w * k).sum().backward()
     trace = recorder.trace()
     assert (trace.sweep, trace.sweeps) == (5, 5) and trace.leaves[0].gradient.numbers == (10.0,)
     assert trace.leaves[0].before.numbers == (6.0,) and trace.leaves[0].arrived.numbers == (4.0,)
-    monkeypatch.setattr(recording, "SHARE", 0.0)
-    monkeypatch.setattr(recording, "FREE", 0.0)
-    w.grad = None
+
+
+@both
+@pytest.mark.parametrize(
+    ("looking", "running", "seen"),
+    [
+        (0.0, 0.0, 6),  # nothing is spent
+        (0.1, 0.0, 2),  # 0.15 s are free: two are seen, and 0.2 s spent
+        (0.1, 0.08, 5),  # and half of the program's time: 0.3 s for three are allowed after four of its steps
+        (0.1, 0.2, 6),
+        (8.0, 100.0, 5),  # after its first ten seconds a twentieth: 9.65, 14.65, 19.65, 24.65, 29.65 s are allowed
+        (30.0, 100.0, 1),
+    ],
+)
+def test_looking_takes_no_more_than_its_share(lib, looking, running, seen, monkeypatch, clock):
+    """`looking` seconds at each sweep that is seen, `running` seconds of the program's own before each."""
+    w, finish = tensor(lib, [1.0]), Recorder._finish
+    monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(looking), finish(self, sweep))[1])
     with Recorder(lambda: {"w": w}) as recorder:
-        for k in range(5):
+        for k in range(6):
+            clock.move(running)
+            w.grad = None
             (w * (k + 1)).sum().backward()
-    trace = recorder.trace()
-    assert (trace.sweep, trace.sweeps) == (1, 5) and trace.leaves[0].gradient.numbers == (1.0,)
+        trace = recorder.trace()
+    assert (trace.sweep, trace.sweeps) == (seen, 6) and trace.leaves[0].gradient.numbers == (float(seen),)
 
 
 @both

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -148,11 +146,11 @@ def test_the_live_view_is_shown_and_closed_when_its_cell_runs_again(notebook, mo
 
 
 # ------------------------------------------------------------------------------------- what a display computes
-def slow(J, seconds):
+def slow(J, seconds, clock):
     inner = J.runner.graph.vjp
 
     def vjp(v):
-        time.sleep(seconds)
+        clock.move(seconds)
         return inner(v)
 
     J.runner.graph.vjp = vjp
@@ -165,9 +163,9 @@ def test_a_display_computes_what_takes_under_a_second(cell):
     assert "27" in (text or cell.ok("display(J)").text)
 
 
-def test_a_display_of_a_long_one_shows_the_plan_and_how_to_start(cell):
+def test_a_display_of_a_long_one_shows_the_plan_and_how_to_start(cell, clock):
     cell.ok("J = gl.jacobian(f, gl.rand(50), method='rows')")
-    slow(cell.ns["J"], 0.05)
+    slow(cell.ns["J"], 0.05, clock)
     text = cell.ok("display(J)").text
     assert not cell.ns["J"].complete and cell.ns["J"].sweeps <= 2, "one is enough to know"
     assert "50×50 by method 'rows'" in text and "np.asarray(J) computes" in text

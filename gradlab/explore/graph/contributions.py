@@ -27,11 +27,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Any
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
@@ -298,10 +298,10 @@ class _Sweeps:
 
     def cutting(self, starts: Sequence[Any], gradient: np.ndarray, direction: np.ndarray) -> Callable[[int], float | None]:
         """What tells an edge's contribution by cutting it: what the gradient loses. A sweep each, as long as there is time."""
-        ends_at = monotonic() + SECONDS
+        ends_at = clock.now() + SECONDS
 
         def lost(i: int) -> float | None:
-            if monotonic() >= ends_at:
+            if clock.now() >= ends_at:
                 return None
 
             def without(node: Any, handed: Sequence[Any]) -> Sequence[Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.heat import heatmap, note
 from gradlab.explore.heat import plot as plot_heat
@@ -143,14 +143,14 @@ class Display:
         runner = self._runner
         if self._store.complete:
             return
-        start = time.perf_counter()
+        start = clock.now()
         if runner.plan.bytes > SMALL and not self._store.known_rows.any():
             runner.row(0)  # a batch is up to some ten times quicker than its rows
-            if (time.perf_counter() - start) * runner.plan.chunk > 10 * CHEAP_SECONDS:
+            if (clock.now() - start) * runner.plan.chunk > 10 * CHEAP_SECONDS:
                 return
         todo = runner.missing()
         for done, block in enumerate(todo):
-            if done and (time.perf_counter() - start) / done * len(todo) > CHEAP_SECONDS:
+            if done and (clock.now() - start) / done * len(todo) > CHEAP_SECONDS:
                 return
             runner.run([block], progress=False)
 

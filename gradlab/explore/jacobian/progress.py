@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from gradlab import clock
 
 LONG_SECONDS = 2.0  # a run that is expected to take longer shows a bar
 FIRST_SECONDS = 0.2  # how long it is watched before anything is expected: the first block may be slow
@@ -30,12 +31,12 @@ def told(progress: Any, known: int, total: int, unit: str) -> Iterator[Callable[
     if callable(progress):
         yield lambda done: progress(done, total)
         return
-    start, bar = time.perf_counter(), None
+    start, bar = clock.now(), None
 
     def tell(done: int) -> None:
         nonlocal bar
         if bar is None:
-            spent = time.perf_counter() - start
+            spent = clock.now() - start
             expected = spent / max(1, done - known) * (total - known)
             if progress is None and (spent < FIRST_SECONDS or expected < LONG_SECONDS):
                 return

@@ -14,12 +14,12 @@ them, since a window in a sparse matrix would mostly show nothing. Rows and colu
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.heat_cells import NAN, HeatCells, Window
@@ -206,16 +206,16 @@ class JacobianViewModel:
     def _show(self, at: int, weights: np.ndarray, result: np.ndarray, code: str, swift: bool = False) -> None:
         self.at, self.weights, self.result, self._code = at, weights, result, code
         if self._path is not None and not (swift and self._light_seconds > SWIFT):
-            start = time.perf_counter()
+            start = clock.now()
             if self.by == "rows":
                 self._lit = self._path.of_row(list(split(weights, self._jacobian.output_shapes)))
             else:
                 self._lit = self._path.of_column(list(split(weights, self._jacobian.input_shapes)))
-            self._light_seconds = time.perf_counter() - start
+            self._light_seconds = clock.now() - start
 
     def _fill(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
         """The plan's next blocks, for a moment; asked again until all is known."""
-        jacobian, runner, end = self._jacobian, self._jacobian.runner, time.perf_counter() + FRAME
+        jacobian, runner, end = self._jacobian, self._jacobian.runner, clock.now() + FRAME
         if self._trial is not None:
             raise RuntimeError("take the forgotten lines back first: the trial goes row by row")
         if not self._true.base:
@@ -224,7 +224,7 @@ class JacobianViewModel:
             runner.run([block], progress=False)
             if not jacobian.complete:
                 self._true.put_block(block)
-            if time.perf_counter() > end:
+            if clock.now() > end:
                 break
         if not jacobian.complete and not jacobian.plan.sweeps:  # all is zero
             runner.compute()

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from sys import _getframe
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -28,6 +27,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
+from gradlab import clock
 from gradlab.diagnose.sites import Loss, is_ours
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
@@ -192,10 +192,10 @@ class TorchRecording(TorchFunctionMode, Recording):
             recorder.asked += 1
         before = sequence_number()
         result = func(*args, **kwargs)
-        started = perf_counter()
+        started = clock.now()
         with suppress(Exception):  # kinds of tensors that tell less, say: then there is no note, and never an error of ours
             self._called(func, args, kwargs, result, before)
-        recorder.took(perf_counter() - started)
+        recorder.took(clock.now() - started)
         return result
 
     # ------------------------------------------------------------------------------------------------------- operations

@@ -15,10 +15,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 import torch
+
+from gradlab import clock
 
 NUMBERED = re.compile(r"Backward\d*$")
 MOST = 50_000  # nodes of a graph that are looked through
@@ -71,12 +72,12 @@ class Risky:
         if key != self._key:
             if self._credit <= 0:
                 return []
-            began = perf_counter()
+            began = clock.now()
             self._key, self._paths = key, paths(root)
-            self._credit -= perf_counter() - began
+            self._credit -= clock.now() - began
         if not self._paths:
             return []
-        began = perf_counter()
+        began = clock.now()
         handles: list[Any] = []
         for path in self._paths[: self._affordable(own)]:
             node: Any = root
@@ -88,7 +89,7 @@ class Risky:
                     return handles
             if is_risky(node):
                 handles.append(node.register_hook(self._hook(node)))
-        self._seen = perf_counter() - began
+        self._seen = clock.now() - began
         return handles
 
     def disarmed(self, hooks: int) -> float:
@@ -103,14 +104,14 @@ class Risky:
 
     def _hook(self, node: Any) -> Callable[[Any, Any], None]:
         def look(handed: Any, cotangents: Any) -> None:
-            began = perf_counter()
+            began = clock.now()
             if not self._looking and not all(map(_is_finite, handed)) and all(map(_is_finite, cotangents)):
                 self._looking = True  # what looks at it sweeps through this node once more
                 try:
                     self._born(node, cotangents)
                 finally:
                     self._looking = False
-            self._seen += perf_counter() - began
+            self._seen += clock.now() - began
 
         return look
 

@@ -6,12 +6,12 @@ The grid has 2ᵏ + 1 points a side, so that a finer one keeps what the coarser 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.explore.playground.function import Function
 from gradlab.explore.playground.inputs import Input
 
@@ -50,7 +50,7 @@ class Grid:
     def refine(self, seconds: float) -> None:
         """Go on for some time: at least one point is computed, and the coarsest grid in any case unless that takes ten times as
         long."""
-        began = time.monotonic()
+        began = clock.now()
         while not self.finished:
             until = began + seconds * (10 if self._stage == 0 else 1)
             rows, columns = np.nonzero(~self._known)
@@ -61,7 +61,7 @@ class Grid:
                 self.values = self._next.copy()
             if self._known.all():
                 self._finer()
-            if time.monotonic() >= until:
+            if clock.now() >= until:
                 break
 
     def _points(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -6,10 +6,9 @@ and better later (`refine`). A segment between two points that does not become f
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
+from gradlab import clock
 from gradlab.explore.playground.function import Function
 from gradlab.explore.playground.inputs import Input
 
@@ -41,14 +40,14 @@ class Curve:
 
     def refine(self, seconds: float) -> None:
         """Go on for some time: at least one point is computed."""
-        until = time.monotonic() + seconds
+        until = clock.now() + seconds
         while not self.finished:
             done = self._compute(self._waiting, until)
             self._waiting = self._waiting[done:]
             if not len(self._waiting):
                 self._waiting = self._wanted()
                 self.finished = not len(self._waiting)
-            if time.monotonic() >= until:
+            if clock.now() >= until:
                 break
 
     def _compute(self, xs: np.ndarray, until: float) -> int:

@@ -6,12 +6,12 @@ The function's inputs alone are stepped; the gradient comes from `autograd.grad`
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.explore.playground.function import Function
 from gradlab.explore.playground.inputs import Input
 
@@ -67,10 +67,10 @@ class Descent:
 
     def run(self, steps: int, seconds: float) -> None:
         """Go on until there are so many steps, or the path ends, or the time is over; one step at least."""
-        until = time.monotonic() + seconds
+        until = clock.now() + seconds
         while self.steps < min(steps, MOST) and not self.ended:
             self._step()
-            if time.monotonic() >= until:
+            if clock.now() >= until:
                 break
 
     def look(self) -> None:

@@ -8,12 +8,12 @@ gives the same numbers as calls one by one (which is checked at a few points); e
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradlab import clock
 from gradlab import optim as gradlab_optim
 from gradlab.core.dtypes import float32, float64
 from gradlab.core.modes import enable_grad, no_grad
@@ -153,19 +153,19 @@ class Function:
 
     # ------------------------------------------------------------------------------------------ many points
     def values(self, points: np.ndarray, until: float | None = None) -> np.ndarray:
-        """The values at many points, (n, inputs): those that were computed until a time of `time.monotonic`, at least the first;
+        """The values at many points, (n, inputs): those that were computed until a time of the clock, at least the first;
         NaN where f raised, and `raised` has the last error."""
         if self._batches is None:
             self._batches = self._try_batches(points, until)
         values: list[np.ndarray] = []
         done, chunk = 0, CHUNK if self._batches else 1
         with self.kind.plain():
-            while done < len(points) and (not done or until is None or time.monotonic() < until):
-                began = time.monotonic()
+            while done < len(points) and (not done or until is None or clock.now() < until):
+                began = clock.now()
                 part = points[done : done + chunk]
                 values.append(self._batch(part) if self._batches and len(part) > 1 else self._one_by_one(part))
                 done += len(part)
-                if time.monotonic() - began < QUICK and self._batches:
+                if clock.now() - began < QUICK and self._batches:
                     chunk = min(2 * chunk if chunk < 64 else 8 * chunk, LARGEST)
         return np.concatenate(values) if values else np.empty(0)
 
@@ -186,7 +186,7 @@ class Function:
     def _try_batches(self, points: np.ndarray, until: float | None) -> bool | None:
         """Whether a batch gives what calls one by one give; None if there were too few points to tell, or no time."""
         some = points[np.unique(np.linspace(0, len(points) - 1, 4).astype(int))]
-        if len(some) < 4 or (until is not None and time.monotonic() > until):
+        if len(some) < 4 or (until is not None and clock.now() > until):
             return None
         with self.kind.plain():
             singly = self._one_by_one(some)

@@ -8,12 +8,12 @@ that stay apart are a jump.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.explore.playground.function import Function
 from gradlab.explore.playground.inputs import Input
 
@@ -75,7 +75,7 @@ class GradientCheck:
     def refine(self, seconds: float) -> None:
         """Compute more values: at least one, and others until the seconds are over."""
         if not self.finished:
-            more = self.function.values(self._points[len(self._values) :], time.monotonic() + seconds)
+            more = self.function.values(self._points[len(self._values) :], clock.now() + seconds)
             self._values = np.concatenate([self._values, more])
 
     def checks(self, gradient: np.ndarray | None, spread: float = 0.0) -> list[Check]:

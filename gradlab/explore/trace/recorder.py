@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.core.scopes import scoped
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, adapters
@@ -95,7 +95,7 @@ class Recorder:
         self._held: deque[tuple[int, Any]] = deque()
         self._bytes = 0
         self._alike: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._began = perf_counter()
+        self._began = clock.now()
         self._spent = 0.0
         self._recordings: dict[str, Recording] = {}
         self._ours = False  # whether the sweep that runs is called for the user
@@ -191,7 +191,7 @@ class Recorder:
 
     def stepped(self, library: Library, optimizer: Any, site: Any) -> None:
         """An optimizer has made a step, with the gradients that its parameters still have."""
-        started = perf_counter()
+        started = clock.now()
         held = [p for group in optimizer.param_groups for p in group["params"]]
         moved = [p for p in held if p.grad is not None and not (self.on and library.is_zero(p.grad))]
         rates = {float(group["lr"]) for group in optimizer.param_groups if "lr" in group}
@@ -205,7 +205,7 @@ class Recorder:
             held=self._once(tuple(map(id, held))),
             whose=id(optimizer),
         )
-        self.took(perf_counter() - started)
+        self.took(clock.now() - started)
 
     def refuse(self, library: Library, output: Any, severed: Sequence[Severed], site: Any) -> None:
         """A sweep was asked of a tensor without history, which lost it at some cuts."""
@@ -235,7 +235,7 @@ class Recorder:
         our own (`private`).
 
         `frames` are the locals of the user's functions that are running, innermost first."""
-        started = perf_counter()
+        started = clock.now()
         self.settle()
         if self._ours:
             site, frames = None, ()
@@ -263,7 +263,7 @@ class Recorder:
             sweep.nodes, sweep.uses = uses_of(library, [node for node, _ in roots])
             sweep.events = self.happened_before + len(self.events)
         self._running.append(sweep)
-        self.took(perf_counter() - started)
+        self.took(clock.now() - started)
         return sweep
 
     @contextmanager
@@ -304,7 +304,7 @@ class Recorder:
 
     def visited(self, sweep: RecordedSweep, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
         """`node` turned the cotangent `g` into one for each of its sources. Of a leaf: `g` arrived there."""
-        started = perf_counter()
+        started = clock.now()
         library, seen = sweep.library, sweep.seen
         whole = library.whole(node)
         if (leaf := sweep.leaves.get(node)) is not None and g is not None and not sweep.private:
@@ -334,7 +334,7 @@ class Recorder:
                     sweep.parts.setdefault(source, []).append((node, at, library.copied(cotangent)))
             if library.variable(source) is not None:
                 self.leaf(sweep, source)
-        self._spent += perf_counter() - started
+        self._spent += clock.now() - started
 
     def _given(self, library: Library, seen: Seen, node: Any) -> None:
         """What an operation was given besides, while it is there."""
@@ -363,7 +363,7 @@ class Recorder:
 
     def end(self, error: BaseException | None) -> None:
         """The sweep is over; `error` is what stopped it, if anything did."""
-        started = perf_counter()
+        started = clock.now()
         sweep = self._running.pop()
         if sweep is not None:
             sweep.error = error
@@ -374,7 +374,7 @@ class Recorder:
                 self._finish(sweep)
         self._held.clear()
         self._bytes = 0
-        now = perf_counter()
+        now = clock.now()
         self._spent += now - started
         self.on = self.unhurried or self._spent <= allowance(now - self._began - self._spent)
 

@@ -12,9 +12,9 @@ that these gradients are about to make.
 from __future__ import annotations
 
 import weakref
-from time import perf_counter
 from typing import Any
 
+from gradlab import clock
 from gradlab.explore.libraries.backward_calls import Keeper
 from gradlab.explore.watch.replaying import Look, Replay
 
@@ -58,9 +58,9 @@ class Keeping(Keeper):
         if watch is not None:
             try:
                 if self._counted % AGAIN == 0:
-                    began = perf_counter()
+                    began = clock.now()
                     self._light = watch.of.saved_bytes(loss) <= LIGHT
-                    watch.measuring.spent += perf_counter() - began
+                    watch.measuring.spent += clock.now() - began
                 self._counted += 1
                 if not watch.measuring.is_sound():
                     self._saw(watch, lambda step: self._replay.look(step, loss, watch.of.library.tensor(seed, loss)))
@@ -73,14 +73,14 @@ class Keeping(Keeper):
         handles: list[Any] = []
         watch = self._watch()
         if watch is not None:
-            began = perf_counter()
+            began = clock.now()
             try:
                 if self._risky is None:
                     self._risky = watch.of.library.risky(_weakly(self.born), POLES)
                 handles = self._risky.arm(loss, watch.measuring.own)
             except Exception as error:  # noqa: BLE001
                 watch.failed(error)
-            watch.measuring.spent += perf_counter() - began
+            watch.measuring.spent += clock.now() - began
         self._armed = len(handles)
         return handles
 

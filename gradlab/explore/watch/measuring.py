@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.explore.libraries import library_of
 from gradlab.explore.watch.columns import COLUMNS, Columns
 from gradlab.explore.watch.histograms import Histograms
@@ -89,7 +89,7 @@ class Measuring:
         self.histograms = Histograms(watched)
         self.gradients, self.updates = Pace(GRADIENTS, every), Pace(UPDATES, every)
         self.units, self.spread = Pace(UNITS, every), Pace(HISTOGRAMS, every)
-        self.steps, self.spent, self.began = 0, 0.0, perf_counter()
+        self.steps, self.spent, self.began = 0, 0.0, clock.now()
         self.alarm: Callable[[str], None] = lambda what: None
         self.seen: Callable[[np.ndarray, np.ndarray, dict[int, float]], None] = lambda steps, rows, stale: None
         self.row = StepRow(0)  # the step that runs
@@ -109,7 +109,7 @@ class Measuring:
     # ----------------------------------------------------------------------------------------------------------- a step
     def before_step(self) -> None:
         """An optimizer is about to step: the gradients are whole, the weights as they were."""
-        began, step = perf_counter(), self.row.step
+        began, step = clock.now(), self.row.step
         if self.suspect or self.gradients.due(step):
             gradients = [p.grad for p in self.watched.params]
             which = [i for i, g in enumerate(gradients) if g is not None]
@@ -118,33 +118,33 @@ class Measuring:
                 self.row.which = None if whole else which
                 self.row.gradients = self.gauge.norms(gradients if whole else [gradients[i] for i in which])
                 self._check(self.row.gradients)
-            self.gradients.looked(step, perf_counter() - began)
+            self.gradients.looked(step, clock.now() - began)
         self._copy(step)
         if self.spread.due(step) and self.histograms.wants(step):
             self._spread(step)
-        self.spent += perf_counter() - began
+        self.spent += clock.now() - began
 
     def after_step(self, rate: float) -> None:
         """The optimizer has stepped."""
-        began = perf_counter()
+        began = clock.now()
         self._compare()
         self._end(rate)
-        self.spent += perf_counter() - began
+        self.spent += clock.now() - began
 
     def arrived(self, i: int) -> None:
         """`.grad` of a parameter was written to, where no optimizer says when it steps."""
         step = self.row.step
         if not self.gradients.due(step):
             return
-        began = perf_counter()
+        began = clock.now()
         gradient = self.watched.params[i].grad
         if gradient is not None:
             self._arrived[i] = self.gauge.norms([gradient])
             self._check(self._arrived[i])
-            self._looking += perf_counter() - began
+            self._looking += clock.now() - began
             if self.spread.due(step) and self.histograms.wants(step):
                 self.histograms.note(i, gradient)
-        self.spent += perf_counter() - began
+        self.spent += clock.now() - began
 
     def odd_by_hand(self) -> list[int]:
         """The parameters at which something not finite arrived in this step, where no optimizer says when it steps."""
@@ -152,7 +152,7 @@ class Measuring:
 
     def moved_by_hand(self) -> None:
         """A step without an optimizer is over."""
-        began, step = perf_counter(), self.row.step
+        began, step = clock.now(), self.row.step
         if self._arrived:
             which = sorted(self._arrived)
             self.row.gradients = [self._arrived[i] for i in which]
@@ -165,11 +165,11 @@ class Measuring:
             self._spread(step)
         self._end(float("nan"))
         self._copy(self.row.step)
-        self.spent += perf_counter() - began
+        self.spent += clock.now() - began
 
     def noted(self, loss: Any) -> None:
         """The loss of the step that was just over, or is about to be."""
-        began = perf_counter()
+        began = clock.now()
         own = self.watched.library
         library = own if own.is_tensor(loss) else library_of(loss)
         if library is not None:
@@ -186,7 +186,7 @@ class Measuring:
                 ) from None
         row = self.row if self.last is None or self.last.loss is not None else self.last
         row.loss = loss
-        self.spent += perf_counter() - began
+        self.spent += clock.now() - began
         if type(loss) is float and not math.isfinite(loss):
             self.alarm("loss")
 
@@ -194,26 +194,26 @@ class Measuring:
         """An activation of a model in training gave this."""
         if not self.units.due(self.row.step) or i in self.row.units or library_of(output) is not self.watched.library:
             return
-        began = perf_counter()
+        began = clock.now()
         one = self.watched.activations[i]
         self.row.units[i] = self.gauge.units(output, one.kind, one.flat)
-        self._looked += perf_counter() - began
-        self.spent += perf_counter() - began
+        self._looked += clock.now() - began
+        self.spent += clock.now() - began
 
     def stale(self, gradient: Any) -> None:
         """What is in `.grad` of one parameter while the next gradient comes, after a step."""
         if self.row.stale is None and self.gradients.due(self.row.step):
-            began = perf_counter()
+            began = clock.now()
             self.row.stale = 0.0 if gradient is None else self.gauge.norms([gradient])
-            self.spent += perf_counter() - began
+            self.spent += clock.now() - began
 
     def is_sound(self) -> bool:
         """Whether gradients are finite after a sweep: of each layer the smallest, and all of them as often as there is time."""
-        began, params = perf_counter(), self.watched.params
+        began, params = clock.now(), self.watched.params
         step = self.row.step
         every = self._all.due(step)
         sound = self.gauge.are_finite([p.grad for p in (params if every else [params[i] for i in self._least])])
-        took = perf_counter() - began
+        took = clock.now() - began
         if every:
             self._all.looked(step, took)
         self.spent += took
@@ -227,17 +227,17 @@ class Measuring:
     def _copy(self, step: int) -> None:
         """Copy the weights before they move, if this step is to be compared."""
         if self.updates.due(step):
-            began = perf_counter()
+            began = clock.now()
             params = self.watched.params
             self._copies = self.gauge.copies(params, self._copies)
             self.row.weights = self.gauge.norms(params)
-            self._copied, self._copying = step, perf_counter() - began
+            self._copied, self._copying = step, clock.now() - began
 
     def _compare(self) -> None:
         if self._copied == self.row.step and self._copies is not None:
-            began = perf_counter()
+            began = clock.now()
             self.row.moved = self.gauge.moved(self.watched.params, self._copies)
-            self.updates.looked(self.row.step, self._copying + perf_counter() - began)
+            self.updates.looked(self.row.step, self._copying + clock.now() - began)
 
     def _check(self, norms: Any) -> None:
         """Whether gradients are finite, where that can be asked without waiting for a device."""
@@ -245,9 +245,9 @@ class Measuring:
             self.alarm("gradient")
 
     def _spread(self, step: int) -> None:
-        began = perf_counter()
+        began = clock.now()
         self.histograms.take(step)
-        self.spread.looked(step, perf_counter() - began)
+        self.spread.looked(step, clock.now() - began)
 
     def _end(self, rate: float) -> None:
         """The step is over."""
@@ -260,7 +260,7 @@ class Measuring:
             self._waiting.append(self.last)
         self.steps += 1
         self.last, self.row, self.suspect = row, StepRow(self.steps), False
-        now = perf_counter()
+        now = clock.now()
         then, spent = self._ended
         self._own.append(max(now - then - (self.spent - spent), 0.0))
         self._ended = now, self.spent
@@ -274,7 +274,7 @@ class Measuring:
 
     def frame(self, whole: bool = False) -> None:
         """Read what waits, into columns. `whole`: with the last step."""
-        began = perf_counter()
+        began = clock.now()
         if whole and self.last is not None:
             self._waiting.append(self.last)
             self.last = None
@@ -288,7 +288,7 @@ class Measuring:
             self.own = median(self._own)
             for pace in (self.gradients, self.updates, self.units, self.spread, self._all):
                 pace.settle(self.own)
-        now = perf_counter()
+        now = clock.now()
         self._next_frame = now + max(FRAME, (now - began) / FRAMES)
 
     def _numbers(self, rows: list[StepRow]) -> tuple[np.ndarray, dict[int, float]]:

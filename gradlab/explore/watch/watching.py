@@ -14,11 +14,12 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter, sleep
+from time import sleep
 from typing import Any
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.core.scopes import scoped
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
@@ -177,7 +178,7 @@ class Watch:
         """`backward` is called on a tensor: if that is not finite, its graph tells where it ceased to be, now or never."""
         if self._replay.kept is not None:
             return
-        began = perf_counter()
+        began = clock.now()
         try:
             if (
                 self.of.library.is_tensor(loss)
@@ -189,7 +190,7 @@ class Watch:
                 self._judge.kept = self._replay.kept
         except Exception as error:  # noqa: BLE001
             self.failed(error)
-        self.measuring.spent += perf_counter() - began
+        self.measuring.spent += clock.now() - began
 
     @contextmanager
     def safely(self) -> Iterator[None]:
@@ -434,16 +435,14 @@ class Watch:
                 self._lend()
         if self._once:
             self._once, self._pause = False, True
-        waited = 0.0
         if self._pause:
             with self.safely():
                 self.measuring.frame()
             self._tell()
-        while self._pause:
-            sleep(NAP)
-            waited += NAP
-        if waited:
-            self.measuring.paused(waited)
+            began = clock.now()
+            while self._pause:
+                sleep(NAP)
+            self.measuring.paused(clock.now() - began)
         elif self.listeners:
             self._tell()
 

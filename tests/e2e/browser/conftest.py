@@ -16,12 +16,23 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for `import lab`: test folders are no packages
 
 import lab
+from waiting import LONG, HandClock
+
+from gradlab.clock import reading
 
 
 def missing(reason):
     if os.environ.get("CI"):
         pytest.fail(f"browser tests must run in CI: {reason}")
     pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def clock():
+    """gradlab's clock of widgets in this process: it stands still, unless a test moves it."""
+    by_hand = HandClock()
+    with reading(by_hand):
+        yield by_hand
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +142,7 @@ def open_widget(browser):
 
     def open_(widget, live=True, **options):
         context = browser.new_context(viewport={"width": 940, "height": 640}, **options)
+        context.set_default_timeout(LONG * 1000)
         contexts.append(context)
         page = context.new_page()
         page.faults = []

@@ -18,25 +18,27 @@ and waited for by their execution promise.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 import uuid
 from pathlib import Path
 from typing import Any
 
+from waiting import LONG, address_of_jupyter, until
+
 try:
     from playwright.sync_api import expect
 except ImportError:  # the fixture `browser` skips or fails, and says why
     expect = None
+else:
+    expect.set_options(timeout=LONG * 1000)
 
-START = 90  # seconds for a server or a kernel to come up on a busy machine
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -100,8 +102,52 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
+def drawn(page: Any) -> None:
+    """Wait until a page has been laid out and painted: its pictures are decoded, and those who observe sizes have drawn."""
+    page.evaluate(
+        """async () => { await Promise.all([...document.images].map(image => image.decode().catch(() => null)));
+             for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame); }"""
+    )
+
+
+class Cells:
+    """Where the cells of a heat map with labels are on the page, which shows each in its column and row."""
+
+    LABELS = """map => Object.fromEntries([...map.querySelectorAll('text')].map(text => {
+      const b = text.getBoundingClientRect(); return [text.textContent, [b.x + b.width / 2, b.y + b.height / 2]]; }))"""
+
+    def __init__(self, page: Any, heat: Any, rows: list[str], columns: list[str]) -> None:
+        heat.scroll_into_view_if_needed()
+        self.page, self.heat = page, heat
+        at = heat.evaluate(self.LABELS)
+        self.ys, self.xs = [at[name][1] for name in rows], [at[name][0] for name in columns]
+        self.width = self.xs[1] - self.xs[0]
+
+    def middle(self, i: int, j: int) -> tuple[float, float]:
+        """The middle of a cell, where its number is."""
+        return self.xs[j], self.ys[i]
+
+    def beside(self, i: int, j: int) -> tuple[float, float]:
+        """A place in a cell beside its number."""
+        return self.xs[j] - 0.4 * self.width, self.ys[i]
+
+    def hover(self, i: int, j: int) -> str:
+        """What the view says of a cell."""
+        self.page.mouse.move(*self.beside(i, j))
+        return self.page.locator(".gl-read").inner_text()
+
+    def colour(self, i: int, j: int, middle: bool = False) -> list[int]:
+        """The colour of a cell."""
+        x, y = self.middle(i, j) if middle else self.beside(i, j)
+        return self.heat.locator("canvas").evaluate(
+            """(canvas, [x, y]) => { const b = canvas.getBoundingClientRect(), s = canvas.width / b.width;
+               return [...canvas.getContext('2d').getImageData((x - b.x) * s, (y - b.y) * s, 1, 1).data]; }""",
+            [x, y],
+        )
+
+
 class Server:
-    """A JupyterLab server on a free port. `url`, `token`, `root` (the folder of its notebooks)."""
+    """A JupyterLab server, on a port that it takes and reports. `url`, `token`, `root` (the folder of its notebooks)."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "notebooks"
@@ -110,10 +156,6 @@ class Server:
         settings = folder / "jupyterlab_settings_dir" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
         settings.parent.mkdir(parents=True)  # no pop-up that offers news
         settings.write_text('{"fetchNews": "false", "checkForUpdates": false}')
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
         self._log = (folder / "server.log").open("wb")
         self._process = subprocess.Popen(
             [
@@ -123,8 +165,7 @@ class Server:
                 "--no-browser",
                 "--allow-root",
                 "--ip=127.0.0.1",
-                f"--port={port}",
-                "--ServerApp.port_retries=0",
+                "--port=0",
                 f"--IdentityProvider.token={self.token}",
                 f"--ServerApp.root_dir={self.root}",
                 "--LabApp.news_url=None",
@@ -136,18 +177,20 @@ class Server:
             stdout=self._log,
             stderr=subprocess.STDOUT,
         )
-        deadline = time.monotonic() + START
-        while True:
-            try:
-                with urllib.request.urlopen(f"{self.url}/api?token={self.token}", timeout=5):
-                    return
-            except OSError:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    self.stop()
-                    raise RuntimeError(
-                        f"JupyterLab did not start:\n{(folder / 'server.log').read_text(errors='replace')[-3000:]}"
-                    ) from None
-                time.sleep(0.2)
+        try:
+            self.url = until(lambda: self._answering(folder / "jupyter_runtime_dir"), "the start of JupyterLab")
+        except AssertionError:
+            self.stop()
+            log = (folder / "server.log").read_text(errors="replace")
+            raise RuntimeError(f"JupyterLab did not start:\n{log[-3000:]}") from None
+
+    def _answering(self, runtime: Path) -> str:
+        """The server's address, once it answers there."""
+        assert self._process.poll() is None
+        if url := address_of_jupyter(runtime):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/api?token={self.token}", timeout=LONG):
+                return url
+        return ""
 
     def stop(self) -> None:
         self._process.terminate()  # the server ends its kernels
@@ -182,7 +225,7 @@ class NotebookPage:
         self.requests_outside: list[str] = []
         self.errors: list[str] = []
         self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
-        self.context.set_default_timeout(START * 1000)
+        self.context.set_default_timeout(LONG * 1000)
         self.context.route("**/*", self._route(server.url))
         self.page = self.context.new_page()
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))

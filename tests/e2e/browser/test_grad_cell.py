@@ -2,10 +2,10 @@
 
 import json
 
-import lab
 import pytest
 from grouped import first_in_the_gate
 from lab import expect
+from waiting import LONG
 
 SETUP = """%load_ext gradlab
 import gradlab as gl
@@ -71,11 +71,11 @@ def test_a_report_is_seen_in_a_notebook_that_is_not_trusted(open_notebook, brows
     notebook["metadata"]["downloaded"] = True  # so that no signature fits
     (jupyter.root / "untrusted.ipynb").write_text(json.dumps(notebook))
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
-    context.set_default_timeout(lab.START * 1000)
+    context.set_default_timeout(LONG * 1000)
     copy = context.new_page()
     copy.goto(f"{jupyter.url}/lab/tree/untrusted.ipynb?token={jupyter.token}&reset")
     cell = copy.locator(".jp-NotebookPanel .jp-CodeCell").nth(1).locator(".jp-OutputArea")
-    expect(cell.locator("tbody th")).to_have_text(["a", "b"], timeout=lab.START * 1000)
+    expect(cell.locator("tbody th")).to_have_text(["a", "b"])
     expect(cell.locator("img")).to_have_count(7)
     copy.wait_for_function("[...document.querySelectorAll('.jp-OutputArea img')].every(i => i.complete && i.naturalWidth > 0)")
     expect(cell).to_contain_text("with respect to a and b.")

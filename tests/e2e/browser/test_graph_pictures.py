@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from lab import drawn
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "gallery"))  # test folders are no packages
 
@@ -99,7 +100,7 @@ def test_a_notebooks_theme_is_followed_whatever_the_system_says(browser):
         for notebook in ("true", "false"):
             page = browser.new_page(color_scheme=system)
             page.set_content(f'<body data-jp-theme-light="{notebook}" style="margin:0;background:#fff">{drawing.html()}</body>')
-            page.wait_for_timeout(100)
+            drawn(page)
             seen[system, notebook] = page.screenshot(clip={"x": 0, "y": 0, "width": drawing.width, "height": drawing.height})
             page.close()
     assert seen["light", "true"] == seen["dark", "true"] != seen["light", "false"]

@@ -6,7 +6,8 @@ import ast
 
 import numpy as np
 import pytest
-from lab import expect
+from lab import Cells, expect
+from waiting import Gate, until
 
 SETUP = """import gradlab as gl, time
 x = gl.tensor([1., 2., 3.]).requires_grad_()
@@ -36,13 +37,6 @@ def idle(view):
 
 def numbers(view):
     return [float(text.split()[1].replace("−", "-")) for text in view.locator(".gl-numbers span:not(.gl-room)").all_inner_texts()]
-
-
-def place(view, i, j):
-    """Where a cell of the map lies on the page."""
-    view.locator(".gl-map").scroll_into_view_if_needed()
-    box = view.locator(".gl-map").bounding_box()
-    return box["x"] + 5 * 6.3 + 10 + 50 * j + 14, box["y"] + 20 + 30 * i + 14
 
 
 def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tmp_path):
@@ -95,10 +89,11 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
     assert weights == [1.0, 0, 1.0, -0.2]
     np.testing.assert_allclose(numbers(view), np.array(weights) @ MATRIX, rtol=5e-3)
 
-    page.page.mouse.click(*place(view, 1, 1))
+    cells = Cells(page.page, view.locator(".gl-map"), [f"z[{i}]" for i in range(4)], [f"x[{j}]" for j in range(3)])
+    page.page.mouse.click(*cells.beside(1, 1))
     expect(view).to_contain_text("= row z[1]")
     assert view.locator(".gl-node.gl-lit .gl-what").all_text_contents() == ["x", "[1]", "** 2", "stack(0)", "z"]
-    page.page.mouse.move(*place(view, 1, 1))
+    page.page.mouse.move(*cells.beside(1, 1))
     expect(view.locator(".gl-read")).to_have_text("∂z[1]/∂x[1] = 4")
     assert kernel(page, "J[1].tolist()") == MATRIX[1].tolist()
 
@@ -148,7 +143,7 @@ def test_a_cell_that_runs_again_lets_the_old_graph_go(open_notebook):
     assert max(ast.literal_eval(background.removeprefix("rgb"))) < 60, "the widget follows the dark theme"
     page.run_cell(1)
     page.page.wait_for_function("document.querySelectorAll('.gl-jacobian').length === 1")
-    page.page.wait_for_timeout(3000)
+    until(lambda: kernel(page, "widgets[0].ended"), "the end of the first")
     assert kernel(page, "[w.ended for w in widgets]") == [True, False]
     assert kernel(page, "[w._jacobian is None for w in widgets]") == [True, False]
     page.output(1).get_by_role("button", name="step").click()
@@ -157,13 +152,18 @@ def test_a_cell_that_runs_again_lets_the_old_graph_go(open_notebook):
 
 # JupyterLab may hand a widget's messages to a thread of their own, so another cell alone does not keep them waiting.
 SLOW = """answer = widgets[-1]._lab.answer
-widgets[-1]._lab.answer = lambda *given: (time.sleep(6), answer(*given))[1]"""
+def late(*given):
+    widgets[-1]._lab.answer = answer
+    {wait}
+    return answer(*given)
+widgets[-1]._lab.answer = late"""
 PANEL = "() => { const panel = [...jupyterapp.shell.widgets('main')].find(w => w.sessionContext && w.content.widgets);"
 
 
 @pytest.mark.exhaustive
-def test_a_busy_kernel_and_a_dead_one_are_said(open_notebook):
-    page = open_notebook([SETUP, SHOW + ".timeout = 2\nwidgets[-1]", SLOW])
+def test_a_busy_kernel_and_a_dead_one_are_said(open_notebook, tmp_path):
+    gate = Gate(tmp_path / "gate")
+    page = open_notebook([SETUP, SHOW + ".timeout = 2\nwidgets[-1]", SLOW.format(wait=gate.code)])
     view = open_view(page)
     page.run_cell(2)
     view.get_by_role("button", name="step").click()
@@ -172,7 +172,8 @@ def test_a_busy_kernel_and_a_dead_one_are_said(open_notebook):
     expect(alert).to_contain_text("The kernel does not answer. It is busy with another cell, or it has ended.")
     twin = page.output(1).locator("[data-gradlab-twin]")
     expect(twin).to_be_visible()
-    expect(alert).to_be_hidden(timeout=20_000)
+    gate.open()
+    expect(alert).to_be_hidden()
     expect(view.locator(".gl-head")).to_contain_text("row z[0] ")
     expect(twin).to_be_hidden()
     page.page.evaluate(PANEL + " return panel.sessionContext.session.kernel.restart(); }")
@@ -212,18 +213,21 @@ def test_what_is_saved_is_of_one_moment(open_notebook):
     page = open_notebook([SETUP, SHOW])
     view = open_view(page)
 
-    def saved():
-        idle(view)
-        page.page.wait_for_timeout(300)
-        return ["".join(output["data"]["text/plain"]) for output in page.save()["cells"][1]["outputs"]]
+    def saved(says):
+        def texts():
+            found = ["".join(output["data"]["text/plain"]) for output in page.save()["cells"][1]["outputs"]]
+            return found if says in found[0] else None
 
-    assert "not computed yet" in saved()[0] and " 0 of" not in saved()[0] and "least" not in saved()[0]
+        return until(texts, f"a picture that says {says!r}")
+
+    twin, _ = saved("not computed yet")
+    assert " 0 of" not in twin and "least" not in twin
     view.get_by_role("button", name="step").click()
-    assert "1 of 4 rows known" in saved()[0]
+    saved("1 of 4 rows known")
     view.get_by_role("button", name="fill").click()
     expect(view.locator(".gl-head")).to_contain_text("all rows known")
-    twin, live = saved()
-    assert "least 0, greatest 4" in twin and "computed" not in twin
+    twin, live = saved("least 0, greatest 4")
+    assert "computed" not in twin
     assert live == "live view of the Jacobian of z (4) with respect to x (3)"
     page.page.evaluate(PANEL + " return panel.sessionContext.shutdown(); }")
     page.page.reload()

@@ -211,11 +211,9 @@ def test_a_kink_is_said(open_widget):
     expect(page.locator(".gl-note").first).to_contain_text("to the left the slope is −1, to the right 1")
 
 
-def test_a_slow_function_becomes_finer_by_itself(open_widget):
-    import time
-
+def test_a_slow_function_becomes_finer_by_itself(open_widget, clock):
     def slow(x):
-        time.sleep(0.004)
+        clock.move(0.004)
         return x * x if float(x.detach()) > -9 else x
 
     page = open_widget(gl.playground(slow, x=(-1, 1)).widget())

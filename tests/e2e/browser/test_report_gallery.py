@@ -83,7 +83,7 @@ def at_all_widths(page, roots, least):
         page.set_viewport_size({"width": width, "height": 1000})
         for unfolded in (False, True):
             page.evaluate("opened => document.querySelectorAll('details').forEach(d => { d.open = opened; })", unfolded)
-            page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            lab.drawn(page)
             found = measured(page, roots)
             assert len(found) >= least and sum(one["texts"] for one in found) > 40 * least
             for one in found:

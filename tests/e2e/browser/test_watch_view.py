@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from grouped import first_in_the_gate
-from lab import expect
+from lab import drawn, expect
 
 import gradlab as gl
 from gradlab.explore.watch.columns import Columns
@@ -26,8 +26,6 @@ def example(steps=60, bad=None, replay=False):
         return ((net(x) - y) ** 2).mean()
 
     w = gl.watch(net, opt, replay=loss_of if replay else None)
-    for pace in (w.measuring.gradients, w.measuring.updates, w.measuring.units, w.measuring.spread):
-        pace.share = 1e9
     return w, net, opt, x, y, loss_of
 
 
@@ -122,14 +120,14 @@ def test_ten_thousand_steps_open(browser, tmp_path):
 def test_nothing_is_cut_off(run, browser, tmp_path, width):
     page = open_page(browser, run.save(tmp_path / "run.html"))
     page.set_viewport_size({"width": width, "height": 800})
-    page.wait_for_timeout(200)
+    drawn(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.evaluate("(s => s.scrollWidth <= s.clientWidth + 1)(document.querySelector('.gl-side .gl-scroll'))")
     page.context.close()
 
 
 # ------------------------------------------------------------------------------------------------------------ the widget
-def test_frames_from_the_loop_add_up_to_the_run(open_widget):
+def test_frames_from_the_loop_add_up_to_the_run(open_widget, clock):
     w, _, opt, x, y, loss_of = example()
     with w:
         widget = WatchWidget(w)
@@ -138,7 +136,7 @@ def test_frames_from_the_loop_add_up_to_the_run(open_widget):
         widget.send = lambda content, buffers=None: sent.append(content)
         for _ in range(20):
             make_steps(w, opt, x, y, loss_of, 2)
-            widget._next = 0.0
+            clock.move(1)
             widget.step()
             whole = json.loads(json.dumps(widget.run))
             for content in sent:

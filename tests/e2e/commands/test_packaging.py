@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
-import time
 import tomllib
 import urllib.request
 import venv
@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from waiting import address_of_jupyter, until
 
 import gradlab
 
@@ -155,12 +156,7 @@ def test_the_tour_from_the_wheel(elsewhere):
 @pytest.mark.exhaustive
 def test_jupyterlab_from_the_wheel(elsewhere, tmp_path):
     """The server starts, and has the copied notebook."""
-    import socket
-
     programs, work = elsewhere
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     settings = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     log = (tmp_path / "log").open("w+")
     server = subprocess.Popen(
@@ -170,8 +166,7 @@ def test_jupyterlab_from_the_wheel(elsewhere, tmp_path):
             "--no-browser",
             "--allow-root",
             "--ip=127.0.0.1",
-            f"--ServerApp.port={port}",
-            "--ServerApp.port_retries=0",
+            "--ServerApp.port=0",
             "--IdentityProvider.token=t",
         ],
         cwd=work,
@@ -179,16 +174,17 @@ def test_jupyterlab_from_the_wheel(elsewhere, tmp_path):
         stdout=log,
         stderr=subprocess.STDOUT,
     )
+
+    def answer():
+        """Of the server, where it says that it listens; None before."""
+        assert server.poll() is None, (tmp_path / "log").read_text()
+        if url := address_of_jupyter(tmp_path / "RUNTIME"):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/api/contents/quickstart.ipynb?token=t") as reply:
+                return reply.status
+        return None
+
     try:
-        notebook = f"http://127.0.0.1:{port}/api/contents/quickstart.ipynb?token=t"
-        answer, deadline = None, time.monotonic() + 90
-        while answer is None and time.monotonic() < deadline and server.poll() is None:
-            try:
-                with urllib.request.urlopen(notebook, timeout=10) as reply:
-                    answer = reply.status
-            except OSError:
-                time.sleep(0.3)
-        assert answer == 200, (tmp_path / "log").read_text()
+        assert until(answer, "the start of JupyterLab") == 200
     finally:
         server.terminate()
         server.wait(30)

@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ import pytest
 from explore import slowly
 from explore.banded import METHODS, ROWS, START, a_file, asked, the_matrix, x_of
 from grouped import first_in_the_gate
+from waiting import LONG, Gate, until
 
 import gradlab as gl
 from gradlab.explore.jacobian.targets.zarr_array import ZarrArray
@@ -165,7 +166,7 @@ def begun(address, store, method="batched"):
     )
 
 
-def until(process, blocks):
+def until_done(process, blocks):
     for line in process.stdout:
         if line.strip().isdigit() and int(line) >= blocks:
             return
@@ -176,7 +177,7 @@ def until(process, blocks):
 @pytest.mark.parametrize("method", ["batched", "columns"])
 def test_the_client_is_killed_and_another_process_goes_on(cluster, tmp_path, method):
     process = begun(cluster.scheduler_address, tmp_path / "J", method)
-    until(process, 40)
+    until_done(process, 40)
     process.kill()
     process.communicate()
     left = slowly.asked(method=method, out=tmp_path / "J", resume=True)
@@ -201,8 +202,7 @@ def test_the_scheduler_is_killed_and_one_process_goes_on(tmp_path):
     try:
         scheduler = start("distributed.cli.dask_scheduler", "--scheduler-file", file, "--port", "0", "--no-dashboard")
         start("distributed.cli.dask_worker", "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny")
-        while not os.path.exists(file):
-            time.sleep(0.1)
+        until(lambda: os.path.exists(file), "the scheduler's file")
         client = distributed.Client(scheduler_file=file, set_as_default=False, timeout=60)
         client.wait_for_workers(1)
         J = slowly.asked(executor=client, out=tmp_path / "J", resume=True)
@@ -224,19 +224,28 @@ def test_the_scheduler_is_killed_and_one_process_goes_on(tmp_path):
     np.testing.assert_allclose(again, slowly.expected(), atol=1e-12)
 
 
-@pytest.fixture
-def ctrl_c(sigint):
-    """A progress callback that interrupts this process soon after the first blocks are done."""
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    return lambda done, total: None if timer.ident else timer.start()
+@pytest.mark.usefixtures("sigint")
+def test_ctrl_c_keeps_what_is_done(client, tmp_path):
+    """While a worker is in the middle of a row, and the client waits for it."""
+    gate, over = Gate(tmp_path / "gate"), threading.Event()
 
+    def interrupt():
+        with gate.reached():
+            os.kill(os.getpid(), signal.SIGINT)
+            over.wait(LONG)
 
-def test_ctrl_c_keeps_what_is_done(client, ctrl_c):
-    J = slowly.asked(executor=client)
+    J = slowly.asked(partial(slowly.held, gate.path), executor=client)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     with pytest.raises(KeyboardInterrupt, match="rows of the Jacobian are known and kept"):
-        J.compute(progress=ctrl_c)
+        J.compute()
     assert 0 < len(J.store.done) < slowly.SIZE
-    np.testing.assert_allclose(J, slowly.expected(), atol=1e-12)
+    over.set()
+    thread.join()
+    again = threading.Thread(target=gate.open)
+    again.start()
+    np.testing.assert_allclose(J, np.diag(3 * slowly.START**2), atol=1e-12)
+    again.join()
 
 
 # ----------------------------------------------------------------------------------------------------------------------- mishaps

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
+import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,11 @@ from grouped import first_in_the_gate
 from homework.answers import ANSWERS, IDLE, TABLE
 from homework.notebook_of import cells
 from homework.submissions import FORGES, INTENDED, RIGHT, SOURCE, submission, written, written_as
+from waiting import HandClock, until
 
+from gradlab.clock import reading
 from gradlab.homework import load, run
-from gradlab.homework.grading import ALTOGETHER, DIED, KILLED, SPENT, Submission, graded
+from gradlab.homework.grading import ALTOGETHER, CELLS, DIED, GRACE, KILLED, SPENT, Gone, Submission, graded
 from gradlab.homework.probes import Probe
 
 START = "import gradlab as gl"
@@ -100,9 +103,9 @@ Path("checks.py").write_text("homework = None")
 import os
 if os.fork() == 0:
     os.setsid()
-    import time
-    time.sleep(30)
-    os._exit(0)
+    import signal
+    signal.alarm(30)
+    signal.pause()
 """,
     "ends the process": "import os\nos._exit(0)\n",
     "a library of the same name": """
@@ -237,6 +240,33 @@ EVERY_ONE_ENDLESS = {
 }
 
 
+STUCK = """
+import pathlib
+pathlib.Path("here").touch()
+while True:
+    try:
+        while True:
+            pass
+    except BaseException:
+        pass
+"""
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(CELLS[0] + GRACE, KILLED), (ALTOGETHER, SPENT.format(ALTOGETHER))])
+def test_what_does_not_answer_is_ended_when_the_clock_says_so(tmp_path, seconds, words):
+    by_hand = HandClock()
+    with reading(by_hand), Submission([START, STUCK, "print('still here')"], tmp_path) as submission:
+        moving = threading.Thread(target=lambda: (until((tmp_path / "here").exists), by_hand.move(seconds)))
+        moving.start()
+        if seconds == ALTOGETHER:
+            with pytest.raises(Gone, match=re.escape(words)):
+                submission.run()
+        else:
+            submission.run()
+            assert submission.outputs[1:] == [[{"text": f"This cell: {words}"}], [{"text": "still here\n"}]]
+        moving.join()
+
+
 @pytest.mark.exhaustive
 def test_endless_loops_everywhere_cost_no_more(tmp_path):
     verdicts = run(written_as(tmp_path, submission(EVERY_ONE_ENDLESS)), seed=4, checks=SOURCE)
@@ -266,10 +296,7 @@ def test_nothing_is_left_running(tmp_path):
         submission.run()
         child, own = int(submission.outputs[1][0]["text"]), submission._process.pid
     for number in (child, own):
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline and _lives(number):
-            time.sleep(0.02)
-        assert not _lives(number)
+        until(lambda number=number: not _lives(number), f"the end of {number}")
 
 
 def _lives(number):

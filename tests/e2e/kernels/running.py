@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -22,21 +21,20 @@ def read(name: str) -> Any:
     return notebook
 
 
-def run_twice(name: str, times: int = 2) -> tuple[list[list[Any]], float]:
-    """The code cells of the two runs, and how many seconds the first took."""
+def run_twice(name: str, times: int = 2) -> list[list[Any]]:
+    """The code cells of the two runs."""
     notebook = read(name)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     client = nbclient.NotebookClient(notebook, timeout=120, store_widget_state=False, coalesce_streams=True)
-    runs, began, seconds = [], time.monotonic(), []
+    runs = []
     with client.setup_kernel():
         for _ in range(times):
             for cell in code:
                 client.execute_cell(cell, notebook.cells.index(cell))
             runs.append([cell.copy() for cell in code])
-            seconds.append(time.monotonic() - began)
             for cell in code:
                 cell.outputs = []
-    return runs, seconds[0]
+    return runs
 
 
 def cell(run: list[Any], name: str) -> Any:

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from gradlab import clock
 from gradlab.explore.jacobian.distributed.job import Job, Packed, bytes_of, packed
 from gradlab.explore.jacobian.distributed.tasks import Answer, Task, idle, known
 from gradlab.explore.jacobian.tracing import DerivativeRequest, kind_text
@@ -122,7 +123,7 @@ class DaskPool(Pool):
         self.counted, self.count, self.lost = -RECOUNTED, 0, 0
 
     def workers(self) -> int:
-        now = time.monotonic()
+        now = clock.now()
         if now - self.counted > RECOUNTED:
             self.counted, self.count = now, sum(self.client.nthreads().values())
         return max(1, self.count)

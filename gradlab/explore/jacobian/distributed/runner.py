@@ -7,7 +7,6 @@ however large the result is, and a run that is stopped loses those tasks alone.
 from __future__ import annotations
 
 import queue
-import time
 import uuid
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from gradlab import clock
 from gradlab.explore.jacobian.checkpoint import digest_of, summary
 from gradlab.explore.jacobian.distributed.environment import differing, environment
 from gradlab.explore.jacobian.distributed.job import MARK, Job
@@ -41,9 +41,9 @@ def plan_for(pool: Pool, runner: Runner) -> None:
     most = max(1, min(plan.chunk, -(-plan.sweeps // (ROUNDS * pool.workers()))))
 
     def measure(count: int) -> float:
-        start = time.perf_counter()
+        start = clock.now()
         compute_block(graph, plan, Block(0, plan.kind, 0, count))
-        return time.perf_counter() - start
+        return clock.now() - start
 
     chunk = affordable(measure, most) if plan.sweeps else 1
     if runner.store.out is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab import clock
 from gradlab.explore.jacobian.checkpoint import digest_of
 from gradlab.explore.jacobian.distributed.environment import environment
 from gradlab.explore.jacobian.distributed.failures import Failure, block_text, caught
@@ -61,15 +61,15 @@ Task = Callable[[Job | Packed, Sequence[int]], Answer]
 
 def run(job: Job | Packed, numbers: Sequence[int]) -> Answer:
     """Compute some blocks. A unit of blocks (see `Target.units`) is a task's, whole."""
-    answer, start = Answer(), time.perf_counter()
+    answer, start = Answer(), clock.now()
     doing = "when a worker began, before any block"
     try:
         if isinstance(job, Packed):
             job = job.job
         graph = job.graph()
         answer.environment = environment(graph.inputs[0])
-        answer.began = time.perf_counter() - start
-        start = time.perf_counter()
+        answer.began = clock.now() - start
+        start = clock.now()
         target = job.target if job.reaches else None
         for number in numbers:
             block = job.plan.block(number)
@@ -83,7 +83,7 @@ def run(job: Job | Packed, numbers: Sequence[int]) -> Answer:
             answer.written[number] = digest_of(number, target.written(job.plan, block, values))
     except Exception as error:  # noqa: BLE001  (the user's function, a rule, a store: the client raises it again)
         answer.failure = caught(error, doing)
-    answer.seconds = time.perf_counter() - start
+    answer.seconds = clock.now() - start
     return answer
 
 

@@ -1,0 +1,47 @@
+"""Tests wait for conditions (see `waiting`), never for a while: how long something takes says nothing on a busy machine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from waiting import HandClock, until
+
+from gradlab import clock
+
+HERE = Path(__file__).parent
+PAUSES = re.compile(r"\b(sleep|wait_for_timeout)\((?!0\))")
+ALLOWED = {
+    "waiting.py": "it asks again and again",
+    "explore/slowly.py": "work that takes a while, so that others have time to stop it",
+    "e2e/distributed/test_jacobian_dask_soak.py": "what is killed is killed at a random time",
+    "e2e/kernels/test_grad_kernel.py": "a cell of the user's",
+    Path(__file__).name: "",
+}
+
+
+def test_no_test_waits_for_a_while():
+    found = {}
+    for path in HERE.rglob("*.py"):
+        name = path.relative_to(HERE).as_posix()
+        lines = [number for number, line in enumerate(path.read_text().splitlines(), 1) if PAUSES.search(line)]
+        if lines and name not in ALLOWED:
+            found[name] = lines
+    assert not found, "wait for a condition: waiting.until, expect, wait_for_function, page.clock"
+
+
+def test_it_is_asked_until_it_is_true():
+    answers = iter([0, None, "yes"])
+    assert until(lambda: next(answers)) == "yes"
+
+
+def test_gradlab_tells_the_time_that_a_test_sets():
+    by_hand = HandClock()
+    with clock.reading(by_hand):
+        began = clock.now()
+        by_hand.move(5)
+        assert clock.now() - began == 5
+        with pytest.raises(ZeroDivisionError), clock.reading(lambda: 1 / 0):
+            clock.now()
+        assert clock.now() - began == 5

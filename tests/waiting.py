@@ -1,0 +1,64 @@
+"""Waiting for what another process or thread does: for a condition, never for a while. And a clock that is moved by hand.
+
+`tests/test_fixed_waits.py` keeps fixed waits out of all other files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import contextmanager, suppress
+
+LONG = 120  # seconds after which something has failed, on a busy machine too
+TURN = 0.02
+
+
+def until(condition, what="the condition"):
+    """What the condition returns as soon as that is true; it is asked again and again."""
+    end = time.monotonic() + LONG
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{what} did not come true in {LONG} s"
+        time.sleep(TURN)
+    return found
+
+
+def address_of_jupyter(runtime):
+    """Where a Jupyter server listens, by the file that it writes into its runtime folder; None before it has."""
+    for told in runtime.glob("jpserver-*.json"):
+        with suppress(ValueError):  # it is just being written
+            return f"http://127.0.0.1:{json.loads(told.read_text())['port']}"
+    return None
+
+
+class Gate:
+    """Holds up another process that runs `code`, until it is opened: a named pipe."""
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        os.mkfifo(self.path)
+        self.code = f"open({self.path!r}).read()"
+
+    @contextmanager
+    def reached(self):
+        """Wait until it has come here, and let it go on when the block ends."""
+        with open(self.path, "w"):
+            yield
+
+    def open(self):
+        """Let it go on, as soon as it has come here."""
+        with self.reached():
+            pass
+
+
+class HandClock:
+    """A clock for `gradlab.clock.reading` that stands still until it is moved."""
+
+    def __init__(self):
+        self.time = 1000.0
+
+    def __call__(self):
+        return self.time
+
+    def move(self, seconds):
+        self.time += seconds
