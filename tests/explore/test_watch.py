@@ -9,7 +9,7 @@ import weakref
 
 import numpy as np
 import pytest
-from watched import LIBRARIES, ByHand, always, data, library, mlp, numbers
+from watched import LIBRARIES, ByHand, data, library, mlp, numbers
 
 import gradlab as gl
 from gradlab.explore.watch.columns import Columns
@@ -31,7 +31,7 @@ def test_the_numbers_are_those_of_a_loop_by_hand(lib, name):
     net, (x, y) = mlp(lib, 6, 8, 8, 1), data(lib)
     opt = getattr(lib.optim, name)(net.parameters(), lr=0.05)
     hand = ByHand(layers_of(net))
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for _ in range(25):
             opt.zero_grad()
             loss = ((net(x) - y) ** 2).mean()
@@ -58,7 +58,7 @@ def test_updates_by_hand_are_steps_that_log_ends(lib):
     w0 = lib.randn(6, 1).requires_grad_()
     b0 = lib.zeros(1).requires_grad_()
     hand = ByHand([[w0], [b0]])
-    with always(gl.watch([w0, b0])) as w:
+    with gl.watch([w0, b0]) as w:
         for _ in range(12):
             loss = ((x @ w0 + b0 - y) ** 2).mean()
             loss.backward()
@@ -101,7 +101,7 @@ def test_dead_and_saturated_units_are_counted(lib, activation):
         net[0].weight[:3] = 0.0
         net[0].bias[:3] = -50.0  # three units of eight are shut for any input
     opt = lib.optim.SGD(net.parameters(), lr=0.0)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for _ in range(3):
             loss = ((net(x) - y) ** 2).mean()
             opt.zero_grad()
@@ -122,7 +122,7 @@ def test_dead_and_saturated_units_are_counted(lib, activation):
 def test_a_model_in_evaluation_is_not_counted(lib):
     net, (x, y) = mlp(lib, 6, 8, 1, activation="ReLU"), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.1)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         net.eval()
         net(x * 0 - 100)
         net.train()
@@ -137,7 +137,7 @@ def test_a_model_in_evaluation_is_not_counted(lib):
 def test_histograms_are_of_the_weights_and_gradients_of_that_step(lib):
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.1)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for _ in range(4):
             opt.zero_grad()
             ((net(x) - y) ** 2).mean().backward()
@@ -220,10 +220,34 @@ def test_a_pace_keeps_its_share():
     assert pace.stride == 1
 
 
+def test_looking_keeps_its_share_of_the_time(clock, monkeypatch):
+    """Steps of 10 ms, and 1 ms for a look at the gradients, which may take three thousandths: every 34th step."""
+    net, (x, y) = mlp(gl, 6, 1), data(gl)
+    opt = gl.optim.SGD(net.parameters(), lr=0.1)
+    with gl.watch(net, opt) as w:
+        norms, looks, calls = w.measuring.gauge.norms, [], []
+
+        def slow(tensors):
+            clock.move(1e-3)
+            calls.append(len(tensors))
+            if tensors[0] is net[0].weight.grad:
+                looks.append(w.steps)
+            return norms(tensors)
+
+        monkeypatch.setattr(w.measuring.gauge, "norms", slow)
+        for _ in range(400):
+            clock.move(10e-3)
+            opt.zero_grad()
+            ((net(x) - y) ** 2).mean().backward()
+            opt.step()
+    assert np.diff(looks)[-3:].tolist() == [34, 34, 34]
+    assert w.cost["gradients"] == 34 and w.cost["seconds"] == pytest.approx(1e-3 * len(calls))
+
+
 def test_every_is_heeded(lib):
     net, (x, y) = mlp(lib, 6, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.1)
-    with always(gl.watch(net, opt, every=4)) as w:
+    with gl.watch(net, opt, every=4) as w:
         for _ in range(12):
             opt.zero_grad()
             loss = ((net(x) - y) ** 2).mean()
@@ -237,7 +261,7 @@ def test_every_is_heeded(lib):
 def test_nothing_of_the_graph_is_held(lib):
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.1)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for _ in range(3):
             opt.zero_grad()
             hidden = net[:2](x)
@@ -347,7 +371,7 @@ def run(lib):
 def trained(lib, rate, steps=30):
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=rate)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for _ in range(steps):
             opt.zero_grad()
             loss = ((net(x) - y) ** 2).mean()

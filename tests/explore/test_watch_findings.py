@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 from grouped import first_in_the_gate
-from watched import LIBRARIES, always, data, library, mlp, numbers
+from watched import LIBRARIES, data, library, mlp, numbers
 
 import gradlab as gl
 
@@ -23,7 +23,7 @@ def train(lib, net, opt, steps, *, batch=None, clear=True, target=None, seed=0, 
     x, y = data(lib, seed=seed)
     y = y if target is None else target(x)
     drawn = np.random.default_rng(seed)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for step in range(steps):
             rows = slice(None) if batch is None else drawn.integers(0, x.shape[0], batch).tolist()
             if clear:
@@ -55,7 +55,7 @@ def test_a_forgotten_zero_grad(lib):
 def test_zero_grad_that_sets_zeros_is_fine(lib):
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for _ in range(20):
             opt.zero_grad(set_to_none=False)
             loss = ((net(x) - y) ** 2).mean()
@@ -68,7 +68,7 @@ def test_zero_grad_that_sets_zeros_is_fine(lib):
 def test_gradients_of_several_batches_for_one_step_are_fine(lib):
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for _ in range(20):
             opt.zero_grad()
             for part in (slice(0, 32), slice(32, 64)):
@@ -113,7 +113,7 @@ def test_a_number_that_ceased_to_be_one_is_seen_before_the_step(lib):
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
     bad = x * 1
     bad[3, 2] = float("nan")
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for step in range(1, 20):
             given = bad if step == 12 else x
             opt.zero_grad()
@@ -135,7 +135,7 @@ def test_of_the_first_loss_that_is_none_each_operation_is_kept(lib):
     other = lib.nn.Linear(6, 1)
     opt = lib.optim.SGD(net.parameters(), lr=0.0)
     backward = lib.Tensor.backward
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for step in range(1, 8):
             opt.zero_grad()
             (other(x) * (float("nan") if step == 2 else 1.0)).sum().backward()  # of another model
@@ -213,7 +213,7 @@ def test_gradients_that_make_no_step_are_no_finding(lib):
     """A loss was scaled too far, and the step left out, or the gradients were cleaned: it goes on."""
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         for step in range(1, 12):
             opt.zero_grad()
             loss = ((net(x) * 0) ** 2).mean().sqrt() if step in (3, 5) else ((net(x) - y) ** 2).mean()
@@ -247,7 +247,7 @@ def test_an_overflow_in_a_sweep_is_kept_where_it_is_held():
 def test_a_gradient_whose_origin_is_not_seen_asks_for_a_replay(lib):
     net, (x, _) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.0)
-    with always(gl.watch(net, opt)) as w:
+    with gl.watch(net, opt) as w:
         net(x).sum().backward()
         net[0].weight.grad[0, 0] = float("nan")  # written by hand: no sweep made it
         opt.step()
@@ -265,7 +265,7 @@ def test_a_step_is_replayed_with_its_batch_weights_and_random_state(lib):
         masked = drop(net[:2](x))
         return ((net[2](masked) * 0 + y * 0) ** 2).mean().sqrt()  # its slope at 0 is infinite
 
-    with always(gl.watch(net, opt, replay=poor)) as w:
+    with gl.watch(net, opt, replay=poor) as w:
         for step in range(1, 6):
             opt.zero_grad()
             before = [numbers(p).copy() for p in net.parameters()]
@@ -301,7 +301,7 @@ def test_a_replay_draws_the_same_numbers(lib):
         drawn.append(numbers(noise))
         return ((net(x) - y) ** 2).mean() * (float("nan") if len(drawn) == 3 else 1.0)
 
-    with always(gl.watch(net, opt, replay=loss_of)) as w:
+    with gl.watch(net, opt, replay=loss_of) as w:
         for _ in range(5):
             opt.zero_grad()
             w.loss(x, y).backward()

@@ -54,11 +54,3 @@ class ByHand:
             moved = np.sqrt(sum(((numbers(p) - o) ** 2).sum() for p, o in zip(layer, old, strict=True)))
             ratios.append(moved / max(np.sqrt(sum((o**2).sum() for o in old)), 1e-30))
         self.rows.append((float(loss.detach()), self._gradients, ratios))
-
-
-def always(watch):
-    """Have a watch look at every step, whatever that costs: the numbers are compared, not the time."""
-    m = watch.measuring
-    for pace in (m.gradients, m.updates, m.units, m.spread):
-        pace.share = 1e9
-    return watch

@@ -16,23 +16,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for `import lab`: test folders are no packages
 
 import lab
-from waiting import LONG, HandClock
-
-from gradlab.clock import reading
+from waiting import LONG
 
 
 def missing(reason):
     if os.environ.get("CI"):
         pytest.fail(f"browser tests must run in CI: {reason}")
     pytest.skip(reason)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def clock():
-    """gradlab's clock of widgets in this process: it stands still, unless a test moves it."""
-    by_hand = HandClock()
-    with reading(by_hand):
-        yield by_hand
 
 
 @pytest.fixture(scope="module")

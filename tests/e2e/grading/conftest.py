@@ -1,4 +1,4 @@
-"""gradlab's clock is the machine's where other processes are waited for."""
+"""gradlab's clock runs: a submission is ended by it, and by that of its own process."""
 
 import pytest
 
