@@ -153,8 +153,8 @@ class Function:
 
     # ------------------------------------------------------------------------------------------ many points
     def values(self, points: np.ndarray, until: float | None = None) -> np.ndarray:
-        """The values at many points, (n, inputs): those that were computed until a time of `gradlab.clock`, at least the first; NaN
-        where f raised, and `raised` has the last error."""
+        """The values at many points, (n, inputs): those that were computed until a time of `gradlab.clock`, at least the first;
+        NaN where f raised, and `raised` has the last error."""
         if self._batches is None:
             self._batches = self._try_batches(points, until)
         values: list[np.ndarray] = []
