@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
-from waiting import HandClock, until
+from waiting import Gate, HandClock, until
 
 from gradlab import clock
 
@@ -34,6 +35,16 @@ def test_no_test_waits_for_a_while():
 def test_it_is_asked_until_it_is_true():
     answers = iter([0, None, "yes"])
     assert until(lambda: next(answers)) == "yes"
+
+
+def test_a_gate_holds_up_until_it_is_opened_and_nobody_later(tmp_path):
+    gate, done = Gate(tmp_path / "gate"), []
+    held = threading.Thread(target=lambda: (eval(gate.code), done.append(1)))
+    held.start()
+    with gate.reached():
+        assert not done
+    held.join()
+    assert eval(gate.code) == "" and done == [1]
 
 
 def test_gradlab_tells_the_time_that_a_test_sets():

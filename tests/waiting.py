@@ -9,6 +9,7 @@ import json
 import os
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 LONG = 120  # seconds after which something has failed, on a busy machine too
 TURN = 0.02
@@ -32,7 +33,7 @@ def address_of_jupyter(runtime):
 
 
 class Gate:
-    """Holds up another process that runs `code`, until it is opened: a named pipe."""
+    """Holds up another process that runs `code`, until it is opened, and nobody after that: a named pipe, and then a file."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -44,6 +45,8 @@ class Gate:
         """Wait until it has come here, and let it go on when the block ends."""
         with open(self.path, "w"):
             yield
+            Path(f"{self.path}.opened").touch()
+            os.replace(f"{self.path}.opened", self.path)  # for who comes later
 
     def open(self):
         """Let it go on, as soon as it has come here."""
