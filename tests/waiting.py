@@ -38,7 +38,7 @@ class Gate:
     def __init__(self, path):
         self.path = os.fspath(path)
         os.mkfifo(self.path)
-        self.code = f"open({self.path!r}).read()"
+        self.code = f"__import__('pathlib').Path({self.path!r}).read_text()"
 
     @contextmanager
     def reached(self):
