@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,12 +25,20 @@ def until(condition, what="the condition"):
     return found
 
 
-def address_of_jupyter(runtime):
-    """Where a Jupyter server listens, by the file that it writes into its runtime folder; None before it has."""
-    for told in runtime.glob("jpserver-*.json"):
-        with suppress(ValueError):  # it is just being written
-            return f"http://127.0.0.1:{json.loads(told.read_text())['port']}"
-    return None
+def address_of_jupyter(process, runtime):
+    """Where a Jupyter server listens, once it does: given port 0, it takes a free one, and writes down which."""
+
+    def answering():
+        assert process.poll() is None, "the server has ended"
+        for told in runtime.glob("jpserver-*.json"):
+            with suppress(OSError, ValueError):  # nobody listens yet, or it is just being written
+                server = json.loads(told.read_text())
+                url = f"http://127.0.0.1:{server['port']}"
+                with urllib.request.urlopen(f"{url}/api?token={server['token']}", timeout=LONG):
+                    return url
+        return None
+
+    return until(answering, "the start of Jupyter")
 
 
 class Gate:

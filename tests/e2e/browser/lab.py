@@ -18,19 +18,17 @@ and waited for by their execution promise.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
 import shutil
 import subprocess
 import sys
-import urllib.request
 import uuid
 from pathlib import Path
 from typing import Any
 
-from waiting import LONG, address_of_jupyter, until
+from waiting import LONG, address_of_jupyter
 
 try:
     from playwright.sync_api import expect
@@ -116,9 +114,9 @@ class Cells:
     LABELS = """map => Object.fromEntries([...map.querySelectorAll('text')].map(text => {
       const b = text.getBoundingClientRect(); return [text.textContent, [b.x + b.width / 2, b.y + b.height / 2]]; }))"""
 
-    def __init__(self, page: Any, heat: Any, rows: list[str], columns: list[str]) -> None:
+    def __init__(self, heat: Any, rows: list[str], columns: list[str]) -> None:
         heat.scroll_into_view_if_needed()
-        self.page, self.heat = page, heat
+        self.page, self.heat = heat.page, heat
         at = heat.evaluate(self.LABELS)
         self.ys, self.xs = [at[name][1] for name in rows], [at[name][0] for name in columns]
         self.width = self.xs[1] - self.xs[0]
@@ -178,19 +176,11 @@ class Server:
             stderr=subprocess.STDOUT,
         )
         try:
-            self.url = until(lambda: self._answering(folder / "jupyter_runtime_dir"), "the start of JupyterLab")
-        except AssertionError:
+            self.url = address_of_jupyter(self._process, folder / "jupyter_runtime_dir")
+        except AssertionError as error:
             self.stop()
             log = (folder / "server.log").read_text(errors="replace")
-            raise RuntimeError(f"JupyterLab did not start:\n{log[-3000:]}") from None
-
-    def _answering(self, runtime: Path) -> str:
-        """The server's address, once it answers there."""
-        assert self._process.poll() is None
-        if url := address_of_jupyter(runtime):
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/api?token={self.token}", timeout=LONG):
-                return url
-        return ""
+            raise RuntimeError(f"JupyterLab did not start: {error}\n{log[-3000:]}") from None
 
     def stop(self) -> None:
         self._process.terminate()  # the server ends its kernels

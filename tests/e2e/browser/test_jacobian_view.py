@@ -46,7 +46,7 @@ def numbers(page):
 def cells_of(page, rows, columns, output="z"):
     """The cells of a map, by its labels."""
     page.evaluate("window.scrollTo(0, 0)")
-    return Cells(page, heat(page), [f"{output}[{i}]" for i in range(rows)], [f"x[{j}]" for j in range(columns)])
+    return Cells(heat(page), [f"{output}[{i}]" for i in range(rows)], [f"x[{j}]" for j in range(columns)])
 
 
 def test_step_fills_one_row_at_a_time(open_widget):

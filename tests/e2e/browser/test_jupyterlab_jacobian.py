@@ -89,7 +89,7 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
     assert weights == [1.0, 0, 1.0, -0.2]
     np.testing.assert_allclose(numbers(view), np.array(weights) @ MATRIX, rtol=5e-3)
 
-    cells = Cells(page.page, view.locator(".gl-map"), [f"z[{i}]" for i in range(4)], [f"x[{j}]" for j in range(3)])
+    cells = Cells(view.locator(".gl-map"), [f"z[{i}]" for i in range(4)], [f"x[{j}]" for j in range(3)])
     page.page.mouse.click(*cells.beside(1, 1))
     expect(view).to_contain_text("= row z[1]")
     assert view.locator(".gl-node.gl-lit .gl-what").all_text_contents() == ["x", "[1]", "** 2", "stack(0)", "z"]
