@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 from differences import by_differences
+from explore.taking import taking
 
 import gradlab as gl
 from gradlab.explore.jacobian import Jacobian, jacobian
@@ -337,14 +338,6 @@ def test_showing_computes_what_is_cheap_and_says_what_is_missing():
     many = vector(*np.ones(100))
     J = jacobian(many * 2, many)
     assert "least 0, greatest 2" in J.drawing().text and J.complete and J.rows_known == 100
-
-
-def taking(J, seconds, clock):
-    """J, each sweep of which takes this long."""
-    values, backward = J.runner.values, J.runner.backward
-    J.runner.values = lambda block: (clock.move(seconds * block.size), values(block))[1]
-    J.runner.backward = lambda weights: (clock.move(seconds), backward(weights))[1]
-    return J
 
 
 @pytest.mark.parametrize(("seconds", "rows"), [(0.03, 30), (0.04, 1), (2.0, 1)])

@@ -10,6 +10,7 @@ import textwrap
 import numpy as np
 import pytest
 from explore.banded import METHODS, ROWS, START, a_file, asked, banded, stopping, the_matrix, x_of
+from explore.taking import taking
 
 import gradlab as gl
 from gradlab.explore.jacobian import progress as progress_of
@@ -40,15 +41,9 @@ def test_a_bar_with_rows_a_second_and_time_left(capsys):
 @pytest.mark.parametrize(("seconds", "bar"), [(0.0, False), (0.1, False), (0.15, False), (0.18, True)])
 def test_a_bar_only_where_the_run_is_expected_to_be_long(seconds, bar, capsys, clock):
     """Twelve rows in blocks of five: two seconds in all from 1/6 s on."""
-
-    def slow(J):
-        inner = J.runner.values
-        J.runner.values = lambda block: (clock.move(seconds * block.size), inner(block))[1]
-        return J
-
-    np.asarray(slow(asked()))
+    np.asarray(taking(asked(), seconds, clock))
     assert (" 12/12 rows" in capsys.readouterr().err) == bar
-    np.asarray(slow(asked(progress=False)))
+    np.asarray(taking(asked(progress=False), seconds, clock))
     assert capsys.readouterr().err == ""
 
 

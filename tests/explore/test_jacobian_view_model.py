@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from explore.taking import taking
 
 import gradlab as gl
 from gradlab.explore.heat_cells import KNOWN, NAN, NEGATIVE, POSITIVE, HeatCells
@@ -518,9 +519,7 @@ def test_it_fills_block_by_block_whatever_the_method(method, clock):
     z = gl.cat([x[:1] ** 2, x[1:] ** 2 - x[:-1]])
     expected = np.diag(2 * np.linspace(0, 1, 7)) - np.eye(7, k=-1)
     options = {} if method == "rows" else {"chunk_size": 1 if method == "sparse" else 3}
-    J = jacobian(z, x, method=method, **options)
-    inner = J.runner.values
-    J.runner.values = lambda block: (clock.move(2 * FRAME), inner(block))[1]
+    J = taking(jacobian(z, x, method=method, **options), 2 * FRAME, clock)
     view = drawn(J)
     frames = 0
     while frames < 10:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from explore.taking import taking
 
 from gradlab.explore.jacobian import Jacobian
 from gradlab.notebook.extension import load_ipython_extension, unload_ipython_extension
@@ -146,16 +147,6 @@ def test_the_live_view_is_shown_and_closed_when_its_cell_runs_again(notebook, mo
 
 
 # ------------------------------------------------------------------------------------- what a display computes
-def slow(J, seconds, clock):
-    inner = J.runner.graph.vjp
-
-    def vjp(v):
-        clock.move(seconds)
-        return inner(v)
-
-    J.runner.graph.vjp = vjp
-
-
 def test_a_display_computes_what_takes_under_a_second(cell):
     cell.ok("J = gl.jacobian(f, x, method='rows')")
     text = cell.ok("J").text
@@ -165,7 +156,7 @@ def test_a_display_computes_what_takes_under_a_second(cell):
 
 def test_a_display_of_a_long_one_shows_the_plan_and_how_to_start(cell, clock):
     cell.ok("J = gl.jacobian(f, gl.rand(50), method='rows')")
-    slow(cell.ns["J"], 0.05, clock)
+    taking(cell.ns["J"], 0.05, clock)
     text = cell.ok("display(J)").text
     assert not cell.ns["J"].complete and cell.ns["J"].sweeps <= 2, "one is enough to know"
     assert "50×50 by method 'rows'" in text and "np.asarray(J) computes" in text
