@@ -6,10 +6,7 @@ import re
 import threading
 from pathlib import Path
 
-import pytest
-from waiting import Gate, HandClock, until
-
-from gradlab import clock
+from waiting import Gate, until
 
 HERE = Path(__file__).parent
 PAUSES = re.compile(r"\b(sleep|wait_for_timeout)\((?!0\))")
@@ -17,7 +14,6 @@ ALLOWED = {
     "waiting.py": "it asks again and again",
     "explore/slowly.py": "work that takes a while, so that others have time to stop it",
     "e2e/distributed/test_jacobian_dask_soak.py": "what is killed is killed at a random time",
-    "e2e/kernels/test_grad_kernel.py": "a cell of the user's",
     Path(__file__).name: "",
 }
 
@@ -45,14 +41,3 @@ def test_a_gate_holds_up_until_it_is_opened_and_nobody_later(tmp_path):
         assert not done
     held.join()
     assert eval(gate.code) == "" and done == [1]
-
-
-def test_gradlab_tells_the_time_that_a_test_sets():
-    by_hand = HandClock()
-    with clock.reading(by_hand):
-        began = clock.now()
-        by_hand.move(5)
-        assert clock.now() - began == 5
-        with pytest.raises(ZeroDivisionError), clock.reading(lambda: 1 / 0):
-            clock.now()
-        assert clock.now() - began == 5
