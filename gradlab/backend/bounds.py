@@ -9,6 +9,7 @@ runs, so that the traceback leads to it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 MANY = 1000  # so many are noted, then the host waits by itself: memory is bounded
 NOTED: list[tuple[str, Any, Any, Any, Any, Callable[[Any], Exception]]] = []
+LOOKING = threading.RLock()  # held by the thread that looks at what is noted
 debug = SimpleNamespace(at_once=False)
 
 
@@ -50,14 +52,36 @@ def outside(least: Any, greatest: Any, low: Any, high: Any) -> Any:
 
 
 def settle() -> None:
-    """Look at the bounds noted, and raise what the first that is violated asks for. Call before a value of a device is read."""
-    noted = NOTED[:]
-    NOTED.clear()
-    for name, least, greatest, low, high, error in noted:
-        wrong = outside(least, greatest, low, high)
-        if wrong is not None:
-            refusal = error(wrong)
-            raise type(refusal)(
-                f"{refusal} The operation was {name}; it ran on a device, whose values are looked at when one is "
-                "read. gradlab.cuda.set_sync_debug(True) raises at the operation itself."
-            )
+    """Look at the bounds noted so far. Call before a value of a device is read.
+
+    Threads take turns, so no thread reads a value before its bounds were looked at. A note is removed only after it was looked
+    at: what another thread notes meanwhile stays, and so does everything if an interrupt or an error of the device comes first.
+
+    Raises
+    ------
+    Exception
+        What the first violation asks for. Its message names the later operations whose bounds are violated, too. These are not
+        raised again: they often have the same cause, and a corrected cell should not fail with the errors of its last run.
+    """
+    with LOOKING:
+        noted = NOTED[:]
+        violated = [
+            (name, error(wrong))
+            for name, least, greatest, low, high, error in noted
+            if (wrong := outside(least, greatest, low, high)) is not None
+        ]
+        refusal = word_violations(violated) if violated else None
+        del NOTED[: len(noted)]  # no call from here to the error, so that no interrupt takes its place
+        if refusal is not None:
+            raise refusal
+
+
+def word_violations(violated: list[tuple[str, Exception]]) -> Exception:
+    """The error of the first of the (operation, error) pairs, with the names of the others."""
+    (name, error), *later = violated
+    others = ", ".join(dict.fromkeys(name for name, _ in later))
+    return type(error)(
+        f"{error} The operation was {name}; it ran on a device, whose values are looked at when one is read."
+        f"{f' Values were out of bounds in later operations, too: {others}.' if later else ''}"
+        " gradlab.cuda.set_sync_debug(True) raises at the operation itself."
+    )

@@ -5,9 +5,13 @@ The strict stand-in wraps an index silently, as CuPy does, so a check that was f
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from strict import READS
+from threads import no_threads
+from waiting import LONG, until
 
 import gradlab as gl
 from gradlab.backend.bounds import MANY, NOTED, debug, settle
@@ -130,3 +134,93 @@ def test_what_looks_at_a_value_looks_at_the_bounds_first(make, backend):
         x.take(make([5], np.int64))
         with pytest.raises(IndexError, match="The operation was take"):
             look()
+
+
+class Bound:
+    """A least and greatest value on a device: `read` runs when the host reads it."""
+
+    def __init__(self, value, read=lambda: None):
+        self.value, self.read = value, read
+
+    def item(self):
+        self.read()
+        return self.value
+
+
+def noted(name, value, read=lambda: None):
+    bound = Bound(value, read)
+    return name, bound, bound, 0, 2, lambda wrong: IndexError(f"index {wrong} is out of range.")
+
+
+def test_what_is_noted_while_others_are_looked_at_is_looked_at_next():
+    NOTED.append(noted("gather", 1, lambda: NOTED.append(noted("take", 5)) if len(NOTED) == 1 else None))
+    settle()
+    with pytest.raises(IndexError, match=r"index 5 is out of range\. The operation was take"):
+        settle()
+
+
+class Turns:
+    """A lock that says how many threads have asked for it."""
+
+    def __init__(self):
+        self.lock, self.asked = threading.RLock(), 0
+
+    def __enter__(self):
+        self.asked += 1
+        self.lock.acquire()
+
+    def __exit__(self, *raised):
+        self.lock.release()
+
+
+@no_threads
+def test_nobody_reads_a_value_while_its_bounds_are_looked_at(monkeypatch):
+    reached, go, errors, order, turns = threading.Event(), threading.Event(), [], [], Turns()
+    monkeypatch.setattr("gradlab.backend.bounds.LOOKING", turns)
+
+    def look():
+        reached.set()
+        assert go.wait(LONG)
+
+    def first():
+        try:
+            settle()
+        except IndexError as error:
+            order.append("raised")
+            errors.append(str(error))
+
+    def second():
+        settle()
+        order.append("read")
+
+    NOTED.append(noted("take", 5, look))
+    threads = [threading.Thread(target=run) for run in (first, second)]
+    threads[0].start()
+    assert reached.wait(LONG)
+    threads[1].start()
+    until(lambda: turns.asked == 2 or order, "that the second thread waits")
+    early = list(order)
+    go.set()
+    for thread in threads:
+        thread.join(LONG)
+    assert not early and sorted(order) == ["raised", "read"]
+    assert len(errors) == 1 and "index 5" in errors[0]
+
+
+def test_an_interrupt_while_bounds_are_looked_at_loses_none():
+    def interrupt():
+        NOTED[1] = noted("take", 5)
+        raise KeyboardInterrupt
+
+    NOTED.extend([noted("gather", 1), noted("take", 5, interrupt)])
+    with pytest.raises(KeyboardInterrupt):
+        settle()
+    with pytest.raises(IndexError, match="index 5"):
+        settle()
+
+
+def test_the_first_violation_is_raised_and_later_ones_are_named():
+    NOTED.extend([noted("gather", 1), noted("take", 5), noted("embedding", 9), noted("index", 2), noted("embedding", 8)])
+    with pytest.raises(IndexError, match=r"^index 5 is .* operation was take; .* later operations, too: embedding\. "):
+        settle()
+    settle()
