@@ -10,13 +10,18 @@ import contextlib
 import gc
 import os
 import sys
+import threading
+from unittest import mock
 
 import pytest
 from interrupting import interrupted
 from leftovers import clear, clear_torch, left_behind, left_in_torch, surroundings
+from threads import no_threads
+from waiting import LONG
 
 import gradlab as gl
 from gradlab.autograd import forward_ad, graph
+from gradlab.core import engine
 from gradlab.core.observers import Observer, observing
 from gradlab.core.scopes import scoped
 from gradlab.explore.watch.finding import Found
@@ -87,6 +92,19 @@ def seen():
         x_of().sin().sum().backward()
 
 
+def deep(inner, levels=3):
+    """Sweeps inside of sweeps, the last of which calls `inner` and has a thread of its own for its stack."""
+    with gl.enable_grad():
+        y = x_of() * 2
+    y.register_hook(lambda g: deep(inner, levels - 1) if levels else inner())
+    y.backward(gl.ones(2))
+
+
+def continued_in_a_thread():
+    with mock.patch.object(engine, "DEEP", 1):
+        deep(lambda: None)
+
+
 def generated():
     @gl.no_grad()
     def steps():
@@ -143,6 +161,7 @@ SITUATIONS = {
     "backward": backward,
     "grad, twice": twice,
     "backward, watched": seen,
+    "backward, continued in a thread": continued_in_a_thread,
     "dual numbers": dual,
     "a checkpoint": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=False).sum().backward(),
     "a checkpoint, reentrant": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=True).sum().backward(),
@@ -180,17 +199,51 @@ def test_an_interrupt_leaves_nothing_behind(situation, most, monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
     work = SITUATIONS[situation]
     work()  # functions are generated, modules imported: once
-    places, found = interrupted(work, 0).seen, []
+    places, found, threads = interrupted(work, 0).seen, [], set(threading.enumerate())
     assert places > 0
     for at in spread(places, most):
         struck = interrupted(work, at)
         if left_behind() or hooks_of_a_watch():
             gc.collect()  # a traceback in a cycle holds what was not left
-        if left := [*left_behind(), *hooks_of_a_watch()]:
+        if left := [*left_behind(), *hooks_of_a_watch(), *(set(threading.enumerate()) - threads)]:
             clear()
             if not accepted(struck):
                 found.append((*struck.where, left))
     assert found == []
+
+
+@no_threads
+@pytest.mark.parametrize(("levels", "interrupts"), [(1, 1), (4, 1), (1, 2)])  # with DEEP = 1, in a second thread and in a third
+def test_an_interrupt_stops_the_sweep_of_another_thread(levels, interrupts, monkeypatch):
+    """The thread that waits is interrupted while a hook runs in the other. It waits for the hook unless interrupted again."""
+    at_the_hook, go_on, waits, join = threading.Event(), threading.Event(), [], threading.Thread.join
+    leaf, main, before = x_of(), threading.current_thread(), set(threading.enumerate())
+
+    def inner():
+        with gl.enable_grad():
+            y = leaf * 2
+        y.register_hook(lambda g: (at_the_hook.set(), go_on.wait(LONG))[0])
+        y.backward(gl.ones(2))
+
+    def join_interrupted(thread, timeout=None):
+        if threading.current_thread() is main:
+            waits.append(thread)
+            if len(waits) <= interrupts:
+                assert at_the_hook.wait(LONG)
+                raise KeyboardInterrupt
+            go_on.set()
+        join(thread, timeout)
+
+    monkeypatch.setattr(threading.Thread, "join", join_interrupted)
+    monkeypatch.setattr(engine, "DEEP", 1)
+    with pytest.raises(KeyboardInterrupt):
+        deep(inner, levels)
+    left = set(threading.enumerate()) - before
+    go_on.set()
+    for thread in left:
+        join(thread, LONG)
+    assert leaf.grad is None, "it went on"
+    assert len(left) == interrupts - 1
 
 
 # ------------------------------------------------------------------------------------------------------ what explorers set

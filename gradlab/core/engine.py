@@ -16,17 +16,17 @@ A sweep can be watched: see `core.observers`. Unwatched it costs nothing more.
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from gradlab.backend.namespaces import is_writable, namespace_of, wrap
 from gradlab.core.errors import RuleError, detached_in_place, graph_freed, out_of_memory, overwritten, weight_shape
+from gradlab.core.fresh_thread import in_fresh_thread
 from gradlab.core.gradients import add_to_grad, retained
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
@@ -36,7 +36,6 @@ from gradlab.core.ports import Bundle, Own
 from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
 
-T = TypeVar("T")
 LARGE = 4096  # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
 
 
@@ -61,32 +60,7 @@ class _Running(threading.local):
 
 
 running = _Running()
-LOCALS: list[Any] = [mode, observers]  # what is set for a thread
 DEEP = 40  # sweeps inside of sweeps that one thread's stack is good for
-
-
-def in_fresh_thread(work: Callable[[], T]) -> T:
-    """`work()` in a thread with a stack of its own, and with what is set for this one, which waits. (Pyodide has no threads.)"""
-    if sys.platform == "emscripten":
-        return work()
-    settings = [dict(local.__dict__) for local in LOCALS]
-    results: list[Any] = []
-
-    def run() -> None:
-        for local, setting in zip(LOCALS, settings, strict=True):
-            local.__dict__.update(setting)
-        try:
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
-            results.extend((None, error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if len(results) > 1:
-        raise results[1]
-    result: T = results[0]
-    return result
 
 
 def reachable(roots: Iterable[Node]) -> list[Node]:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradlab.backend.namespaces import is_writable, namespace_of, wrap
-from gradlab.core.engine import LOCALS
+from gradlab.core.fresh_thread import LOCALS
 from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import Node
