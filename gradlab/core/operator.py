@@ -33,6 +33,8 @@ from collections.abc import Callable
 from inspect import cleandoc
 from typing import Any, TypeVar
 
+from gradlab.core.registry import Origin, refuse_taken_name
+
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -139,9 +141,13 @@ class Operator:
         self.special, self.history, self.shares = special.split(), history, shares
         self.twin = twin or getattr(target, "twin", None) or target
         self.is_primitive = hasattr(target, "record")
-        if name in OPERATORS:
-            raise ValueError(f"the operator {name!r} is declared twice")
+        self.origin: Origin = getattr(target, "origin", None) or (target.__module__, target.__qualname__)
+        for one in self.names:
+            refusal = one in NAMES and refuse_taken_name("an operator", one, NAMES[one].origin, self.origin)
+            if refusal:
+                raise ValueError(refusal)
         OPERATORS[name] = self
+        NAMES.update(dict.fromkeys(self.names, self))
 
     @property
     def names(self) -> list[str]:
@@ -257,6 +263,7 @@ class Operator:
 
 
 OPERATORS: dict[str, Operator] = {}
+NAMES: dict[str, Operator] = {}  # the same with their aliases
 
 
 def section(title: str, *entries: str) -> str:

@@ -39,7 +39,7 @@ from gradlab.core.errors import RuleError
 from gradlab.core.generate import parameters
 from gradlab.core.node import PUBLIC_MODULE, Node
 from gradlab.core.promotion import GUARDS
-from gradlab.core.registry import PRIMITIVES
+from gradlab.core.registry import PRIMITIVES, find_origin, refuse_taken_name
 from gradlab.core.saved_names import properties
 
 Rule = Callable[..., Any]
@@ -97,6 +97,7 @@ class Primitive:
         self.call = positional  # what the forward is given, in order: xp and arguments
         self.args = [p for p in positional if p != "xp"] + ([self.variadic] if self.variadic else [])
         self.public = [PUBLIC.get(a, a) for a in self.args]
+        self.origin = find_origin(forward)
         self._check_declaration()
         self.tangents = {arg: jvp[arg] if jvp else self._derived_jvp(arg) for arg in vjp}
         self.needs = {arg: self._checked(arg, vjp[arg], "g") for arg in vjp}  # what each rule saves
@@ -146,6 +147,10 @@ class Primitive:
         return function
 
     def _check_declaration(self) -> None:
+        if self.name in PRIMITIVES:
+            refusal = refuse_taken_name("a primitive", self.name, PRIMITIVES[self.name].origin, self.origin)
+            if refusal is not None:
+                raise RuleError(refusal)
         if unknown := set(self.rules) - set(self.args):
             raise RuleError(f"{self.name}: there is a rule for {sorted(unknown)}, but the arguments are {self.args}.")
         if taken := set(self.args + self.meta) & RESERVED:
