@@ -8,7 +8,6 @@ cells. An error found then (no weights, a name that names nothing, an exception 
 
 from __future__ import annotations
 
-import linecache
 import sys
 import threading
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from traitlets import Bool, Integer
 from gradlab.diagnose.sites import recording
 from gradlab.diagnose.source_locations import cells
 from gradlab.notebook.last_failure import last_failure
+from gradlab.notebook.line_source import compile_line, remove_unused
 from gradlab.notebook.options import (
     CELL,
     DOCTOR,
@@ -157,7 +157,7 @@ class GradMagics(Magics):
             return
         space = {**self.shell.user_ns, **(local_ns or {})}
         with recording():
-            value = eval(_compiled(request.expression), space)  # noqa: S307  (the user's own expression)
+            value = eval(compile_line(request.expression), space)  # noqa: S307  (the user's own expression)
         self._finish(request, *CellReporter(self, request, space).of_line(value))
 
     # ------------------------------------------------------------------------------------------- the life of a cell
@@ -254,6 +254,7 @@ class GradMagics(Magics):
         self.forget()
         if (doctor := sys.modules.get("gradlab.explore.doctor.clinic")) is not None:
             doctor.HOUSE.forget()
+        remove_unused()
         for cell in list(self._widgets):
             self._close_widgets(cell)
 
@@ -431,13 +432,6 @@ backward() itself, nothing more is called, and the report is of its last call. A
     %%grad                             %%grad x -v [0.1, 1.0, 0.0001]        %grad --wrt a,b (a * b).sum()
     loss = ((w @ x - y) ** 2).mean()   y = x * 2
 """
-
-
-def _compiled(expression: str) -> Any:
-    """The expression of a `%grad` line, under a name by which its source is found."""
-    name = f"<%grad {expression}>"
-    linecache.cache[name] = (len(expression), None, [f"{expression}\n"], name)
-    return compile(expression, name, "eval")
 
 
 def _inside_a_cell() -> bool:

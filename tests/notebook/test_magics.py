@@ -1,11 +1,15 @@
 """`%%grad` in a real IPython shell: every ending of a cell, what is differentiated, what happens to `.grad`."""
 
 import gc
+import linecache
+import sys
+import traceback
 import weakref
 
 import numpy as np
 import pytest
 
+from gradlab.diagnose.source_locations import positions, quoted
 from gradlab.explore.report import Report
 from gradlab.notebook.extension import load_ipython_extension, unload_ipython_extension
 
@@ -509,6 +513,44 @@ def test_line_magic(cell):
     assert "the expression is an int, no tensor" in cell.ok("%grad 3").text
     assert isinstance(cell.run("%grad x / nix").error, NameError)
     assert cell.ok("def f():\n    local = x * 3\n    get_ipython().run_line_magic('grad', '--no-graph local.sum()')\nf()").success
+
+
+def sources_of_lines():
+    return [name for name in linecache.cache if name.startswith("<%grad")]
+
+
+def test_the_sources_of_lines_are_not_kept_when_they_are_not_needed(cell):
+    for i in range(30):
+        cell.ok(f"%grad -q --no-graph (x * {i}).sum()")
+    gc.collect()
+    cell.ok("%grad -q --no-graph x.sum()")
+    assert len(sources_of_lines()) <= 3  # of the last, and of what has looked at places last
+
+
+@pytest.mark.parametrize("line", ["[kept.append(x.exp()), x.sum()][1]", "(lambda x: [kept.append(x.exp()), x.sum()][1])(x)"])
+def test_the_source_of_a_line_is_found_as_long_as_what_it_made_exists(cell, line):
+    cell.ok("kept = []")
+    for _ in range(2):  # the second time under the same name
+        cell.ok(f"%grad -q --no-graph {line}")
+        for i in range(10):
+            cell.ok(f"%grad -q --no-graph (x * {i}).sum()")
+        gc.collect()
+        linecache.checkcache()
+        cell.ok("%grad -q --no-graph x.sum()")
+    assert [quoted(one.node.site)[:18] for one in cell.ns["kept"]] == ["%grad, `x.exp()` i"] * 2
+    cell.ns["kept"].clear()
+    positions.code = None  # it holds the code that was looked up last
+    gc.collect()
+    cell.ok("%grad -q --no-graph x.sum()")
+    assert not any("kept" in name for name in sources_of_lines())
+
+
+def test_the_source_of_a_line_that_failed_is_found_by_the_doctor(cell):
+    assert isinstance(cell.run("%grad (x.exp() @ w[:2]).sum()").error, RuntimeError)
+    gc.collect()
+    cell.run("%grad -q --no-graph x.sum()")
+    frames = traceback.extract_tb(sys.last_value.__traceback__)
+    assert any("@ w[:2]" in frame.line for frame in frames if frame.filename.startswith("<%grad"))
 
 
 # ----------------------------------------------------------------------------------------------------- load and unload
