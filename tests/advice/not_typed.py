@@ -13,6 +13,7 @@ FILES = "it is about files"
 LOOP = "it is about a whole loop: tests/explore/test_watch.py and test_watch_findings.py have it"
 CLUSTER = "it is about workers: tests/e2e/distributed/test_jacobian_executors.py"
 LIVE = "it needs PyTorch: tests/explore/test_check_against_torch.py"
+LAZY = "it needs a lazy layer of PyTorch's: tests/notebook/test_lazy_layers.py"
 ENGINE = "of a student's own engine: tests/homework/answers_hw2.py"
 NOTEBOOK = "it is about a homework's notebook, or a cell"
 
@@ -105,6 +106,7 @@ NOT_TYPED = {
     "w.loss(…) computes what `replay` says": LOOP,
     "step {} cannot be replayed: {}.": LOOP,
     "this watch has begun before": LOOP,
+    "watch(model): its parameter {}{} does not exist before": LAZY,
     "compare(other) takes another watched run": LOOP,
     "save(…, values=False)": "what a saved page says of itself: tests/explore/test_report_of_a_trace.py",
     "no backward was seen: there is no trace.": WORDS,

@@ -214,10 +214,8 @@ class Case:
                     extra.setdefault(f"{one.name}.param_groups[{i}]['params'][{j}]", parameter)
         learners: dict[int, Learner] = {}
         for name, tensor in [*names_in(self.namespace).items(), *extra.items()]:
-            if id(tensor) in learners or not tensor.is_leaf or not _is_floating(tensor):
-                continue
             library = library_of(tensor)
-            if library is None:
+            if library is None or id(tensor) in learners or not tensor.is_leaf or not _is_floating(tensor):
                 continue
             if library.is_sharded(tensor):
                 self.sharded[id(tensor)] = name

@@ -246,7 +246,9 @@ def _optimizers(value: Any) -> list[Any]:
 
 def _keys(params: Any) -> list[int]:
     """What tells some tensors, or a module's parameters, from others."""
-    tensors: Any = params.parameters() if callable(getattr(params, "parameters", None)) else params
+    if callable(getattr(params, "parameters", None)):
+        return [id(one) for one in params.parameters()]
+    tensors: Any = params
     tensors = [tensors] if library_of(tensors) is not None else tensors.values() if isinstance(tensors, Mapping) else tensors
     tensors_listed = list(tensors) if isinstance(tensors, Iterable) else [tensors]
     for one in tensors_listed:

@@ -194,7 +194,7 @@ def _writers(scene: Scene, shape: tuple[int, ...]) -> list[Writer]:
         value = scene.value(target)
         at = f" on line {node.lineno}"
         if is_optimizer(value):
-            held = [tuple(p.shape) for group in value.param_groups for p in group["params"]]
+            held = [tuple(p.shape) for group in value.param_groups for p in group["params"] if library_of(p) is not None]
             if shape in held or shape[::-1] in held:
                 sure.append((node, text, STEPPED.format(at=at)))
         elif library_of(value) is not None:

@@ -26,8 +26,12 @@ class Torch(Library):
     name, usual = "torch", "torch"
 
     def is_tensor(self, value: Any) -> bool:
+        """A parameter of a lazy layer (`LazyLinear`) is none before the layer's first call: it has no shape and no numbers."""
         tensor = getattr(sys.modules["torch"], "Tensor", None)  # torch may be on its way in
-        return tensor is not None and issubclass(type(value), tensor)
+        if tensor is None or not issubclass(type(value), tensor):
+            return False
+        lazy = getattr(sys.modules.get("torch.nn.parameter"), "UninitializedTensorMixin", ())
+        return not issubclass(type(value), lazy)
 
     def array(self, tensor: Any) -> np.ndarray:
         from gradlab.explore.libraries.reducing_torch import numbers

@@ -125,6 +125,19 @@ def watched(model_or_params: Any, space: Mapping[str, Any], first: Iterable[str]
     return _of_tensors([(known.get(id(tensor), f"params[{i}]"), tensor) for i, tensor in enumerate(items)])
 
 
+def refuse_lazy(model: Any) -> None:
+    """Raise a ValueError if a model has parameters that do not exist before its first call, as those of `LazyLinear`."""
+    if isinstance(model, type) or not callable(getattr(type(model), "named_parameters", None)):
+        return
+    lazy = [name for name, p in model.named_parameters() if p is not None and library_of(p) is None]
+    if lazy:
+        others = f" (and {len(lazy) - 1} more)" if len(lazy) > 1 else ""
+        raise ValueError(
+            f"watch(model): its parameter {lazy[0]!r}{others} does not exist before the first call of the model, which has a "
+            "lazy layer. Call the model on one batch before it is watched."
+        )
+
+
 def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> WatchedModel:
     own = [name for name in (*first, *space) if isinstance(name, str) and space.get(name) is model and name[:1] != "_"]
     called = own[0] if own else "model"
@@ -143,7 +156,7 @@ def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> Wat
         mine = [
             (key, p)
             for key, p in module.named_parameters(recurse=False)
-            if p is not None and p.requires_grad and id(p) not in seen
+            if p is not None and library_of(p) is not None and p.requires_grad and id(p) not in seen
         ]
         if mine:
             layers.append(name)

@@ -27,7 +27,7 @@ from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.watch.comparing import RunComparison
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.keeping import Keeping
-from gradlab.explore.watch.layers import WatchedModel, watched
+from gradlab.explore.watch.layers import WatchedModel, refuse_lazy, watched
 from gradlab.explore.watch.measuring import Measuring
 from gradlab.explore.watch.replaying import KeptStep, Replay
 from gradlab.explore.watch.saving import plot, save
@@ -568,6 +568,7 @@ def watch(
     >>> w.save("run.html")  # doctest: +SKIP
     """
     frame = sys._getframe(1)
+    refuse_lazy(model_or_params)
     of = watched(model_or_params, {**frame.f_globals, **frame.f_locals}, list(frame.f_locals))
     if type(every) is not int or every < 1:
         raise ValueError(f"watch(every=…) takes a number of steps from 1 on, and got {every!r}.")
