@@ -6,10 +6,7 @@ from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from gradlab.backend.memory import keep_freed_memory as _keep_freed_memory
-
-_keep_freed_memory()
-
+import gradlab.core.first_tensor as _first_tensor
 import gradlab.diagnose.registration as _explaining
 import gradlab.notebook.registration as _viewing
 from gradlab import autograd, backends, cuda, linalg, nn, random, return_types, special

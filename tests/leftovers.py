@@ -7,8 +7,14 @@ import sys
 
 from gradlab.backend.bounds import debug
 from gradlab.core.engine import running
+from gradlab.core.first_tensor import FIRST
 from gradlab.core.modes import mode
 from gradlab.core.observers import OBSERVERS, observers
+
+
+def watching():
+    """The observers at work, but for the one that waits for the first tensor of gradlab's own."""
+    return [one for one in OBSERVERS if one is not FIRST]
 
 
 def left_behind():
@@ -19,7 +25,7 @@ def left_behind():
         "inference mode": mode.inference is False,
         "forward mode": mode.forward is True,
         "observers": observers.active == observers.sweeps == (),
-        "watched": not OBSERVERS,
+        "watched": not watching(),
         "a sweep": running.sweep is None,
         "a dual level": tangents is None or tangents.opened.level is None,
         "sync debug": not debug.at_once,
@@ -77,6 +83,6 @@ def clear():
     mode.inference = debug.at_once = False
     observers.active = observers.sweeps = ()
     running.sweep = None
-    OBSERVERS.clear()
+    OBSERVERS[:] = [one for one in OBSERVERS if one is FIRST]
     if "gradlab.core.tangents" in sys.modules:
         sys.modules["gradlab.core.tangents"].opened.level = None

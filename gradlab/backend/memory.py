@@ -5,8 +5,8 @@ Freed memory is kept for the next array, rather than handed back to the kernel a
 A large array that the C library returns to the kernel costs a page fault for every 4 KB when the next one is made: on virtual
 machines that is several times the arithmetic (a chain of operations on a million floats with its backward ran in 10 ms
 instead of 31). So glibc is told to keep up to `KEPT` bytes at the top of its heap, and to serve arrays up to `LARGEST` from
-there. The peak is what it was; what is idle between two steps stays with the process. Other C libraries are left alone, and
-so is glibc if `GRADLAB_MALLOC=system` is set.
+there, once the first tensor of gradlab's own is made (`core.first_tensor`). The peak is what it was; what is idle between two
+steps stays with the process. Other C libraries are left alone, and so is glibc if `GRADLAB_MALLOC=system` is set.
 """
 
 from __future__ import annotations

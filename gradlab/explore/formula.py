@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.node import Node
+from gradlab.core.numpy_warnings import silence
 from gradlab.core.primitive import Primitive
 from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.libraries import GRADLAB
@@ -33,9 +34,13 @@ class Formula:
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The number (or array) this stands for, given arrays for its symbols."""
+        with silence():
+            return self.compute(values)
+
+    def compute(self, values: Mapping[str, Any]) -> Any:
         if self.apply is None:
             return values[self.text]
-        return self.apply(*(p.evaluate(values) if isinstance(p, Formula) else p for p in self.parts))
+        return self.apply(*(p.compute(values) if isinstance(p, Formula) else p for p in self.parts))
 
     def within(self, rank: int) -> str:
         return self.text if self.rank >= rank else rf"\left({self.text}\right)"

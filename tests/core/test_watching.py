@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from leftovers import watching
 from threads import no_threads
 
 import gradlab as gl
@@ -64,14 +65,14 @@ def test_they_leave_in_any_order():
         remove_observer(two)
         gl.ones(1) + 2
     assert (one.seen, two.seen, three.seen) == ([], ["mul"], ["mul", "add"])
-    assert not OBSERVERS and observers.active == ()
+    assert not watching() and observers.active == ()
 
 
 def test_one_may_watch_twice_over():
     log = Log()
     with observing(log), observing(log):
         gl.ones(1) * 2
-    assert log.seen == ["mul", "mul"] and not OBSERVERS
+    assert log.seen == ["mul", "mul"] and not watching()
 
 
 @no_threads
@@ -90,7 +91,7 @@ def test_an_error_in_a_watcher_is_the_callers():
 
     with observing(Refusing()), pytest.raises(ValueError, match="mul"):
         gl.ones(1) * 2
-    assert not OBSERVERS
+    assert not watching()
     np.testing.assert_array_equal((gl.ones(1) * 2).numpy(), [2])
 
 
@@ -108,7 +109,7 @@ def test_a_watcher_is_told_what_it_overrides():
 
     x = gl.ones(1, requires_grad=True)
     with observing(OfSweeps()) as of_sweeps:
-        assert not OBSERVERS and observers.sweeps == (of_sweeps,)
+        assert not watching() and observers.sweeps == (of_sweeps,)
         (x * 2).backward()
     with observing(Log()) as log:
         assert [log] == OBSERVERS and observers.sweeps == ()
@@ -116,7 +117,7 @@ def test_a_watcher_is_told_what_it_overrides():
         assert [both, both] == OBSERVERS and observers.sweeps == (both, both)
         (x * 2).backward()
     assert (of_sweeps.visited, both.visited, both.seen) == (2, 4, ["mul", "mul", "wrote", "wrote"])
-    assert not OBSERVERS and observers.active == observers.sweeps == ()
+    assert not watching() and observers.active == observers.sweeps == ()
 
 
 @pytest.mark.parametrize("error", [None, ValueError])

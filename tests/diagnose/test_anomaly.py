@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from leftovers import watching
 
 import gradlab as gl
-from gradlab.core.observers import OBSERVERS, Observer, observers, observing
+from gradlab.core.observers import Observer, observers, observing
 
 HERE = Path(__file__).name
 ON = "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
@@ -322,7 +323,7 @@ def test_beside_other_watchers():
         assert gl.is_anomaly_enabled()  # switched on for good, not for the block
     finally:
         gl.autograd.set_detect_anomaly(False)
-    assert not OBSERVERS and not observers.active
+    assert not watching() and not observers.active
 
 
 def test_it_belongs_to_a_thread():

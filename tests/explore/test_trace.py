@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from leftovers import watching
 
 import gradlab as gl
-from gradlab.core.observers import OBSERVERS, observers
+from gradlab.core.observers import observers
 from gradlab.explore.trace.recorder import Recorder
 
 try:
@@ -304,7 +305,7 @@ def test_nothing_is_left_behind(lib, ends):
             out.backward()
     except ZeroDivisionError:
         pass
-    assert observers.active == () and not OBSERVERS
+    assert observers.active == () and not watching()
     if torch is not None:
         from torch.nn.modules import module as modules
         from torch.overrides import _len_torch_function_stack

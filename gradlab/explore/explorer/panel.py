@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.core.numpy_warnings import silence
 from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.explorer.columns import rounded
 from gradlab.explore.explorer.live import Live, Met
@@ -203,7 +204,9 @@ def _structure(matrix: np.ndarray) -> str:
     if not matrix.any():
         return "all zero"
     square = matrix.shape[0] == matrix.shape[1]
-    if square and not (matrix - np.diag(np.diag(matrix))).any():
+    with silence():
+        beside = matrix - np.diag(np.diag(matrix)) if square else matrix
+    if square and not beside.any():
         diagonal = np.diag(matrix)
         if (diagonal == diagonal[0]).all():
             return "the identity" if diagonal[0] == 1 else f"{said(diagonal[0].item())} times the identity"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.core.numpy_warnings import silence
 from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.libraries import Library
 
@@ -124,7 +125,8 @@ class SweepRecord:
         if key in self._totals:
             total = None
             if isinstance(before, np.ndarray) and isinstance(held, np.ndarray) and self.held + held.nbytes <= self.room:
-                total = _frozen(np.asarray(before + held, held.dtype))
+                with silence():
+                    total = _frozen(np.asarray(before + held, held.dtype))
                 self.held += total.nbytes
         self._totals[key] = total
         place = self._count.get(key, 0)

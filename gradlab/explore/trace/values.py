@@ -15,6 +15,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.namespaces import read as read_together
+from gradlab.core.numpy_warnings import silence
 from gradlab.explore.statistics import Statistics, finite_statistics, joined, statistics, statistics_of, summaries
 
 FEW = 16  # elements up to which the numbers themselves are kept
@@ -202,6 +203,11 @@ def share(part: Any, whole: Any) -> Any:
     """⟨part, whole⟩ / ‖whole‖² of arrays; `Pending` if they lie on a device; None where `whole` is 0 or not finite."""
     if part is None or part.shape != whole.shape or whole.dtype.kind != "f" or not whole.size:
         return None
+    with silence():
+        return _share(part, whole)
+
+
+def _share(part: Any, whole: Any) -> Any:
     xp = np if isinstance(whole, np.ndarray) else namespace_of[type(whole)]
     g, p = (array.reshape(-1).astype(np.float64, copy=False) for array in (whole, part))
     if xp is np and SAFE[0] < (squares := float(np.dot(g, g))) < SAFE[1] and SAFE[0] < abs(both := float(np.dot(p, g))) < SAFE[1]:

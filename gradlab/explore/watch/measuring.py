@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradlab import clock
+from gradlab.core.numpy_warnings import silence
 from gradlab.explore.libraries import library_of
 from gradlab.explore.watch.columns import COLUMNS, Columns
 from gradlab.explore.watch.histograms import Histograms
@@ -327,10 +328,11 @@ class Measuring:
         for array, into in zip(self.gauge.read(vectors) if vectors else (), put, strict=True):
             into(array)
         by_layer = self.watched.by_layer
-        numbers[:, layout.gradient] = by_layer(norms)
-        numbers[:, layout.weight] = weight = by_layer(weights)
-        step = by_layer(moved)
-        numbers[:, layout.ratio] = np.where(weight > 0, step / np.where(weight > 0, weight, 1.0), np.nan)
+        with silence():
+            numbers[:, layout.gradient] = by_layer(norms)
+            numbers[:, layout.weight] = weight = by_layer(weights)
+            step = by_layer(moved)
+            numbers[:, layout.ratio] = np.where(weight > 0, step / np.where(weight > 0, weight, 1.0), np.nan)
         return numbers, stale
 
     # ------------------------------------------------------------------------------------------------------------- cost
