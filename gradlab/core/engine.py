@@ -144,6 +144,7 @@ def vjp_sweep(
         finally:
             for observer in watching:
                 observer.end(sweep, error)
+            error = None  # its traceback holds this frame
     except MemoryError as error:
         raise out_of_memory("backward", error, [node for node, _ in roots]) from error
     finally:

@@ -25,8 +25,9 @@ from sys import _getframe
 from typing import Any, NamedTuple
 
 from gradlab.core.modes import mode
-from gradlab.core.observers import Observer, observers, observing
+from gradlab.core.observers import Watcher, observers, observing
 from gradlab.core.storage import NUMBER, tick
+from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.source_locations import CELL
 
 HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")  # our modules, and the code that we generate
@@ -133,13 +134,17 @@ def own_site(site: Site | None) -> Own:
     return Own(site, None, False) if frame is None else Own((frame.f_code, frame.f_lasti), site, by_them)
 
 
-class Sites(Observer):
+class Sites(Watcher):
     """Notes the site of every operation, write and cut of a thread."""
 
     def __init__(self) -> None:
         self.began = tick()
         self.lossy = False  # whether anything has been cut off yet
         self.away: Loss | None = None  # the last value that left as a number or an array
+        self.faults = Faults("noted where operations stand in the source")
+
+    def failed(self, error: Exception) -> None:
+        self.faults.failed(error)
 
     def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note where a node was recorded, or why there is none."""
