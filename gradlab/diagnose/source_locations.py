@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
+from gradlab.core.fresh_thread import LOCALS
 from gradlab.core.tensor import Tensor
 
 WIDTH = 64  # characters of source that are quoted
@@ -25,21 +26,27 @@ SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.As
 LARGEST = 2_000_000  # characters of a file that is still parsed
 
 
-class NotebookCells:
-    """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, the file of
-    the `%%grad` cell that runs, what it is called and its first line, the names that the cells share, and with which error a cell
-    ended last, or a sentence on one that is no longer the last word. A script that is looked at is a cell, too."""
+class RunningCell(threading.local):
+    """The `%%grad` cell that this thread runs: a front end may run cells in several threads at once. A script that is looked at
+    is a cell, too."""
+
+    current: str | None = None  # its file
+    called: str = "the cell"  # "train.py" of a script
+    header: str = ""  # its first line, as the user wrote it
+
+
+class Notebook:
+    """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, the names that
+    they share, and with which error a cell ended last, or a sentence on one that is no longer the last word."""
 
     def __init__(self) -> None:
-        self.current: str | None = None
-        self.called = "the cell"  # "train.py" of a script
-        self.header = ""  # its first line, as the user wrote it
         self.numbers: Mapping[str, Any] = {}
         self.namespace: Mapping[str, Any] = {}
         self.failed: Callable[[], tuple[BaseException | None, str]] | None = None
 
 
-cells = NotebookCells()
+cells, notebook = RunningCell(), Notebook()
+LOCALS.append(cells)
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class SourceLocation:
         if self.filename.startswith("<%grad"):
             return "%grad"
         if cell := CELL.match(self.filename):
-            number = None if self.filename == cells.current else cells.numbers.get(self.filename, cell[1])
+            number = None if self.filename == cells.current else notebook.numbers.get(self.filename, cell[1])
             return f"cell {'' if number is None else f'In[{number}] '}line {self.line}"
         if self.filename.startswith("<"):
             return f"{self.filename} line {self.line}"

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from gradlab.diagnose.sites import is_ours
-from gradlab.diagnose.source_locations import cells
+from gradlab.diagnose.source_locations import notebook
 
 CODE = re.compile(r"`[^`]*`")
 USUAL = ("gl", "gradlab", "torch")
@@ -28,7 +28,7 @@ def namespaces() -> Iterator[Mapping[str, Any]]:
         frame = frame.f_back
     if frame is not None:
         yield frame.f_globals
-    yield cells.namespace
+    yield notebook.namespace
     if frame is not None and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         yield frame.f_locals
 

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 from IPython.core.hooks import CommandChainDispatcher
 
-from gradlab.diagnose.source_locations import cells
+from gradlab.diagnose.source_locations import notebook
 from gradlab.explore.views import VIEWS
 
 
@@ -53,7 +53,7 @@ def registries(ip):
         "path hooks": names(sys.path_hooks),
         "atexit": atexit._ncallbacks(),
         "displayhook": [repr(sys.displayhook), repr(sys.excepthook)],
-        "failed": cells.failed is not None,
+        "failed": notebook.failed is not None,
     }
     for kind, table in ip.magics_manager.magics.items():
         found[f"{kind} magics"] = sorted(table)

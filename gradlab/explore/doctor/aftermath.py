@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gradlab.diagnose.source_locations import cells
+from gradlab.diagnose.source_locations import notebook
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.examine import Family, examine
 from gradlab.explore.doctor.findings import Diagnosis
@@ -71,8 +71,8 @@ def last_error() -> tuple[BaseException | None, str]:
     current = sys.exc_info()[1]
     if current is not None:
         return current, ""
-    if cells.failed is not None:
-        return cells.failed()
+    if notebook.failed is not None:
+        return notebook.failed()
     return getattr(sys, "last_exc", None) or getattr(sys, "last_value", None), ""
 
 

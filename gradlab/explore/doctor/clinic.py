@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,7 @@ class Clinic:
     last: Diagnosis = field(default_factory=lambda: Diagnosis(unseen=(NOTHING,)))
     marks: Marks | None = None  # of when that was said
     ended: int = 0  # what tells the error of that cell from others
+    turn: threading.RLock = field(default_factory=threading.RLock, repr=False)  # cells may end in several threads at once
 
     def look(
         self,
@@ -57,26 +59,28 @@ class Clinic:
         error : BaseException, optional
             With which the cell failed.
         """
-        try:
-            recorder.settle_journal()
-            root = ""
-            if trace is None:
-                trace, root = _seen(recorder, value)
-            case = Case(trace, with_held(namespace), error, self.past, root=root)
-            self.last = examine(case)
-            remembered(self.past, case)
-            self.marks, self.ended = Marks(namespace), id(error)
-        except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
-            self.last = Diagnosis(unseen=(f"The cell could not be looked at: {type(failed).__name__}: {failed}.",))
-        return self.last
+        with self.turn:
+            try:
+                recorder.settle_journal()
+                root = ""
+                if trace is None:
+                    trace, root = _seen(recorder, value)
+                case = Case(trace, with_held(namespace), error, self.past, root=root)
+                self.last = examine(case)
+                remembered(self.past, case)
+                self.marks, self.ended = Marks(namespace), id(error)
+            except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
+                self.last = Diagnosis(unseen=(f"The cell could not be looked at: {type(failed).__name__}: {failed}.",))
+            return self.last
 
     def tell(self, namespace: Mapping[str, Any]) -> Diagnosis:
         """What was found in the last cell that was seen, or, if anything has happened since, in what is left of it."""
         try:
             error, older = last_error()
-            ours = error is None or id(error) == self.ended
-            if self.marks is not None and ours and self.marks.still(namespace):
-                return self.last
+            with self.turn:
+                ours = error is None or id(error) == self.ended
+                if self.marks is not None and ours and self.marks.still(namespace):
+                    return self.last
             return aftermath(namespace, error, older)
         except Exception as failed:  # noqa: BLE001  (it never raises for what it looks at)
             return Diagnosis(unseen=(f"This could not be looked at: {type(failed).__name__}: {failed}.",))
