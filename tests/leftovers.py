@@ -44,6 +44,8 @@ def left_in_torch():
     fine = {
         "function modes": _len_torch_function_stack() == 0,
         "backward": not hasattr(torch.Tensor.backward, "__wrapped__"),
+        "autograd.backward": not hasattr(torch.autograd.backward, "__wrapped__"),
+        "compile": not hasattr(torch.compile, "__wrapped__"),
         "hooks on modules": not (module._global_forward_pre_hooks or module._global_forward_hooks),
         "hooks on optimizers": not (optimizer._global_optimizer_pre_hooks or optimizer._global_optimizer_post_hooks),
         "the compiler": torch.compiler.is_compiling() or torch._dynamo.eval_frame._stance.stance == "default",

@@ -195,8 +195,8 @@ def owners_in(space: Mapping[str, Any]) -> dict[str, Any]:
 def _owns(name: str, value: Any, deeper: bool = True) -> bool:
     if issubclass(type(value), (type, ModuleType)):
         return False
-    if library_of(value) is not None:
-        return bool(value.is_leaf and value.requires_grad)
+    if (library := library_of(value)) is not None:
+        return bool(value.requires_grad) and library.is_leaf(value)
     if _defines(value, "named_parameters") or any(_NAME.__get__(one) == "Optimizer" for one in _MRO.__get__(type(value))):
         return True
     return deeper and any(_owns(label, item, False) for label, item in items_of(name, value) or ())
@@ -206,3 +206,13 @@ def caller_names(depth: int = 1) -> dict[str, Any]:
     """The names of the frame `depth` above the function that calls this: its locals, then its globals."""
     frame = sys._getframe(depth + 1)
     return names_in({**frame.f_globals, **frame.f_locals}, first=frame.f_locals)
+
+
+def modules_in(name: str, model: Any) -> list[tuple[str, Any]]:
+    """A model and all its modules, with their paths from its name; of anything else nothing."""
+    try:
+        if not callable(getattr(type(model), "named_modules", None)):
+            return []
+        return [(f"{name}.{path}" if path else name, module) for path, module in model.named_modules()]
+    except Exception:  # noqa: BLE001  (a model of the user's that is not finished has no names for us)
+        return []

@@ -37,10 +37,11 @@ class Source:
 
 
 def reachable(library: Library, roots: Sequence[Any]) -> dict[Any, None]:
-    """Every node below the roots, themselves included, in the order in which a reader of the expressions meets them."""
+    """Every node below the roots, themselves included, in the order in which a reader of the expressions meets them; of more than
+    the library lets us touch that many."""
     seen: dict[Any, None] = {}
     stack = list(reversed(roots))
-    while stack:
+    while stack and len(seen) != library.touches:
         node = stack.pop()
         if node is None or node in seen:
             continue
@@ -91,8 +92,8 @@ def sources_of(
     listed = {id(source.tensor) for source in sources}
     models = {ROOT.split(source.name, maxsplit=1)[0] for source in sources if "." in source.name}
     known = {*mentioned, *models}
-    for name, tensor in names.items():
-        if id(tensor) in listed or library_of(tensor) is not library or not tensor.is_leaf:
+    for name, tensor in names.items() if len(nodes) != library.touches else ():  # else it is not known what is unused
+        if id(tensor) in listed or library_of(tensor) is not library or not library.is_leaf(tensor):
             continue
         model = ROOT.split(name, maxsplit=1)[0]  # of `model.fc1.weight`, and of `params[0]`
         wanted = bool(tensor.requires_grad)
@@ -105,7 +106,8 @@ def sources_of(
 
 def _source(library: Library, nodes: Mapping[Any, None], name: str, tensor: Any) -> Source:
     node = library.node(tensor)
-    return Source(name, tensor, is_code(name), used=node is not None and node in nodes, wanted=bool(tensor.requires_grad))
+    used = node is not None and (node in nodes or len(nodes) == library.touches)
+    return Source(name, tensor, is_code(name), used=used, wanted=bool(tensor.requires_grad))
 
 
 def why_not(value: Any, what: str | Span) -> Sentence | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from gradlab.diagnose.faults import Faults
 from gradlab.notebook.check_magic import CheckMagics
 from gradlab.notebook.gradcheck_magic import GradcheckMagics
 from gradlab.notebook.graph_magic import GraphMagics
@@ -123,7 +124,9 @@ def _completer(shell: Any, event: Any) -> list[str]:
     """Tab on a line that begins with one of our magics."""
     from IPython.core.error import TryNext
 
-    completions = complete(event.line, event.symbol)
+    completions: list[str] = []
+    with Faults("completed a line"):
+        completions = complete(event.line, event.symbol)
     if not completions:
         raise TryNext  # names are completed as everywhere
     return completions
@@ -133,5 +136,6 @@ def _show(report: Any) -> None:
     """A report is shown as several outputs, so that an export that drops HTML keeps table and picture."""
     from IPython.display import display
 
-    for part in report.parts():
-        display(part)
+    with Faults("showed a report"):
+        for part in report.parts():
+            display(part)

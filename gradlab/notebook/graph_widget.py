@@ -44,7 +44,7 @@ class GraphWidget(LiveView):
         self._explorer: Explorer | None = explorer
         self._twin, self._called = twin, repr(explorer.graph)
         super().__init__(about=explorer.about(), token=uuid.uuid4().hex, **traits)
-        self.on_msg(self._heard)
+        self._listen()
 
     def _heard(self, _: Any, message: Any, buffers: Any) -> None:
         """Answer one message of a view. An exception is shown in the widget; the view is answered in any case."""

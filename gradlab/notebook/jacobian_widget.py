@@ -50,7 +50,7 @@ class JacobianWidget(LiveView):
         self._picture: Any = None  # the display handle of the static twin
         self._drawing_took, self._bitmap_due = 0.0, False  # seconds; whether the static picture lacks its bitmap
         super().__init__(about=self._lab.about(), token=uuid.uuid4().hex, **traits)
-        self.on_msg(self._heard)
+        self._listen()
 
     # ------------------------------------------------------------------------------------------ messages
     def _heard(self, _: Any, message: Any, buffers: Any) -> None:

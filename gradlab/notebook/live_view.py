@@ -11,6 +11,8 @@ from typing import Any
 
 import anywidget
 
+from gradlab.diagnose.faults import Faults
+
 TWIN = "data-gradlab-twin"  # marks the static output of a live view; the style sheet looks for it
 VIEW = "application/vnd.jupyter.widget-view+json"
 VIEW_VERSION = {"version_major": 2, "version_minor": 0}
@@ -18,6 +20,15 @@ VIEW_VERSION = {"version_major": 2, "version_minor": 0}
 
 class LiveView(anywidget.AnyWidget):
     """A widget below its static twin."""
+
+    def _listen(self) -> None:
+        """Answer the messages of views from here on. What answering fails by is shown in the view; a fault beside that is a
+        warning."""
+        self.on_msg(Faults("answered a live view").guarded(self._heard))
+
+    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view."""
+        raise NotImplementedError
 
     def _said(self) -> str:
         """A text for where the view cannot be shown, which stays true: it is never written anew."""

@@ -22,8 +22,9 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_loca
 from IPython.display import display
 from traitlets import Bool, Integer
 
+from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.sites import recording
-from gradlab.diagnose.source_locations import cells
+from gradlab.diagnose.source_locations import cells, notebook
 from gradlab.notebook.last_failure import last_failure
 from gradlab.notebook.line_source import compile_line, remove_unused
 from gradlab.notebook.options import (
@@ -100,8 +101,8 @@ class GradMagics(Magics):
         super().__init__(shell, **kwargs)
         self._running = Running()
         self._widgets: dict[str, list[Any]] = {}  # those that are shown, by cell
-        cells.numbers, cells.namespace = getattr(shell.compile, "_filename_map", {}), shell.user_ns
-        cells.failed = partial(last_failure, shell)
+        notebook.numbers, notebook.namespace = getattr(shell.compile, "_filename_map", {}), shell.user_ns
+        notebook.failed = partial(last_failure, shell)
 
     # --------------------------------------------------------------------------------------------------- the magics
     @no_var_expand
@@ -158,17 +159,20 @@ class GradMagics(Magics):
         space = {**self.shell.user_ns, **(local_ns or {})}
         with recording():
             value = eval(compile_line(request.expression), space)  # noqa: S307  (the user's own expression)
-        self._finish(request, *CellReporter(self, request, space).of_line(value))
+        report, matrix = CellReporter(self, request, space).of_line(value)
+        if report is not None:
+            self._finish(request, report, matrix)
 
     # ------------------------------------------------------------------------------------------- the life of a cell
     def before_cell(self, info: Any = None) -> None:
         """IPython's `pre_run_cell`."""
-        cells.current = None
-        if not _inside_a_cell():
-            self._running.infos.clear()
-            self.forget()  # whatever a cell without an end has left
-        self._running.infos.append(info)
-        self._close_widgets(_key(info))
+        with Faults("got ready for a cell"):
+            cells.current = None
+            if not _inside_a_cell():
+                self._running.infos.clear()
+                self.forget()  # whatever a cell without an end has left
+            self._running.infos.append(info)
+            self._close_widgets(_key(info))
 
     def begin(
         self,
@@ -194,18 +198,19 @@ class GradMagics(Magics):
         if running.cells and running.cells[-1].info is running.infos[-1]:
             running.close_last()  # the same cell again: %%timeit runs it many times
         cells.current, cells.header = sys._getframe(1).f_code.co_filename, f"{magic} {line}".rstrip()
-        if magic == WATCH:
-            self.shell.magics_manager.registry["WatchMagics"].begin(request, running.infos[-1])
-            return
-        ending = Ending(kind, text, mentions, assigned)
-        recorder = recorder_of(self.shell, mentions, self.heat_maps)
-        running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
-        running.cells[-1].open()
+        with Faults("began to look at a cell"):
+            if magic == WATCH:
+                self.shell.magics_manager.registry["WatchMagics"].begin(request, running.infos[-1])
+                return
+            ending = Ending(kind, text, mentions, assigned)
+            recorder = recorder_of(self.shell, mentions, self.heat_maps)
+            running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
+            running.cells[-1].open()
 
     def imported(self) -> None:
         """What a `%%grad` cell calls after an import: a library that is new is watched from there on."""
         if self._running.cells:
-            self._running.cells[-1].recorder.meet_libraries()
+            self._running.cells[-1].recorder.meet_libraries()  # which does not raise
 
     def value(self, value: Any) -> Any:
         """What the last expression of a `%%grad` cell passes through."""
@@ -215,34 +220,53 @@ class GradMagics(Magics):
 
     def after_cell(self, result: Any = None) -> None:
         """IPython's `post_run_cell`: the cell has ended, however it ended."""
+        faults = Faults("looked at a cell that has ended")
+        cell: Cell | None = None
+        with faults:
+            cell = self._ended(result)
+        if cell is None:
+            return
+        try:
+            failed = result.error_in_exec or (_last_shown() if _last_shown() is not cell.shown else None)
+            if not result.success or failed is not None:  # %%time of old shows an exception and goes on
+                with faults:
+                    diagnosis = self._clinic.look(cell.recorder, self.users(), error=failed)
+                    if cell.request.findings_only:
+                        self._say(cell.request, diagnosis)
+            else:
+                self._tell(cell, result, faults)
+        finally:
+            with faults:
+                cell.recorder.forget()
+
+    def _ended(self, result: Any) -> Cell | None:
+        """The `%%grad` cell that has ended, and those inside of it; None if this was none."""
         running, info = self._running, getattr(result, "info", None)
         while running.infos and running.infos.pop() is not info and result is not None:
             pass
         ended = []
         while running.cells and not any(running.cells[-1].info is outer for outer in running.infos):
             ended.append(running.close_last())
-        if not ended or result is None or ended[0].info is not info:
-            return
-        cell = ended[0]
-        failed = result.error_in_exec or (_last_shown() if _last_shown() is not cell.shown else None)
-        if not result.success or failed is not None:  # %%time of old shows an exception and goes on
-            diagnosis = self._clinic.look(cell.recorder, self.users(), error=failed)
-            cell.recorder.forget()
-            if cell.request.findings_only:
-                self._say(cell.request, diagnosis)
-            return
+        return None if not ended or result is None or ended[0].info is not info else ended[0]
+
+    def _tell(self, cell: Cell, result: Any, faults: Faults) -> None:
+        """Report on a cell that ran to its end. What is wrong with its options, and what the user's program raises while it is
+        differentiated, is the cell's error; a fault of ours is a warning."""
+        report: Any = None
         try:
             cell.recorder.settle_journal()
+            if not cell.request.findings_only:
+                report, matrix = self._after(cell)
+        except BaseException as error:  # noqa: BLE001  (an interrupt too: it must reach the user as the cell's end)
+            with faults:
+                self._clinic.look(cell.recorder, self.users(), error=error)
+            self._fail(result, error)
+            return
+        with faults:
             if cell.request.findings_only:
                 self._say(cell.request, self._clinic.look(cell.recorder, self.users(), value=self._wanted(cell)))
-                return
-            report, matrix = self._after(cell)
-            self._finish(cell.request, self._diagnosed(cell, report), matrix, info, cell.swept)
-        except BaseException as error:  # noqa: BLE001  (an interrupt too: it must reach the user as the cell's end)
-            self._clinic.look(cell.recorder, self.users(), error=error)
-            self._fail(result, error)
-        finally:
-            cell.recorder.forget()
+            elif report is not None:
+                self._finish(cell.request, self._diagnosed(cell, report), matrix, result.info, cell.swept)
 
     def forget(self) -> None:
         while self._running.cells:
@@ -250,7 +274,8 @@ class GradMagics(Magics):
 
     def unload(self) -> None:
         """Leave nothing behind."""
-        cells.current, cells.numbers, cells.namespace, cells.failed = None, {}, {}, None
+        cells.current = None
+        notebook.numbers, notebook.namespace, notebook.failed = {}, {}, None
         self.forget()
         if (doctor := sys.modules.get("gradlab.explore.doctor.clinic")) is not None:
             doctor.HOUSE.forget()

@@ -42,7 +42,7 @@ class PlaygroundWidget(LiveView):
         self._shown = shown
         self._picture: Any = None  # the display handle of the static view
         super().__init__(about=shown.lab.about(), token=uuid.uuid4().hex, **traits)
-        self.on_msg(self._heard)
+        self._listen()
 
     def _heard(self, _: Any, message: Any, buffers: Any) -> None:
         """Answer one message of a view. An exception is shown in the view; it is answered in any case."""

@@ -39,7 +39,7 @@ class QuestionWidget(LiveView):
             token=uuid.uuid4().hex,
             **traits,
         )
-        self.on_msg(self._heard)
+        self._listen()
 
     def refresh(self) -> None:
         """Show the guess as it is now."""

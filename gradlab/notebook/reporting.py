@@ -8,12 +8,15 @@ Where there is nothing to differentiate a sentence says why, and what to type.
 from __future__ import annotations
 
 import ast
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from IPython.core.error import UsageError
 
+from gradlab.diagnose.faults import Faults
+from gradlab.diagnose.sites import is_users
 from gradlab.explore.equivalent_code import EquivalentCode
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import Sentence, Span, code, listed, number, say
@@ -61,6 +64,7 @@ class CellReporter:
         mentions = ending.mentions if ending is not None else _mentioned(request.expression)
         self.mentions = () if ending is None else tuple(name for name in mentions if self._concerned(space.get(name)))
         self.names: dict[str, Any] = magics.names(space, mentions)
+        self.faults = Faults("made a report")
         self.value: Any = None  # what is reported on, where no backward of the cell says
         self.swept: list[tuple[Any, Any]] = []  # the tensors that the sweep began at, and their cotangents, None for ones
 
@@ -187,7 +191,7 @@ class CellReporter:
         if with_jacobian:
             hand.jacobian(inputs)
         matrix = jacobian_of(subject, sources, self.names) if with_jacobian else None
-        report = make_report(
+        report = self._made(
             subject,
             sources,
             say(said, deed),
@@ -202,6 +206,16 @@ class CellReporter:
             trace=trace,
         )
         return report, matrix
+
+    def _made(self, *args: Any, **kwargs: Any) -> Any:
+        """The report; None where a fault of ours is in the way. What the user's own program raises, in a hook say, is raised."""
+        try:
+            return make_report(*args, **kwargs)
+        except Exception as error:
+            if _is_the_programs(error):
+                raise
+            self.faults.failed(error)
+            return None
 
     def on_several(self, outputs: Sequence[Any], text: str) -> Made:
         """The report on several outputs at once: on their sum, in which each element counts once."""
@@ -300,7 +314,7 @@ class CellReporter:
             _emptied(library, sources, known),
         )
         maps = [(next(iter(sweep.names.by_node.get(node, ())), ""), matrix) for node, matrix in sweep.maps]
-        report = make_report(
+        report = self._made(
             subject,
             sources,
             deed,
@@ -318,6 +332,17 @@ class CellReporter:
 
 
 # ---------------------------------------------------------------------------------------------------------------- pieces
+ENGINES = ("gradlab.autograd", "gradlab.core", "torch.autograd", "torch._tensor")
+
+
+def _is_the_programs(error: Exception) -> bool:
+    """Whether the user's code, or an engine that runs the user's graph, was running when an error was raised."""
+    return any(
+        is_users(frame.f_code.co_filename) or frame.f_globals.get("__name__", "").startswith(ENGINES)
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
+
+
 def _tensors(value: Any) -> list[Any]:
     """The tensors that require grad of a tuple or a list of nothing but tensors."""
     if type(value) not in (tuple, list) or not value or any(library_of(item) is None for item in value):

@@ -35,7 +35,7 @@ class StepperWidget(LiveView):
         self._still: Any = None  # the display handle of the static twin
         self._called = walk.called
         super().__init__(about=walk.view(), token=uuid.uuid4().hex, **traits)
-        self.on_msg(self._heard)
+        self._listen()
 
     def _heard(self, _: Any, message: Any, buffers: Any) -> None:
         """Answer one message of a view. An exception is shown in the widget; the view is answered in any case."""

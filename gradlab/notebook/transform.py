@@ -20,6 +20,8 @@ import builtins
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from gradlab.diagnose.faults import Faults
+
 CELL_MARK, VALUE_MARK, IMPORT_MARK = (
     "__gradlab_cell__",
     "__gradlab_value__",
@@ -35,6 +37,12 @@ RUNS_THE_CELL = frozenset({"%%time"})  # cell magics that run their body as a ce
 
 def rewrite(lines: list[str]) -> list[str]:
     """Input transformer (`input_transformers_cleanup`): the line of options becomes the marker. Pure."""
+    with Faults("read a cell"):
+        return _rewritten(lines)
+    return lines
+
+
+def _rewritten(lines: list[str]) -> list[str]:
     magic = next(iter(lines[0].split()), "") if lines else ""
     if magic not in OURS:
         return lines
@@ -80,6 +88,11 @@ class Instrument(ast.NodeTransformer):
 
     def visit(self, tree: Any) -> Any:
         """Pass the value of the last expression through `VALUE_MARK`, and tell the marker how the cell ends."""
+        with Faults("read a cell"):
+            return self._instrumented(tree)
+        return tree
+
+    def _instrumented(self, tree: Any) -> Any:
         body = getattr(tree, "body", None)
         if not isinstance(tree, ast.Module) or not body or not _is_marker(body[0]):
             return tree

@@ -6,11 +6,13 @@ call on it is as if the cell stood in `with gl.watch(model, optimizer) as w:` an
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
+from gradlab.diagnose.faults import Faults
 from gradlab.explore.views import VIEWS
 from gradlab.notebook.options import WATCH, Request, parse_watch
 
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from gradlab.notebook.magics import GradMagics
 
 NOTHING = "%%watch: the cell called no backward(), so there is nothing to show. It watches the loss that backward() is called on."
+
+
+class Here(threading.local):
+    """The `%%watch` cell that this thread runs: what is found, the options, IPython's ExecutionInfo."""
+
+    running: tuple[Any, Request, Any] | None = None
 
 
 @magics_class
@@ -29,7 +37,7 @@ class WatchMagics(Magics):
     def __init__(self, shell: Any, magics: GradMagics) -> None:
         super().__init__(shell)
         self._magics = magics
-        self._running: tuple[Any, Request, Any] | None = None  # what is found, the options, IPython's ExecutionInfo
+        self._here = Here()
         VIEWS["a run"] = self.show
 
     @no_var_expand
@@ -57,18 +65,22 @@ class WatchMagics(Magics):
 
         self.stop()
         finder = Found(self._users, int(request.every), quiet=request.quiet)
-        self._running = finder, request, info
+        self._here.running = finder, request, info
         finder.open()
 
     def after_cell(self, result: Any = None) -> None:
         """IPython's `post_run_cell`: the cell has ended, however it ended."""
-        if self._running is None:
+        with Faults("looked at a watched cell that has ended"):
+            self._ended(result)
+
+    def _ended(self, result: Any) -> None:
+        if self._here.running is None:
             return
-        finder, request, info = self._running
+        finder, request, info = self._here.running
         if result is not None and result.info is not info:
             return  # a cell within the cell
         error = None if result is None else result.error_before_exec or result.error_in_exec
-        self._running = None
+        self._here.running = None
         finder.close(error)
         if request.out is not None:
             self.shell.user_ns[request.out] = finder.watch
@@ -86,10 +98,10 @@ class WatchMagics(Magics):
 
     def stop(self) -> None:
         """Listen no more."""
-        if self._running is not None:
-            finder, _, _ = self._running
+        if self._here.running is not None:
+            finder, _, _ = self._here.running
             finder.close()
-            self._running = None
+            self._here.running = None
 
     def unload(self) -> None:
         """Leave nothing behind."""

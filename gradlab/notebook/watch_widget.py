@@ -44,7 +44,7 @@ class WatchWidget(LiveView):
         self._width = 0
         self._picture: Any = None
         super().__init__(run=self._whole(), token=uuid.uuid4().hex, **traits)
-        self.on_msg(self._heard)
+        self._listen()
         me = weakref.ref(self)
 
         def listener(watch: Watch) -> None:

@@ -215,7 +215,7 @@ class Case:
         learners: dict[int, Learner] = {}
         for name, tensor in [*names_in(self.namespace).items(), *extra.items()]:
             library = library_of(tensor)
-            if library is None or id(tensor) in learners or not tensor.is_leaf or not _is_floating(tensor):
+            if library is None or id(tensor) in learners or not library.is_leaf(tensor) or not _is_floating(tensor):
                 continue
             if library.is_sharded(tensor):
                 self.sharded[id(tensor)] = name

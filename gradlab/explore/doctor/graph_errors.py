@@ -405,7 +405,7 @@ def _behind(value: Any) -> set[Any]:
         if node is not None and node not in seen:
             seen.add(node)
             waiting += library.inputs(node)
-            if len(seen) > WALKED:
+            if len(seen) > (library.at_most(WALKED) or WALKED):
                 return set()
     return seen
 

@@ -282,7 +282,7 @@ def _lost_leaf(case: Case, tensor: Any, *, swept: bool = False) -> bool:
 def unused(case: Case) -> Iterable[Finding]:
     """Leaves and layers of which nothing was used."""
     trace = case.trace
-    if trace is None or not trace.nodes:
+    if trace is None or not trace.nodes or trace.cut_off:
         return
     explained = {key for torn in reaching(case) for key in torn.keys}
     if not trace.recorded:
@@ -465,4 +465,4 @@ def _is_frozen(case: Case, path: str) -> bool:
 
 def _could(value: Any) -> bool:
     library = library_of(value)
-    return library is not None and value.is_leaf and str(value.dtype).rpartition(".")[2].startswith(("float", "bfloat"))
+    return library is not None and library.is_leaf(value) and str(value.dtype).rpartition(".")[2].startswith(("float", "bfloat"))

@@ -223,7 +223,7 @@ def _reached(case: Case, group: list[Held]) -> set[int]:
             if node is None or node in seen:
                 continue
             seen.add(node)
-            if len(seen) > WALKED:
+            if len(seen) > (library.at_most(WALKED) or WALKED):
                 return set()
             leaf = library.variable(node)
             if leaf is not None:

@@ -80,6 +80,8 @@ def _about(node: GraphNode) -> list[list[str]]:
         facts.append(["name", node.name])
     if node.shape is not None:
         facts.append(["shape", " ".join(filter(None, (shape_text(node.shape), node.dtype)))])
+    if node.detail and node.kind in ("leaf", "operation"):
+        facts.append(["tensor", node.detail])
     if node.place is not None:
         facts.append(["line", f"{node.place.where}: {node.place.source}" if node.place.source else node.place.where])
     if node.module:

@@ -321,6 +321,7 @@ def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool
             port = port_of(node.value, node.gradient, "", "")
             if (port.values or port.gradients) and not port.norm:
                 small = "" if len(node.shape or ()) < 2 else shape  # the numbers say it
+            small = node.detail or small
         if none and node.count == 1:
             beside = ("no gradient",)
     elif node.kind == "output":
@@ -330,7 +331,7 @@ def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool
         elif not port.values:
             port = replace(port, shape="")
     else:
-        small = node.operation if node.kind == "operation" else node.detail
+        small = node.detail or node.operation
         name = shortened(node.name, LONGEST)
         if not only_outputs or name:
             changed = node.kind == "operation" and node.shape not in shapes and not only_outputs

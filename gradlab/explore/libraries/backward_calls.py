@@ -10,16 +10,17 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from gradlab.backend.namespaces import wrap
-from gradlab.core.observers import Observer, ReverseSweep, add_observer, remove_observer, times
+from gradlab.core.observers import ReverseSweep, Watcher, add_observer, remove_observer, times
 from gradlab.core.ports import Bundle
 from gradlab.core.tensor import constant
+from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.protocol import Recording
+from gradlab.explore.libraries.replacing import give_back, replace
 
 Tell = Callable[[Any], None]  # of each tensor that `backward` is called on, before it runs
 
@@ -52,11 +53,12 @@ class Keeper:
         """It is over, and freed."""
 
 
-class GradlabBackwardCalls(Observer):
+class GradlabBackwardCalls(Watcher):
     """Sweeps of gradlab's own that write `.grad`."""
 
-    def __init__(self, tell: Tell, keeper: Keeper | None) -> None:
+    def __init__(self, tell: Tell, keeper: Keeper | None, faults: Faults) -> None:
         self._tell, self._keeper, self._holding = tell, keeper, False
+        self.failed = faults.failed  # type: ignore[method-assign]
 
     def begin(self, sweep: ReverseSweep) -> None:
         if _is_backward(sweep):
@@ -73,11 +75,12 @@ class GradlabBackwardCalls(Observer):
             self._keeper.over(sweep.outputs[0], sweep.roots[0][1])
 
 
-class AtPoles(Observer):
+class AtPoles(Watcher):
     """Sees the nodes of gradlab's sweeps at which a finite cotangent may become one that is not."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Keeper, faults: Faults) -> None:
         self._keeper, self._on, self._found = keeper, False, False
+        self.failed = faults.failed  # type: ignore[method-assign]
 
     def begin(self, sweep: ReverseSweep) -> None:
         self._on = _is_backward(sweep) and self._keeper.wants("gradlab") and not self._keeper.holds()
@@ -119,11 +122,11 @@ def _is_backward(sweep: ReverseSweep) -> bool:
 class BackwardCalls(Recording):
     """Calls of `backward` on gradlab's tensors and on PyTorch's, as far as the user has imported it."""
 
-    def __init__(self, tell: Tell, keeper: Keeper | None = None) -> None:
+    def __init__(self, tell: Tell, keeper: Keeper | None = None, faults: Faults | None = None) -> None:
+        self._faults = faults or Faults("looked at calls of backward()")
         self._tell, self._keeper, self._thread = tell, keeper, threading.get_ident()
-        self._ours = GradlabBackwardCalls(tell, keeper)
-        self._at_poles = None if keeper is None else AtPoles(keeper)
-        self._original: Any = None
+        self._ours = GradlabBackwardCalls(tell, keeper, self._faults)
+        self._at_poles = None if keeper is None else AtPoles(keeper, self._faults)
 
     def open(self) -> None:
         if times(self._ours) == 0:
@@ -131,35 +134,44 @@ class BackwardCalls(Recording):
         if self._at_poles is not None and times(self._at_poles) == 0:
             add_observer(self._at_poles)
         tensor = getattr(sys.modules.get("torch"), "Tensor", None)
-        if tensor is not None and self._original is None:
-            self._original = tensor.backward
-            tensor.backward = self._telling(tensor.backward)
+        if tensor is not None:
+            replace(tensor, "backward", self._telling)
 
     def close(self) -> None:
         remove_observer(self._ours)
         if self._at_poles is not None:
             remove_observer(self._at_poles)
-        if self._original is not None:
-            sys.modules["torch"].Tensor.backward = self._original  # type: ignore[method-assign]
-            self._original = None
+        tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+        if tensor is not None:
+            give_back(tensor, "backward", self._telling)
 
     def _telling(self, original: Any) -> Any:
+        def told(tensor: Any) -> Sequence[Any]:
+            """The hooks by which the sweep is looked at."""
+            self._tell(tensor)
+            keeper = self._keeper
+            return keeper.arm(tensor) if keeper is not None and keeper.wants("torch") else ()
+
+        def disarm(handles: Sequence[Any]) -> None:
+            for handle in handles:
+                handle.remove()
+
         def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != self._thread:
                 return original(tensor, *args, **kwargs)
-            self._tell(tensor)
-            keeper = self._keeper
-            if keeper is None or not keeper.wants("torch"):
-                return original(tensor, *args, **kwargs)
-            handles: Sequence[Any] = keeper.arm(tensor)
+            handles: Sequence[Any] = ()
+            with self._faults:
+                handles = told(tensor)
             if not handles:
                 return original(tensor, *args, **kwargs)
             try:
                 result = original(tensor, *args, **kwargs)
             finally:
-                for handle in handles:
-                    handle.remove()
-            keeper.disarmed()
+                with self._faults:
+                    disarm(handles)
+            with self._faults:
+                if self._keeper is not None:
+                    self._keeper.disarmed()
             return result
 
-        return wraps(original)(backward)
+        return backward

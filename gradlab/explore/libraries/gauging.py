@@ -74,8 +74,12 @@ class Gauge:
         return array.astype(np.float64)
 
     def value(self, tensor: Any) -> float:
-        """The number of a tensor of one element on the host."""
+        """The number of a tensor of one element on the host, the modulus of a complex one; NaN of one without numbers."""
         return float(self.array(tensor).reshape(-1)[0])
+
+    def is_odd(self, tensor: Any) -> bool:
+        """Whether the number of a tensor of one element on the host is NaN or infinite."""
+        return not isfinite(self.value(tensor))
 
     def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
         """The share of dead units (columns of a layer, channels of a convolution) and of saturated elements of an activation's

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from gradlab.explore.libraries.forms_torch import has_numbers
 from gradlab.explore.libraries.gauging import DEAD, Gauge
+from gradlab.explore.libraries.reducing_torch import stored
+from gradlab.explore.libraries.unseen_torch import unseen
 
 WIDE = frozenset((torch.float32, torch.float64, torch.complex64, torch.complex128))  # whose squares seldom overflow
 foreach_norm = getattr(torch, "_foreach_norm", None)  # one call for all; where it is not, or cannot, one for each
@@ -18,12 +22,14 @@ foreach_copy = getattr(torch, "_foreach_copy_", None)
 class TorchGauge(Gauge):
     """Numbers of many tensors."""
 
+    @unseen
     def norms(self, tensors: Sequence[Any]) -> Any:
         with torch.no_grad():
             if not WIDE.issuperset([tensor.dtype for tensor in tensors]):
                 tensors = [tensor.float() if tensor.element_size() < 4 else tensor for tensor in tensors]
             return self._stacked(_norms(tensors))
 
+    @unseen
     def copies(self, tensors: Sequence[Any], old: Sequence[Any] | None) -> list[Any]:
         with torch.no_grad():
             if old is None:
@@ -35,6 +41,7 @@ class TorchGauge(Gauge):
                     kept.copy_(tensor)
             return list(old)
 
+    @unseen
     def moved(self, tensors: Sequence[Any], copies: Sequence[Any]) -> Any:
         with torch.no_grad():
             torch._foreach_sub_(list(copies), list(tensors))
@@ -46,14 +53,24 @@ class TorchGauge(Gauge):
         where = numbers[0].device
         return torch.stack([one if one.device == where else one.to(where) for one in numbers])
 
+    @unseen
     def number(self, tensor: Any) -> Any:
         return (
             tensor.detach().reshape(-1)[:1].double() if tensor.device.type != "mps" else tensor.detach().reshape(-1)[:1].float()
         )
 
+    @unseen
     def value(self, tensor: Any) -> float:
-        return float(tensor.item())
+        if not has_numbers(tensor):
+            return math.nan
+        number = tensor.item()
+        return abs(number) if isinstance(number, complex) else float(number)
 
+    @unseen
+    def is_odd(self, tensor: Any) -> bool:
+        return has_numbers(tensor) and super().is_odd(tensor)
+
+    @unseen
     def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
         with torch.no_grad():
             flat_values = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
@@ -67,6 +84,7 @@ class TorchGauge(Gauge):
                 full = ((flat_values <= flat[0]) | (flat_values >= flat[1])).float().mean()
             return torch.stack([dead, full])
 
+    @unseen
     def read(self, vectors: Sequence[Any]) -> list[np.ndarray]:
         by_device: dict[Any, list[int]] = {}
         for i, vector in enumerate(vectors):
@@ -86,5 +104,4 @@ def _norms(tensors: Sequence[Any]) -> list[Any]:
             return list(foreach_norm(tensors, 2))
         except (RuntimeError, NotImplementedError):  # tensors of a kind that it does not take
             pass
-    plain = [tensor if tensor.layout == torch.strided else tensor.coalesce().values() for tensor in tensors]
-    return [torch.linalg.vector_norm(tensor) for tensor in plain]
+    return [torch.linalg.vector_norm(stored(tensor)) for tensor in tensors]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -186,7 +186,7 @@ class Gradlab(Library):
     def tensor(self, array: np.ndarray, like: Any) -> Any:
         return tensor(array, dtype=like.dtype, device=like.device)
 
-    def watching(self, nodes: Sequence[Any], see: See) -> AbstractContextManager[Any]:
+    def watching(self, nodes: Sequence[Any], see: See, *, arrivals: Collection[Any] = ()) -> AbstractContextManager[Any]:
         return observing(Seeing(see))
 
     def end(self, node: Any) -> Any:

@@ -5,25 +5,27 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.protocol import Library, Recording, See
-from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import NOTE, KeptArray, Note
 from gradlab.explore.trace.values import Value, settled
 
-FIRST = 1024  # elements that are looked at first, where any other than 0 will do
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Torch(Library):
     """PyTorch's tensors, once the user has imported torch."""
 
     name, usual = "torch", "torch"
+    touches = 10_000  # torch frees a chain of nodes that Python has seen by recursion, and 40 000 of them exhaust 8 MB of stack
 
     def is_tensor(self, value: Any) -> bool:
         """A parameter of a lazy layer (`LazyLinear`) is none before the layer's first call: it has no shape and no numbers."""
@@ -34,17 +36,34 @@ class Torch(Library):
         return not issubclass(type(value), lazy)
 
     def array(self, tensor: Any) -> np.ndarray:
-        from gradlab.explore.libraries.reducing_torch import numbers
+        from gradlab.explore.libraries.reducing_torch import array
 
-        torch = sys.modules["torch"]
-        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
-        tensor = tensor if tensor.layout == torch.strided else tensor.to_dense()  # of an embedding, say
-        return numbers(tensor.float() if tensor.dtype == torch.bfloat16 else tensor)
+        return array(tensor)
+
+    def form(self, tensor: Any) -> str:
+        from gradlab.explore.libraries.forms_torch import form
+
+        return form(tensor)
+
+    def is_leaf(self, tensor: Any) -> bool:
+        from gradlab.explore.libraries.forms_torch import is_leaf
+
+        return is_leaf(tensor)
+
+    def shape_of(self, tensor: Any) -> tuple[int, ...] | None:
+        from gradlab.explore.libraries.forms_torch import shape_of
+
+        return shape_of(tensor)
 
     def node(self, tensor: Any) -> Any:
-        if not tensor.requires_grad:
-            return None
-        return sys.modules["torch"].autograd.graph.get_gradient_edge(tensor).node
+        from gradlab.explore.libraries.forms_torch import node_of
+
+        return node_of(tensor)
+
+    def unseen(self, function: Callable[P, T]) -> Callable[P, T]:
+        from gradlab.explore.libraries.unseen_torch import unseen
+
+        return unseen(function)
 
     def variable(self, node: Any) -> Any:
         return getattr(node, "variable", None)
@@ -54,10 +73,11 @@ class Torch(Library):
 
     def shape(self, node: Any) -> tuple[int, ...] | None:
         variable = self.variable(node)
-        if variable is not None:
-            return tuple(variable.shape)
-        metadata: Any = _made(node)
-        return None if metadata is None else tuple(metadata.shape)
+        made: Any = _made(node) if variable is None else variable
+        try:
+            return None if made is None else tuple(made.shape)
+        except RuntimeError:  # of nested tensors there is none
+            return None
 
     # ---------------------------------------------------------------------------------------- what was seen, see `trace`
     def note(self, node: Any) -> Note | None:
@@ -79,8 +99,7 @@ class Torch(Library):
     def summary(self, cotangent: Any) -> Any:
         from gradlab.explore.libraries.reducing_torch import reduced
 
-        if isinstance(cotangent, tuple):  # of a node with several outputs
-            cotangent = next((part for part in cotangent if part is not None), None)
+        cotangent = _first(cotangent)
         return None if cotangent is None else reduced(cotangent)
 
     def settled(self, values: list[Any]) -> list[Any]:
@@ -89,25 +108,22 @@ class Torch(Library):
         return settled(values, read)
 
     def copied(self, cotangent: Any) -> Any:
-        return cotangent.detach()  # the engine adds up in place only what nobody else holds
+        from gradlab.explore.libraries.reducing_torch import copied
+
+        return copied(cotangent)
 
     def bytes_of(self, cotangent: Any) -> int:
         return int(cotangent.numel() * cotangent.element_size())
 
     def sample(self, tensor: Any) -> np.ndarray | None:
-        if isinstance(tensor, tuple):
-            tensor = tensor[0]
-        from gradlab.explore.libraries.reducing_torch import has_numbers, numbers
+        from gradlab.explore.libraries.reducing_torch import sample
 
-        torch = sys.modules["torch"]
-        if tensor.layout != torch.strided or not tensor.is_floating_point() or not has_numbers(tensor):
-            return None
-        return np.array(numbers(spaced(tensor.detach().reshape(-1)).double().cpu()))
+        return sample(_first(tensor))
 
     def is_zero(self, tensor: Any) -> bool:
-        flat = tensor.detach() if tensor.layout == sys.modules["torch"].strided else tensor.detach().coalesce().values()
-        flat = flat.reshape(-1)
-        return not (bool(flat[:FIRST].any()) or bool(flat.any()))
+        from gradlab.explore.libraries.reducing_torch import is_zero
+
+        return is_zero(tensor)
 
     def version(self, tensor: Any) -> int:
         return 0 if tensor.is_inference() else int(tensor._version)  # the former do not count
@@ -124,13 +140,13 @@ class Torch(Library):
     def share(self, part: Any, whole: Any) -> Any:
         from gradlab.explore.libraries.reducing_torch import share
 
-        return share(part, whole[0] if isinstance(whole, tuple) else whole)
+        return share(part, whole)
 
     def kept_value(self, kept: KeptArray) -> Any:
         if kept.numbers is not None:
             return Value(kept.shape, str(kept.dtype).rpartition(".")[2], kept.numbers)
         tensor = kept.array() if kept.array is not None else None
-        if tensor is None or tensor._version != kept.version:
+        if tensor is None or self.version(tensor) != kept.version:
             return None
         return self.summary(tensor)
 
@@ -145,7 +161,7 @@ class Torch(Library):
         if kept.numbers is not None:
             return sys.modules["torch"].tensor(kept.numbers, dtype=kept.dtype).reshape(kept.shape)
         tensor = kept.array() if kept.array is not None else None
-        return None if tensor is None or tensor._version != kept.version else tensor
+        return None if tensor is None or self.version(tensor) != kept.version else tensor
 
     def slopes(self, g: Any, handed: Any, flat: float, axis: int) -> Any:
         from gradlab.explore.libraries.reducing_torch import slopes
@@ -162,10 +178,10 @@ class Torch(Library):
 
         return TorchGauge(any(tensor.device.type != "cpu" for tensor in tensors))
 
-    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float) -> Any:
+    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float, faults: Faults) -> Any:
         from gradlab.explore.libraries.risky_torch import Risky
 
-        return Risky(born, share)
+        return Risky(born, share, faults)
 
     def recording(self, recorder: Any) -> Recording:
         from gradlab.explore.libraries.recording_torch import TorchRecording
@@ -192,11 +208,15 @@ class Torch(Library):
         return sys.modules["torch"].as_tensor(array, dtype=like.dtype, device=like.device)
 
     @contextmanager
-    def watching(self, nodes: Sequence[Any], see: See) -> Iterator[None]:
+    def watching(self, nodes: Sequence[Any], see: See, *, arrivals: Collection[Any] = ()) -> Iterator[None]:
+        look = self.unseen(see)
+
         def hooked(node: Any) -> Any:
             if self.variable(node) is not None:
-                return node.register_prehook(lambda cotangents: see(node, cotangents[0], (), ()))
-            return node.register_hook(lambda handed, cotangents: see(node, cotangents, self.inputs(node), handed))
+                return node.register_prehook(lambda cotangents: look(node, cotangents[0], (), ()))
+            if node in arrivals:  # torch lets go of what arrives early where there is no hook that comes after the node
+                return node.register_prehook(lambda cotangents: look(node, cotangents, self.inputs(node), ()))
+            return node.register_hook(lambda handed, cotangents: look(node, cotangents, self.inputs(node), handed))
 
         handles: list[Any] = []
         try:
@@ -258,11 +278,29 @@ class Torch(Library):
         tensors = [one for one in gc.get_objects() if type(one) in wanted]  # a node does not tell: all that live are looked at
         return [one for one in tensors if one.retains_grad and one.grad_fn in wanted_nodes]
 
+    def grad(self, *args: Any, **kwargs: Any) -> list[Any]:
+        torch = sys.modules["torch"]
+        if not torch.is_anomaly_enabled():
+            return super().grad(*args, **kwargs)
+        checks = torch.is_anomaly_check_nan_enabled()
+        torch.set_anomaly_enabled(False)  # a NaN that is looked for is no error of the program's
+        try:
+            return super().grad(*args, **kwargs)
+        finally:
+            torch.set_anomaly_enabled(True, checks)
+
     def autograd(self) -> Any:
         return sys.modules["torch"].autograd
 
 
 _kept_by_kind: dict[type, list[str]] = {}  # what the nodes of a class may keep, of the names of `settings`
+
+
+def _first(cotangent: Any) -> Any:
+    """Of a node with several outputs the first that there is."""
+    if isinstance(cotangent, tuple):
+        return next((part for part in cotangent if part is not None), None)
+    return cotangent
 
 
 def _made(node: Any) -> Any:

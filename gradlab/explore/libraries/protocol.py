@@ -8,18 +8,21 @@ serves both; another library with a recorded graph is a subclass and a call of `
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import KeptArray, Note, Severed
 from gradlab.explore.trace.values import Pending, Value, brief, of_arrays, share
 
+P = ParamSpec("P")
+T = TypeVar("T")
 See = Callable[[Any, Any, Sequence[Any], Sequence[Any]], None]  # node, cotangent, its inputs, theirs
 Change = Callable[[Any, Sequence[Any]], Sequence[Any]]  # a node and what it hands to its inputs; what it is to hand on
 
@@ -50,6 +53,11 @@ class Library:
 
     name = ""  # "gradlab" or "torch", as in error messages
     usual = ""  # what code calls it mostly: "gl" or "torch"
+    touches: int | None = None  # nodes of one graph that may be looked at; None: any number
+
+    def at_most(self, most: int | None) -> int | None:
+        """How many nodes of a graph are looked at where `most` are asked for; None of all."""
+        return most if self.touches is None else self.touches if most is None else min(most, self.touches)
 
     @property
     def alias(self) -> str:
@@ -67,6 +75,22 @@ class Library:
     def own_array(self, tensor: Any) -> Any:
         """The tensor's array where it lies, for a library whose arrays the explorers reduce there; else on the host."""
         return self.array(tensor)
+
+    def unseen(self, function: Callable[P, T]) -> Callable[P, T]:
+        """`function`, whose operations on tensors no mode of the program's sees, as far as the library has modes."""
+        return function
+
+    def form(self, tensor: Any) -> str:
+        """What a tensor is where it is no ordinary dense one: "sparse, 12 of 9 000 stored"; "" of an ordinary one."""
+        return ""
+
+    def is_leaf(self, tensor: Any) -> bool:
+        """Whether no recorded operation made a tensor, as far as it may be asked."""
+        return bool(tensor.is_leaf)
+
+    def shape_of(self, tensor: Any) -> tuple[int, ...] | None:
+        """A tensor's shape; None of a kind that has none."""
+        return tuple(tensor.shape)
 
     def node(self, tensor: Any) -> Any:
         """The node a cotangent of `tensor` arrives at: its `grad_fn`, a leaf's accumulator, or None."""
@@ -243,10 +267,10 @@ class Library:
         return str(tensor.dtype).rpartition(".")[2]
 
     # ------------------------------------------------------------------------------------------------- sweeps, watched
-    def watching(self, nodes: Sequence[Any], see: See) -> AbstractContextManager[Any]:
+    def watching(self, nodes: Sequence[Any], see: See, *, arrivals: Collection[Any] = ()) -> AbstractContextManager[Any]:
         """While the block runs, `see(node, cotangent, its inputs, their cotangents)` is called for each of `nodes` that a reverse
         sweep of this thread runs (others may be told too), for leaves with no inputs and before `.grad` is written. Cotangents
-        are the library's, or None; nothing is left behind."""
+        are the library's, or None, and those of the inputs may be missing for the nodes in `arrivals`; nothing is left behind."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------- one node, see `steps`
@@ -329,9 +353,10 @@ class Library:
         """What takes the norms of many tensors like these at once."""
         raise NotImplementedError
 
-    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float) -> Any:
+    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float, faults: Faults) -> Any:
         """What hooks the nodes of one sweep after the other at which a finite cotangent may become one that is not, in a share
-        of a step's time, and calls `born` with such a node and what it was given. For a library whose sweeps are not ours."""
+        of a step's time, and calls `born` with such a node and what it was given; an error of ours ends in `faults`. For a
+        library whose sweeps are not ours."""
         raise NotImplementedError
 
     has_forward = False  # whether there is a forward sweep over a recorded graph

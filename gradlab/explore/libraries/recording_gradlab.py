@@ -32,6 +32,7 @@ class GradlabRecording(Sites, Recording):
         self._sweeps: list[Any] = []
         self._sites: list[Any] = []  # where these sweeps were called
         self._swept: int | None = None  # when the last sweep ended
+        self.faults = recorder.faults
 
     def open(self) -> None:
         if times(self) == 0:
@@ -155,6 +156,8 @@ class GradlabRecording(Sites, Recording):
     # ----------------------------------------------------------------------------------------------------------- sweeps
     def begin(self, sweep: ReverseSweep) -> None:
         site, frames = None, []
+        self._sites.append(None)
+        self._sweeps.append(None)
         frame: Any = _getframe(1)
         while frame is not None:
             name = frame.f_code.co_filename
@@ -164,17 +167,15 @@ class GradlabRecording(Sites, Recording):
                 if len(frames) > 20 or is_outermost(frame, cells.current):
                     break
             frame = frame.f_back
-        self._sites.append(site)
-        self._sweeps.append(
-            self.recorder.begin(
-                self.library,
-                sweep.roots,
-                sweep.outputs,
-                site,
-                frames,
-                accumulates=sweep.accumulates and not sweep.lead,
-                late=sweep.wanted is not None,
-            )
+        self._sites[-1] = site
+        self._sweeps[-1] = self.recorder.begin(
+            self.library,
+            sweep.roots,
+            sweep.outputs,
+            site,
+            frames,
+            accumulates=sweep.accumulates and not sweep.lead,
+            late=sweep.wanted is not None,
         )
 
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:

@@ -6,8 +6,8 @@ module is being called, and one on optimizers when they step. A call of `backwar
 tells of it (2.13 does), is swept with a hook on every node. All of it belongs to one thread, and is taken away at the end.
 
 A mode costs every call a microsecond or more, also where nothing is noted. So it is taken away while an optimizer steps, whose
-operations say nothing, and while the recorder wants to see nothing (`sleep`): then `Tensor.backward` alone is ours, to count the
-sweeps and to wake up.
+operations say nothing, and while the recorder wants to see nothing (`pause`): then `Tensor.backward` alone is ours, to count the
+sweeps and to resume.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import wraps
 from sys import _getframe
 from typing import Any
 
@@ -30,7 +28,11 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 from gradlab import clock
 from gradlab.diagnose.sites import Loss, is_ours
 from gradlab.diagnose.source_locations import cells
+from gradlab.explore.libraries.compiling_torch import CompiledCalls
+from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
 from gradlab.explore.libraries.protocol import Recording
+from gradlab.explore.libraries.replacing import give_back, replace
+from gradlab.explore.libraries.unseen_torch import unseen
 from gradlab.explore.trace.notes import NOTE, Given, KeptArray, Note, Severed, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
 
@@ -38,7 +40,8 @@ TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS: dict[str, bool] = {}  # whether a file is torch's or ours
 BEHIND = 200  # nodes that are looked at behind a cut
 GIVEN = 8  # arguments without a gradient that are noted of one operation
-INNER = 10_000  # nodes that one call made
+INNER = 1_000  # nodes that one call made
+NOTED = 10_000  # nodes with notes that live at the same time; see `Torch.touches`
 LOST = 50_000  # tensors of which it is known how they lost their history
 CASTS = frozenset(("long", "int", "short", "char", "byte", "bool", "to", "type", "type_as"))
 COMPARISONS = frozenset(("gt", "lt", "ge", "le", "eq", "ne", "greater", "less", "isclose"))
@@ -101,106 +104,146 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._away = False  # whether numbers have left tensors that have a history
         self._handles: list[Any] = []
         self._calls: list[Any] = []  # the hooks on modules
-        self._replaced: dict[Any, Any] = {}  # what `backward` was of torch.Tensor, while we are asleep, and of torch.autograd
+        self._replaced: set[Any] = set()  # whose `backward` goes through us: torch.Tensor, while we pause, torch.autograd
         self._sweeping = False
+        self._notes = [0]  # that live
+        self._away_from_stack = 0  # calls that go through the mode
+        self._compiled = CompiledCalls(self._step_aside, self._come_back, recorder.faults)
+        self._aside = False  # while compiled code runs
 
     def open(self) -> None:
         if not self._handles:
             self._handles.append(register_optimizer_step_pre_hook(self.steps))
             self._handles.append(register_optimizer_step_post_hook(self.stepped))
-        self.wake()
+        self._compiled.open()
+        self.resume()
 
     def close(self) -> None:
-        self._give_back(*self._replaced)
+        self._compiled.close()
+        self._aside = False
+        self._see_no_backward(torch.Tensor, torch.autograd)
         self._leave_mode()
         for handles in (self._calls, self._handles):
             _remove(handles)
         self._lost.clear()
 
-    def wake(self) -> None:
+    def _step_aside(self) -> None:
+        """Compiled code begins to run: see neither operations nor modules."""
+        with self.recorder.faults:
+            if not self._aside and self._handles:
+                self._aside = True
+                self._leave_mode()
+                _remove(self._calls)
+
+    def _come_back(self) -> None:
+        """It has ended."""
+        with self.recorder.faults:
+            if self._aside:
+                self._aside = False
+                if not self._is_paused:
+                    self.resume()
+
+    def resume(self) -> None:
         """See operations and modules."""
+        if self._aside:
+            return
         if not self._calls:
             self._calls.append(register_module_forward_pre_hook(self.entered))
             self._calls.append(register_module_forward_hook(self.exited, always_call=True))
         self._enter_mode()
         if TOLD:
-            self._give_back(*self._replaced)
+            self._see_no_backward(torch.Tensor, torch.autograd)
         else:
-            self._give_back(torch.Tensor)
-            self._replace(torch.autograd)
+            self._see_no_backward(torch.Tensor)
+            self._see_backward(torch.autograd)
 
-    def sleep(self) -> None:
+    def pause(self) -> None:
         """See nothing but sweeps."""
-        self._replace(torch.Tensor)
-        self._replace(torch.autograd)
+        self._see_backward(torch.Tensor, torch.autograd)
         self._leave_mode()
         _remove(self._calls)
 
     def _rest(self) -> None:
-        """Sleep if the recorder wants to see nothing. (Not while a call goes through us: a mode is off its stack then.)"""
+        """Pause if the recorder wants to see nothing. (Not while a call goes through us: a mode is off its stack then.)"""
         if not self.recorder.on and self.recorder.call is None:
-            self.sleep()
+            self.pause()
 
     @property
-    def _asleep(self) -> bool:
+    def _is_paused(self) -> bool:
         return torch.Tensor in self._replaced
 
-    def _replace(self, owner: Any) -> None:
-        """Have a call of `torch.Tensor.backward` or `torch.autograd.backward` go through us where the mode is not told of it."""
-        if owner in self._replaced:
-            return
-        original = self._replaced[owner] = owner.backward
+    def _see_backward(self, *owners: Any) -> None:
+        """Have calls of `torch.Tensor.backward` or `torch.autograd.backward` go through us where the mode is not told of them."""
+        for owner in owners:
+            self._replaced.add(owner)
+            replace(owner, "backward", self._of_tensors if owner is torch.Tensor else self._of_autograd)
 
+    def _see_no_backward(self, *owners: Any) -> None:
+        for owner in owners:
+            give_back(owner, "backward", self._of_tensors if owner is torch.Tensor else self._of_autograd)
+            self._replaced.discard(owner)
+
+    def _of_tensors(self, original: Any) -> Any:
+        return self._seeing(original, own=True)
+
+    def _of_autograd(self, original: Any) -> Any:
+        return self._seeing(original, own=False)
+
+    def _seeing(self, original: Any, *, own: bool) -> Any:
         def backward(*args: Any, **kwargs: Any) -> Any:
             if self._sweeping or threading.get_ident() != self.thread:
                 return original(*args, **kwargs)
             try:
-                return self._backward(original, args, kwargs, owner is torch.Tensor)
+                return self._backward(original, args, kwargs, own)
             finally:
-                if self.recorder.on and self._asleep:
-                    self.wake()
+                with self.recorder.faults:
+                    if self.recorder.on and self._is_paused:
+                        self.resume()
 
-        owner.backward = wraps(original)(backward)
-
-    def _give_back(self, *owners: Any) -> None:
-        for owner in owners:
-            if owner in self._replaced:
-                owner.backward = self._replaced[owner]
-                del self._replaced[owner]
+        return backward
 
     def _enter_mode(self) -> None:
-        if self not in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
-            _push_mode(self)  # type: ignore[no-untyped-call]
+        """Come below the modes of the program: each of them leaves by taking the uppermost off. A default device stays lowest."""
+        modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+        if self not in modes and not self._away_from_stack and not self._aside:
+            default = getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None)
+            lowest = sum(mode is default for mode in modes[:1])
+            _set_modes([*modes[:lowest], self, *modes[lowest:]])
 
     def _leave_mode(self) -> None:
         modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
-        if self in modes:  # others may have come since, and stay
-            for _ in modes:
-                _pop_mode()  # type: ignore[no-untyped-call]
-            for mode in modes:
-                if mode is not self:
-                    _push_mode(mode)  # type: ignore[no-untyped-call]
+        if self in modes:
+            _set_modes([mode for mode in modes if mode is not self])
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is torch.Tensor.backward or func is torch.autograd.backward:
-            return self._backward(func, args, kwargs, func is torch.Tensor.backward)
+            return self._through(self._backward, (func, args, kwargs, func is torch.Tensor.backward), {})
         recorder = self.recorder
         if not recorder.on or torch.jit.is_tracing():  # type: ignore[no-untyped-call]  # nothing of ours may come there
-            return func(*args, **kwargs)
+            return self._through(func, args, kwargs)
         if func is torch.autograd.grad:
             recorder.asked += 1
         before = sequence_number()
-        result = func(*args, **kwargs)
+        result = self._through(func, args, kwargs)
         started = clock.now()
-        with suppress(Exception):  # kinds of tensors that tell less, say: then there is no note, and never an error of ours
+        with recorder.faults:
             self._called(func, args, kwargs, result, before)
         recorder.took(clock.now() - started)
         return result
 
+    def _through(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A call that went through the mode, which is off its stack meanwhile and comes back by itself."""
+        self._away_from_stack += 1
+        try:
+            return func(*args, **kwargs)
+        finally:
+            self._away_from_stack -= 1
+
     # ------------------------------------------------------------------------------------------------------- operations
+    @unseen
     def _called(self, func: Any, args: Any, kwargs: Any, result: Any, before: int) -> None:
-        name = func.__name__
+        name = getattr(func, "__name__", "")
         if name in LEAVE and args and isinstance(args[0], torch.Tensor):
             self._left(args[0], f"{name}()", site_of(user_frame(3)))
             return
@@ -228,11 +271,11 @@ class TorchRecording(TorchFunctionMode, Recording):
         site = site_of(frame)
         arguments = list(_flat(args, kwargs))
         tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
-        graded = [x for x in results if x.grad_fn is not None]
+        graded = [x for x in results if not is_leaf(x)]
         for x in results:
-            if x.grad_fn is None and (not x.requires_grad or name in BORN):
+            if is_leaf(x) and (not x.requires_grad or name in BORN):
                 self._ungraded(name, x, tensors, site, aside=bool(graded))
-        if not graded:
+        if not graded or self._notes[0] >= NOTED:
             return
         cell = self._cell(frame, site)
         noted = [
@@ -241,12 +284,16 @@ class TorchRecording(TorchFunctionMode, Recording):
             if (isinstance(x, torch.Tensor) and not x.requires_grad) or (name in ARITHMETIC and isinstance(x, (int, float)))
         ]
         call = self.recorder.call
+        nodes = []
         for x in graded:
-            node = x.grad_fn
+            node = node_of(x)
+            if node is None:
+                continue
+            nodes.append(node)
             if node._sequence_nr() >= before or NOTE not in node.metadata:
-                node.metadata[NOTE] = Note(site, cell, call, self._kept(x), noted)
-        if sequence_number() - before > len({id(x.grad_fn) for x in graded}):
-            self._inner([x.grad_fn for x in graded], before, site, cell, call)
+                node.metadata[NOTE] = _Counted(self._notes, site, cell, call, self._kept(x), noted)
+        if sequence_number() - before > len(set(nodes)):
+            self._inner(nodes, before, site, cell, call)
 
     def _inner(self, nodes: list[Any], before: int, site: Any, cell: Any, call: Any) -> None:
         """Nodes that the call made on its way."""
@@ -259,7 +306,7 @@ class TorchRecording(TorchFunctionMode, Recording):
                 if hasattr(source, "variable") or source._sequence_nr() < before:
                     continue
                 if NOTE not in source.metadata:
-                    source.metadata[NOTE] = Note(site, cell, call, None, (), True)
+                    source.metadata[NOTE] = _Counted(self._notes, site, cell, call, None, (), True)
                 waiting.append(source)
 
     def _cell(self, frame: Any, site: Any) -> Any:
@@ -276,19 +323,20 @@ class TorchRecording(TorchFunctionMode, Recording):
         known = self._lost.get(id(x))
         losses = known[1] if known is not None and known[0]() is x else ()
         if not losses and self._numpy and site is not None:  # from_numpy is not seen: it may have made this
-            severed = Severed("born", site, "", tuple(x.shape), None, [])
-            losses = (Loss("constant", site, "", tuple(x.shape), None, None, severed),)
+            severed = Severed("born", site, "", shape_of(x) or (), None, [])
+            losses = (Loss("constant", site, "", shape_of(x) or (), None, None, severed),)
         return Given(at, self._kept(x), None, weakref.ref(x), losses)
 
     def _kept(self, tensor: Any) -> KeptArray | None:
-        if tensor.layout != torch.strided or tensor.device.type == "meta":
-            return None
+        kind = form(tensor)
+        if kind and (tensor.layout != torch.strided or not has_numbers(tensor)):
+            return KeptArray(shape_of(tensor) or (), tensor.dtype, None, None, None, 0, kind)
         shape = tuple(tensor.shape)
         if tensor.numel() <= FEW and tensor.device.type == "cpu":
-            return KeptArray(shape, tensor.dtype, tuple(tensor.detach().reshape(-1).tolist()), None, None, 0)
+            return KeptArray(shape, tensor.dtype, tuple(readable(tensor.detach()).reshape(-1).tolist()), None, None, 0, kind)
         alias = tensor.detach()  # shares memory and version, and has no history
         self.recorder.hold(alias, alias.numel() * alias.element_size())
-        return KeptArray(shape, tensor.dtype, None, weakref.ref(alias), None, alias._version)
+        return KeptArray(shape, tensor.dtype, None, weakref.ref(alias), None, self.library.version(alias), kind)
 
     # ------------------------------------------------------------------------------------------------------------- cuts
     def _ungraded(self, name: str, result: Any, tensors: Sequence[Any], site: Any, *, aside: bool = False) -> None:
@@ -329,13 +377,13 @@ class TorchRecording(TorchFunctionMode, Recording):
 
     def _born(self, result: Any, site: Any) -> None:
         """A tensor was made of numbers, after some had left tensors."""
-        severed = Severed("born", site, "", tuple(result.shape), self._kept(result), [])
-        self._remember(result, (Loss("constant", site, "", tuple(result.shape), None, None, severed),))
+        severed = Severed("born", site, "", shape_of(result) or (), self._kept(result), [])
+        self._remember(result, (Loss("constant", site, "", shape_of(result) or (), None, None, severed),))
 
     def _severed(self, source: Any, how: str, site: Any) -> Loss:
         node = self.library.node(source)
         operation = "" if node is None else self.library.name_of(node)
-        shape = tuple(source.shape)
+        shape = shape_of(source) or ()
         cell = self._cell(user_frame(3), site)
         severed = Severed(how, site, operation, shape, self._kept(source), leaves_behind(node), cell)
         severed.old = node is not None and not hasattr(node, "variable") and node._sequence_nr() < self._swept
@@ -350,7 +398,9 @@ class TorchRecording(TorchFunctionMode, Recording):
             self._away = True
         elif lost := self.losses(source):
             first = lost[0]
-            self.recorder.cuts.append(Severed(how, site, first.operation, tuple(source.shape), self._kept(source), first.leaves))
+            self.recorder.cuts.append(
+                Severed(how, site, first.operation, shape_of(source) or (), self._kept(source), first.leaves)
+            )
             self._away = True
 
     def losses(self, tensor: Any) -> list[Severed]:
@@ -365,7 +415,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         if self._stepping or not in_place or not args or not isinstance(args[0], torch.Tensor):
             return None
         target = args[0]
-        if target.is_leaf and target.requires_grad:
+        if target.requires_grad and is_leaf(target):
             return target
         for severed in self.losses(target)[:1]:
             if severed.how in ("data", "detach") and severed.operation == "AccumulateGrad":
@@ -381,38 +431,14 @@ class TorchRecording(TorchFunctionMode, Recording):
     def _backward(self, func: Any, args: Any, kwargs: Any, own: bool) -> Any:
         """`tensor.backward(…)`, their own, or `autograd.backward(tensors, …)`, watched."""
         self._stepping = False  # also after a step that failed
-        library, recorder = self.library, self.recorder
-        arguments = dict(zip(("tensors", SEEDS[own], "retain_graph", "create_graph", OTHERS[own]), args, strict=False)) | kwargs
-        outputs, weights = _listed(arguments["tensors"]), _listed(arguments.get(SEEDS[own]))
-        weights += [None] * (len(outputs) - len(weights))
-        if not all(isinstance(output, torch.Tensor) for output in outputs):  # GradientEdges: there is nothing to look at
+        asked = None
+        with self.recorder.faults:
+            asked = self._asked(args, kwargs, own)
+        if asked is None:
             return func(*args, **kwargs)
-        lost = next((output for output in outputs if not output.requires_grad), None)
-        if lost is not None or len(weights) != len(outputs):
-            if lost is not None:
-                recorder.refuse(library, lost, self.losses(lost), site_of(user_frame(3)))
-            return func(*args, **kwargs)
-        frame = user_frame(3)
-        frames: list[Mapping[str, Any]] = []
-        site = site_of(frame)
-        while frame is not None and len(frames) < 20:
-            if not theirs(frame.f_code.co_filename):
-                frames.append(locals_of(frame))
-                if is_outermost(frame, cells.current):
-                    break
-            frame = frame.f_back
-        roots = [
-            (library.node(output), torch.ones_like(output) if weight is None else weight)
-            for output, weight in zip(outputs, weights, strict=True)
-        ]
-        with recorder.sweeping(
-            library,
-            roots,
-            outputs,
-            site,
-            frames,
-            retains=bool(arguments.get("retain_graph") or arguments.get("create_graph")),
-        ):
+        roots, outputs, site, frames, retains = asked
+        with self.recorder.sweeping(self.library, roots, outputs, site, frames, retains=retains):
+            del asked, roots, outputs, frames  # the sweep has what it needs of them
             outer = self._sweeping
             try:
                 self._sweeping = True
@@ -421,37 +447,84 @@ class TorchRecording(TorchFunctionMode, Recording):
                 self._sweeping = outer
                 self._swept = sequence_number()
 
+    @unseen
+    def _asked(self, args: Any, kwargs: Any, own: bool) -> Any:
+        """What a call of `backward` is to be seen with: the roots, the outputs, the site, the locals of the running functions,
+        and whether the graph is kept. None of a call that there is nothing to see of."""
+        library, recorder = self.library, self.recorder
+        arguments = dict(zip(("tensors", SEEDS[own], "retain_graph", "create_graph", OTHERS[own]), args, strict=False)) | kwargs
+        outputs, weights = _listed(arguments.get("tensors")), _listed(arguments.get(SEEDS[own]))
+        weights += [None] * (len(outputs) - len(weights))
+        if not outputs or not all(isinstance(output, torch.Tensor) for output in outputs):  # of GradientEdges, or a wrong call
+            return None
+        lost = next((output for output in outputs if not output.requires_grad), None)
+        if lost is not None:
+            recorder.refuse(library, lost, self.losses(lost), site_of(user_frame()))
+        nodes = [library.node(output) for output in outputs]
+        if len(weights) != len(outputs) or not all(nodes):
+            return None
+        frame = user_frame()
+        frames: list[Mapping[str, Any]] = []
+        site = site_of(frame)
+        while frame is not None and len(frames) < 20:
+            if not theirs(frame.f_code.co_filename):
+                frames.append(locals_of(frame))
+                if is_outermost(frame, cells.current):
+                    break
+            frame = frame.f_back
+        seeds = [torch.ones_like(output) if weight is None else weight for output, weight in zip(outputs, weights, strict=True)]
+        retains = bool(arguments.get("retain_graph") or arguments.get("create_graph"))
+        return list(zip(nodes, seeds, strict=True)), outputs, site, frames, retains
+
     # --------------------------------------------------------------------------------------------- modules, optimizers
     def entered(self, module: Any, args: Any) -> None:
         """A module is about to be called."""
         if threading.get_ident() == self.thread:
-            if self._stepping:  # a step that failed has told nobody that it is over
-                self._stepping = False
-                self._enter_mode()
-            self._rest()
-            if self._calls:
-                self.recorder.entered(module, site_of(user_frame()), torch.is_grad_enabled())
+            with self.recorder.faults:
+                if self._stepping:  # a step that failed has told nobody that it is over
+                    self._stepping = False
+                    self._enter_mode()
+                self._rest()
+                if self._calls:
+                    self.recorder.entered(module, site_of(user_frame()), torch.is_grad_enabled())
 
     def exited(self, module: Any, args: Any, result: Any) -> None:
         """The call is over, however it ended."""
         if threading.get_ident() == self.thread:
-            self.recorder.exited()
+            with self.recorder.faults:
+                self.recorder.exited()
 
     def steps(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """An optimizer is about to make a step: what it writes is no write of the user's."""
         if threading.get_ident() == self.thread:
-            self._stepping = True
-            if len(args) < 2 and not kwargs:  # a closure would be the user's own program
-                self._leave_mode()
+            with self.recorder.faults:
+                self._stepping = True
+                if len(args) < 2 and not kwargs:  # a closure would be the user's own program
+                    self._leave_mode()
 
     def stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """An optimizer has made a step."""
         if threading.get_ident() == self.thread:
-            self._stepping = False
-            if not self._asleep:
-                self._enter_mode()
-                self._rest()
-            self.recorder.stepped(self.library, optimizer, site_of(user_frame()))
+            with self.recorder.faults:
+                self._stepping = False
+                if not self._is_paused:
+                    self._enter_mode()
+                    self._rest()
+                unseen(self.recorder.stepped)(self.library, optimizer, site_of(user_frame()))
+
+
+class _Counted(Note):
+    """A note that counts itself while it lives."""
+
+    __slots__ = ("_living",)
+
+    def __init__(self, living: list[int], *args: Any) -> None:
+        super().__init__(*args)
+        self._living = living
+        living[0] += 1
+
+    def __del__(self) -> None:
+        self._living[0] -= 1
 
 
 SEEDS = ("grad_tensors", "gradient")  # the names of arguments: of autograd.backward, of Tensor.backward
@@ -461,6 +534,14 @@ OTHERS = ("grad_variables", "inputs")
 def _listed(value: Any) -> list[Any]:
     """What was given alone or in a sequence."""
     return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _set_modes(modes: Sequence[Any]) -> None:
+    """Make the stack of this thread's function modes anew."""
+    for _ in range(len(_get_current_function_mode_stack())):  # type: ignore[no-untyped-call]
+        _pop_mode()  # type: ignore[no-untyped-call]
+    for mode in modes:
+        _push_mode(mode)  # type: ignore[no-untyped-call]
 
 
 def _remove(handles: list[Any]) -> None:
@@ -496,7 +577,7 @@ class LeafOf:
 
     def __call__(self) -> Any:
         tensor = self._tensor()
-        return None if tensor is None or not tensor.requires_grad else torch.autograd.graph.get_gradient_edge(tensor).node
+        return None if tensor is None or not tensor.requires_grad else node_of(tensor)
 
 
 def _flat(args: Any, kwargs: Any) -> Iterator[Any]:

@@ -8,23 +8,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from gradlab.explore.libraries.forms_torch import COMPRESSED, form, has_numbers, readable
+from gradlab.explore.libraries.unseen_torch import unseen
 from gradlab.explore.statistics import BINS, Statistics
+from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.slopes import MASKED, MASKED_HALF, SHARP, finished
 from gradlab.explore.trace.values import FEW, Pending, Value, brief, ratio
 from gradlab.explore.trace.values import share as share_of_arrays
 
+FIRST = 1024  # elements that are looked at first, where any other than 0 will do
 HALVES = (torch.float16, torch.bfloat16)
 AS_NUMPYS = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.bool))
-
-
-def has_numbers(tensor: Any) -> bool:
-    """Whether there is memory behind a tensor: not on device "meta", nor where it was let go, as FSDP does at times.
-
-    Nor, that could be read, behind tensors that only stand for others, as FakeTensor and DTensor do.
-    """
-    if tensor.device.type == "meta" or type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-        return False
-    return tensor.layout != torch.strided or not tensor.numel() or tensor.untyped_storage().nbytes() > 0
 
 
 def numbers(tensor: Any) -> np.ndarray:
@@ -38,21 +32,67 @@ def numbers(tensor: Any) -> np.ndarray:
         If there is no memory behind the tensor.
     """
     if not has_numbers(tensor):
-        raise ValueError(f"the memory of this tensor of shape {tuple(tensor.shape)} was let go; there are no numbers to read")
-    return np.from_dlpack(tensor.resolve_conj().resolve_neg())
+        raise ValueError(f"there are no numbers to read in this tensor of shape {tuple(tensor.shape)}: {form(tensor)}")
+    return _memory(tensor)
 
 
+def _memory(tensor: Any) -> np.ndarray:
+    array: np.ndarray = np.from_dlpack(tensor.resolve_conj().resolve_neg())
+    return array
+
+
+@unseen
+def array(tensor: Any) -> np.ndarray:
+    """A tensor as an array on the host: of a sparse one all elements, of bfloat16 and the like float32.
+
+    Raises
+    ------
+    ValueError
+        If it has no numbers.
+    """
+    if not has_numbers(tensor):
+        return numbers(tensor)
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+    tensor = readable(tensor if tensor.layout == torch.strided else tensor.to_dense())
+    return numbers(tensor.float() if tensor.dtype == torch.bfloat16 else tensor)
+
+
+@unseen
+def copied(cotangent: Any) -> Any:
+    """A cotangent that outlives the node at which it was seen: the engine adds up in place only what nobody else holds."""
+    return cotangent.detach()
+
+
+@unseen
+def sample(tensor: Any) -> np.ndarray | None:
+    """Some elements of a tensor (`journal.spaced`), copied, as float64 on the host; None of one without dense real numbers."""
+    if tensor is None or not has_numbers(tensor) or tensor.layout != torch.strided or not tensor.is_floating_point():
+        return None
+    return np.array(_memory(spaced(tensor.detach().reshape(-1)).double().cpu()))
+
+
+@unseen
+def is_zero(tensor: Any) -> bool:
+    """Whether every element is zero, as far as a tensor has numbers."""
+    if not has_numbers(tensor):
+        return False
+    flat = readable(stored(tensor.detach())).reshape(-1)
+    return not (bool(flat[:FIRST].any()) or bool(flat.any()))
+
+
+@unseen
 def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
     """What is remembered of a tensor: what lies on a device is to be read later. None of one without numbers."""
     if _on_host(tensor):
-        return brief(numbers(tensor.detach()), histogram=histogram)
+        return brief(_memory(tensor.detach()), histogram=histogram)
+    if not has_numbers(tensor):
+        return None
     with torch.no_grad():
         tensor = tensor.detach()
         shape, dtype = tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2]
-        if not has_numbers(tensor):
-            return None
         if tensor.layout != torch.strided:
             return _sparse(tensor, shape, dtype, histogram)
+        tensor = readable(tensor)
         if tensor.numel() <= FEW:
             return _few(tensor, shape, dtype)
         return _many(tensor.abs() if tensor.is_complex() else tensor, shape, dtype, histogram)
@@ -60,8 +100,8 @@ def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
 
 def _on_host(tensor: Any) -> bool:
     """Whether NumPy reads a tensor as it is."""
-    plain = tensor.is_cpu and tensor.dtype in AS_NUMPYS and tensor.layout is torch.strided and not tensor.is_neg()
-    return bool(plain and has_numbers(tensor))
+    plain = tensor.is_cpu and tensor.dtype in AS_NUMPYS and tensor.layout is torch.strided and not tensor.is_nested
+    return bool(plain and has_numbers(tensor) and not tensor.is_neg())
 
 
 def _few(tensor: Any, shape: tuple[int, ...], dtype: str) -> Value | Pending:
@@ -123,25 +163,33 @@ def _histogram(flat: Any, finite: Any, low: Any, high: Any) -> Any:
 
 def _sparse(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool) -> Value | Pending | None:
     """Of the stored elements of a sparse tensor, and the zeros beside them."""
-    try:
-        values = tensor.coalesce().values() if tensor.layout == torch.sparse_coo else tensor.values()
-    except (RuntimeError, AttributeError):  # a layout without values, as mkldnn's
-        return None
     if tensor.numel() <= FEW:
         return _few(tensor.to_dense(), shape, dtype)
+    values = stored(tensor)
+    values = values.abs() if values.is_complex() else values
     if not values.numel():
         return Value(shape, dtype, summary=Statistics(shape, 0.0, 0.0, 0.0, 0.0, 0, 0, tensor.numel(), ()))
     return _many(values, shape, dtype, histogram, absent=tensor.numel() - values.numel())
 
 
+def stored(tensor: Any) -> Any:
+    """The elements that a tensor stores, of a sparse one without the zeros beside them."""
+    if tensor.layout == torch.sparse_coo:
+        return tensor.coalesce().values()
+    if tensor.layout in COMPRESSED:
+        return tensor.values()
+    return tensor if tensor.layout == torch.strided else tensor.to_dense()  # mkldnn
+
+
+@unseen
 def share(part: Any, whole: Any) -> Any:
     """⟨part, whole⟩ / ‖whole‖², to be read later of what lies on a device; None where `whole` is 0 or not finite."""
     if _on_host(whole) and _on_host(part):
-        return share_of_arrays(numbers(part.detach()), numbers(whole.detach()))
+        return share_of_arrays(_memory(part.detach()), _memory(whole.detach()))
+    if not (has_numbers(whole) and has_numbers(part)) or part.layout != torch.strided or whole.layout != torch.strided:
+        return None
     with torch.no_grad():
-        if part.layout != torch.strided or whole.layout != torch.strided or part.shape != whole.shape or part.is_complex():
-            return None
-        if not whole.numel() or not has_numbers(whole) or not has_numbers(part):
+        if part.shape != whole.shape or part.is_complex() or not whole.numel():
             return None
         g, p = whole.detach().reshape(-1), part.reshape(-1).to(whole.dtype)
         if g.dtype in HALVES:
@@ -152,9 +200,10 @@ def share(part: Any, whole: Any) -> Any:
         return ratio([np.asarray(float(x)) for x in both]) if g.device.type == "cpu" else Pending(both, ratio)
 
 
+@unseen
 def slopes(g: Any, handed: Any, flat: float, axis: int) -> Any:
     """`trace.slopes.slopes` of tensors, to be read later of what lies on a device."""
-    if g.layout != torch.strided or handed.layout != torch.strided or not has_numbers(g) or not has_numbers(handed):
+    if not (has_numbers(g) and has_numbers(handed)) or g.layout != torch.strided or handed.layout != torch.strided:
         return None
     with torch.no_grad():
         arrived, passed = g != 0, handed != 0
@@ -165,11 +214,14 @@ def slopes(g: Any, handed: Any, flat: float, axis: int) -> Any:
     return _counted(counted, finished(g.numel() // max(g.shape[axis], 1)))
 
 
+@unseen
 def sharp(rows: Any, inputs: Any, axis: int) -> Any:
     """`trace.slopes.sharp` of tensors."""
+    if not has_numbers(rows):
+        return None
     with torch.no_grad():
         counts = rows.amax(axis) > SHARP
-        if inputs is None:
+        if inputs is None or not has_numbers(inputs):
             several = torch.full_like(counts, rows.shape[axis] > 1)
         else:
             several = (inputs > (MASKED if inputs.element_size() >= 4 else MASKED_HALF)).sum(axis) > 1
@@ -181,6 +233,7 @@ def _counted(counted: list[Any], finish: Any) -> Any:
     return Pending(counted, finish) if counted[0].device.type != "cpu" else finish([x.numpy() for x in counted])
 
 
+@unseen
 def read(arrays: list[Any]) -> list[np.ndarray]:
     """The numbers of tensors on devices: one transfer for each device."""
     values: list[Any] = [None] * len(arrays)

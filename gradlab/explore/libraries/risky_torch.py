@@ -20,9 +20,12 @@ from typing import Any
 import torch
 
 from gradlab import clock
+from gradlab.diagnose.faults import Faults
+from gradlab.explore.libraries.forms_torch import has_numbers
+from gradlab.explore.libraries.unseen_torch import unseen
 
 NUMBERED = re.compile(r"Backward\d*$")
-MOST = 50_000  # nodes of a graph that are looked through
+MOST = 10_000  # nodes of a graph that are looked through; see `Torch.touches`
 LEAST = 3  # nodes that are looked at, whatever it costs
 CREDIT = 0.01  # seconds that walks may take before their share of the time counts
 POLES = frozenset(
@@ -49,10 +52,12 @@ class Risky:
         Called with a node that made of finite cotangents some that are not, and with these, while it is being run.
     share : float
         Of a step's time, for hooks.
+    faults : Faults
+        Where an error of ours ends.
     """
 
-    def __init__(self, born: Born, share: float) -> None:
-        self._born, self._share = born, share
+    def __init__(self, born: Born, share: float, faults: Faults) -> None:
+        self._born, self._share, self._faults = born, share, faults
         self._last = 0  # the number of the last root
         self._key: Any = None  # what the graph looked like that the paths are of
         self._paths: list[Path] = []
@@ -95,7 +100,8 @@ class Risky:
     def disarmed(self, hooks: int) -> float:
         """The sweep is over. Returns the seconds that its hooks took."""
         took, self._seen = self._seen, 0.0
-        self._costs.append(took / hooks)
+        if hooks:  # none where the sweep ran inside of another
+            self._costs.append(took / hooks)
         return took
 
     def _affordable(self, own: float) -> int:
@@ -113,7 +119,7 @@ class Risky:
                     self._looking = False
             self._seen += clock.now() - began
 
-        return look
+        return self._faults.guarded(look)
 
 
 def paths(root: Any) -> list[Path]:
@@ -150,8 +156,9 @@ def _is_tame_power(node: Any) -> bool:
     return isinstance(exponent, (int, float)) and exponent >= 1
 
 
+@unseen
 def _is_finite(tensor: Any) -> bool:
-    if tensor is None or tensor.layout != torch.strided:
+    if tensor is None or not has_numbers(tensor) or tensor.layout != torch.strided:
         return True
     tensor = tensor.detach()
     return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())  # a sum may overflow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gradlab.explore.libraries import library_of
 from gradlab.explore.markup import code, number, say
@@ -28,6 +29,8 @@ class Facts:
     before: Value | None = None
     arrived: Value | None = None
     is_leaf: bool = True
+    form: str = ""
+    gradient_form: str = ""
 
 
 def rows_of(
@@ -51,14 +54,15 @@ def rows_of(
         if leaf is not None:
             facts = _known(leaf) if leaf.name else replace(_known(leaf), name=source.name)
             if gradient is not None:  # by a sweep of our own, which added to nothing
-                facts = replace(facts, gradient=gradient, before=None)
+                facts = replace(facts, gradient=gradient, gradient_form=_form(source.gradient), before=None)
         else:
             facts = _now(source, known[source.name, "value"], gradient)
         rows.append(row_of(facts, _why(source, facts, jacobian_only), (*extra.get(source.name, ()), *_made_at(source))))
     for at, leaf in enumerate([] if sources else [*named.values(), *unnamed], start=1):
         facts = _known(leaf)
         facts = facts if leaf.name else replace(facts, name=f"(unnamed {at})")
-        why = "" if facts.gradient is not None or jacobian_only else "the gradient is None: the sweep did not reach it"
+        missing = facts.gradient is None and not facts.gradient_form and not jacobian_only
+        why = "the gradient is None: the sweep did not reach it" if missing else ""
         rows.append(row_of(facts, why, extra.get(facts.name, ())))
     return rows
 
@@ -66,6 +70,9 @@ def rows_of(
 def row_of(facts: Facts, why: str, extra: Sequence[TableNote]) -> TensorRow:
     """The row of a tensor. `why` says why it has no gradient, if it has none."""
     notes = list(extra)
+    for what, form in (("value", facts.form), ("gradient", facts.gradient_form)):
+        if form:
+            notes.append(TableNote(say(f"the {what} is {form}")))
     value = described(facts.value)
     gradient = described(facts.gradient)
     if value is not None and (value.nans or value.infs):
@@ -105,7 +112,18 @@ def described(value: Value | None) -> Statistics | None:
 
 
 def _known(leaf: Leaf) -> Facts:
-    return Facts(leaf.name, leaf.shape, leaf.dtype, leaf.device, leaf.value, leaf.gradient, leaf.before, leaf.arrived)
+    return Facts(
+        leaf.name,
+        leaf.shape,
+        leaf.dtype,
+        leaf.device,
+        leaf.value,
+        leaf.gradient,
+        leaf.before,
+        leaf.arrived,
+        form=leaf.form,
+        gradient_form=leaf.gradient_form,
+    )
 
 
 def _read(values: Sequence[Source], gradients: Sequence[Source]) -> dict[tuple[str, str], Value]:
@@ -123,13 +141,27 @@ def _now(source: Source, value: Value, gradient: Value | None) -> Facts:
     """A source as it is now."""
     library, tensor = library_of(source.tensor), source.tensor
     assert library is not None
-    device = str(tensor.device)
-    return Facts(source.name, tuple(tensor.shape), library.dtype_name(tensor), device, value, gradient, is_leaf=source.is_leaf)
+    return Facts(
+        source.name,
+        library.shape_of(tensor) or (),
+        library.dtype_name(tensor),
+        str(tensor.device),
+        value,
+        gradient,
+        is_leaf=source.is_leaf,
+        form=library.form(tensor),
+        gradient_form=_form(source.gradient),
+    )
+
+
+def _form(tensor: Any) -> str:
+    library = library_of(tensor)
+    return "" if library is None else library.form(tensor)
 
 
 def _why(source: Source, facts: Facts, jacobian_only: bool) -> str:
     """Why there is no gradient; empty if there is one."""
-    if facts.gradient is not None:
+    if facts.gradient is not None or facts.gradient_form:
         return ""
     if not source.wanted:
         floating = facts.dtype.startswith(("float", "bfloat", "complex"))

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from gradlab.core.scopes import scoped
+from gradlab.diagnose.faults import Faults
 
 
 class Arrivals(MetaPathFinder):
@@ -38,7 +39,8 @@ class Arrivals(MetaPathFinder):
 
         def loaded(module: ModuleType) -> None:
             load(module)
-            self.arrived()
+            with Faults("met a library that was imported"):
+                self.arrived()
 
         try:
             loader.exec_module = loaded

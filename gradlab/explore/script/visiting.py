@@ -172,7 +172,11 @@ def _never_seen(recorder: Recorder, space: Mapping[str, Any], program: Program) 
     """What is said where leaves have become NaN while nobody looked."""
     if (recorder.spoilt is not None and not recorder.spoilt.spoilt()) or not recorder.journal.skipped:
         return None
-    leaves = [(name, tensor) for name, tensor in names_in(space).items() if tensor.is_leaf and tensor.requires_grad]
+    leaves = [
+        (name, tensor)
+        for name, tensor in names_in(space).items()
+        if tensor.requires_grad and (library := library_of(tensor)) is not None and library.is_leaf(tensor)
+    ]
     names = [name for name, tensor in leaves if not isfinite(_norm(tensor))]
     if not names:
         return None

@@ -247,16 +247,18 @@ class Leaf:
     node : int or None
         Its number in the graph.
     shape, dtype, device
-    value : Value
-        What it held, with a histogram.
+    value : Value or None
+        What it held, with a histogram; None of one without numbers (`form`).
     gradient : Value or None
-        Its `.grad` after the sweep; None if it got none.
+        Its `.grad` after the sweep; None if it got none, or one without numbers (`gradient_form`).
     before : Value or None
         The `.grad` that was there before it, which the sweep added to.
     arrived : Value or None
         What this sweep brought.
     key : int
         What tells it from other tensors of the cell.
+    form, gradient_form : str
+        What it is, and its `.grad`, where that is no ordinary dense tensor: "sparse, 12 of 9 000 stored", "meta, no numbers".
     """
 
     name: str
@@ -264,11 +266,13 @@ class Leaf:
     shape: Shape
     dtype: str
     device: str
-    value: Value
+    value: Value | None
     gradient: Value | None
     before: Value | None = None
     arrived: Value | None = None
     key: int = 0
+    form: str = ""
+    gradient_form: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ a weak reference to the array, which the recorder may keep alive for a while.
 from __future__ import annotations
 
 import inspect
+import linecache
 import sys
 import weakref
 from dataclasses import dataclass
@@ -14,28 +15,22 @@ from typing import Any
 
 from gradlab.diagnose.sites import own_site
 from gradlab.diagnose.source_locations import cells
-from gradlab.explore.trace.values import FEW
 
 NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
 
 
 class KeptArray:
-    """A tensor's array as it was: its few numbers, or a weak reference and what tells whether it was overwritten since."""
+    """A tensor's array as it was: its few numbers, or a weak reference and what tells whether it was overwritten since. `form` is
+    what it was where it was no ordinary dense tensor."""
 
-    __slots__ = ("array", "dtype", "numbers", "owner", "shape", "version")
+    __slots__ = ("array", "dtype", "form", "numbers", "owner", "shape", "version")
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, numbers: Any, array: Any, owner: Any, version: int) -> None:
-        self.shape, self.dtype, self.numbers = shape, dtype, numbers
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, numbers: Any, array: Any, owner: Any, version: int, form: str = ""
+    ) -> None:
+        self.shape, self.dtype, self.numbers, self.form = shape, dtype, numbers, form
         self.array: weakref.ref[Any] | None = array
         self.owner, self.version = owner, version
-
-    @property
-    def few(self) -> bool:
-        """Whether its numbers are kept."""
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size <= FEW
 
 
 class Given:
@@ -149,3 +144,10 @@ def locals_of(frame: Any) -> dict[str, Any]:
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.gettrace() is None:
         space.clear()
     return names
+
+
+def cell_source() -> tuple[str, ...]:
+    """The lines of the cell that runs, the first as the user wrote it; none outside of one."""
+    if cells.current is None:
+        return ()
+    return (cells.header, *(line.rstrip("\n") for line in linecache.getlines(cells.current)[1:]))

@@ -20,9 +20,9 @@ from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import count, number, shape_text
-from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Operand, Shape, Trace
+from gradlab.explore.trace.data import Cut, Event, GraphEdge, GraphNode, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
-from gradlab.explore.trace.notes import Given, KeptArray, Note, Severed
+from gradlab.explore.trace.notes import Given, Happening, KeptArray, Note, Severed
 from gradlab.explore.trace.values import Value
 
 SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # what a label may tell; see `labels.written`
@@ -110,6 +110,7 @@ def uncollected() -> AbstractContextManager[None]:
 
 def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
     library, names, seen = reader.library, reader.names, reader.seen
+    most = library.at_most(most)
     tops = [library.whole(root.node) for root in roots]
     nodes, inputs = spine_first(library, tops, most)
     reader.index = index = {node: i for i, node in enumerate(nodes)}
@@ -124,9 +125,10 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
         dtype = library.dtype_of(node) or (value.dtype if value is not None else "")
         if operation == "AccumulateGrad" or (not inputs[i] and library.variable(node) is not None):
             leaves += not name
-            read_nodes.append(
-                GraphNode("leaf", name or f"leaf {leaves}", name, operation, shape, dtype=dtype, value=value, gradient=gradient)
-            )
+            variable = library.variable(node)
+            form = "" if variable is None else library.form(variable)
+            label = name or f"leaf {leaves}"
+            read_nodes.append(GraphNode("leaf", label, name, operation, shape, form, dtype=dtype, value=value, gradient=gradient))
             continue
         note = library.note(node)
         recorded |= note is not None
@@ -209,6 +211,21 @@ class Reader:
         settled: Value | None = self.library.settled([value])[0]
         return settled
 
+    def event(self, happening: Happening) -> Event:
+        """What happened to leaves, with their names."""
+        return Event(
+            happening.kind,
+            self.lines.line(happening.site),
+            tuple(name for i in happening.leaves if (name := self.names.by_id.get(i))),
+            happening.leaves,
+            happening.optimizer,
+            happening.rates,
+            happening.maximizes,
+            happening.held,
+            happening.whose,
+            self.lines.line(happening.cell),
+        )
+
     def operation(
         self,
         node: Any,
@@ -256,6 +273,7 @@ class Reader:
             name,
             operation,
             shape,
+            note.made.form if note is not None and note.made is not None else "",
             place=place,
             cell=cell if cell is not None else place if place is not None and place.in_cell else None,
             module=module or "",
@@ -380,6 +398,7 @@ def spine_first(library: Library, roots: Sequence[Any], most: int | None = None)
     result holds every node, so that identities stay valid.
     """
     inputs: dict[Any, list[Any]] = {}
+    most = library.at_most(most)
     kept = None if most is None else _nearest(library, roots, most)
 
     def sources(node: Any) -> list[Any]:

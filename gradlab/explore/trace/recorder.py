@@ -15,10 +15,9 @@ many it shows.
 
 from __future__ import annotations
 
-import linecache
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,17 +27,18 @@ import numpy as np
 
 from gradlab import clock
 from gradlab.core.scopes import scoped
+from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.names import held_by_self, items_of, names_in, owners_in
+from gradlab.explore.names import held_by_self, items_of, modules_in, names_in, owners_in
 from gradlab.explore.pooled_matrix import reduced
-from gradlab.explore.trace.data import Event, ModuleCall, Trace
+from gradlab.explore.trace.data import ModuleCall, Trace
 from gradlab.explore.trace.journal import Entry, Journal, Swept
-from gradlab.explore.trace.notes import Called, Happening, Severed, cell_site
+from gradlab.explore.trace.notes import Called, Happening, Severed, cell_site, cell_source
 from gradlab.explore.trace.reading import Names, Reader, Root, Seen, read
 from gradlab.explore.trace.slopes import slopes_of
-from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep, leaves_of, uses_of
+from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep, arrivals_of, leaves_of, uses_of
 
 SHARE, FREE = 0.5, 0.15  # of the program's own time, and seconds besides
 LONG, LATER = 10.0, 0.05  # seconds of its own time after which the share is smaller
@@ -65,6 +65,8 @@ class Recorder:
         Whether operations are being noted.
     call : Called or None
         The module that is being called.
+    faults : Faults
+        What recording fails by ends there, and not in the program that is recorded.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Recorder:
     ) -> None:
         self.namespace, self.first, self.maps = namespace, tuple(first), maps
         self.called = dict(called or {})  # names as they are, `params[0]` too; they come before those of the namespace
+        self.faults = Faults("recorded the program")
         self.sweeps = 0
         self.asked = 0  # calls of torch.autograd.grad
         self.on = True
@@ -110,23 +113,25 @@ class Recorder:
 
     def meet_libraries(self) -> None:
         """Watch the libraries that have been imported by now."""
-        for library in adapters():
-            if library.name not in self._recordings:
-                recording = library.recording(self)
-                if recording is not None:
-                    self._recordings[library.name] = recording
-                    recording.open()
+        with self.faults:
+            for library in adapters():
+                if library.name not in self._recordings:
+                    recording = library.recording(self)
+                    if recording is not None:
+                        self._recordings[library.name] = recording
+                        recording.open()
 
     def close(self) -> None:
         """See no more. What was seen stays until `forget`. May be called again."""
         for recording in self._recordings.values():
-            recording.close()
+            with self.faults:
+                recording.close()
 
     def settle_journal(self) -> None:
         """Look once more at the leaves that sweeps have reached: what has become of them."""
         self.settle()
         for library in adapters():
-            with suppress(Exception):
+            with self.faults:
                 self.journal.ended(library.sample, library.version, library.is_tensor)
 
     @contextmanager
@@ -135,7 +140,8 @@ class Recorder:
 
         def reopen() -> None:
             for recording in self._recordings.values():
-                recording.open()
+                with self.faults:
+                    recording.open()
 
         self.on, self._ours = True, True
         try:
@@ -235,6 +241,7 @@ class Recorder:
         our own (`private`).
 
         `frames` are the locals of the user's functions that are running, innermost first."""
+        self._running.append(None)
         started = clock.now()
         self.settle()
         if self._ours:
@@ -255,33 +262,42 @@ class Recorder:
                 whole = library.whole(node)
                 out = outputs[i] if len(outputs) == len(roots) else None
                 name = names.by_id.get(id(out), "") if out is not None else ""
-                shape = tuple(out.shape) if out is not None else library.shape(node) or ()
+                shape = (library.shape_of(out) if out is not None else library.shape(node)) or ()
                 sweep.roots.append(Root(node, shape, name, own[i] if out is not None else None, cotangents[i]))
                 if library.variable(whole) is not None:
                     self.leaf(sweep, whole)
             sweep.owners = owners_in(self._space(frames, with_namespace=False))
             sweep.nodes, sweep.uses = uses_of(library, [node for node, _ in roots])
             sweep.events = self.happened_before + len(self.events)
-        self._running.append(sweep)
+        self._running[-1] = sweep
         self.took(clock.now() - started)
         return sweep
 
     @contextmanager
     def sweeping(self, library: Library, roots: Sequence[tuple[Any, Any]], *args: Any, **kwargs: Any) -> Iterator[None]:
         """A sweep that the block runs, seen through hooks on its nodes. Arguments as of `begin`."""
-        sweep = self.begin(library, roots, *args, **kwargs)
+        outer, sweep, watching = len(self._running), None, None
         error: BaseException | None = None
         try:
-            if sweep is None:
-                yield
-            else:
-                with library.watching([*sweep.nodes], partial(self.visited, sweep)):
-                    yield
+            with self.faults:
+                sweep = library.unseen(self.begin)(library, roots, *args, **kwargs)
+                if sweep is not None:
+                    see = self.faults.guarded(partial(self.visited, sweep))
+                    arrivals = () if sweep.private else arrivals_of(sweep)
+                    watching = library.watching([*sweep.nodes], see, arrivals=arrivals)
+                    watching.__enter__()
+            yield
         except BaseException as raised:
             error = raised
             raise
         finally:
-            self.end(error)
+            with self.faults:
+                if watching is not None:
+                    watching.__exit__(None, None, None)
+            with self.faults:
+                library.unseen(self.end)(error)
+            del self._running[outer:]
+            error = None  # its traceback holds this frame
 
     def see(self, library: Library, output: Any) -> None:
         """Look at the graph behind a tensor, without a sweep."""
@@ -307,6 +323,8 @@ class Recorder:
         started = clock.now()
         library, seen = sweep.library, sweep.seen
         whole = library.whole(node)
+        if not sources:
+            self.leaf(sweep, node)
         if (leaf := sweep.leaves.get(node)) is not None and g is not None and not sweep.private:
             leaf.sample = library.sample(g)
         arrived = library.summary(g)
@@ -331,7 +349,9 @@ class Recorder:
                 size = library.bytes_of(cotangent)
                 if sweep.waiting + size <= SHARED:
                     sweep.waiting += size
-                    sweep.parts.setdefault(source, []).append((node, at, library.copied(cotangent)))
+                    target = library.targets(node)[at]
+                    part = node, at, 0 if target is None else target[1], library.copied(cotangent)
+                    sweep.parts.setdefault(source, []).append(part)
             if library.variable(source) is not None:
                 self.leaf(sweep, source)
         self._spent += clock.now() - started
@@ -346,12 +366,14 @@ class Recorder:
                 if value is not None:
                     seen.given[kept] = value
 
-    def _share(self, sweep: RecordedSweep, parts: list[tuple[Any, int, Any]], g: Any) -> None:
-        """What part each of several cotangents has in their sum."""
+    def _share(self, sweep: RecordedSweep, parts: list[tuple[Any, int, int, Any]], g: Any) -> None:
+        """What part each of several cotangents has in their sum: those of the same output of a node."""
         library, seen = sweep.library, sweep.seen
-        for node, at, cotangent in parts:
+        together = Counter(output for _, _, output, _ in parts)
+        for node, at, output, cotangent in parts:
             sweep.waiting -= library.bytes_of(cotangent)
-            share = 1.0 if len(parts) == 1 else library.share(cotangent, g)
+            whole = g[output] if isinstance(g, tuple) else g
+            share = 1.0 if together[output] == 1 else None if whole is None else library.share(cotangent, whole)
             seen.handed[node, at] = seen.handed[node, at][0], share
 
     def found(self, tensor: Any, gradient: Any) -> None:
@@ -392,16 +414,17 @@ class Recorder:
         held = [leaf.tensor.grad for leaf in leaves]
         settled = iter(library.values([*wanted, *(g for g in held if g is not None)], histograms=True))
         for leaf in leaves:
-            leaf.value = next(settled)
+            leaf.value, leaf.form = next(settled), library.form(leaf.tensor)
+            leaf.shape, leaf.dtype = library.shape_of(leaf.tensor) or (), library.dtype_name(leaf.tensor)
         if not sweep.private:
-            with suppress(Exception):  # a tensor of a kind that tells less is not in the journal
+            with self.faults:
                 self._enter(sweep, leaves, held)
         for leaf, g in zip(leaves, held, strict=True):
             leaf.tensor = None
             if g is None:
                 continue
-            leaf.gradient = next(settled)
-            if len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
+            leaf.gradient, leaf.gradient_form = next(settled), library.form(g)
+            if leaf.gradient is not None and len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
                 sweep.maps.append((leaf.node, reduced(library.own_array(g), CELLS)))
         sweep.reduce()
         if not sweep.private:
@@ -426,7 +449,8 @@ class Recorder:
         swept = Swept(sweep.number, sweep.events, root.name, loss, library.name_of(library.whole(root.node)))
         after = iter(library.values([g for g in held if g is not None]))
         for leaf, g in zip(leaves, held, strict=True):
-            norm = next(after).norm if g is not None else None
+            left = next(after) if g is not None else None
+            norm = None if left is None else left.norm
             weights = library.sample(leaf.tensor)
             if leaf.sample is None or weights is None or leaf.sample.shape != weights.shape:
                 continue
@@ -453,7 +477,7 @@ class Recorder:
         both = (*self.namespace().items(), *space.items())  # a trainer calls another's net `model`, too
         own = [(name, value) for name, value in both if isinstance(name, str) and not name.startswith("_")]
         for label, model in [*own, *(item for name, value in own for item in items_of(name, value) or ())]:
-            for path, module in _modules(label, model):
+            for path, module in modules_in(label, model):
                 names.models.setdefault(id(module), path)
         return names
 
@@ -472,7 +496,7 @@ class Recorder:
     # ------------------------------------------------------------------------------------------------------ what was seen
     def models(self, value: Any) -> list[Any]:
         """A model of the user's and the modules in it; of anything else nothing."""
-        return [module for _, module in _modules("", value)]
+        return [module for _, module in modules_in("", value)]
 
     @property
     def shown(self) -> RecordedSweep | None:
@@ -491,6 +515,9 @@ class Recorder:
         sweep = sweep or self.shown
         if sweep is None:
             raise RuntimeError("no backward was seen: there is no trace. Call backward() while it is recorded.")
+        return sweep.library.unseen(self._trace)(sweep)
+
+    def _trace(self, sweep: RecordedSweep) -> Trace:
         reader = Reader(sweep.library, sweep.names, sweep.seen)
         trace = read(reader, sweep.roots, most=MOST)
         for node, leaf in sweep.leaves.items():
@@ -504,7 +531,7 @@ class Recorder:
             leaves=leaves_of(sweep, trace),
             calls=self._calls(reader, trace),
             cuts=tuple(reader.severed(cut) for cut in self._cuts(reader)),
-            events=tuple(self._event(happening, reader, sweep.names) for happening in self.events),
+            events=tuple(map(reader.event, self.events)),
             journal=tuple(self._journal()),
             sweep=sweep.number,
             sweeps=self.sweeps,
@@ -539,7 +566,7 @@ class Recorder:
             trace,
             calls=self._calls(reader, trace),
             cuts=tuple(reader.severed(cut) for cut in cuts),
-            events=tuple(self._event(happening, reader, names) for happening in self.events),
+            events=tuple(map(reader.event, self.events)),
             source=cell_source(),
             program=cells.called,
             recorded=True,
@@ -551,20 +578,6 @@ class Recorder:
         """The library of most of the user's tensors."""
         names = names_in(dict(self.namespace()))
         return max(adapters(), key=lambda library: sum(library.is_tensor(tensor) for tensor in names.values()))
-
-    def _event(self, happening: Happening, reader: Reader, names: Names) -> Event:
-        return Event(
-            happening.kind,
-            reader.lines.line(happening.site),
-            tuple(name for i in happening.leaves if (name := names.by_id.get(i))),
-            happening.leaves,
-            happening.optimizer,
-            happening.rates,
-            happening.maximizes,
-            happening.held,
-            happening.whose,
-            reader.lines.line(happening.cell),
-        )
 
     def _calls(self, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
         operations: Counter[str] = Counter()
@@ -581,20 +594,3 @@ class Recorder:
 def allowance(own: float) -> float:
     """Seconds that may go into seeing a program that took so many itself."""
     return FREE + SHARE * min(own, LONG) + LATER * max(own - LONG, 0.0)
-
-
-def _modules(name: str, model: Any) -> list[tuple[str, Any]]:
-    """A model and all its modules, with their paths from its name; of anything else nothing."""
-    try:
-        if not callable(getattr(type(model), "named_modules", None)):
-            return []
-        return [(f"{name}.{path}" if path else name, module) for path, module in model.named_modules()]
-    except Exception:  # noqa: BLE001  (a model of the user's that is not finished has no names for us)
-        return []
-
-
-def cell_source() -> tuple[str, ...]:
-    """The lines of the cell that runs, the first as the user wrote it; none outside of one."""
-    if cells.current is None:
-        return ()
-    return (cells.header, *(line.rstrip("\n") for line in linecache.getlines(cells.current)[1:]))

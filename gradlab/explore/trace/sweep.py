@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -13,6 +13,7 @@ from gradlab.explore.pooled_matrix import PooledMatrix
 from gradlab.explore.trace.data import Leaf, Trace
 from gradlab.explore.trace.notes import Severed
 from gradlab.explore.trace.reading import Names, Root, Seen
+from gradlab.explore.trace.slopes import STEEPEST
 from gradlab.explore.trace.values import Value
 
 
@@ -29,6 +30,10 @@ class LeafSeen:
     sample: Any = None  # of what arrived
     losses: tuple[Severed, ...] = ()  # the history of what it was made of
     key: int = 0  # its identity
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    form: str = ""  # what it is where it is no ordinary dense tensor
+    gradient_form: str = ""
 
 
 @dataclass
@@ -51,7 +56,7 @@ class RecordedSweep:
     retains: bool = False
     nodes: set[Any] = field(default_factory=set)  # all behind the roots
     uses: Counter[Any] = field(default_factory=Counter)  # how many edges lead to a node
-    parts: dict[Any, list[tuple[Any, int, Any]]] = field(default_factory=dict)  # waiting for the rest of a sum
+    parts: dict[Any, list[tuple[Any, int, int, Any]]] = field(default_factory=dict)  # waiting for the rest of a sum
     waiting: int = 0  # bytes of them
     owners: dict[str, Any] = field(default_factory=dict)  # of the functions that ran: models, optimizers, leaves, by name
 
@@ -83,17 +88,29 @@ class RecordedSweep:
 
 
 def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[Any]]:
-    """The nodes behind some roots, these among them, and how many edges lead to each."""
+    """The nodes behind some roots, these among them, and how many edges lead to each. Of more than the library lets us touch
+    those nearest to the roots."""
     uses: Counter[Any] = Counter()
-    seen, waiting = set(roots), list(roots)
-    while waiting:
-        for source in library.inputs(waiting.pop()):
+    seen, waiting = set(roots), deque(roots)
+    while waiting and (library.touches is None or len(seen) < library.touches):
+        for source in library.inputs(waiting.popleft()):
             if source is not None:
                 uses[source] += 1
                 if source not in seen:
                     seen.add(source)
                     waiting.append(source)
     return seen, uses
+
+
+def arrivals_of(sweep: RecordedSweep) -> frozenset[Any]:
+    """The nodes of which no more is wanted than what arrives at them: what they hand on is all that arrives at their inputs, and
+    they are no activations, of which it is wanted what they passed on."""
+    library, uses = sweep.library, sweep.uses
+    return frozenset(
+        node
+        for node in sweep.nodes
+        if library.name_of(node) not in STEEPEST and all(source is None or uses[source] == 1 for source in library.inputs(node))
+    )
 
 
 def leaves_of(sweep: RecordedSweep, trace: Trace) -> tuple[Leaf, ...]:
@@ -103,22 +120,24 @@ def leaves_of(sweep: RecordedSweep, trace: Trace) -> tuple[Leaf, ...]:
     leaves = []
     for node, leaf in sorted(sweep.leaves.items(), key=lambda item: order.get(item[0], len(order))):
         name = next(iter(sweep.names.by_node.get(node, ())), "")
-        if leaf.value is not None:
-            value, arrived = leaf.value, sweep.seen.gradients.get(node)
+        if leaf.value is not None or leaf.form:
+            arrived = sweep.seen.gradients.get(node)
             if sweep.private:
                 leaf.gradient, leaf.before = arrived, None
             leaves.append(
                 Leaf(
                     name,
                     numbers.get(name),
-                    value.shape,
-                    value.dtype,
+                    leaf.shape,
+                    leaf.dtype,
                     leaf.device,
-                    value,
+                    leaf.value,
                     leaf.gradient,
                     leaf.before,
                     arrived,
                     leaf.key,
+                    leaf.form,
+                    leaf.gradient_form,
                 )
             )
     return tuple(leaves)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.sites import is_ours
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import is_optimizer
@@ -35,7 +36,7 @@ class Found:
     def __init__(self, namespace: Callable[[], Mapping[str, Any]], every: int = 1, *, quiet: bool = False) -> None:
         self._namespace, self._every, self._quiet = namespace, every, quiet
         self._first = _First()
-        self._sweeps = BackwardCalls(self._swept, self._first)
+        self._sweeps = BackwardCalls(self._swept, self._first, Faults("looked for what the cell trains"))
         self.watch: Watch | None = None
         self.trouble = ""
 
@@ -47,9 +48,11 @@ class Found:
         """The cell is over, by an error perhaps. May be called again."""
         try:
             if self.watch is not None and not self.watch.ended:
-                if error is None:
-                    self.watch.end_step()
-                self.watch.__exit__(type(error) if error is not None else None, error, None)
+                try:
+                    if error is None:
+                        self.watch.end_step()
+                finally:
+                    self.watch.__exit__(type(error) if error is not None else None, error, None)
         finally:
             self._sweeps.close()  # it was open before the watch's own
 

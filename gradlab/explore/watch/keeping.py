@@ -76,7 +76,7 @@ class Keeping(Keeper):
             began = clock.now()
             try:
                 if self._risky is None:
-                    self._risky = watch.of.library.risky(_weakly(self.born), POLES)
+                    self._risky = watch.of.library.risky(_weakly(self.born), POLES, watch.faults)
                 handles = self._risky.arm(loss, watch.measuring.own)
             except Exception as error:  # noqa: BLE001
                 watch.failed(error)

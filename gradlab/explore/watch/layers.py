@@ -215,8 +215,9 @@ def leaves_of(library: Library, loss: Any) -> set[int]:
     """What tells the leaves that a tensor is computed from."""
     leaves: set[int] = set()
     first = library.node(loss)
+    most = library.at_most(MOST)
     seen, waiting = {first}, deque([first])
-    while waiting and len(seen) < MOST:
+    while waiting and (most is None or len(seen) < most):
         node = waiting.popleft()
         leaf = library.variable(node)
         if leaf is not None:

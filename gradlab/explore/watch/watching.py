@@ -7,7 +7,6 @@ place that is used again and again, and, where `replay` was given, the batch of 
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import weakref
@@ -21,6 +20,7 @@ import numpy as np
 
 from gradlab import clock
 from gradlab.core.scopes import scoped
+from gradlab.diagnose.faults import Faults
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.views import VIEWS, opened
@@ -74,11 +74,12 @@ class Watch:
         self.ended = False
         self.interrupted = ""  # by what, if the block did not come to its end
         self.trouble = ""  # what went wrong in watching itself; the training went on
+        self.faults = Faults("watched the training")
         self.listeners: list[Callable[[Watch], None]] = []  # told of each frame
         self.quiet = False  # whether a notebook shows nothing of it while it runs
         self._pause, self._once = False, False
         self.keeping = Keeping(self, self._replay)
-        self._sweeps = BackwardCalls(_weakly(self.begins), self.keeping)
+        self._sweeps = BackwardCalls(_weakly(self.begins), self.keeping, self.faults)
 
     # ------------------------------------------------------------------------------------------------------- the block
     def __enter__(self) -> Watch:
@@ -133,8 +134,9 @@ class Watch:
             self._pause = False
             with self.safely():
                 self.measuring.frame(whole=True)
-            self._replay.let_go()
-            self.keeping.let_go()
+            with self.safely():
+                self._replay.let_go()
+                self.keeping.let_go()
             self._optimizer = None
             self._tell()
 
@@ -183,7 +185,7 @@ class Watch:
             if (
                 self.of.library.is_tensor(loss)
                 and loss.numel() == 1
-                and not math.isfinite(self.measuring.gauge.value(loss))
+                and self.measuring.gauge.is_odd(loss)
                 and self.of.trains(loss)
             ):
                 self._replay.keep_loss(self.measuring.row.step, loss)
@@ -201,6 +203,7 @@ class Watch:
             self.failed(error)
 
     def failed(self, error: Exception) -> None:
+        self.faults.failed(error)
         self.trouble = self.trouble or f"Something could not be watched: {type(error).__name__}: {error}."
 
     # ------------------------------------------------------------------------------------------------------- the user's

@@ -1,0 +1,60 @@
+"""Functions of other libraries that are replaced for a while, by several of ours at once and in any order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+Make = Callable[[Any], Any]  # given the function, returns what is called instead
+
+
+class _Function:
+    """An attribute of a module or a class, and what stands before it."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self.owner, self.name, self.original = owner, name, getattr(owner, name)
+        self.makers: list[Make] = []
+        self.composed = self.original
+
+        @wraps(self.original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self.composed(*args, **kwargs)
+
+        self.call = call
+        setattr(owner, name, call)
+
+    def compose(self) -> None:
+        composed = self.original
+        for make in self.makers:
+            composed = make(composed)
+        self.composed = composed
+
+
+_functions: dict[tuple[int, str], _Function] = {}
+_turn = threading.RLock()
+
+
+def replace(owner: Any, name: str, make: Make) -> None:
+    """Have a call of `owner.name` go through what `make` makes of it. Does nothing if it does already."""
+    with _turn:
+        function = _functions.get((id(owner), name))
+        if function is None or not (function.makers or getattr(owner, name) is function.call):
+            function = _functions[id(owner), name] = _Function(owner, name)
+        if make not in function.makers:
+            function.makers.append(make)
+            function.compose()
+
+
+def give_back(owner: Any, name: str, make: Make) -> None:
+    """Undo `replace`. What others have put before the function meanwhile stays."""
+    with _turn:
+        function = _functions.get((id(owner), name))
+        if function is None or make not in function.makers:
+            return
+        function.makers.remove(make)
+        function.compose()
+        if not function.makers and vars(owner).get(name) is function.call:
+            setattr(owner, name, function.original)
+            del _functions[id(owner), name]

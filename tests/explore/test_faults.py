@@ -1,0 +1,270 @@
+"""What fails in gradlab while it watches a program ends in one warning, and the program goes on: each callback, struck."""
+
+import inspect
+import signal
+import warnings
+
+import pytest
+from watched import LIBRARIES, data, library, mlp
+
+import gradlab as gl
+from gradlab.core.observers import SEEN
+from gradlab.diagnose.faults import Faults, FaultWarning
+from gradlab.explore.libraries.backward_calls import AtPoles, GradlabBackwardCalls
+from gradlab.explore.libraries.recording_gradlab import GradlabRecording
+from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.watch.keeping import Keeping
+from gradlab.explore.watch.measuring import Measuring
+
+
+class StruckError(Exception):
+    """What a callback raises."""
+
+
+def strike(*_, **__):
+    raise StruckError("struck")
+
+
+def safe(function):
+    """The same, guarded as `Watcher` guards what its subclasses define."""
+    from gradlab.core.observers import _safe
+
+    return _safe(function)
+
+
+def train(lib):
+    """A training that comes by every callback: modules, writes, cuts, an optimizer. Returns its weights."""
+    net, (x, y) = mlp(lib, 6, 4, 1), data(lib)
+    optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
+    scale = lib.ones(1)
+    scale.requires_grad_()
+    for _ in range(2):
+        optimizer.zero_grad()
+        shown = (net(x).detach() + 1).sum().item()
+        with lib.no_grad():
+            scale.mul_(1.5)
+            scale.data = scale.data * 1
+        h = net(x)
+        loss = ((h - y) ** 2 + h * 0)[lib.tensor([0, 1, 2])].sqrt().mean() * scale + shown * 0
+        loss.sum().backward()
+        optimizer.step()
+    return [p.detach().numpy().tolist() for p in net.parameters()]
+
+
+def faults_of(program):
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        result = program()
+    return result, [one for one in warned if issubclass(one.category, FaultWarning)]
+
+
+def observed(kind):
+    """The callbacks that a class of observers, or one above it, defines."""
+    return sorted(name for name in SEEN if any(name in vars(one) for one in kind.__mro__[:-3]))
+
+
+RECORDER = [
+    *("begin", "visited", "end", "entered", "exited", "happened", "stepped", "refuse", "settle", "hold"),
+    *("losses_of", "leaf", "settle_journal", "_finish", "_enter", "_judge", "_names", "_share"),
+]
+
+
+@pytest.mark.parametrize("lib", LIBRARIES)
+@pytest.mark.parametrize("name", RECORDER)
+def test_a_recorder_that_fails_ends_no_program(lib, name, monkeypatch):
+    lib = library(lib)
+    plain = train(lib)
+    monkeypatch.setattr(Recorder, name, strike)
+
+    def program():
+        recorder = Recorder(dict)
+        with recorder:
+            weights = train(lib)
+        with recorder.faults:
+            recorder.settle_journal()
+        return weights
+
+    weights, told = faults_of(program)
+    assert weights == plain
+    assert len(told) == (name != "refuse"), [str(one.message) for one in told]
+
+
+@pytest.mark.parametrize("name", observed(GradlabRecording))
+def test_an_observer_that_fails_ends_no_program(name, monkeypatch):
+    plain = train(gl)
+    monkeypatch.setattr(GradlabRecording, name, safe(strike))
+
+    def program():
+        with gl.tracing():
+            return train(gl)
+
+    weights, told = faults_of(program)
+    assert weights == plain
+    if name not in ("joined", "rebased", "refused", "recast", "swept", "born"):  # nothing of the kind happens there
+        assert len(told) == 1 and "StruckError: struck" in str(told[0].message)
+
+
+def callbacks_of_torch():
+    """The methods of `TorchRecording` that torch calls, or that are called at once by one that it calls."""
+    return ["_called", "_asked", "entered", "exited", "steps", "stepped", "_rest", "_enter_mode", "_cut", "_kept", "_given"]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", callbacks_of_torch())
+def test_what_fails_while_torch_is_recorded_ends_no_program(name, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from leftovers import clear_torch, left_in_torch
+
+    from gradlab.explore.libraries.recording_torch import TorchRecording
+
+    plain = train(torch)
+    inner = {"entered": "site_of", "exited": "exited", "steps": "_leave_mode", "stepped": "site_of"}.get(name, name)
+    if inner == "site_of":
+        monkeypatch.setattr("gradlab.explore.libraries.recording_torch.site_of", strike)
+    else:
+        monkeypatch.setattr(Recorder if inner == "exited" else TorchRecording, inner, strike)
+
+    def program():
+        with gl.tracing():
+            return train(torch)
+
+    weights, told = faults_of(program)
+    assert weights == plain
+    assert len(told) == 1 and "StruckError: struck" in str(told[0].message)
+    if name == "steps":
+        clear_torch()  # what takes the mode away was struck itself
+    assert left_in_torch() == []
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["form", "shape_of", "values", "summary", "sample", "share", "copied", "slopes", "version"])
+def test_what_fails_of_a_tensor_ends_no_program(name, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from gradlab.explore.libraries.library_torch import Torch
+
+    plain = train(torch)
+    monkeypatch.setattr(Torch, name, strike)
+
+    def program():
+        recorder = Recorder(dict)
+        with recorder:
+            return train(torch)
+
+    weights, told = faults_of(program)
+    assert weights == plain and len(told) <= 1
+
+
+# ------------------------------------------------------------------------------------------------------------- the watch
+MEASURING = ["before_step", "after_step", "output", "stale", "noted", "frame", "paused", "begin"]
+OF_WATCH = ["_lend", "_stepped", "alarm", "begins"]
+KEEPING = ["wants", "holds", "over", "arm", "born", "settle", "disarmed", "attach", "let_go"]
+
+
+@pytest.mark.parametrize("lib", LIBRARIES)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *((Measuring, name) for name in MEASURING if hasattr(Measuring, name)),
+        *((Keeping, name) for name in KEEPING),
+    ],
+    ids=lambda one: getattr(one, "__name__", one),
+)
+def test_a_watch_that_fails_ends_no_training(lib, kind, name, monkeypatch):
+    lib = library(lib)
+
+    def training(watched):
+        net, (x, y) = mlp(lib, 6, 4, 1, activation="ReLU"), data(lib)
+        optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
+        watch = gl.watch(net, optimizer) if watched else None
+        if watched:
+            monkeypatch.setattr(kind, name, strike)
+            watch.__enter__()
+        for step in range(3):
+            optimizer.zero_grad()
+            loss = ((net(x) - y) ** 2).mean() * (1 if step < 2 else float("inf"))
+            loss.backward()
+            optimizer.step()
+        if watched:
+            watch.__exit__(None, None, None)
+            monkeypatch.undo()
+        return [p.detach().numpy().tolist() for p in net.parameters()], watch
+
+    plain, _ = training(watched=False)
+    (weights, watch), told = faults_of(lambda: training(watched=True))
+    assert str(weights) == str(plain)
+    assert len(told) <= 1
+    assert not told or "while it watched the training" in str(told[0].message)
+    assert bool(told) == bool(watch.faults.first)
+
+
+@pytest.mark.parametrize("kind", [GradlabBackwardCalls, AtPoles])
+def test_observers_of_backward_end_no_training(kind, monkeypatch):
+    plain = train(gl)
+    for name in observed(kind):
+        monkeypatch.setattr(kind, name, safe(strike))
+    net = mlp(gl, 6, 4, 1)
+
+    def program():
+        with gl.watch(net):
+            return train(gl)
+
+    weights, told = faults_of(program)
+    assert weights == plain and len(told) == 1
+
+
+def test_every_observer_that_only_looks_is_a_watcher():
+    """What changes what is computed may raise: saved tensors' hooks, inference mode, tangents, anomaly mode. The rest may not."""
+    import gradlab.core.tangents
+    import gradlab.diagnose.anomaly  # noqa: F401
+    from gradlab.core.observers import Observer, Watcher
+
+    def below(kind):
+        return {kind, *(one for child in kind.__subclasses__() for one in below(child))}
+
+    looking = {one.__name__ for one in below(Observer) - below(Watcher)} - {"Observer"}
+    assert looking >= {"Inference", "Packing", "Level", "Anomaly"}
+    assert {"Sites", "GradlabRecording", "GradlabBackwardCalls", "AtPoles"} <= {one.__name__ for one in below(Watcher)}
+
+
+# ----------------------------------------------------------------------------------------------------------- the warning
+def test_the_warning_says_what_failed_where_and_how_to_report_it():
+    def fail():
+        gl.graph(1)
+
+    with pytest.warns(FaultWarning) as warned, Faults("did something"):
+        fail()
+    text = str(warned[0].message)
+    assert text.startswith("gradlab failed while it did something: TypeError: ")
+    assert "explore/" in text and "Please report this as an issue of gradlab" in text and f"gradlab {gl.__version__}" in text
+    assert warned[0].filename == __file__
+
+
+def test_there_is_one_warning_however_often_it_fails():
+    guarded = Faults("did something").guarded(strike)
+    result, told = faults_of(lambda: [guarded(), guarded(), guarded()])
+    assert result == [None] * 3 and len(told) == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_is_no_fault_passes(error):
+    with pytest.raises(error), Faults("did something"):
+        raise error
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no such signal")
+def test_what_a_signal_s_handler_raises_passes():
+    """A time limit of the program's own, say."""
+
+    def handler(*_):
+        raise TimeoutError("the program's own")
+
+    def struck():
+        signal.raise_signal(signal.SIGUSR1)
+        inspect.stack()  # the handler runs at the latest here
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(TimeoutError), Faults("did something"):
+            struck()
+    finally:
+        signal.signal(signal.SIGUSR1, before)

@@ -1,0 +1,514 @@
+"""A program of PyTorch's that is recorded is the same program: nothing of ours is among what its modes, hooks, compiler and
+profiler see, and tensors of every kind are shown as what they are."""
+
+import gc
+import threading
+import warnings
+import weakref
+
+import pytest
+
+import gradlab as gl
+from gradlab.diagnose.faults import FaultWarning
+from gradlab.explore.trace.recorder import Recorder
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+from leftovers import left_in_torch  # noqa: E402
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from waiting import LONG  # noqa: E402
+
+
+def same_warnings(program):
+    """What a program gives and warns of when it is recorded, checked to be what it gives and warns of by itself."""
+    results = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program()  # what torch warns of once in a process
+    for recorded in (False, True):
+        torch.manual_seed(0)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            if recorded:
+                with gl.tracing() as traced:
+                    result = program()
+            else:
+                result, traced = program(), None
+        results.append((result, [str(one.message)[:80] for one in warned]))
+    (plain, before), (seen, after) = results
+    assert before == after
+    assert [one.tolist() for one in plain] == [one.tolist() for one in seen]
+    return traced
+
+
+# ------------------------------------------------------------------------------------------------------- kinds of tensors
+def sparse():
+    a, b = torch.eye(50).to_sparse().requires_grad_(), torch.randn(50, 50, requires_grad=True)
+    torch.sparse.mm(a, b).sum().backward()
+    return a.grad.to_dense(), b.grad
+
+
+def sparse_csr():
+    a, b = torch.eye(50).to_sparse_csr().requires_grad_(), torch.randn(50, 50, requires_grad=True)
+    (a @ b).sum().backward()
+    return a.grad.to_dense(), b.grad
+
+
+def nested():
+    n = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)], requires_grad=True)
+    (n * 2).to_padded_tensor(0.0).sum().backward()
+    return (n.grad.to_padded_tensor(0.0),)
+
+
+def jagged():
+    parts = [torch.randn(2, 3), torch.randn(4, 3)]
+    n = torch.nested.nested_tensor(parts, requires_grad=True, layout=torch.jagged)
+    (n * 2).to_padded_tensor(0.0).sum().backward()
+    return (n.grad.to_padded_tensor(0.0),)
+
+
+def mkldnn():
+    w = torch.randn(30, 4, requires_grad=True)
+    (w.to_mkldnn().to_dense() * 2).sum().backward()
+    return (w.grad,)
+
+
+def meta():
+    w = torch.randn(4, 4, requires_grad=True, device="meta")
+    (w * 2).sum().backward()
+    return ()
+
+
+def fake():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        w = torch.randn(4, 4, requires_grad=True)
+        (w * 2).sum().backward()
+    return ()
+
+
+def fake_and_real():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    real = torch.randn(4, 4, requires_grad=True)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        (torch.randn(4, 4) * real).sum().backward()
+    return ()
+
+
+def inference():
+    w = torch.randn(4, 5, requires_grad=True)
+    with torch.inference_mode():
+        shift = torch.randn(4, 5)
+    (w + shift).sum().backward()
+    return (w.grad,)
+
+
+def inference_that_requires_grad():
+    with torch.inference_mode():
+        w = torch.randn(4, 5, requires_grad=True)
+    v = torch.randn(4, 5, requires_grad=True)
+    (w + v).sum().backward()
+    return (v.grad,)
+
+
+def float8():
+    w = torch.randn(4, 30, requires_grad=True)
+    (w.to(torch.float8_e4m3fn).float() * w).sum().backward()
+    return (w.grad,)
+
+
+def quantized():
+    w = torch.randn(4, 5, requires_grad=True)
+    q = torch.quantize_per_tensor(torch.randn(4, 5), 0.1, 0, torch.qint8)
+    (w * q.dequantize()).sum().backward()
+    return (w.grad,)
+
+
+def mapped():
+    w = torch.randn(4, requires_grad=True)
+    torch.vmap(lambda x: (x * w).sum())(torch.randn(3, 4)).sum().backward()
+    return (w.grad,)
+
+
+def transformed():
+    w = torch.randn(4, requires_grad=True)
+    torch.func.grad(lambda x: (x * w).sum())(torch.randn(4)).sum().backward()
+    return (w.grad,)
+
+
+class Mixed(torch.autograd.Function):
+    """Returns what is no tensor among tensors."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        return None, a * 2, "text", b * 3
+
+    @staticmethod
+    def backward(ctx, *g):
+        return g[1] * 2, g[3] * 3
+
+
+def mixed():
+    a, b = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    _, y, _, z = Mixed.apply(a, b)
+    torch.autograd.backward([(y * y).sum(), (y * z).sum()])
+    return a.grad, b.grad
+
+
+def masked():
+    from torch.masked import masked_tensor
+
+    m = masked_tensor(torch.randn(3), torch.tensor([True, False, True]), requires_grad=True)
+    (m * 2).sum().backward()
+    return (m.grad.get_data(),)
+
+
+def forbidden_view():
+    """torch raises where somebody asks such a view for its history."""
+    w = torch.randn(4, requires_grad=True)
+    base = torch.zeros(4)
+    with torch.no_grad():
+        view = base.view(4)
+    base.add_(w)
+    text = str(view.shape)
+    (w * len(text)).sum().backward()
+    return (w.grad,)
+
+
+KINDS = [
+    (sparse, "a", "sparse, 50 of 2\N{NARROW NO-BREAK SPACE}500 stored"),
+    (sparse_csr, "a", "sparse CSR, 50 of 2\N{NARROW NO-BREAK SPACE}500 stored"),
+    (nested, "n", "nested, 2 tensors"),
+    (jagged, "n", "a NestedTensor"),
+    (mkldnn, "w", ""),
+    (meta, "w", "meta, no numbers"),
+    (fake, "w", "fake, no numbers"),
+    (fake_and_real, "real", ""),
+    (inference, "w", ""),
+    (inference_that_requires_grad, "v", ""),
+    (float8, "w", ""),
+    (quantized, "w", ""),
+    (mapped, "w", ""),
+    (transformed, "w", ""),
+    (mixed, "a", ""),
+    (masked, "m", "a MaskedTensor"),
+    (forbidden_view, "w", ""),
+]
+
+
+@pytest.mark.parametrize(("program", "name", "form"), [pytest.param(*row, id=row[0].__name__) for row in KINDS])
+def test_each_kind_of_tensor_is_recorded_as_what_it_is(program, name, form):
+    traced = same_warnings(program)
+    assert traced is not None
+    leaf = next(leaf for leaf in traced.trace.leaves if leaf.name == name)
+    assert leaf.form == form
+    drawn = next(node for node in traced.trace.nodes if node.name == name)
+    assert drawn.detail == form
+    assert (leaf.value is None) == ("no numbers" in form or form[:2] in ("a ", "ne"))
+
+
+def test_what_an_operation_makes_is_said_in_the_graph():
+    with gl.tracing() as traced:
+        mkldnn()
+    assert "mkldnn" in [node.detail for node in traced.trace.nodes if node.label == "to_mkldnn"]
+
+
+def test_a_sparse_gradient_has_the_norm_and_the_histogram_of_its_values():
+    rows = torch.nn.Embedding(1000, 9, sparse=True)
+    with gl.tracing() as traced:
+        (rows(torch.tensor([1, 2, 3])) ** 2).sum().backward()
+    leaf = traced.trace.leaves[0]
+    values = rows.weight.grad.coalesce().values()
+    assert leaf.gradient.norm == pytest.approx(float(torch.linalg.vector_norm(values)), rel=1e-6)
+    assert leaf.gradient.zeros == 9000 - 27 + int((values == 0).sum())
+    assert sum(leaf.gradient.summary.bins) == 27
+    assert leaf.gradient_form == "sparse, 27 of 9\N{NARROW NO-BREAK SPACE}000 stored"
+
+
+def test_a_report_says_what_a_gradient_is():
+    rows = torch.nn.Embedding(1000, 9, sparse=True)
+    report = gl.explain((rows(torch.tensor([1, 2, 3])) ** 2).sum())
+    assert "the gradient is sparse, 27 of 9\N{NARROW NO-BREAK SPACE}000 stored" in report.text()
+
+
+def test_outputs_of_one_operation_have_their_own_shares():
+    """What two uses of one output brought is part of that output's cotangent, whatever came to the others."""
+    x = torch.randn(2, 3, requires_grad=True)
+    with gl.tracing() as traced:
+        a, b = x.unbind(0)
+        (a.sum() * 2 + (b * b).sum() + b.sum()).backward()
+    edges = [edge for edge in traced.trace.edges if traced.trace.nodes[edge.source].operation.startswith("Unbind")]
+    g = 2 * x[1].detach() + 1
+    shares = sorted(float((part @ g) / (g @ g)) for part in (x[1].detach(), x[1].detach(), torch.ones(3)))
+    assert sorted(edge.share for edge in edges) == pytest.approx(sorted([1.0, *shares]), rel=1e-5)
+
+
+# -------------------------------------------------------------------------------------------- what else sees operations
+class Functions(TorchFunctionMode):
+    def __init__(self, log):
+        super().__init__()
+        self.log = log
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.log.append(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+
+class Operations(TorchDispatchMode):
+    def __init__(self, log):
+        super().__init__()
+        self.log = log
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.log.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def net_and_data():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(8, 1))
+    return net, torch.randn(20, 6)
+
+
+def train(net, x, steps=2):
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(steps):
+        optimizer.zero_grad()
+        h = net(x)
+        loss = (h**2).mean() + h.detach().abs().mean() + h.mean().item()
+        loss.backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize("kind", [Functions, Operations])
+def test_no_mode_of_the_program_sees_operations_of_ours(kind):
+    logs = []
+    for recorded in (False, True):
+        net, x = net_and_data()
+        log = []
+        if recorded:
+            with gl.tracing() as traced, kind(log):
+                train(net, x)
+            assert traced.sweeps == 2
+        else:
+            with kind(log):
+                train(net, x)
+        logs.append(log)
+    assert logs[0] == logs[1]
+    assert len(logs[0]) > 50
+
+
+def test_flops_are_counted_once():
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counts = []
+    for recorded in (False, True):
+        net, x = net_and_data()
+        counter = FlopCounterMode(display=False)
+        if recorded:
+            with gl.tracing(), counter:
+                train(net, x)
+        else:
+            with counter:
+                train(net, x)
+        counts.append(counter.get_total_flops())
+    assert counts[0] == counts[1] > 0
+
+
+def test_the_profiler_sees_the_programs_operations_alone():
+    seen = []
+    for recorded in (False, True):
+        net, x = net_and_data()
+        if recorded:
+            with gl.tracing(), torch.autograd.profiler.profile() as profiled:
+                train(net, x, steps=1)
+        else:
+            with torch.autograd.profiler.profile() as profiled:
+                train(net, x, steps=1)
+        seen.append(sorted(event.name for event in profiled.function_events if event.name.startswith("aten::")))
+    assert seen[0] == seen[1]
+
+
+def test_a_training_is_the_same_to_the_last_bit():
+    weights = []
+    for recorded in (False, True):
+        net, x = net_and_data()
+        if recorded:
+            with gl.tracing():
+                train(net, x, steps=5)
+        else:
+            train(net, x, steps=5)
+        weights.append([p.detach().clone() for p in net.parameters()] + [torch.rand(3)])
+    assert all(torch.equal(a, b) for a, b in zip(*weights, strict=True))
+
+
+def test_a_hook_that_comes_while_a_node_runs_is_told_what_it_would_be():
+    """torch tells it nothing of what arrived: that was let go of, as no hook came after the node when it began."""
+
+    def gradient():
+        a = torch.randn(3, 3, requires_grad=True)
+        arrived = []
+
+        def unpack(tensor):
+            def hook(handed, cotangents):
+                arrived.append([None if g is None else g.tolist() for g in cotangents])
+                return tuple(None if g is None else g / 2 for g in handed)
+
+            torch._C._current_autograd_node().register_hook(hook)
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+            variance, mean = torch.var_mean(a, dim=0)
+            (variance + mean).sum().backward()
+        return a.grad, arrived
+
+    torch.manual_seed(0)
+    plain = gradient()
+    torch.manual_seed(0)
+    with gl.tracing():
+        seen = gradient()
+    assert torch.equal(plain[0], seen[0])
+    assert plain[1] == seen[1]
+
+
+def test_modes_of_the_program_stay_where_they_are_while_recording_pauses_and_resumes():
+    with Recorder(dict) as recorder:
+        ours = recorder._recordings["torch"]
+        ours.pause()
+        mode = Functions([])
+        with mode:
+            ours.resume()
+            assert _get_current_function_mode_stack() == [ours, mode]
+            torch.ones(2) + 1
+        assert _get_current_function_mode_stack() == [ours]
+        with torch.device("cpu") as device:
+            ours.pause()
+            ours.resume()
+            assert _get_current_function_mode_stack()[0] is ours
+        assert _get_current_function_mode_stack() == [ours], device
+        torch.set_default_device("cpu")
+        ours.pause()
+        ours.resume()
+        assert _get_current_function_mode_stack()[1] is ours
+        torch.set_default_device(None)
+        assert _get_current_function_mode_stack() == [ours]
+    assert left_in_torch() == []
+
+
+def test_an_optimizer_that_steps_in_a_hook_leaves_the_mode_where_it_is():
+    w = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    w.register_post_accumulate_grad_hook(lambda _: optimizer.step())
+    with gl.tracing():
+        before = _get_current_function_mode_stack()
+        (w * w).sum().backward()
+        assert _get_current_function_mode_stack() == before
+    assert w.tolist() == pytest.approx([0.8, 0.8])
+
+
+# ------------------------------------------------------------------------------------------------------------- compiled
+def test_compiled_code_is_compiled_as_without_us():
+    """In as many graphs, unbroken, compiled once; what runs beside it is recorded again when it has ended."""
+    counters = torch._dynamo.utils.counters
+
+    def program():
+        torch._dynamo.reset()
+        counters.clear()
+        net, x = net_and_data()
+        net.eval()
+        compiled, alone = torch.compile(net, backend="eager"), torch.compile(lambda t: (t * 2).sin(), backend="eager")
+        for _ in range(3):
+            compiled(x).sum().backward()
+        y = torch.ones(3, requires_grad=True)
+        (alone(y) * 3).sum().backward()
+        return [y.grad, *(p.grad for p in net.parameters())], dict(counters["stats"]), dict(counters["graph_break"])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain = program()
+        with gl.tracing() as traced:
+            seen = program()
+    assert plain[1:] == seen[1:] and seen[1]["unique_graphs"] == 2 and seen[2] == {}
+    assert all(torch.equal(a, b) for a, b in zip(plain[0], seen[0], strict=True))
+    assert traced.sweeps == 4
+    assert [node.label for node in traced.trace.nodes if node.kind == "operation"] == ["×", "sin", "×", "sum"]
+    assert left_in_torch() == []
+
+
+# ------------------------------------------------------------------------------------------------------ what is let go of
+class Kept(torch.autograd.Function):
+    contexts: list = []  # noqa: RUF012
+
+    @staticmethod
+    def forward(ctx, x):
+        Kept.contexts.append(weakref.ref(ctx))
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def test_everything_is_freed_after_the_block():
+    def live():
+        gc.collect()
+        return {id(one) for one in gc.get_objects() if issubclass(type(one), torch.Tensor)}
+
+    def program():
+        net, x = net_and_data()
+        train(net, x)
+        loss = Kept.apply(net(x)).sum()
+        loss.backward()
+        return [weakref.ref(net), weakref.ref(loss), *(weakref.ref(p) for p in net.parameters())]
+
+    program()
+    Kept.contexts.clear()
+    before = live()
+    with gl.tracing() as traced:
+        refs = program()
+    assert traced.trace.leaves
+    gc.collect()
+    assert [ref() for ref in (*refs, *Kept.contexts)] == [None] * (len(refs) + 1)
+    assert live() <= before
+
+
+def test_recordings_in_two_threads_leave_nothing_behind():
+    """However they overlap: the first that opens closes first."""
+    opened, closed, done = threading.Event(), threading.Event(), []
+
+    def other():
+        assert opened.wait(LONG)
+        with gl.tracing() as traced:
+            closed_by_now.set()
+            assert closed.wait(LONG)
+            (torch.ones(2, requires_grad=True) * 2).sum().backward()
+        done.append(traced.sweeps)
+
+    closed_by_now = threading.Event()
+    thread = threading.Thread(target=other)
+    thread.start()
+    with gl.tracing() as first:
+        first_recording = first._recorder._recordings["torch"]
+        first_recording.pause()  # it replaces functions then
+        opened.set()
+        assert closed_by_now.wait(LONG)
+    closed.set()
+    thread.join(LONG)
+    assert done == [1]
+    assert left_in_torch() == []
+
+
+def test_a_fault_is_no_error_of_the_programs_even_where_warnings_are(monkeypatch, capsys):
+    from gradlab.explore.libraries.recording_torch import TorchRecording
+
+    monkeypatch.setattr(TorchRecording, "_called", lambda *_: 1 / 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with gl.tracing():
+            (torch.ones(2, requires_grad=True) * 2).sum().backward()
+    assert capsys.readouterr().err.count("FaultWarning: gradlab failed while it recorded the program: ZeroDivisionError") == 1
+    assert issubclass(FaultWarning, RuntimeWarning)
