@@ -163,11 +163,9 @@ class Sites(Watcher):
             self.lossy = True
             return
         if self.lossy:
-            for x in args:
-                if x is not None and x.node is None and x.storage is not NUMBER:
-                    losses = getattr(x, "lost", None)
-                    if losses and losses[0].node is not None:
-                        site = (*site[:2], (*(site[2] if len(site) > 2 else ()), *losses)[:MOST])
+            lost = [getattr(x, "lost", ()) for x in args if x is not None and x.node is None and x.storage is not NUMBER]
+            for losses in [one for one in lost if one and one[0].node is not None]:
+                site = (*site[:2], (*(site[2] if len(site) > 2 else ()), *losses)[:MOST])
         node.site = site
 
     def _without(self, op: Any, args: tuple[Any, ...], site: Site | None) -> tuple[Loss, ...]:

@@ -59,15 +59,15 @@ class GradlabRecording(Sites, Recording):
             while frame is not None and frame.f_code.co_filename != current:
                 frame = frame.f_back
             cell = None if frame is None else (frame.f_code, frame.f_lasti)
-        if self.lossy:
-            for x in args:
-                if x is not None and x.node is not None and x.node.op is None and (cuts := self.losses(x)):
-                    recorder.reborn[x.node] = cuts  # the leaf may be gone when the sweep comes
+        # In loops here the condition stands in a comprehension: an `if` in a loop's body ends in a jump that has no line, and
+        # IPython before 8 cannot show an interrupt that comes there.
+        if self.lossy:  # a leaf may be gone when the sweep comes
+            leaves = [x for x in args if x is not None and x.node is not None and x.node.op is None]
+            recorder.reborn.update([(x.node, cuts) for x in leaves if (cuts := self.losses(x))])
         constants = [given_of(at, x) for at, x in enumerate(args[:GIVEN]) if x is not None and x.node is None]
-        for one in constants:
-            array = one.kept.array() if one.kept is not None and one.kept.array is not None else None
-            if array is not None:
-                recorder.hold(array, array.nbytes)
+        arrays = [one.kept.array() for one in constants if one.kept is not None and one.kept.array is not None]
+        for array in [one for one in arrays if one is not None]:
+            recorder.hold(array, array.nbytes)
         inner = bool(self._sites) and site == self._sites[-1]  # a derivative's own operations: nobody wrote their operands
         node.note = Note(site, cell, recorder.call, self._kept(result), constants, inner)
 
