@@ -197,6 +197,28 @@ def test_a_watch_that_fails_ends_no_training(lib, kind, name, monkeypatch):
     assert bool(told) == bool(watch.faults.first)
 
 
+@pytest.mark.parametrize("lib", LIBRARIES)
+def test_a_nan_is_looked_at_inside_anomaly_mode(lib):
+    """The mode raises in the program's own backward, once, and not in the sweep that looks for the cause."""
+    lib = library(lib)
+
+    def program():
+        w = lib.tensor([-1.0], requires_grad=True)
+        with gl.watch(w) as watch, lib.autograd.detect_anomaly():
+            loss = w.sqrt().sum()
+            with pytest.raises(RuntimeError, match="returned nan values"):
+                loss.backward()
+            assert lib.is_anomaly_enabled() and lib.is_anomaly_check_nan_enabled()
+        return watch.kept
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        kept = program()
+    assert kept.sweep is not None and kept.causes
+    assert sum("Error detected in SqrtBackward0" in str(one.message) for one in warned) == 1
+    assert not any(issubclass(one.category, FaultWarning) for one in warned)
+
+
 @pytest.mark.parametrize("kind", [GradlabBackwardCalls, AtPoles])
 def test_observers_of_backward_end_no_training(kind, monkeypatch):
     plain = train(gl)

@@ -278,17 +278,6 @@ class Torch(Library):
         tensors = [one for one in gc.get_objects() if type(one) in wanted]  # a node does not tell: all that live are looked at
         return [one for one in tensors if one.retains_grad and one.grad_fn in wanted_nodes]
 
-    def grad(self, *args: Any, **kwargs: Any) -> list[Any]:
-        torch = sys.modules["torch"]
-        if not torch.is_anomaly_enabled():
-            return super().grad(*args, **kwargs)
-        checks = torch.is_anomaly_check_nan_enabled()
-        torch.set_anomaly_enabled(False)  # a NaN that is looked for is no error of the program's
-        try:
-            return super().grad(*args, **kwargs)
-        finally:
-            torch.set_anomaly_enabled(True, checks)
-
     def autograd(self) -> Any:
         return sys.modules["torch"].autograd
 

@@ -7,13 +7,16 @@ serves both; another library with a recorded graph is a subclass and a call of `
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from gradlab.core.scopes import scoped
 from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.libraries.gauging import Gauge
@@ -143,17 +146,26 @@ class Library:
     ) -> list[Any]:
         """vᵀJ of each input as a tensor, None where unused. The graph is kept, and no leaf's `.grad` is written. With
         `create_graph` the sweep is recorded itself."""
-        return list(
-            self.autograd().grad(
-                outputs,
-                inputs,
-                weights,
-                retain_graph=True,
-                create_graph=create_graph,
-                allow_unused=True,
-                is_grads_batched=batched,
+        with self.unchecked():
+            return list(
+                self.autograd().grad(
+                    outputs,
+                    inputs,
+                    weights,
+                    retain_graph=True,
+                    create_graph=create_graph,
+                    allow_unused=True,
+                    is_grads_batched=batched,
+                )
             )
-        )
+
+    def unchecked(self) -> AbstractContextManager[Any]:
+        """Anomaly mode does not check for NaN while the block runs: a NaN that an explorer looks for is not an error."""
+        package: Any = sys.modules.get(self.name)
+        switch = getattr(package, "set_anomaly_enabled", None)  # not every library has the mode
+        if switch is None or not (package.is_anomaly_enabled() and package.is_anomaly_check_nan_enabled()):
+            return nullcontext()
+        return scoped(partial(switch, True, False), partial(switch, True, True))
 
     def retain_no_more(self, tensor: Any) -> None:
         """Undo `retain_grad()`, where the library has a way to."""
