@@ -12,9 +12,8 @@ one that sees sweeps alone costs operations nothing, and the other way round.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import wraps
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from gradlab.core.scopes import scoped
@@ -122,33 +121,6 @@ class Observer:
 
 
 OF_SWEEPS = {"begin", "holds", "visit", "end"}
-SEEN = frozenset(name for name, value in vars(Observer).items() if callable(value) and not name.startswith("_"))
-
-
-class Watcher(Observer):
-    """An observer that changes nothing that is computed, and so must not end the program: what its methods raise is handed to
-    `failed`, and the program goes on."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for name in SEEN & vars(cls).keys():
-            setattr(cls, name, _safe(vars(cls)[name]))
-
-    def failed(self, error: Exception) -> None:
-        """One of the methods has raised `error`."""
-        raise NotImplementedError
-
-
-def _safe(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def call(self: Watcher, *args: Any) -> Any:
-        try:
-            return method(self, *args)
-        except Exception as error:  # noqa: BLE001
-            self.failed(error)
-            return None
-
-    return call
 
 
 class _Observers(threading.local):

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
+from gradlab.core.observers import Observer
+
 HOME = str(Path(__file__).parent.parent) + os.sep
 LIBRARIES = frozenset(("gradlab", "torch"))
 
@@ -84,6 +86,40 @@ class Faults:
             warnings.warn_explicit(message, FaultWarning, *where)
         except Warning:  # the program's filters make errors of warnings, and this is none of its own
             print(f"FaultWarning: {message}", file=sys.stderr)  # noqa: T201
+
+
+CALLBACKS = frozenset(name for name, value in vars(Observer).items() if callable(value) and not name.startswith("_"))
+
+
+class Watcher(Observer):
+    """An observer that only looks, and changes nothing that is computed: what its methods raise is a fault.
+
+    Attributes
+    ----------
+    faults : Faults
+        Set by a subclass.
+    """
+
+    faults: Faults
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in CALLBACKS & vars(cls).keys():
+            setattr(cls, name, guarded_method(vars(cls)[name]))
+
+
+def guarded_method(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a `Watcher`, which returns None where it fails."""
+
+    @wraps(method)
+    def call(self: Watcher, *args: Any) -> Any:
+        try:
+            return method(self, *args)
+        except Exception as error:  # noqa: BLE001
+            self.faults.failed(error)
+            return None
+
+    return call
 
 
 def _users_frame() -> FrameType | None:

@@ -25,13 +25,14 @@ from sys import _getframe
 from typing import Any, NamedTuple
 
 from gradlab.core.modes import mode
-from gradlab.core.observers import Watcher, observers, observing
+from gradlab.core.observers import observers, observing
 from gradlab.core.storage import NUMBER, tick
-from gradlab.diagnose.faults import Faults
+from gradlab.diagnose.faults import Faults, Watcher
 from gradlab.diagnose.source_locations import CELL
 
 HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")  # our modules, and the code that we generate
 CORE = (HOME[0] + "core/", "<gradlab")
+FAULTS = HOME[0] + "diagnose/faults"  # what calls an observer that only looks
 OPTIMIZERS = HOME[0] + "optim/"
 OURS: set[str] = set()  # file names known to start so
 USERS: dict[str, bool] = {}  # what is known of other files
@@ -143,9 +144,6 @@ class Sites(Watcher):
         self.away: Loss | None = None  # the last value that left as a number or an array
         self.faults = Faults("noted where operations stand in the source")
 
-    def failed(self, error: Exception) -> None:
-        self.faults.failed(error)
-
     def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note where a node was recorded, or why there is none."""
         frame: Any = _getframe(2)
@@ -197,7 +195,7 @@ class Sites(Watcher):
         function = entry = ""
         while frame is not None and (name := frame.f_code.co_filename).startswith(HOME):
             entry = "step" if name.startswith(OPTIMIZERS) else frame.f_code.co_name
-            if not function and not name.startswith(CORE):
+            if not function and not name.startswith((*CORE, FAULTS)):
                 function = entry
             frame = frame.f_back
         site = None if frame is None else (frame.f_code, frame.f_lasti)

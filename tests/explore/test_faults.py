@@ -8,8 +8,7 @@ import pytest
 from watched import LIBRARIES, data, library, mlp
 
 import gradlab as gl
-from gradlab.core.observers import SEEN
-from gradlab.diagnose.faults import Faults, FaultWarning
+from gradlab.diagnose.faults import CALLBACKS, Faults, FaultWarning, Watcher, guarded_method
 from gradlab.explore.libraries.backward_calls import AtPoles, GradlabBackwardCalls
 from gradlab.explore.libraries.recording_gradlab import GradlabRecording
 from gradlab.explore.trace.recorder import Recorder
@@ -23,13 +22,6 @@ class StruckError(Exception):
 
 def strike(*_, **__):
     raise StruckError("struck")
-
-
-def safe(function):
-    """The same, guarded as `Watcher` guards what its subclasses define."""
-    from gradlab.core.observers import _safe
-
-    return _safe(function)
 
 
 def train(lib):
@@ -60,7 +52,7 @@ def faults_of(program):
 
 def observed(kind):
     """The callbacks that a class of observers, or one above it, defines."""
-    return sorted(name for name in SEEN if any(name in vars(one) for one in kind.__mro__[:-3]))
+    return sorted(name for name in CALLBACKS if any(name in vars(one) for one in kind.__mro__[:-3]))
 
 
 RECORDER = [
@@ -92,7 +84,7 @@ def test_a_recorder_that_fails_ends_no_program(lib, name, monkeypatch):
 @pytest.mark.parametrize("name", observed(GradlabRecording))
 def test_an_observer_that_fails_ends_no_program(name, monkeypatch):
     plain = train(gl)
-    monkeypatch.setattr(GradlabRecording, name, safe(strike))
+    monkeypatch.setattr(GradlabRecording, name, guarded_method(strike))
 
     def program():
         with gl.tracing():
@@ -223,7 +215,7 @@ def test_a_nan_is_looked_at_inside_anomaly_mode(lib):
 def test_observers_of_backward_end_no_training(kind, monkeypatch):
     plain = train(gl)
     for name in observed(kind):
-        monkeypatch.setattr(kind, name, safe(strike))
+        monkeypatch.setattr(kind, name, guarded_method(strike))
     net = mlp(gl, 6, 4, 1)
 
     def program():
@@ -238,7 +230,7 @@ def test_every_observer_that_only_looks_is_a_watcher():
     """What changes what is computed may raise: saved tensors' hooks, inference mode, tangents, anomaly mode. The rest may not."""
     import gradlab.core.tangents
     import gradlab.diagnose.anomaly  # noqa: F401
-    from gradlab.core.observers import Observer, Watcher
+    from gradlab.core.observers import Observer
 
     def below(kind):
         return {kind, *(one for child in kind.__subclasses__() for one in below(child))}

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import wrap
-from gradlab.core.observers import ReverseSweep, Watcher, add_observer, remove_observer, times
+from gradlab.core.observers import ReverseSweep, add_observer, remove_observer, times
 from gradlab.core.ports import Bundle
 from gradlab.core.tensor import constant
-from gradlab.diagnose.faults import Faults
+from gradlab.diagnose.faults import Faults, Watcher
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
 
@@ -56,21 +56,19 @@ class Keeper:
 class GradlabBackwardCalls(Watcher):
     """Sweeps of gradlab's own that write `.grad`."""
 
-    def __init__(self, tell: Tell, keeper: Keeper | None, faults: Faults) -> None:
-        self._tell, self._keeper, self._holding = tell, keeper, False
-        self.failed = faults.failed  # type: ignore[method-assign]
+    def __init__(self, tell: Tell, keeper: Keeper, faults: Faults) -> None:
+        self._tell, self._keeper, self._holding, self.faults = tell, keeper, False, faults
 
     def begin(self, sweep: ReverseSweep) -> None:
         if _is_backward(sweep):
             self._tell(sweep.outputs[0])
 
     def holds(self, sweep: ReverseSweep) -> bool:
-        keeper = self._keeper
-        self._holding = keeper is not None and _is_backward(sweep) and keeper.wants("gradlab") and keeper.holds()
+        self._holding = _is_backward(sweep) and self._keeper.wants("gradlab") and self._keeper.holds()
         return self._holding
 
     def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
-        if self._keeper is not None and self._holding and _is_backward(sweep) and error is None:
+        if self._holding and _is_backward(sweep) and error is None:
             self._holding = False
             self._keeper.over(sweep.outputs[0], sweep.roots[0][1])
 
@@ -79,8 +77,7 @@ class AtPoles(Watcher):
     """Sees the nodes of gradlab's sweeps at which a finite cotangent may become one that is not."""
 
     def __init__(self, keeper: Keeper, faults: Faults) -> None:
-        self._keeper, self._on, self._found = keeper, False, False
-        self.failed = faults.failed  # type: ignore[method-assign]
+        self._keeper, self._on, self._found, self.faults = keeper, False, False, faults
 
     def begin(self, sweep: ReverseSweep) -> None:
         self._on = _is_backward(sweep) and self._keeper.wants("gradlab") and not self._keeper.holds()
@@ -122,56 +119,44 @@ def _is_backward(sweep: ReverseSweep) -> bool:
 class BackwardCalls(Recording):
     """Calls of `backward` on gradlab's tensors and on PyTorch's, as far as the user has imported it."""
 
-    def __init__(self, tell: Tell, keeper: Keeper | None = None, faults: Faults | None = None) -> None:
-        self._faults = faults or Faults("looked at calls of backward()")
-        self._tell, self._keeper, self._thread = tell, keeper, threading.get_ident()
-        self._ours = GradlabBackwardCalls(tell, keeper, self._faults)
-        self._at_poles = None if keeper is None else AtPoles(keeper, self._faults)
+    def __init__(self, tell: Tell, keeper: Keeper, faults: Faults) -> None:
+        self._tell, self._keeper, self._faults, self._thread = tell, keeper, faults, threading.get_ident()
+        self._observers = GradlabBackwardCalls(tell, keeper, faults), AtPoles(keeper, faults)
 
     def open(self) -> None:
-        if times(self._ours) == 0:
-            add_observer(self._ours)
-        if self._at_poles is not None and times(self._at_poles) == 0:
-            add_observer(self._at_poles)
+        for observer in self._observers:
+            if times(observer) == 0:
+                add_observer(observer)
         tensor = getattr(sys.modules.get("torch"), "Tensor", None)
         if tensor is not None:
             replace(tensor, "backward", self._telling)
 
     def close(self) -> None:
-        remove_observer(self._ours)
-        if self._at_poles is not None:
-            remove_observer(self._at_poles)
+        for observer in self._observers:
+            remove_observer(observer)
         tensor = getattr(sys.modules.get("torch"), "Tensor", None)
         if tensor is not None:
             give_back(tensor, "backward", self._telling)
 
     def _telling(self, original: Any) -> Any:
-        def told(tensor: Any) -> Sequence[Any]:
-            """The hooks by which the sweep is looked at."""
-            self._tell(tensor)
-            keeper = self._keeper
-            return keeper.arm(tensor) if keeper is not None and keeper.wants("torch") else ()
-
-        def disarm(handles: Sequence[Any]) -> None:
-            for handle in handles:
-                handle.remove()
-
         def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != self._thread:
                 return original(tensor, *args, **kwargs)
-            handles: Sequence[Any] = ()
+            handles: list[Any] = []
             with self._faults:
-                handles = told(tensor)
+                self._tell(tensor)
+                if self._keeper.wants("torch"):
+                    handles = self._keeper.arm(tensor)
             if not handles:
                 return original(tensor, *args, **kwargs)
             try:
                 result = original(tensor, *args, **kwargs)
             finally:
                 with self._faults:
-                    disarm(handles)
+                    for handle in handles:
+                        handle.remove()
             with self._faults:
-                if self._keeper is not None:
-                    self._keeper.disarmed()
+                self._keeper.disarmed()
             return result
 
         return backward
