@@ -31,8 +31,7 @@ from gradlab.diagnose.faults import Faults, Watcher
 from gradlab.diagnose.source_locations import CELL
 
 HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")  # our modules, and the code that we generate
-CORE = (HOME[0] + "core/", "<gradlab")
-FAULTS = HOME[0] + "diagnose/faults"  # what calls an observer that only looks
+BELOW = (HOME[0] + "core/", HOME[0] + "diagnose/faults", "<gradlab")  # below the functions that a user knows
 OPTIMIZERS = HOME[0] + "optim/"
 OURS: set[str] = set()  # file names known to start so
 USERS: dict[str, bool] = {}  # what is known of other files
@@ -195,7 +194,7 @@ class Sites(Watcher):
         function = entry = ""
         while frame is not None and (name := frame.f_code.co_filename).startswith(HOME):
             entry = "step" if name.startswith(OPTIMIZERS) else frame.f_code.co_name
-            if not function and not name.startswith((*CORE, FAULTS)):
+            if not function and not name.startswith(BELOW):
                 function = entry
             frame = frame.f_back
         site = None if frame is None else (frame.f_code, frame.f_lasti)

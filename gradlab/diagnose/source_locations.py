@@ -37,7 +37,7 @@ class RunningCell(threading.local):
 
 class Notebook:
     """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, the names that
-    they share, and with which error a cell ended last, or a sentence on one that is no longer the last word."""
+    they share, and the error with which the last cell ended. If other cells have run since, a sentence says so in its place."""
 
     def __init__(self) -> None:
         self.numbers: Mapping[str, Any] = {}

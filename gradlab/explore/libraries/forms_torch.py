@@ -34,8 +34,8 @@ _wrapped = getattr(_C._functorch, "is_functorch_wrapped_tensor", None) or _C._fu
 
 @unseen
 def form(tensor: Any) -> str:
-    """What a tensor is where it is no ordinary dense one: "sparse, 12 of 9 000 stored", "nested, 3 tensors", "meta, no numbers".
-    "" of an ordinary one."""
+    """Describe a tensor that is not an ordinary dense one: "sparse, 12 of 9 000 stored", "nested, 3 tensors", "meta, no numbers".
+    Return "" for an ordinary one."""
     kind = type(tensor)
     if kind not in PLAIN and issubclass(kind, UninitializedTensorMixin):
         return "not yet initialized"
@@ -80,15 +80,15 @@ def _dispatches(kind: type) -> bool:
 
 
 def _is_wrapped(tensor: Any) -> bool:
-    """Whether a transform of `torch.func` that is running has wrapped a tensor: `vmap` stands for many by one."""
+    """Whether a tensor is the wrapper that a running transform of `torch.func` computes with, as `vmap` with its batches."""
     return _C._functorch.peek_interpreter_stack() is not None and bool(_wrapped(tensor))
 
 
 def has_numbers(tensor: Any) -> bool:
-    """Whether there is memory behind a tensor that can be read.
+    """Whether the numbers of a tensor can be read from its own memory.
 
-    There is none on device "meta", nor where it was let go, as FSDP does at times. What only stands for other tensors, as
-    FakeTensor, DTensor and nested tensors do, or inside a transform of `torch.func`, is not read.
+    Tensors on device "meta" have no memory, and FSDP frees that of its parameters between uses. FakeTensor, DTensor, nested
+    tensors and those inside a transform of `torch.func` represent other tensors, and are not read.
     """
     kind = type(tensor)
     if _dispatches(kind) or (kind not in PLAIN and issubclass(kind, UninitializedTensorMixin)) or tensor.is_meta:

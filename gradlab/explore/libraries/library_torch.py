@@ -214,7 +214,7 @@ class Torch(Library):
         def hooked(node: Any) -> Any:
             if self.variable(node) is not None:
                 return node.register_prehook(lambda cotangents: look(node, cotangents[0], (), ()))
-            if node in arrivals:  # torch lets go of what arrives early where there is no hook that comes after the node
+            if node in arrivals:  # a hook after the node would make torch keep the cotangent longer, which other hooks can see
                 return node.register_prehook(lambda cotangents: look(node, cotangents, self.inputs(node), ()))
             return node.register_hook(lambda handed, cotangents: look(node, cotangents, self.inputs(node), handed))
 

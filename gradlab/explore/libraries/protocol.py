@@ -84,7 +84,7 @@ class Library:
         return function
 
     def form(self, tensor: Any) -> str:
-        """What a tensor is where it is no ordinary dense one: "sparse, 12 of 9 000 stored"; "" of an ordinary one."""
+        """Describe a tensor that is not an ordinary dense one: "sparse, 12 of 9 000 stored". Return "" for an ordinary one."""
         return ""
 
     def is_leaf(self, tensor: Any) -> bool:

@@ -59,8 +59,8 @@ class GradlabRecording(Sites, Recording):
             while frame is not None and frame.f_code.co_filename != current:
                 frame = frame.f_back
             cell = None if frame is None else (frame.f_code, frame.f_lasti)
-        # In loops here the condition stands in a comprehension: an `if` in a loop's body ends in a jump that has no line, and
-        # IPython before 8 cannot show an interrupt that comes there.
+        # Conditions are in comprehensions: an `if` at the end of a loop's body compiles to a jump without a line number, and
+        # IPython before 8 fails to show the traceback of an interrupt there.
         if self.lossy:  # a leaf may be gone when the sweep comes
             leaves = [x for x in args if x is not None and x.node is not None and x.node.op is None]
             recorder.reborn.update([(x.node, cuts) for x in leaves if (cuts := self.losses(x))])

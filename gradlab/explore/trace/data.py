@@ -258,7 +258,7 @@ class Leaf:
     key : int
         What tells it from other tensors of the cell.
     form, gradient_form : str
-        What it is, and its `.grad`, where that is no ordinary dense tensor: "sparse, 12 of 9 000 stored", "meta, no numbers".
+        What it is, and what its `.grad` is, if that is not an ordinary dense tensor: "sparse, 12 of 9 000 stored".
     """
 
     name: str

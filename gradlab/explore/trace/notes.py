@@ -21,7 +21,7 @@ NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metada
 
 class KeptArray:
     """A tensor's array as it was: its few numbers, or a weak reference and what tells whether it was overwritten since. `form` is
-    what it was where it was no ordinary dense tensor."""
+    what it was if it was not an ordinary dense tensor."""
 
     __slots__ = ("array", "dtype", "form", "numbers", "owner", "shape", "version")
 

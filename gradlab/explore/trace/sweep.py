@@ -32,7 +32,7 @@ class LeafSeen:
     key: int = 0  # its identity
     shape: tuple[int, ...] = ()
     dtype: str = ""
-    form: str = ""  # what it is where it is no ordinary dense tensor
+    form: str = ""  # what it is if it is not an ordinary dense tensor
     gradient_form: str = ""
 
 
