@@ -198,6 +198,11 @@ def shape_text(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape)) if shape else "scalar"
 
 
+def grouped(n: int) -> str:
+    """ "12 000"."""
+    return f"{n:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
 def count(n: int, noun: str, plural: str = "") -> str:
     """ "1 leaf", "3 leaves", "12 000 elements"."""
-    return f"{n:,} {noun if n == 1 else plural or noun + 's'}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return f"{grouped(n)} {noun if n == 1 else plural or noun + 's'}"

@@ -12,7 +12,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from gradlab.explore.libraries.unseen_torch import by_subclass, unseen
-from gradlab.explore.markup import count
+from gradlab.explore.markup import count, grouped
 
 COMPUTED = frozenset(
     (
@@ -70,8 +70,7 @@ def _layout(tensor: Any) -> str:
 
 
 def _stored(values: Any, tensor: Any) -> str:
-    stored, size = (f"{n:,}".replace(",", "\N{NARROW NO-BREAK SPACE}") for n in (values.numel(), tensor.numel()))
-    return f"{stored} of {size} stored"
+    return f"{grouped(values.numel())} of {grouped(tensor.numel())} stored"
 
 
 def _dispatches(kind: type) -> bool:

@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradlab.explore.markup import Sentence, Span, count, escape_html, number, say, shape_text, style, to_html, to_latex, to_text
+from gradlab.explore.markup import (
+    Sentence,
+    Span,
+    count,
+    escape_html,
+    grouped,
+    number,
+    say,
+    shape_text,
+    style,
+    to_html,
+    to_latex,
+    to_text,
+)
 from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.table import RULE, TABULAR, Figure, figure, remark_of, tabular
 from gradlab.explore.report.tree import ModulePart
@@ -174,7 +187,7 @@ def _remark(part: ModulePart, above: str) -> Sentence:
 
 def _figures(part: ModulePart) -> tuple[str, str, str, str]:
     """‖gradient‖, ‖gradient‖ / ‖weights‖, ‖weights‖, count; of blocks that are alike the range from one to another."""
-    total = f"{part.count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    total = grouped(part.count)
     each = part.parts if part.alike else [part]
     return (
         _range([child.norm for child in each], "None"),

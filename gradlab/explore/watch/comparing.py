@@ -8,9 +8,9 @@ from typing import Any
 
 from gradlab.explore.axes import ticks
 from gradlab.explore.drawing import DIM, MAX_BYTES, VALUE, Drawing, tidy
-from gradlab.explore.markup import NO_MATH, Span, number, say, to_html, to_text
+from gradlab.explore.markup import NO_MATH, Span, grouped, number, say, to_html, to_text
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
-from gradlab.explore.watch.snapshot import number_of, snapshot
+from gradlab.explore.watch.snapshot import snapshot
 from gradlab.explore.watch.twin import LEFT, RIGHT, WIDE, Columns, grid, last_of, line, written
 
 TALL = 170.0
@@ -43,7 +43,7 @@ class RunComparison:
         losses = [last_of(data["loss"]) for data in (self._first, self._second)]
         parts: list[Any] = []
         for word, data, loss in zip(("This run", "the other"), (self._first, self._second), losses, strict=True):
-            parts += [", " if parts else "", Span(f"{word}: ", "strong"), f"step {number_of(data['steps'])}, {data['called']} "]
+            parts += [", " if parts else "", Span(f"{word}: ", "strong"), f"step {grouped(data['steps'])}, {data['called']} "]
             parts.append(Span("not logged" if loss is None else number(loss, 3), "value"))
         return say(*parts)
 
@@ -90,7 +90,7 @@ class RunComparison:
         for at, _ in ticks(0, steps, 6):
             if at == round(at):
                 x = LEFT + (WIDE - LEFT - RIGHT) * at / steps
-                parts.append(written(x, TALL + 18, number_of(int(at)), end="middle"))
+                parts.append(written(x, TALL + 18, grouped(int(at)), end="middle"))
         parts.append(written(0, TALL + 18, "step"))
         parts.append(
             f'<line x1="{LEFT}" y1="{tidy(TALL)}" x2="{WIDE - RIGHT}" y2="{tidy(TALL)}" stroke="{DIM}" stroke-width=".6"/>'

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.markup import count, number
+from gradlab.explore.markup import count, grouped, number
 
 USUAL = (1e-4, 1e-2)  # ‖update‖ / ‖weights‖ of a step: a rule of thumb
 
@@ -112,7 +112,7 @@ def head(watch: Any) -> list[list[str]]:
     pooled = m.columns.pooled()
     means, counts = pooled.mean[:, m.layout.loss], pooled.count[:, m.layout.loss]
     known = np.flatnonzero(counts)
-    words = [[f"Step {number_of(watch.steps)}", "strong"]]
+    words = [[f"Step {grouped(watch.steps)}", "strong"]]
     if len(known):
         last = int(known[-1])
         many = int(counts[last])
@@ -133,18 +133,13 @@ def head(watch: Any) -> list[list[str]]:
     return words
 
 
-def number_of(n: int) -> str:
-    """ "12 000" """
-    return f"{n:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
 def cost_text(cost: Mapping[str, float]) -> str:
     """What watching takes, in words."""
     seconds = cost["step"]
     time = f"{number(1e3 * seconds, 2)} ms" if seconds >= 1e-4 else f"{number(1e6 * seconds, 2)} µs"
 
     def every(n: float) -> str:
-        return "each step" if n == 1 else f"one step in {number_of(int(n))}"
+        return "each step" if n == 1 else f"one step in {grouped(int(n))}"
 
     return (
         f"watching takes {time} a step, {cost['share']:.1%} of the step itself: gradients of {every(cost['gradients'])}, updates "

@@ -14,11 +14,11 @@ from typing import Any
 
 from gradlab.explore.axes import ticks
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, MAX_BYTES, VALUE, Drawing, escape, text_width, tidy
-from gradlab.explore.markup import NO_MATH, Span, escape_html, number, say, to_html
+from gradlab.explore.markup import NO_MATH, Span, escape_html, grouped, number, say, to_html
 from gradlab.explore.report import findings_view as findings
 from gradlab.explore.report.parts import code_html
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
-from gradlab.explore.watch.snapshot import number_of, snapshot
+from gradlab.explore.watch.snapshot import snapshot
 
 WIDE, LEFT, RIGHT = 760.0, 92.0, 78.0
 LOSS, STRIPE, RATIO = 104.0, 18.0, 130.0
@@ -243,7 +243,7 @@ def _steps(columns: Columns, y: float) -> str:
     for at, _ in ticks(0, columns.steps, 6):
         if at == round(at):
             x = LEFT + (WIDE - LEFT - RIGHT) * at / columns.steps
-            parts.append(written(x, y + 4, number_of(int(at)), end="middle"))
+            parts.append(written(x, y + 4, grouped(int(at)), end="middle"))
     return "".join(parts)
 
 
