@@ -5,6 +5,7 @@ import gc
 import threading
 import warnings
 import weakref
+from contextlib import nullcontext
 
 import pytest
 
@@ -285,18 +286,14 @@ def train(net, x, steps=2):
 
 
 @pytest.mark.parametrize("kind", [Functions, Operations])
-def test_no_mode_of_the_program_sees_operations_of_ours(kind):
+@pytest.mark.parametrize("inside", [lambda net: gl.tracing(), gl.watch], ids=["tracing", "watch"])
+def test_no_mode_of_the_program_sees_operations_of_ours(kind, inside):
     logs = []
     for recorded in (False, True):
         net, x = net_and_data()
         log = []
-        if recorded:
-            with gl.tracing() as traced, kind(log):
-                train(net, x)
-            assert traced.sweeps == 2
-        else:
-            with kind(log):
-                train(net, x)
+        with inside(net) if recorded else nullcontext(), kind(log):
+            train(net, x)
         logs.append(log)
     assert logs[0] == logs[1]
     assert len(logs[0]) > 50
@@ -331,6 +328,50 @@ def test_the_profiler_sees_the_programs_operations_alone():
                 train(net, x, steps=1)
         seen.append(sorted(event.name for event in profiled.function_events if event.name.startswith("aten::")))
     assert seen[0] == seen[1]
+
+
+def test_autocast_does_not_reach_what_is_computed_beside_the_program():
+    """A share is a dot product, which autocast would take in half precision."""
+    w = torch.randn(40, requires_grad=True)
+    with gl.tracing() as traced, torch.autocast("cpu", torch.bfloat16):
+        h = w * 1
+        ((h * 3).sum() + (h * h).sum()).backward()
+    g = 3 + 2 * w.detach()
+    shares = [float((part @ g) / (g @ g)) for part in (torch.full((40,), 3.0), w.detach(), w.detach())]
+    seen = [edge.share for edge in traced.trace.edges if traced.trace.nodes[edge.source].name == "h"]
+    assert sorted(seen) == pytest.approx(sorted(shares), rel=1e-5)
+
+
+def in_inference_mode():
+    with torch.inference_mode():
+        return torch.ones(2)
+
+
+def without_memory():
+    x = torch.ones(2)
+    x.untyped_storage().resize_(0)
+    return x
+
+
+FORMS = {
+    "": lambda: torch.ones(2),
+    "quantized, qint8": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
+    "inference": in_inference_mode,
+    "meta, no numbers": lambda: torch.ones(2, device="meta"),
+    "mkldnn": lambda: torch.ones(2, 2).to_mkldnn(),
+    "sparse CSR, 2 of 4 stored": lambda: torch.eye(2).to_sparse_csr(),
+    "sparse, 2 of 4 stored": lambda: torch.eye(2).to_sparse(),
+    "no memory": without_memory,
+    "not yet initialized": lambda: torch.nn.LazyLinear(2).weight,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("text", FORMS)
+def test_a_tensor_is_described_as_what_it_is(text):
+    from gradlab.explore.libraries.forms_torch import form
+
+    assert form(FORMS[text]()) == text
 
 
 def test_a_training_is_the_same_to_the_last_bit():

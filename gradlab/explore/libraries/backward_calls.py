@@ -20,6 +20,7 @@ from gradlab.core.ports import Bundle
 from gradlab.core.tensor import constant
 from gradlab.diagnose.faults import Faults, Watcher
 from gradlab.explore.libraries.protocol import Recording
+from gradlab.explore.libraries.registry import library_of
 from gradlab.explore.libraries.replacing import give_back, replace
 
 Tell = Callable[[Any], None]  # of each tensor that `backward` is called on, before it runs
@@ -138,15 +139,19 @@ class BackwardCalls(Recording):
         if tensor is not None:
             give_back(tensor, "backward", self._telling)
 
+    def _begun(self, tensor: Any) -> list[Any]:
+        """PyTorch's sweep from a tensor is about to begin. Returns the handles of hooks on its nodes."""
+        self._tell(tensor)
+        return self._keeper.arm(tensor) if self._keeper.wants("torch") else []
+
     def _telling(self, original: Any) -> Any:
         def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != self._thread:
                 return original(tensor, *args, **kwargs)
             handles: list[Any] = []
             with self._faults:
-                self._tell(tensor)
-                if self._keeper.wants("torch"):
-                    handles = self._keeper.arm(tensor)
+                library = library_of(tensor)
+                handles = library.unseen(self._begun)(tensor) if library is not None else []
             if not handles:
                 return original(tensor, *args, **kwargs)
             try:

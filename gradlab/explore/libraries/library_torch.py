@@ -181,7 +181,7 @@ class Torch(Library):
     def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float, faults: Faults) -> Any:
         from gradlab.explore.libraries.risky_torch import Risky
 
-        return Risky(born, share, faults)
+        return Risky(born, share, faults, self.touches)
 
     def recording(self, recorder: Any) -> Recording:
         from gradlab.explore.libraries.recording_torch import TorchRecording
@@ -277,6 +277,11 @@ class Torch(Library):
         wanted = frozenset(kinds)
         tensors = [one for one in gc.get_objects() if type(one) in wanted]  # a node does not tell: all that live are looked at
         return [one for one in tensors if one.retains_grad and one.grad_fn in wanted_nodes]
+
+    def grad(self, *args: Any, **kwargs: Any) -> list[Any]:
+        from gradlab.explore.libraries.unseen_torch import by_subclass
+
+        return by_subclass(super().grad)(*args, **kwargs)
 
     def autograd(self) -> Any:
         return sys.modules["torch"].autograd

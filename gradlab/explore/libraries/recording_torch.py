@@ -41,7 +41,6 @@ OURS: dict[str, bool] = {}  # whether a file is torch's or ours
 BEHIND = 200  # nodes that are looked at behind a cut
 GIVEN = 8  # arguments without a gradient that are noted of one operation
 INNER = 1_000  # nodes that one call made
-NOTED = 10_000  # nodes with notes that live at the same time; see `Torch.touches`
 LOST = 50_000  # tensors of which it is known how they lost their history
 CASTS = frozenset(("long", "int", "short", "char", "byte", "bool", "to", "type", "type_as"))
 COMPARISONS = frozenset(("gt", "lt", "ge", "le", "eq", "ne", "greater", "less", "isclose"))
@@ -275,7 +274,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         for x in results:
             if is_leaf(x) and (not x.requires_grad or name in BORN):
                 self._ungraded(name, x, tensors, site, aside=bool(graded))
-        if not graded or self._notes[0] >= NOTED:
+        if not graded or self._notes[0] >= self.library.touches:  # so many notes live: no node more is touched
             return
         cell = self._cell(frame, site)
         noted = [

@@ -25,7 +25,6 @@ from gradlab.explore.libraries.forms_torch import has_numbers
 from gradlab.explore.libraries.unseen_torch import unseen
 
 NUMBERED = re.compile(r"Backward\d*$")
-MOST = 10_000  # nodes of a graph that are looked through; see `Torch.touches`
 LEAST = 3  # nodes that are looked at, whatever it costs
 CREDIT = 0.01  # seconds that walks may take before their share of the time counts
 POLES = frozenset(
@@ -54,10 +53,12 @@ class Risky:
         Of a step's time, for hooks.
     faults : Faults
         Where an error of ours ends.
+    most : int
+        Of how many nodes of a graph to look through.
     """
 
-    def __init__(self, born: Born, share: float, faults: Faults) -> None:
-        self._born, self._share, self._faults = born, share, faults
+    def __init__(self, born: Born, share: float, faults: Faults, most: int) -> None:
+        self._born, self._share, self._faults, self._most = born, share, faults, most
         self._last = 0  # the number of the last root
         self._key: Any = None  # what the graph looked like that the paths are of
         self._paths: list[Path] = []
@@ -78,7 +79,7 @@ class Risky:
             if self._credit <= 0:
                 return []
             began = clock.now()
-            self._key, self._paths = key, paths(root)
+            self._key, self._paths = key, paths(root, self._most)
             self._credit -= clock.now() - began
         if not self._paths:
             return []
@@ -109,6 +110,7 @@ class Risky:
         return max(LEAST, int(self._share * own / each)) if each > 0 else len(self._paths)
 
     def _hook(self, node: Any) -> Callable[[Any, Any], None]:
+        @unseen
         def look(handed: Any, cotangents: Any) -> None:
             began = clock.now()
             if not self._looking and not all(map(_is_finite, handed)) and all(map(_is_finite, cotangents)):
@@ -122,12 +124,12 @@ class Risky:
         return self._faults.guarded(look)
 
 
-def paths(root: Any) -> list[Path]:
+def paths(root: Any, most: int) -> list[Path]:
     """The ways to the risky nodes, the nearest first."""
     risky: list[Path] = []
     first: tuple[Any, Path] = (root, ())
     seen, waiting = {root}, deque([first])
-    while waiting and len(seen) < MOST:
+    while waiting and len(seen) < most:
         node, path = waiting.popleft()
         if is_risky(node):
             risky.append(path)
@@ -156,7 +158,6 @@ def _is_tame_power(node: Any) -> bool:
     return isinstance(exponent, (int, float)) and exponent >= 1
 
 
-@unseen
 def _is_finite(tensor: Any) -> bool:
     if tensor is None or not has_numbers(tensor) or tensor.layout != torch.strided:
         return True

@@ -61,9 +61,9 @@ class Watch:
         self.library = of.library.name
         self._optimizer: Any = optimizer
         self.measuring = Measuring(of, every)
+        self._noted = of.library.unseen(self.measuring.noted)
         self._judge = Judge(self.measuring, of, loss, self.optimizer_name)
-        self.measuring.seen = self._judge.see
-        self.measuring.alarm = self.alarm
+        self.measuring.seen, self.measuring.alarm = self._judge.see, self.alarm
         self._replay = Replay(of, replay)
         self._handles: list[Any] = []
         self._units: list[Any] = []  # hooks on activations
@@ -96,11 +96,11 @@ class Watch:
     def _open(self) -> None:
         optimizer = self._optimizer
         if optimizer is not None:
-            self._handles.append(optimizer.register_step_pre_hook(_weakly(self._before)))
-            self._handles.append(optimizer.register_step_post_hook(_weakly(self._after)))
+            self._handles.append(optimizer.register_step_pre_hook(self._hook(self._before)))
+            self._handles.append(optimizer.register_step_post_hook(self._hook(self._after)))
         else:
             for i, p in enumerate(self.of.params):
-                self._handles.append(p.register_post_accumulate_grad_hook(_weakly(self._arrived, i)))
+                self._handles.append(p.register_post_accumulate_grad_hook(self._hook(self._arrived, i)))
             self.measuring.begin()
         self._lend()
         if not self.measuring.gauge.waits:
@@ -110,18 +110,22 @@ class Watch:
             with self.safely():
                 show(self)
 
+    def _hook(self, method: Any, *more: Any) -> Callable[..., None]:
+        """A hook of the library's that calls a method of this watch."""
+        return self.of.library.unseen(_weakly(method, *more))
+
     def _lend(self) -> None:
         """Hook what is looked at in the step that comes, and that alone: a module or a leaf with hooks is slower."""
         measuring, step = self.measuring, self.measuring.row.step
         if measuring.units.due(step):
             if not self._units:
                 for i, one in enumerate(self.of.activations):
-                    self._units.append(one.module.register_forward_hook(_weakly(self._output, i)))
+                    self._units.append(one.module.register_forward_hook(self._hook(self._output, i)))
         else:
             _remove(self._units)
         if measuring.gradients.due(step):
             if not self._probes:
-                self._probes.append(self.of.params[self._probe].register_hook(_weakly(self._comes, self._probe)))
+                self._probes.append(self.of.params[self._probe].register_hook(self._hook(self._comes, self._probe)))
         else:
             _remove(self._probes)
 
@@ -225,7 +229,7 @@ class Watch:
         if self._extent is None or self.ended:
             raise RuntimeError("log(loss) belongs inside the block: with gl.watch(…) as w: … w.log(loss)")
         if self._computed is None or self._computed() is not loss:
-            self.measuring.noted(loss)
+            self._noted(loss)
         self.end_step()
 
     def end_step(self) -> None:
@@ -241,7 +245,7 @@ class Watch:
     def note(self, loss: Any) -> None:
         """The loss of the step that runs."""
         with self.safely():
-            self.measuring.noted(loss)
+            self._noted(loss)
 
     def loss(self, *batch: Any) -> Any:
         """Compute the loss of a batch by `replay`, and keep the batch and the random state until the next one.
@@ -257,7 +261,7 @@ class Watch:
             What `replay` returns: call `backward()` on it. It is logged.
         """
         loss = self._replay.compute(batch)
-        self.measuring.noted(loss)
+        self._noted(loss)
         self._computed = weakref.ref(loss)
         return loss
 
