@@ -168,6 +168,16 @@ def masked():
     return (m.grad.get_data(),)
 
 
+def two():
+    """A subclass that dispatches by itself, the loss among its tensors."""
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    t = TwoTensor(torch.randn(3), torch.randn(3)).requires_grad_()
+    with gl.watch({"t": t}):
+        (t * 2).sum().backward()
+    return t.grad.a, t.grad.b
+
+
 def forbidden_view():
     """torch raises where somebody asks such a view for its history."""
     w = torch.randn(4, requires_grad=True)
@@ -197,6 +207,7 @@ KINDS = [
     (transformed, "w", ""),
     (mixed, "a", ""),
     (masked, "m", "a MaskedTensor"),
+    (two, "t", "a TwoTensor"),
     (forbidden_view, "w", ""),
 ]
 

@@ -26,6 +26,10 @@ def flat_beyond(kind: str, module: Any) -> tuple[float, float] | None:
     return (-1.0, 6.0) if kind == "ReLU6" else FLAT.get(kind)
 
 
+class UnreadableError(TypeError):
+    """The numbers of a tensor cannot be read, as those of a DTensor, of which each process has a part."""
+
+
 class Gauge:
     """Of gradlab's tensors, and by subclasses of others'."""
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gradlab.explore.libraries.forms_torch import has_numbers
-from gradlab.explore.libraries.gauging import DEAD, Gauge
+from gradlab.explore.libraries.forms_torch import PLAIN, form, has_numbers
+from gradlab.explore.libraries.gauging import DEAD, Gauge, UnreadableError
 from gradlab.explore.libraries.reducing_torch import stored
 from gradlab.explore.libraries.unseen_torch import unseen
 
@@ -24,6 +24,7 @@ class TorchGauge(Gauge):
 
     @unseen
     def norms(self, tensors: Sequence[Any]) -> Any:
+        _check_readable(tensors)
         with torch.no_grad():
             if not WIDE.issuperset([tensor.dtype for tensor in tensors]):
                 tensors = [tensor.float() if tensor.element_size() < 4 else tensor for tensor in tensors]
@@ -31,6 +32,7 @@ class TorchGauge(Gauge):
 
     @unseen
     def copies(self, tensors: Sequence[Any], old: Sequence[Any] | None) -> list[Any]:
+        _check_readable(tensors)
         with torch.no_grad():
             if old is None:
                 return [tensor.detach().clone() for tensor in tensors]
@@ -43,6 +45,7 @@ class TorchGauge(Gauge):
 
     @unseen
     def moved(self, tensors: Sequence[Any], copies: Sequence[Any]) -> Any:
+        _check_readable(tensors)
         with torch.no_grad():
             torch._foreach_sub_(list(copies), list(tensors))
             return self.norms(copies)
@@ -55,6 +58,7 @@ class TorchGauge(Gauge):
 
     @unseen
     def number(self, tensor: Any) -> Any:
+        _check_readable([tensor])
         return (
             tensor.detach().reshape(-1)[:1].double() if tensor.device.type != "mps" else tensor.detach().reshape(-1)[:1].float()
         )
@@ -72,6 +76,7 @@ class TorchGauge(Gauge):
 
     @unseen
     def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
+        _check_readable([tensor])
         with torch.no_grad():
             flat_values = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
             axis = 1 if flat_values.dim() >= 4 else flat_values.dim() - 1
@@ -96,6 +101,14 @@ class TorchGauge(Gauge):
             for i, piece in zip(indices, np.split(together, stops), strict=True):
                 numbers[i] = piece
         return numbers
+
+
+def _check_readable(tensors: Sequence[Any]) -> None:
+    """Raise an UnreadableError if a tensor only represents others: what is computed on its own memory would crash."""
+    if not PLAIN.issuperset(map(type, tensors)):
+        for tensor in tensors:
+            if not has_numbers(tensor):
+                raise UnreadableError(f"the numbers of {form(tensor)} cannot be read")
 
 
 def _norms(tensors: Sequence[Any]) -> list[Any]:

@@ -357,3 +357,12 @@ def _units(into: np.ndarray, k: int, dead: int, full: int, numbers: np.ndarray) 
 
 def _one(into: dict[int, float], step: int, numbers: np.ndarray) -> None:
     into[step] = float(numbers.reshape(-1)[0])
+
+
+def rate_of(optimizer: Any) -> float:
+    """An optimizer's learning rate; NaN where reading it would wait for a device."""
+    rate = optimizer.param_groups[0].get("lr", np.nan)
+    if isinstance(rate, (int, float)):
+        return float(rate)
+    device = getattr(rate, "device", None)
+    return float(rate) if device is None or getattr(device, "type", "cpu") == "cpu" else float("nan")

@@ -23,12 +23,13 @@ from gradlab.core.scopes import scoped
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
+from gradlab.explore.libraries.gauging import UnreadableError
 from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.watch.comparing import RunComparison
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.keeping import Keeping
 from gradlab.explore.watch.layers import WatchedModel, refuse_lazy, watched
-from gradlab.explore.watch.measuring import Measuring
+from gradlab.explore.watch.measuring import Measuring, rate_of
 from gradlab.explore.watch.replaying import KeptStep, Replay
 from gradlab.explore.watch.saving import plot, save
 from gradlab.explore.watch.twin import bundle, text
@@ -101,8 +102,10 @@ class Watch:
         else:
             for i, p in enumerate(self.of.params):
                 self._handles.append(p.register_post_accumulate_grad_hook(self._hook(self._arrived, i)))
-            self.measuring.begin()
-        self._lend()
+            with self.safely():
+                self.measuring.begin()
+        with self.safely():
+            self._lend()
         if not self.measuring.gauge.waits:
             self._sweeps.open()
         show = VIEWS.get("a run")
@@ -156,7 +159,7 @@ class Watch:
         try:
             if _has_closure(args, kwargs):  # it computed the gradients itself
                 self.measuring.before_step()
-            self.measuring.after_step(_rate(optimizer))
+            self.measuring.after_step(rate_of(optimizer))
         except Exception as error:  # noqa: BLE001
             self.failed(error)
         self._stepped()
@@ -207,7 +210,8 @@ class Watch:
             self.failed(error)
 
     def failed(self, error: Exception) -> None:
-        self.faults.failed(error)
+        if not isinstance(error, UnreadableError):
+            self.faults.failed(error)
         self.trouble = self.trouble or f"Something could not be watched: {type(error).__name__}: {error}."
 
     # ------------------------------------------------------------------------------------------------------- the user's
@@ -507,14 +511,6 @@ def _weakly(method: Any, *more: Any) -> Callable[..., None]:
 
 def _has_closure(args: Any, kwargs: Any) -> bool:
     return kwargs.get("closure") is not None or bool(args and callable(args[0]))
-
-
-def _rate(optimizer: Any) -> float:
-    rate = optimizer.param_groups[0].get("lr", np.nan)
-    if isinstance(rate, (int, float)):
-        return float(rate)
-    device = getattr(rate, "device", None)
-    return float(rate) if device is None or getattr(device, "type", "cpu") == "cpu" else float("nan")
 
 
 def watch(
