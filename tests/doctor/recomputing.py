@@ -424,11 +424,8 @@ def of_factor(p: Program, f: Any) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------- losses
 def of_shapes(p: Program, f: Any) -> dict[str, Any]:
-    tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
-    shapes = [p.w.of(ast.unparse(part))[-1].numbers.shape for part in operands(tree, "")[:2]]
+    shapes = [p.w.of(name.strip("`"))[-1].numbers.shape for name in f.evidence["names"]]
     n = max(max(shape) for shape in shapes)
-    if f.evidence["shapes"] == tuple(shapes[::-1]):
-        shapes.reverse()
     return {"n": n, "pairs": n * n, "shape": np.broadcast_shapes(*shapes), "shapes": tuple(shapes)}
 
 

@@ -1,16 +1,25 @@
-"""Fixes run as they are printed: each piece of code of a fix is written into its row, and the finding is gone."""
+"""Fixes run as they are printed: code is written into its row; then the finding is gone, nothing else is reported, and the loss
+has the value that it had, unless the fix says that it changes.
+
+A fix that has no code is a sentence: of each kind for which there are some, `SENTENCES` says why there is nothing to type.
+"""
 
 from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
 
 import pytest
 from test_findings import BLIND
 from test_planted import FAULTS, each
-from typing_in import advised, typed
+from typing_in import advised, beside, typed
 
+from gradlab.explore.doctor import clinic
 from gradlab.explore.doctor.clinic import HOUSE
 
-# Kinds of which a fix may be words, and why there is nothing to type.
-WORDS = {
+# Kinds of which a fix may be a sentence, and why there is nothing to type.
+SENTENCES = {
     "no_grad": "the lines of a `with` block or a decorator move, and which of them is a choice",
     "item": "what stands for the numbers depends on what was made of them",
     "numpy": "as of item: NumPy's functions have other names than the library's",
@@ -40,29 +49,82 @@ WORDS = {
 }
 # Of these kinds all fixes are code.
 TYPED = {"detached", "frozen", "accumulated", "stale-optimizer", "nll-of-probabilities"}
+CHANGES = "changes the loss"
+
+
+class Examined:
+    """The cells of a row, run and examined."""
+
+    def __init__(self, run: Any, cases: list[Any], library: str, texts: tuple[str, ...]) -> None:
+        HOUSE.forget()
+        cases.clear()
+        ran = run(library, texts)
+        self.error, self.said = ran.error, ran.said
+        self.findings, self.remarks = HOUSE.last.findings, HOUSE.last.remarks
+        self.kinds = Counter(one.kind for one in (*self.findings, *self.remarks))
+        self.loss = first_loss(cases[-1].trace) if cases else None
+        cases.clear()
+        ran.leave()
+
+
+def first_loss(trace: Any) -> float | None:
+    """What was differentiated first; None where that is no number."""
+    if trace is None:
+        return None
+    losses = [swept.loss for swept in trace.journal[:1]]
+    losses += [value.numbers[0] for i in trace.outputs if (value := trace.nodes[i].value) is not None and value.size == 1]
+    return next((float(loss) for loss in losses if loss is not None and math.isfinite(loss)), None)
+
+
+@pytest.fixture
+def examined(run, monkeypatch):
+    """Runs the cells of a row and examines them."""
+    cases: list[Any] = []
+    examine = clinic.examine
+    monkeypatch.setattr(clinic, "examine", lambda case: cases.append(case) or examine(case))
+    return lambda library, texts: Examined(run, cases, library, texts)
+
+
+def wrong_in(examined, library, texts, before, finding) -> list[str]:
+    """What is wrong with the fix of a finding."""
+    wrong = [f"`{code}` is no name, and nothing that stands in the cells" for code in beside(finding.fix, texts)]
+    for pieces in advised(finding.fix):
+        changed: Any = texts
+        for piece in pieces:
+            changed = changed and typed(changed, finding.line, piece)
+        if changed is None:
+            wrong.append(f"{pieces}: stands nowhere in the cells")
+            continue
+        after = examined(library, changed)
+        said = f"{pieces}: "
+        if after.error is not None:
+            wrong.append(said + after.said[-300:])
+        elif after.kinds[finding.kind] >= before.kinds[finding.kind]:
+            wrong.append(said + f"it is found again: {[*after.findings, *after.remarks]}")
+        elif new := after.kinds - before.kinds:
+            wrong.append(said + f"{dict(new)} is new: {[*after.findings, *after.remarks]}")
+        elif before.loss is not None:
+            same = after.loss is not None and math.isclose(after.loss, before.loss, rel_tol=1e-4, abs_tol=1e-6)
+            if same == (CHANGES in finding.fix):
+                wrong.append(said + f"the loss was {before.loss}, and is {after.loss}; the fix says: {finding.fix}")
+    return wrong
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(FAULTS))
-def test_code_that_a_fix_prints_cures(run, name, library):
+def test_code_that_a_fix_prints_cures(examined, record_property, name, library):
     row = FAULTS[name]
-    run(library, row.texts).leave()
-    finding = HOUSE.last.findings[0] if HOUSE.last.findings else None
-    assert finding is not None or (name, library) in BLIND
-    if finding is None:
+    before = examined(library, row.texts)
+    assert before.findings or (name, library) in BLIND
+    if not before.findings:
         pytest.skip("the cause cannot be seen here")
-    pieces = advised(finding.fix)
-    assert pieces or finding.kind in WORDS, finding.fix
-    for piece in pieces:
-        texts = typed(row.texts, finding.line, piece)
-        assert texts is not None, f"{piece[2]!r} stands nowhere in the cells"
-        HOUSE.forget()
-        ran = run(library, texts)
-        assert ran.error is None, (piece, ran.said)
-        assert finding.kind not in {one.kind for one in HOUSE.last.findings}, (piece, HOUSE.last)
-        ran.leave()
+    first = before.findings[0]
+    for finding in (*before.findings, *before.remarks):
+        assert not (wrong := wrong_in(examined, library, row.texts, before, finding)), "\n".join(wrong)
+    record_property("fix", "code" if advised(first.fix) else "sentence" if first.fix else "none")
+    assert advised(first.fix) or first.kind in SENTENCES, first.fix
 
 
 def test_every_kind_is_typed_or_has_a_reason():
-    assert not TYPED & set(WORDS)
-    assert {kind for row in FAULTS.values() for kind in row.kinds} == TYPED | set(WORDS)
+    assert not TYPED & set(SENTENCES)
+    assert {kind for row in FAULTS.values() for kind in row.kinds} == TYPED | set(SENTENCES)

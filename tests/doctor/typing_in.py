@@ -1,4 +1,7 @@
-"""Advice typed in: "`new` in place of `old`" and "`new` before `old`" of a fix, done to the cells of a row."""
+"""Advice typed in: "`new` in place of `old`", "`new` before `old`" and "`new` after `old`" of a fix, done to the cells of a row.
+
+Pieces that are joined by "and" are one change; others are alternatives, each of which is to cure alone.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,43 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-FORM = re.compile(r"`([^`]+)` (in place of|before) `([^`]+)`")
+FORM = re.compile(r"`([^`]+)` (in place of|before|after) `([^`]+)`")
+NAME = re.compile(r"[A-Za-z_][\w.]*(\[[^\][]*\][\w.]*)*(=\w+)?")  # of a variable, an attribute or item, a function, an argument
+
+Piece = tuple[str, str, str]
 
 
-def advised(fix: str) -> list[tuple[str, str, str]]:
-    """(new, how, old) of each piece of code that a fix says to write."""
-    return [found.groups() for found in FORM.finditer(fix)]  # type: ignore[misc]
+def advised(fix: str) -> list[list[Piece]]:
+    """The changes that a fix says to make, each of pieces (new, how, old)."""
+    changes: list[list[Piece]] = []
+    end = -1
+    for found in FORM.finditer(fix):
+        piece: Any = found.groups()
+        if changes and fix[end : found.start()].strip(" ,;") == "and":
+            changes[-1].append(piece)
+        else:
+            changes.append([piece])
+        end = found.end()
+    return changes
 
 
-def typed(texts: Sequence[str], line: int | None, advice: tuple[str, str, str]) -> tuple[str, ...] | None:
+def beside(fix: str, texts: Sequence[str]) -> list[str]:
+    """What a fix has between backticks besides what it says to type, and is neither a name nor a part of the cells."""
+    quoted = re.findall(r"`([^`]+)`", FORM.sub("", fix))
+    source = {
+        squeezed(ast.unparse(node).partition("\n")[0])
+        for text in texts
+        for node in ast.walk(ast.parse(text.removeprefix("%%grad")))
+        if isinstance(node, (ast.expr, ast.stmt))
+    }
+    return [code for code in quoted if not NAME.fullmatch(code) and squeezed(code) not in source]
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split()).replace('"', "'")
+
+
+def typed(texts: Sequence[str], line: int | None, advice: Piece) -> tuple[str, ...] | None:
     """The cells with one piece of advice followed; on `line` of the last cell if `old` stands there, else where it stands first.
     None if it stands nowhere."""
     new, how, old = advice
@@ -32,7 +63,7 @@ def typed(texts: Sequence[str], line: int | None, advice: tuple[str, str, str]) 
 
 
 class Change(ast.NodeTransformer):
-    """Replaces what reads as `old` once in a program, or puts something before it."""
+    """Replaces what reads as `old` once in a program, or puts something before or after it."""
 
     def __init__(self, new: str, how: str, old: str, line: int | None) -> None:
         self.new, self.how, self.line, self.done = ast.parse(new).body, how, line, False
@@ -50,9 +81,11 @@ class Change(ast.NodeTransformer):
         if isinstance(node, (ast.stmt, ast.expr)) and around and not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
             text = ast.unparse(node)
             if text == self.old or (self.head is not None and text.partition("\n")[0] == self.head):
-                self.done = True
-                if isinstance(node, ast.stmt) and self.how == "before":
-                    return [*self.new, node]
-                (first,) = self.new[:1]
-                return first if isinstance(node, ast.stmt) and len(self.new) == 1 else first.value  # type: ignore[attr-defined]
+                if isinstance(node, ast.stmt) and self.how != "in place of":
+                    self.done = True
+                    return [*self.new, node] if self.how == "before" else [node, *self.new]
+                if self.how == "in place of":
+                    self.done = True
+                    (first,) = self.new[:1]
+                    return first if isinstance(node, ast.stmt) and len(self.new) == 1 else first.value  # type: ignore[attr-defined]
         return self.generic_visit(node)

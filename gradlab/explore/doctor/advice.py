@@ -1,8 +1,8 @@
 """Advice as code that can be typed: what to write in place of what stands there, or before it.
 
-A fix that is code says so in one of two forms, "`new` in place of `old`" and "`new` before `old`", where `old` is an expression
-or a statement of the user's as it stands in the source. Where a place is not known, or what is right depends on what was meant,
-advice is words.
+A fix that is code has one of three forms, "`new` in place of `old`", "`new` before `old`" and "`new` after `old`", where `old` is
+an expression or a statement of the user's as it stands in the source. Pieces joined by "and" are one change. Where a place is not
+known, or what is right depends on what was meant, advice is a sentence. A fix after which the loss has another value says so.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ def instead(new: str, old: str) -> str:
 def before(new: str, old: str) -> str:
     """ "`new` before `old`"; "" if one of them is not known."""
     return f"`{new}` before `{old}`" if new and old else ""
+
+
+def after(new: str, old: str) -> str:
+    """ "`new` after `old`"; "" if one of them is not known."""
+    return f"`{new}` after `{old}`" if new and old else ""
 
 
 def expression(source: str) -> Any:
@@ -61,16 +66,15 @@ def argument(source: str) -> str:
         return ast.unparse(tree.value)
     if not isinstance(tree, ast.Call):
         return ""
-    if isinstance(tree.func, ast.Attribute) and not _is_module(tree):
+    if isinstance(tree.func, ast.Attribute) and not is_function(tree):
         return ast.unparse(tree.func.value)
     return ast.unparse(tree.args[0]) if tree.args else ""
 
 
-def _is_module(call: ast.Call) -> bool:
+def is_function(call: ast.Call) -> bool:
     """Whether it is a function of a module, `torch.log(x)`, and no method, `x.log()`."""
     func = call.func
-    assert isinstance(func, ast.Attribute)
-    return isinstance(func.value, (ast.Name, ast.Attribute)) and bool(call.args) and ast.unparse(func.value) in MODULES
+    return isinstance(func, ast.Attribute) and ast.unparse(func.value) in MODULES
 
 
 NAMES = ("torch", "gl", "gradlab", "F", "nn", "np")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from gradlab.diagnose.history_loss import FAMILIES as WAYS_OF
 from gradlab.diagnose.history_loss import WAYS
-from gradlab.explore.doctor.advice import argument, expression, grouped, instead
+from gradlab.explore.doctor.advice import argument, expression, grouped, instead, statement
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding, sentence
 from gradlab.explore.doctor.flow import bare
@@ -68,8 +68,23 @@ def cuts(case: Case) -> Iterable[Finding]:
         meant = [one for one in blocked if case.is_meant(one)]
         if (torn.final and (meant or not behind or not case.optimizers)) or (meant and not _is_target(case, torn, meant)):
             yield _alarm(case, torn, meant or blocked)
-        elif torn.kind in WRITTEN and behind and not torn.cut.old:
+        elif torn.kind in WRITTEN and behind and not torn.cut.old and not _is_straight_through(torn):
             yield _note(case, torn, blocked, [one for one in behind if one.key in case.reached])
+
+
+def _is_straight_through(torn: CutHistory) -> bool:
+    """Whether a detach is that of a straight-through estimator, `x + (f(x) - x).detach()` (Bengio et al. 2013).
+
+    What is computed has the gradient of x there, and the difference is meant to have none.
+    """
+    place = torn.place
+    whole, own = (None, None) if place is None else (statement(place.statement), expression(place.source))
+    difference = own.func.value if isinstance(own, ast.Call) and isinstance(own.func, ast.Attribute) else None
+    if whole is None or not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+        return False
+    sides = {ast.unparse(difference.right), ast.unparse(own)}
+    sums = (node for node in ast.walk(whole) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add))
+    return any({ast.unparse(node.left), ast.unparse(node.right)} == sides for node in sums)
 
 
 def flat(case: Case) -> Iterable[Finding]:
@@ -353,7 +368,16 @@ def _mended(case: Case, torn: CutHistory, fix: str) -> str:
     if last not in ("detach", "data", "cast", "tensor()", "Parameter()"):
         return sentence(fix)
     code = instead(argument(source), source)
-    return f"{sentence(fix)[:-1]}: {code}." if code else sentence(fix)
+    changes = " This changes the loss: the numbers are no longer rounded." if last == "cast" and _rounds(torn) else ""
+    return f"{sentence(fix)[:-1]}: {code}.{changes}" if code else sentence(fix)
+
+
+def _rounds(torn: CutHistory) -> bool:
+    """Whether a cast to integers changed a number, or may have."""
+    value = torn.cut.value
+    if value is None or value.numbers is None or not value.dtype.startswith(("float", "bfloat")):
+        return True
+    return any(isinstance(number, complex) or number != int(number) for number in value.numbers)
 
 
 def _is_index(case: Case, torn: CutHistory) -> bool:
@@ -388,9 +412,21 @@ def words(case: Case, torn: CutHistory) -> tuple[str, str]:
     """Why, and what to do, in the words of the errors."""
     last = torn.how.rpartition(", then ")[2].removesuffix("_")
     why, fix = WAYS.get(last, WAYS["no derivative"])
-    what = f"`{torn.cut.label}`" if torn.cut.operation == "AccumulateGrad" else f"the result of {torn.cut.operation}"
+    what = f"`{_operand(torn)}`"
     at = f"{on(torn.place)}" if torn.place is not None else ""
     return case.spelled(why.format(what=what, how=last)), case.spelled(fix.format(at=at))
+
+
+def _operand(torn: CutHistory) -> str:
+    """What was cut off, as the user wrote it: the leaf's name, else what the operation was given, else the operation."""
+    source = torn.place.source if torn.place is not None else ""
+    if torn.cut.operation == "AccumulateGrad":
+        return torn.cut.label
+    tree = expression(source)
+    if isinstance(tree, ast.Compare):
+        sides = [tree.left, *tree.comparators]
+        return ast.unparse(next((side for side in sides if not isinstance(side, ast.Constant)), tree.left))
+    return argument(source) or source or torn.cut.label
 
 
 def _called_from(case: Case, torn: CutHistory) -> int | None:

@@ -10,6 +10,7 @@ from gradlab.explore.doctor.advice import argument, before, grouped, instead, re
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import CASTS, LOSSES, SHAPES, Flow, called, extremes, figure, operand_text, path
+from gradlab.explore.doctor.operands import argument_text, replace_argument
 from gradlab.explore.trace.data import Shape
 from gradlab.explore.trace.values import Value
 
@@ -18,31 +19,11 @@ EXPLICIT = re.compile(r"None|newaxis|unsqueeze|outer|view|reshape|expand|meshgri
 ADDED_AXIS = frozenset(["Unsqueeze", "Index", "Slice", "Expand"])  # made for broadcasting
 REDUCED = frozenset(["Mean", "Sum"])
 ELEMENTWISE = frozenset(
-    [
-        "Pow",
-        "Abs",
-        "Square",
-        "Mul",
-        "Div",
-        "Add",
-        "Sub",
-        "Rsub",
-        "Neg",
-        "Exp",
-        "Log",
-        "Clamp",
-        "ClampMin",
-        "ClampMax",
-        "Relu",
-        "Sqrt",
-        "Softplus",
-        "Sigmoid",
-        "LogSigmoid",
-        "Sin",
-        "Cos",
-        "Tanh",
-    ]
-)
+    (
+        "Pow", "Abs", "Square", "Mul", "Div", "Add", "Sub", "Rsub", "Neg", "Exp", "Log", "Log1P", "Clamp", "ClampMin", "ClampMax",
+        "Relu", "Sqrt", "Softplus", "Sigmoid", "LogSigmoid", "Sin", "Cos", "Cosh", "Tanh", "Where", "Maximum", "Minimum",
+    )
+)  # fmt: skip
 # Of rows that are probabilities: how far their mean may be from 1 / number of classes, rounding apart (ten roundings of 1).
 ONE = 1e-5
 
@@ -68,57 +49,65 @@ def _broadcast(flow: Flow) -> Iterable[Finding]:
             pair = _pair(flow, i, n)
             if pair is None or not _summed(flow, i, shape):
                 continue
-            names, shapes = pair
+            at, (names, shapes) = i, pair
         elif flow.words[i] == "Expand" and flow.given[i]:
-            inner = flow.nodes[flow.given[i][0].source].shape
-            users = [flow.words[edge.target] for edge in flow.uses[i]]
-            if inner not in ((n, 1), (n,), (1, n)) or not any(word in LOSSES for word in users):
+            expanded = _expanded(flow, i, n)
+            if expanded is None:
                 continue
-            user = flow.uses[i][0].target
-            call = _arguments(flow, user)
-            own = flow.name(flow.given[i][0].source)
-            other = next((o for o in flow.nodes[user].operands if o.kind != "constant"), None)
-            text = f"`{other.text}`" if other is not None and other.text else call[1] if len(call) > 1 else "the target"
-            text = text if text != own else call[0] if call else "the target"
-            names = (own, text)
-            shapes = (inner, (n,) if inner == (n, 1) else (n, 1))
+            at, names, shapes = expanded
         else:
             continue
-        at = flow.uses[i][0].target if flow.words[i] == "Expand" else i
         column = 0 if shapes[0] == (n, 1) else 1
-        wide, flat = names[column], names[1 - column]
+        evidence = {"n": n, "shape": (n, n), "shapes": shapes, "names": names, "at": i}
+        where = f"{flow.code(at)}{flow.place(at)}"
+        rows = f"This changes the loss: it is then over {n} pairs."
         if (n, n) in shapes:
             pairs, one = (names, names[::-1])[shapes[1] == (n, n)]
             yield Finding(
                 "broadcast",
-                f"In {flow.code(at)}{flow.place(at)} {pairs} has the shape ({n}, {n}), though it is computed of {n} "
-                f"values as {one} is: a "
-                f"column ({n}, 1) met a row ({n},) in it, and the loss is over {n * n} pairs instead of {n}.",
+                f"{where}: {pairs} has shape ({n}, {n}), though it is computed from {n} values, as {one} is. A column ({n}, 1) "
+                f"met a row ({n},) in it, so the loss is over {n * n} pairs instead of {n}.",
                 flow.line(at),
                 at,
-                "Give all of them one shape: squeeze(1) of the column, or unsqueeze(1) of the row.",
-                {"n": n, "shape": (n, n), "shapes": shapes, "at": i},
+                "Give all of them one shape: squeeze(1) of the column, or unsqueeze(1) of the row. This changes the loss.",
+                evidence,
                 worth=8.0,
             )
             return
+        fixes = [_shaped(flow, at, column, names[column], "squeeze(1)")]
+        fixes += [_shaped(flow, at, 1 - column, names[1 - column], "unsqueeze(1)")] * ((n,) in shapes)
         yield Finding(
             "broadcast",
-            f"In {flow.code(at)}{flow.place(at)} {names[0]} of shape {_text(shapes[0])} meets {names[1]} of shape "
-            f"{_text(shapes[1])}: they "
-            f"broadcast to ({n}, {n}), each with each, and the loss is over {n * n} pairs instead of {n}.",
+            f"{where}: {names[0]} has shape {_text(shapes[0])} and {names[1]} has shape {_text(shapes[1])}. They broadcast to "
+            f"({n}, {n}), so the loss is over {n * n} pairs instead of {n}.",
             flow.line(at),
             at,
-            f"Give both one shape: {_shaped(wide, 'squeeze(1)')}, or {_shaped(flat, 'unsqueeze(1)')}.",
-            {"n": n, "shape": (n, n), "shapes": shapes, "at": i},
+            f"Give both one shape: {', or '.join(fixes)}. {rows}",
+            evidence,
             worth=8.0,
         )
         return  # what is computed from it has the same shape
 
 
-def _shaped(name: str, method: str) -> str:
+def _expanded(flow: Flow, i: int, n: int) -> tuple[int, tuple[str, str], tuple[Shape, Shape]] | None:
+    """The loss whose input or target was expanded to (n, n), the names of both and their shapes."""
+    source = flow.given[i][0].source
+    inner = flow.nodes[source].shape
+    user = next((edge for edge in flow.uses[i] if flow.words[edge.target] in LOSSES), None)
+    if inner not in ((n, 1), (n,), (1, n)) or user is None:
+        return None
+    own, other = (argument_text(flow, user.target, argument) for argument in (user.argument, 1 - user.argument))
+    words = "the input", "the target"
+    name = f"`{own}`" if own else flow.name(source)
+    names = name, f"`{other}`" if other else words[1 - user.argument]
+    shapes: tuple[Shape, Shape] = (inner, (n,) if inner == (n, 1) else (n, 1))
+    return (user.target, *((names, shapes) if user.argument == 0 else (names[::-1], shapes[::-1])))
+
+
+def _shaped(flow: Flow, at: int, argument: int, name: str, method: str) -> str:
     """A tensor with another shape in place of it; in words where the source has no name for it."""
-    code = name.strip("`")
-    return instead(called(name, method), code) if name.startswith("`") else f"{method} of {name}"
+    code = name.strip("`") if name.startswith("`") else ""
+    return replace_argument(flow, at, argument, method) or instead(called(code, method), code) or f"{method} of {name}"
 
 
 def _pair(flow: Flow, i: int, n: int) -> tuple[tuple[str, str], tuple[Shape, Shape]] | None:
@@ -128,10 +117,10 @@ def _pair(flow: Flow, i: int, n: int) -> tuple[tuple[str, str], tuple[Shape, Sha
     for edge in flow.given[i]:
         own = flow.nodes[edge.source].shape
         if own is not None:
-            sides[edge.argument] = flow.name(edge.source), own, edge.source
+            sides[edge.argument] = _named(flow, i, edge.argument) or flow.name(edge.source), own, edge.source
     for operand in node.operands:
         if operand.value is not None and operand.argument not in sides:
-            written = operand_text(operand) if operand.text else _side(flow, i, operand.argument)
+            written = _named(flow, i, operand.argument) or (operand_text(operand) if operand.text else "the other operand")
             sides[operand.argument] = written, operand.value.shape, None
     if len(sides) != 2:
         return None
@@ -153,16 +142,10 @@ def _pair(flow: Flow, i: int, n: int) -> tuple[tuple[str, str], tuple[Shape, Sha
     return (a, b), (first, second)
 
 
-def _side(flow: Flow, i: int, argument: int) -> str:
-    """One side of a sign as it stands in the source, in backticks."""
-    place = flow.nodes[i].place
-    try:
-        tree = ast.parse(place.source, mode="eval").body if place is not None else None
-    except SyntaxError:
-        tree = None
-    if not isinstance(tree, ast.BinOp):
-        return "the other operand"
-    return f"`{ast.unparse(tree.left if argument == 0 else tree.right)}`"
+def _named(flow: Flow, i: int, argument: int) -> str:
+    """An argument as it is written at the operation, in backticks; "" if the source does not show it."""
+    text = argument_text(flow, i, argument)
+    return f"`{text}`" if text else ""
 
 
 def _made_before(
@@ -196,16 +179,6 @@ def _summed(flow: Flow, i: int, shape: Shape) -> bool:
 
 def _text(shape: Shape) -> str:
     return f"({shape[0]},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
-
-
-def _arguments(flow: Flow, i: int) -> list[str]:
-    """The arguments of the call that a node stands for, in backticks."""
-    place = flow.nodes[i].place
-    try:
-        tree = ast.parse(place.source, mode="eval").body if place is not None else None
-    except SyntaxError:
-        return []
-    return [f"`{ast.unparse(arg)}`" for arg in tree.args] if isinstance(tree, ast.Call) else []
 
 
 # -------------------------------------------------------------------------------------------------------- probabilities
@@ -255,11 +228,9 @@ def _probabilities(flow: Flow) -> Iterable[Finding]:
                 evidence |= {"least": low, "greatest": high, "source": source}
             yield Finding(
                 "double-softmax",
-                f"{flow.code(i)}{flow.place(i)}: {call} takes logits and makes its own {kind} of them, but it is given "
-                "probabilities"
-                f"{between} that {name} made in {flow.code(maker)}{flow.place(maker)}. The {kind} is taken twice: the "
-                "gradient is small "
-                "and the loss cannot come near 0.",
+                f"{flow.code(i)}{flow.place(i)}: {call} takes logits and applies {kind} to them itself, but its input is "
+                f"probabilities{between}, computed by {name} in {flow.code(maker)}{flow.place(maker)}. With {kind} applied twice "
+                "the gradient is small and the loss cannot come near 0.",
                 flow.line(i),
                 i,
                 _logits(flow, maker, kind),
@@ -280,8 +251,8 @@ def _logits(flow: Flow, maker: int, kind: str) -> str:
         code = before(new, ast.unparse(statement)) if statement is not None else ""
     elif place is not None and flow.words[maker] in ("Softmax", "Sigmoid"):
         code = instead(argument(place.source), place.source)
-    told = f": {code}" if code else ""
-    return f"Give it what goes into the {kind}, and take the {kind} only to look at probabilities{told}."
+    told = f": {code}. This changes the loss: it is then computed from the logits" if code else ""
+    return f"Give the loss the input of the {kind}, and take the {kind} only to look at probabilities{told}."
 
 
 def _by_hand(flow: Flow, i: int, value: Value | None) -> bool:
@@ -340,7 +311,8 @@ def _log_first(flow: Flow, i: int, rows: bool) -> str:
     log = f"{grouped(operand)}.log()" if rows else f"gradlab.log_softmax({operand}, 1)"
     code = instead(flow.case.spelled(replaced(source, operand, log)), source) if operand else ""
     what = "Use log_softmax in place of softmax" if rows else "Use log_softmax first"
-    return f"{what}{f', or {code}' if code else ''}, or cross_entropy of the logits."
+    changes = " This changes the loss: it is then the cross-entropy." if code else ""
+    return f"{what}{f', or {code}' if code else ''}, or cross_entropy of the logits.{changes}"
 
 
 def _above_zero(value: Value | None) -> bool:

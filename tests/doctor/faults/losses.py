@@ -82,7 +82,7 @@ ROWS.fault(
     "the residual of a fit, one axis too many",
     "broadcast",
     """
-    a, b = (torch.zeros((), requires_grad=True) for _ in range(2))
+    a, b = (torch.ones((), requires_grad=True) for _ in range(2))
     ts = torch.linspace(0, 1, 30).unsqueeze(1)
     obs = 3 * ts.squeeze() - 1
     res = a * ts + b - obs #!
@@ -91,6 +91,120 @@ ROWS.fault(
     shows="res.shape == (30, 30)",
     cure={"ts.squeeze()": "ts"},
     says="30",
+)
+
+ROWS.fault(
+    "a target that is made in the call",
+    "broadcast",
+    """
+    m = nn.Linear(10, 1)
+    X = torch.randn(64, 10)
+    # %%
+    loss = F.mse_loss(m(X), torch.linspace(0, 1, 64)) #!
+    loss.backward()
+    """,
+    shows="not close(loss, ((m(X)[:, 0] - torch.linspace(0, 1, 64)) ** 2).mean())",
+    cure={"m(X)": "m(X).squeeze(1)"},
+    says=("`m(X)` has shape (64, 1) and `torch.linspace(0, 1, 64)` has shape (64,)", "4096"),
+    never="`X`",
+)
+ROWS.fault(
+    "a batch by index against a column",
+    "broadcast",
+    """
+    m = nn.Linear(10, 1)
+    X, Y = torch.randn(128, 10), torch.arange(128) % 9
+    opt = optim.SGD(m.parameters(), lr=0.01)
+    for step in range(3):
+        i = torch.arange(32 * step, 32 * step + 32)
+        loss = F.mse_loss(m(X[i]), Y[i].float()) #!
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+    shows="m(X[i]).shape != Y[i].shape",
+    cure={"torch.arange(128) % 9": "torch.arange(128).unsqueeze(1) % 9"},
+    says="`m(X[i])` has shape (32, 1) and `Y[i].float()` has shape (32,)",
+)
+ROWS.fault(
+    "a batch that is unpacked in a method",
+    "broadcast",
+    """
+    class Regression(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 1))
+        def training_step(self, batch, index):
+            x, y = batch
+            return F.mse_loss(self.net(x), y)
+    model = Regression()
+    batches = [(torch.randn(24, 10), torch.randn(24)) for _ in range(3)]
+    optimizer = optim.Adam(model.parameters(), lr=1e-3)
+    # %%
+    for index, batch in enumerate(batches):
+        loss = model.training_step(batch, index) #!
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """,
+    shows="model.net(batch[0]).shape != batch[1].shape",
+    cure={"torch.randn(24))": "torch.randn(24, 1))"},
+    says="`self.net(x)` has shape (24, 1) and `y` has shape (24,)",
+)
+ROWS.fault(
+    "a criterion with keywords, in a trainer",
+    "broadcast",
+    """
+    class Trainer:
+        def __init__(self):
+            self.net, self.criterion = nn.Linear(10, 1), nn.SmoothL1Loss()
+            self.data = {"x": torch.randn(40, 10), "y": torch.randn(40)}
+            self.opt = optim.Adam(self.net.parameters(), lr=1e-3)
+        def step(self):
+            loss = self.criterion(target=self.data["y"], input=self.net(self.data["x"]))
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+    trainer = Trainer()
+    # %%
+    for k in range(3):
+        trainer.step() #!
+    """,
+    shows="trainer.net(trainer.data['x']).shape != trainer.data['y'].shape",
+    cure={'"y": torch.randn(40)': '"y": torch.randn(40, 1)'},
+    says='has shape (40, 1) and `self.data["y"]` has shape (40,)',
+)
+ROWS.fault(
+    "the same tensor as input and as target",
+    "broadcast",
+    """
+    auto = nn.Linear(1, 1)
+    y = torch.arange(30.).unsqueeze(1) / 30
+    e = F.mse_loss(auto(y), y[:, 0]) #!
+    e.backward()
+    """,
+    shows="not close(e, ((auto(y) - y) ** 2).mean())",
+    cure={"y[:, 0]": "y"},
+    says="`auto(y)` has shape (30, 1) and `y[:, 0]` has shape (30,)",
+)
+ROWS.fault(
+    "a robust loss of one's own",
+    "broadcast",
+    """
+    class Robust(nn.Module):
+        def forward(self, p, t):
+            e = p - t
+            return torch.where(e.abs() < 1, 0.5 * e ** 2, e.abs() - 0.5).mean()
+    net, robust = nn.Linear(2, 1), Robust()
+    x = torch.randn(50, 2)
+    sums = x.sum(1)
+    # %%
+    loss = robust(net(x), sums) #!
+    loss.backward()
+    """,
+    shows="net(x).shape != sums.shape",
+    cure={"x.sum(1)": "x.sum(1, keepdim=True)"},
+    says="`p` has shape (50, 1) and `t` has shape (50,)",
 )
 
 # ---------------------------------------------------------------------------------------------- probabilities for logits

@@ -447,3 +447,46 @@ ROWS.healthy(
     """,
     learns="all(learning(m.parameters()) for m in models)",
 )
+ROWS.healthy(
+    "a batch by index, both of one shape",
+    """
+    m = nn.Linear(10, 1)
+    X, Y = torch.randn(128, 10), torch.arange(128) % 9
+    opt = optim.SGD(m.parameters(), lr=0.01)
+    for step in range(3):
+        i = torch.arange(32 * step, 32 * step + 32)
+        loss = F.mse_loss(m(X[i]).squeeze(1), Y[i].float())
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+    learns="learning(m.parameters())",
+)
+ROWS.healthy(
+    "each with each, as it is meant",
+    """
+    emb = nn.Linear(3, 1)
+    x = torch.randn(12, 3)
+    s = emb(x)
+    margins = torch.where(s - s.T > 0, s - s.T, 0.1 * (s - s.T))
+    loss = ((s[:, None, 0] - s[None, :, 0]) ** 2).mean() + margins.abs().mean()
+    loss.backward()
+    """,
+    learns="norm(emb.weight.grad) > 0",
+)
+ROWS.healthy(
+    "a straight-through estimator",
+    """
+    w = torch.randn(8, 4, requires_grad=True)
+    opt = optim.SGD([w], lr=0.1)
+    x, y = torch.randn(16, 8), torch.randn(16, 4)
+    for _ in range(3):
+        hard = w + (torch.sign(w) - w).detach()
+        q = (torch.round(w) - w).detach() + w
+        loss = F.mse_loss(x @ hard + 0.1 * (x @ q), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+    learns="learning([w])",
+)

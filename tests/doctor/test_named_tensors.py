@@ -1,0 +1,81 @@
+"""Names are true: every name in a finding stands, in the program, for the very tensor that is meant."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import pytest
+from test_planted import FAULTS, each
+from witness import Witness
+
+from gradlab.explore.doctor import clinic
+
+CODE = re.compile(r"`([^`]+)`")
+MISSING = object()
+LEAVES = ("leaves", "of")  # parts of the evidence that name leaves
+
+
+def names_in(text: str) -> list[str]:
+    """The names, attributes and items that a text quotes."""
+    names = []
+    for code in CODE.findall(text):
+        try:
+            tree = ast.parse(code, mode="eval").body
+        except SyntaxError:
+            continue
+        if isinstance(tree, (ast.Name, ast.Attribute, ast.Subscript)) and not any(
+            isinstance(node, (ast.Call, ast.BinOp)) for node in ast.walk(tree)
+        ):
+            names.append(code)
+    return names
+
+
+def loop_variables(texts: tuple[str, ...]) -> set[str]:
+    """The names that loops of the cells bind, and nothing else does."""
+    nodes = [node for text in texts for node in ast.walk(parsed(text))]
+    looped = {id(name) for node in nodes if isinstance(node, (ast.For, ast.comprehension)) for name in ast.walk(node.target)}
+    stored = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return {node.id for node in stored if id(node) in looped} - {node.id for node in stored if id(node) not in looped}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), each(FAULTS))
+def test_each_name_stands_for_what_is_meant(run, monkeypatch, name, library):
+    row = FAULTS[name]
+    cases: list[Any] = []
+    examine = clinic.examine
+    monkeypatch.setattr(clinic, "examine", lambda case: cases.append(case) or examine(case))
+    ran = run(library, row.texts)
+    case, space = cases[-1], ran.shell.ns
+    witness = Witness(library, row.texts)
+    learners = {one.name: case.tensors[key] for key, one in case.learners.items()}
+    functions = {node.name for text in row.texts for node in ast.walk(parsed(text)) if isinstance(node, ast.FunctionDef)}
+    passing = loop_variables(row.texts)
+    for finding in (*clinic.HOUSE.last.findings, *clinic.HOUSE.last.remarks):
+        for text in names_in(finding.message):
+            value = evaluated(text, space)
+            if text in learners:
+                assert value is learners[text], (text, finding)
+            elif value is MISSING:  # the program has it as an expression, in a function of its own
+                assert text in functions or witness.of(text), (text, finding)
+        for text in [one for key in LEAVES for one in flat(finding.evidence.get(key, ()))]:
+            assert evaluated(text, space) is not MISSING, (text, finding)
+            assert re.split(r"[.\[]", text)[0] not in passing, (text, finding)
+
+
+def evaluated(text: str, space: dict[str, Any]) -> Any:
+    """What a name stands for in a namespace; `MISSING` if it has no such name."""
+    try:
+        return eval(text, dict(space))
+    except (NameError, AttributeError, LookupError, TypeError):
+        return MISSING
+
+
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text.removeprefix("%%grad"))
+
+
+def flat(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [one for one in value if isinstance(one, str)]
