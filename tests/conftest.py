@@ -105,6 +105,16 @@ def pytest_report_header(config):
     return device_line() if asked_for("gpu", config) else None
 
 
+def pytest_terminal_summary(terminalreporter):
+    """How many of the doctor's fixes that were applied are code, and how many are sentences."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, ())]
+    fixes = [value for report in reports for name, value in getattr(report, "user_properties", ()) if name == "fix"]
+    if fixes:
+        terminalreporter.write_line(
+            "Fixes of the doctor: " + ", ".join(f"{fixes.count(kind)} {kind}" for kind in sorted(set(fixes)))
+        )
+
+
 def device_line():
     from gradlab import cuda
 

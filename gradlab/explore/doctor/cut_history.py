@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gradlab.diagnose.history_loss import FAMILIES as WAYS_OF
 from gradlab.diagnose.history_loss import WAYS
@@ -77,10 +78,9 @@ def _is_straight_through(torn: CutHistory) -> bool:
 
     What is computed has the gradient of x there, and the difference is meant to have none.
     """
-    place = torn.place
-    whole, own = (None, None) if place is None else (statement(place.statement), expression(place.source))
+    whole, own = (statement(torn.place.statement), expression(torn.place.source)) if torn.place is not None else (None, None)
     difference = own.func.value if isinstance(own, ast.Call) and isinstance(own.func, ast.Attribute) else None
-    if whole is None or not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+    if whole is None or own is None or not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
         return False
     sides = {ast.unparse(difference.right), ast.unparse(own)}
     sums = (node for node in ast.walk(whole) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add))
@@ -367,9 +367,28 @@ def _mended(case: Case, torn: CutHistory, fix: str) -> str:
         return "An index has no gradient: take a mean of its neighbours by their distance, or a softmax over all places."
     if last not in ("detach", "data", "cast", "tensor()", "Parameter()"):
         return sentence(fix)
-    code = instead(argument(source), source)
+    own = argument(source)
+    if last == "tensor()" and _is_list(case, torn, own):
+        own = case.spelled(f"gradlab.stack({own})") if _resolved(case, own) or own.startswith("[") else ""
+    code = instead(own, source)
     changes = " This changes the loss: the numbers are no longer rounded." if last == "cast" and _rounds(torn) else ""
     return f"{sentence(fix)[:-1]}: {code}.{changes}" if code else sentence(fix)
+
+
+def _is_list(case: Case, torn: CutHistory, text: str) -> bool:
+    """Whether what `tensor(…)` was given is a list of tensors, and no tensor, as far as that can be told."""
+    value = _resolved(case, text)
+    if value is not None:
+        return type(value) in (list, tuple)
+    assert case.trace is not None
+    tree = expression(text)
+    several = sum(cut.place == torn.place and cut.how == torn.how for cut in case.trace.cuts) > 1
+    return isinstance(tree, (ast.List, ast.Tuple, ast.ListComp)) or (several and isinstance(tree, (ast.Name, ast.Attribute)))
+
+
+def _resolved(case: Case, text: str) -> Any:
+    """What a plain name of the cell stands for; None of another expression."""
+    return case.namespace.get(text) if text.isidentifier() else None
 
 
 def _rounds(torn: CutHistory) -> bool:

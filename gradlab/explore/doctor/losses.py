@@ -60,7 +60,6 @@ def _broadcast(flow: Flow) -> Iterable[Finding]:
         column = 0 if shapes[0] == (n, 1) else 1
         evidence = {"n": n, "shape": (n, n), "shapes": shapes, "names": names, "at": i}
         where = f"{flow.code(at)}{flow.place(at)}"
-        rows = f"This changes the loss: it is then over {n} pairs."
         if (n, n) in shapes:
             pairs, one = (names, names[::-1])[shapes[1] == (n, n)]
             yield Finding(
@@ -74,15 +73,17 @@ def _broadcast(flow: Flow) -> Iterable[Finding]:
                 worth=8.0,
             )
             return
-        fixes = [_shaped(flow, at, column, names[column], "squeeze(1)")]
-        fixes += [_shaped(flow, at, 1 - column, names[1 - column], "unsqueeze(1)")] * ((n,) in shapes)
+        columns, rows = _met_later(flow, at, n)
+        fixes = [_reshaped(flow, [(at, column, names[column]), *columns], "squeeze(1)")]
+        if (n,) in shapes:
+            fixes.append(_reshaped(flow, [(at, 1 - column, names[1 - column]), *rows], "unsqueeze(1)"))
         yield Finding(
             "broadcast",
             f"{where}: {names[0]} has shape {_text(shapes[0])} and {names[1]} has shape {_text(shapes[1])}. They broadcast to "
             f"({n}, {n}), so the loss is over {n * n} pairs instead of {n}.",
             flow.line(at),
             at,
-            f"Give both one shape: {', or '.join(fixes)}. {rows}",
+            f"Give both one shape: {', or '.join(fixes)}. This changes the loss: it is then over {n} pairs.",
             evidence,
             worth=8.0,
         )
@@ -104,10 +105,44 @@ def _expanded(flow: Flow, i: int, n: int) -> tuple[int, tuple[str, str], tuple[S
     return (user.target, *((names, shapes) if user.argument == 0 else (names[::-1], shapes[::-1])))
 
 
-def _shaped(flow: Flow, at: int, argument: int, name: str, method: str) -> str:
-    """A tensor with another shape in place of it; in words where the source has no name for it."""
-    code = name.strip("`") if name.startswith("`") else ""
-    return replace_argument(flow, at, argument, method) or instead(called(code, method), code) or f"{method} of {name}"
+Met = tuple[int, int, str]  # an operation, one of its arguments, and its name in backticks
+
+
+def _met_later(flow: Flow, i: int, n: int) -> tuple[list[Met], list[Met]]:
+    """The columns (n, 1) and the rows (n,) that what became (n, n) at node `i` meets on its way: what is reshaped there must be
+    reshaped here, too."""
+    columns: list[Met] = []
+    rows: list[Met] = []
+    seen, waiting = {i}, [i]
+    while waiting:
+        for use in flow.uses[waiting.pop()]:
+            t = use.target
+            if t in seen or (flow.nodes[t].shape != (n, n) and flow.words[t] not in LOSSES):
+                continue
+            seen.add(t)
+            waiting.append(t)
+            others = [(e.argument, _whole(flow, e.source)) for e in flow.given[t] if e.argument != use.argument]
+            others += [(o.argument, o.value.shape) for o in flow.nodes[t].operands if o.value is not None]
+            for which, shape in others:
+                met = t, which, _named(flow, t, which)
+                (columns if shape == (n, 1) else rows if shape == (n,) else []).append(met)
+    return columns, rows
+
+
+def _whole(flow: Flow, i: int) -> Shape | None:
+    """The shape of a node before it was expanded."""
+    return flow.nodes[flow.given[i][0].source if flow.words[i] == "Expand" else i].shape
+
+
+def _reshaped(flow: Flow, met: list[Met], method: str) -> str:
+    """Some arguments with another shape in place of them; in words where the source has no name for one."""
+    codes = []
+    for at, which, name in met:
+        code = name.strip("`") if name.startswith("`") else ""
+        codes.append(replace_argument(flow, at, which, method) or instead(called(code, method), code))
+    if all(codes):
+        return " and ".join(codes)
+    return f"{method} of {' and '.join(name or 'what it meets later' for _, _, name in met)}"
 
 
 def _pair(flow: Flow, i: int, n: int) -> tuple[tuple[str, str], tuple[Shape, Shape]] | None:
