@@ -22,6 +22,7 @@ from gradlab.explore.doctor.lost_history import lost_history
 from gradlab.explore.doctor.mismatches import MISFITS
 from gradlab.explore.doctor.program import bound, read, root_of
 from gradlab.explore.doctor.scene import Scene
+from gradlab.explore.doctor.tuples import taken_for_a_tensor
 from gradlab.explore.libraries import Library, library_of
 
 WORTH, SEEN = 9.0, 8.0  # of the error; and where the cell was seen, and its cause may be known
@@ -45,6 +46,9 @@ def graph_errors(case: Case) -> Iterable[Finding]:
             if finding is not None:
                 yield replace(finding, line=finding.line or scene.line, worth=WORTH if case.trace is None else SEEN)
             return
+    for finding in taken_for_a_tensor(scene):
+        yield finding
+        return
     yield from _without_gradient(scene)
 
 

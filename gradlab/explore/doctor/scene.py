@@ -8,6 +8,7 @@ is run: names are looked up, attributes only of modules, tensors and plain conta
 from __future__ import annotations
 
 import ast
+import copy
 import linecache
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,10 +21,13 @@ from gradlab.diagnose.autopsy import instead
 from gradlab.diagnose.sites import is_users
 from gradlab.diagnose.source_locations import CELL, SourceLocation, cells, clipped, location_of, source_of
 from gradlab.diagnose.user_spelling import USUAL
+from gradlab.explore.doctor import advice
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.libraries import Library, adapters, library_of
 
 OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but a view
+WRAPPERS = ("_wrapped_call_impl", "_call_impl", "__call__", "__torch_function__", "__get__")  # between a call and its function
+MOST_FILES = 60  # of the user's that are searched for a source
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,31 @@ class Scene:
         return self.program.at(self.place.line)
 
     @cached_property
+    def node(self) -> Any:
+        """The very expression that failed, a node of `program`; None if it is not known."""
+        place = self.place
+        position = (place.line, place.start_column, place.end, place.end_column)
+        for node in ast.walk(self.program.tree):
+            if isinstance(node, ast.expr) and position == (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset):
+                return node
+        return None
+
+    @cached_property
+    def programs(self) -> dict[str, Program]:
+        """The user's files and cells by their names: the failing one first, then those of the traceback, of the functions and
+        classes that the frames can name, and the cells that have run."""
+        files = [self.place.filename, *(step.place.filename for step in reversed(self.steps))]
+        for space in (*(step.names for step in reversed(self.steps)), self.namespace):
+            for value in list(space.values()):
+                files += _files_of(value)
+        files += [name for name in linecache.cache if CELL.match(name)][::-1]
+        programs = {self.place.filename: self.program}
+        for name in dict.fromkeys(files):
+            if name not in programs and len(programs) < MOST_FILES and is_users(name):
+                programs[name] = Program([line.rstrip("\n") for line in linecache.getlines(name)])
+        return programs
+
+    @cached_property
     def scope(self) -> list[ast.stmt]:
         """The statements of the function that failed, or of the file outside of functions, in the order of the text."""
         functions = [
@@ -215,6 +244,93 @@ class Scene:
         return list(tensors.items())
 
     @cached_property
+    def arguments(self) -> dict[str, tuple[Any, Any]]:
+        """What the failing call was given, by the names of its function's parameters: an expression and its value. Empty where no
+        function of Python's was called."""
+        call, (frame, module) = self.node, self._called
+        if frame is None or not isinstance(call, ast.Call) or any(isinstance(one, ast.Starred) for one in call.args):
+            return {}
+        code, space = frame.f_code, dict(frame.f_locals)
+        names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        names = names[1:] if names[:1] == ["self"] else names
+        positional = max(0, code.co_argcount - (code.co_varnames[:1] == ("self",)))
+        if module is not None:  # forward() may have bound its names again
+            space |= dict(zip(names, module.get("args", ()), strict=False)) | module.get("kwargs", {})
+        given = dict(zip(names[:positional], call.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in names}
+        return {name: (node, space.get(name)) for name, node in given.items() if name is not None}
+
+    @cached_property
+    def _called(self) -> tuple[Any, Any]:
+        """The frame of the function that the failing expression called, and the names of the frame that called it as a module."""
+        after, module, traceback = None, None, self.error.__traceback__
+        while traceback is not None:
+            frame = traceback.tb_frame
+            if is_users(frame.f_code.co_filename):
+                after = module = None
+            elif after is None and frame.f_code.co_name in WRAPPERS:
+                module = module or (frame.f_locals if "args" in frame.f_locals and "self" in frame.f_locals else None)
+            elif after is None and not _watches(frame):
+                after = frame
+            traceback = traceback.tb_next
+        return after, module if after is not None and after.f_code.co_name == "forward" else None
+
+    @cached_property
+    def operands(self) -> list[tuple[Any, Any]]:
+        """The tensors that the failing expression was given, in the order of the text: an expression and its value."""
+        known = {id(node): value for node, value in self.arguments.values()}
+        given = [(node, self.value(node)) for node in operands_of(self.node or self.statement)]
+        given = [(node, known.get(id(node)) if value is None else value) for node, value in given]
+        return [(node, value) for node, value in given if library_of(value) is not None]
+
+    def shape(self, node: Any) -> list[int] | None:
+        """The shape of what an expression stands for, as far as it follows from the shapes of names."""
+        value = next((one for part, one in self.operands if part is node), None)
+        value = self.value(node) if value is None else value
+        if library_of(value) is not None:
+            return list(value.shape)
+        if isinstance(node, (ast.Constant, ast.UnaryOp)):
+            return [] if isinstance(node, ast.Constant) else self.shape(node.operand)
+        if isinstance(value, (int, float)):
+            return []
+        sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+        sides = (node.left, *node.comparators) if isinstance(node, ast.Compare) else sides
+        shapes = [self.shape(side) for side in sides]
+        if not shapes or None in shapes:
+            return None
+        first, second = shapes[0] or [], shapes[-1] or []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            return [first[0], second[1]] if len(first) == len(second) == 2 else None
+        if not fits(first, second):
+            return None
+        longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
+        ones = [1] * (len(longer) - len(shorter)) + shorter
+        return [b if a == 1 else a for a, b in zip(longer, ones, strict=True)]
+
+    def swapped(self, new: str, node: Any) -> str:
+        """ "`new` in place of `old`" for an expression of the failing statement, with so much around it that its text stands once
+        in the file's statement, and is not mistaken for that of another file."""
+        replacement, around = advice.expression(new), self.statement
+        if replacement is None or around is None or node is None:
+            return ""
+        parents = {id(child): parent for parent in ast.walk(around) for child in ast.iter_child_nodes(parent)}
+        elsewhere = self.place.filename != self.file
+        one = node
+        while True:
+            text = source_of(one)
+            if not isinstance(one, (ast.expr, ast.stmt)):
+                one = parents.get(id(one))
+                if one is None:
+                    return ""
+                continue
+            alike = sum(source_of(other) == text for other in ast.walk(around) if isinstance(other, type(one)))
+            small = elsewhere and isinstance(one, (ast.Name, ast.Attribute))
+            if (alike == 1 and not small) or id(one) not in parents:
+                made = copy.deepcopy(one, {id(node): replacement})
+                return advice.instead(source_of(made), text) if "\n" not in ast.unparse(one) else ""
+            one = parents[id(one)]
+
+    @cached_property
     def call(self) -> tuple[str, Any, list[Any]] | None:
         """The innermost module that was being called: its name, itself, and the tensors it was given. None outside of one."""
         innermost, traceback = None, self.error.__traceback__
@@ -241,6 +357,52 @@ class Scene:
                     if inner is module:
                         return name + "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in path.split(".") if part)
         return type(module).__name__
+
+
+def operands_of(node: Any) -> list[Any]:
+    """The expressions that an operation or a call is given, items of its lists among them; a method's receiver first."""
+    if isinstance(node, ast.Call):
+        parts: list[Any] = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        for part in (*node.args, *(keyword.value for keyword in node.keywords)):
+            parts += part.elts if isinstance(part, (ast.List, ast.Tuple)) else [part]
+        return parts
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.AugAssign):
+        return [node.target, node.value]
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        return [node.targets[0], node.value]
+    return [node.operand] if isinstance(node, ast.UnaryOp) else []
+
+
+def fits(a: list[int], b: list[int]) -> bool:
+    """Whether two shapes broadcast."""
+    return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
+
+
+def dtype_of(tensor: Any) -> str:
+    """ "float32"."""
+    return str(tensor.dtype).rpartition(".")[2]
+
+
+def _watches(frame: Any) -> bool:
+    """Whether a frame is one of the explorers', which run the operation that they were told of."""
+    return str(frame.f_globals.get("__name__", "")).startswith(("gradlab.explore", "gradlab.diagnose"))
+
+
+def _files_of(value: Any) -> list[str]:
+    """The files in which a function, a class or the classes of a model were written."""
+    if callable(getattr(type(value), "named_modules", None)) and not isinstance(value, type):
+        with suppress(Exception):
+            kinds = dict.fromkeys(type(module) for module in value.modules())
+            return [name for kind in kinds for name in _files_of(kind)]
+    if isinstance(value, type):
+        functions = [one for one in vars(value).values() if hasattr(one, "__code__")]
+        return [one.__code__.co_filename for one in functions[:1]]
+    inner = getattr(value, "__wrapped__", value) if hasattr(value, "__code__") else None
+    return [inner.__code__.co_filename] if hasattr(inner, "__code__") else []
 
 
 def _within(body: list[Any]) -> Iterator[Any]:
