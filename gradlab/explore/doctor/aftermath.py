@@ -21,6 +21,7 @@ from gradlab.explore.doctor.state import cleared, state
 from gradlab.explore.libraries import adapters, library_of
 
 FAMILIES: list[Family] = [refusals, graph_errors, state]
+HALFWAY = ("in-place", "freed")  # errors that end a backward() before it has reached all parameters
 NOTHING = "There is nothing to look at: no error, no model, no optimizer and no gradient."
 LEFT = (
     "Only what the run has left was looked at: its error, the parameters and their `.grad`. Where a history was cut, what each "
@@ -51,6 +52,9 @@ def aftermath(namespace: Mapping[str, Any], error: BaseException | None = None, 
         empty = ""
     if empty:
         unseen.append(empty)
+    if any(one.kind in HALFWAY for one in diagnosis.findings):
+        kept = tuple(one for one in diagnosis.findings if one.kind != "no-gradient")
+        diagnosis = replace(diagnosis, findings=kept)
     nothing = error is None and not case.optimizers and not any(one.model or one.graded for one in case.learners.values())
     return replace(diagnosis, unseen=(*unseen, *([NOTHING] if nothing and not diagnosis.findings else []), LEFT))
 

@@ -13,23 +13,22 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from gradlab.diagnose.autopsy import ALIKE, CARRIED, REDUCED, RETAINED, STEPPED, UNRECORDED, retained
+from gradlab.diagnose.autopsy import ALIKE, CARRIED, REDUCED, RETAINED, UNRECORDED, retained
 from gradlab.diagnose.requires_grad_calls import EARLY, request_last, requires_grad_inside
 from gradlab.diagnose.source_locations import as_update, before_a_dot, receiver, source_of
-from gradlab.explore.doctor.case import Case, is_optimizer
+from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding, sentence
 from gradlab.explore.doctor.lost_history import lost_history
 from gradlab.explore.doctor.mismatches import MISFITS
 from gradlab.explore.doctor.program import bound, read, root_of
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.doctor.tuples import taken_for_a_tensor
+from gradlab.explore.doctor.writes import asked_out, modified_in_place, writes
 from gradlab.explore.libraries import Library, library_of
 
 WORTH, SEEN = 9.0, 8.0  # of the error; and where the cell was seen, and its cause may be known
 WALKED = 20_000  # nodes that are looked at
 NEAR = 30  # nodes that are looked at behind what one pass hands to the next
-SHOWN = 4  # statements that are named where it may have been any of them
-KEEPS = ("requires_grad_", "zero_grad_", "share_memory_")  # methods that end in _ and write no values
 
 
 def graph_errors(case: Case) -> Iterable[Finding]:
@@ -154,101 +153,6 @@ def _input_value(scene: Scene, index: int) -> Any:
     inputs = _inputs(scene)
     value = scene.value(inputs[index]) if index < len(inputs) else None
     return value if library_of(value) is not None else None
-
-
-# ------------------------------------------------------------------------------------------------ saved, then overwritten
-def _in_place(scene: Scene, match: re.Match[str]) -> Finding:
-    shape, maker = _sizes(match["shape"]), match["made"] or ""
-    by = f", the result of {maker}," if maker and maker not in ("AsStrided", "T", "Transpose") else ""
-    what = f"a tensor of shape {shape}{by} that backward() needs"
-    writers = _writers(scene, tuple(shape))
-    if len(writers) == 1:
-        node, text, fix = writers[0]
-        return Finding(
-            "in-place",
-            f"{text} writes to {what}, before {scene.said} reads it.",
-            node.lineno if node is not None and scene.place.filename == scene.file else None,
-            fix=sentence(fix),
-            evidence={"shape": shape, "made by": maker},
-            lines=() if scene.line is None else (scene.line,),
-        )
-    names = [text for _, text, _ in writers][:SHOWN]
-    those = f"These write in place: {', '.join(names)}." if names else "What wrote was not seen."
-    return Finding(
-        "in-place",
-        f"{scene.said}: {what} was written to since it was computed. {those}",
-        fix="Write to a copy (x = x + 1 rather than x += 1), or after backward().",
-        evidence={"shape": shape, "made by": maker},
-        lines=tuple(node.lineno for node, _, _ in writers if node is not None),
-    )
-
-
-Writer = tuple[Any, str, str]  # a statement or None, what it is called in a sentence, what to do instead
-
-
-def _writers(scene: Scene, shape: tuple[int, ...]) -> list[Writer]:
-    """What can have written to a tensor of a shape: statements of the same function to one of that shape, else others."""
-    sure: list[Writer] = []
-    others: list[Writer] = []
-    for node in scene.scope:
-        target = written(node)
-        if target is None:
-            continue
-        text = scene.quoted(node)
-        value = scene.value(target)
-        at = f" on line {node.lineno}"
-        if is_optimizer(value):
-            held = [tuple(p.shape) for group in value.param_groups for p in group["params"] if library_of(p) is not None]
-            if shape in held or shape[::-1] in held:
-                sure.append((node, text, STEPPED.format(at=at)))
-        elif library_of(value) is not None:
-            leaf = value.is_leaf and value.requires_grad
-            fix = f"run backward() before the write{at}, or compute the loss again after it" if leaf else scene.instead(node)
-            (sure if tuple(value.shape) in (shape, shape[::-1]) else others).append((node, text, fix))
-    return sure or others or [*_elsewhere(scene), *_modules(scene)]
-
-
-def written(statement: Any) -> Any:
-    """What a statement writes to in place, or the optimizer that it lets step; None of another."""
-    if isinstance(statement, ast.AugAssign):
-        target: Any = statement.target
-        return target.value if isinstance(target, ast.Subscript) else target
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        return statement.targets[0].value
-    if not isinstance(statement, (ast.Expr, ast.Assign, ast.Return)):
-        return None
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call):
-            method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-            if method == "step" or (method.endswith("_") and not method.startswith("_") and method not in KEEPS):
-                return node.func.value  # type: ignore[attr-defined]
-            if any(k.arg == "inplace" and isinstance(k.value, ast.Constant) and k.value.value is True for k in node.keywords):
-                return node.args[0] if node.args else None
-    return None
-
-
-def _elsewhere(scene: Scene) -> Iterator[Writer]:
-    """Statements of other functions of the file that write in place, as far as the source tells."""
-    for function in ast.walk(scene.program.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for node in ast.walk(function):
-            if not isinstance(node, ast.stmt) or node in scene.scope or (target := written(node)) is None:
-                continue
-            counts = isinstance(node, ast.AugAssign) and not {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
-            if not counts and not isinstance(scene.value(target), (int, float, str, list)) and "step" not in source_of(node):
-                yield node, scene.quoted(node), scene.instead(node)
-
-
-def _modules(scene: Scene) -> Iterator[Writer]:
-    seen: set[int] = set()
-    for value in list(scene.names.values()):
-        if isinstance(value, type) or not callable(getattr(type(value), "named_modules", None)):
-            continue
-        for _, module in value.named_modules():
-            if getattr(module, "inplace", False) is True and id(module) not in seen:
-                seen.add(id(module))
-                yield None, f"`{scene.path(module)}` (inplace=True)", f"leave `inplace=True` out of `{scene.path(module)}`"
 
 
 # ------------------------------------------------------------------------------------------------------- freed, then used
@@ -416,7 +320,7 @@ def _behind(value: Any) -> set[Any]:
 
 # -------------------------------------------------------------------------------------------------------------- leaves
 def _leaf_in_place(scene: Scene, match: re.Match[str]) -> Finding:
-    target = written(scene.statement)
+    target = next((target for target, _ in writes(scene, scene.statement)), None)
     name = root_of(target) if target is not None else ""
     fix = scene.spelled(UNRECORDED.format(x=scene.place.text))
     return Finding(
@@ -571,10 +475,8 @@ def _spreads(shape: list[int], wanted: list[int]) -> bool:
 SIZE = r"(?:torch\.Size\(|\w+\.Size\()?(\[[\d, ]*\])\)?"
 WHICH = r"\[\S+ (?P<shape>\[[\d, ]*\])\](?:, which is output \d+ of (?P<made>\w+?)(?:Backward\d*)?,)?"
 RULES: list[tuple[str, Callable[[Scene, re.Match[str]], Finding | None]]] = [
-    (
-        rf"modified by an inplace operation: {WHICH} is at",
-        _in_place,
-    ),
+    (rf"modified by an inplace operation: {WHICH} is at", modified_in_place),
+    (r"functions with out=\.\.\. arguments don't support automatic differentiation", asked_out),
     (r"through the graph a second time|have already been freed", _freed),
     (r"does not require grad and does not have a grad_fn", lost_history),
     (r"implicitly created only for scalar outputs", _not_scalar),

@@ -81,27 +81,48 @@ def _written(made: Made, new: ast.expr) -> str:
     statement = source_of(made.statement)
     if sum(isinstance(node, ast.stmt) and source_of(node) == statement for node in ast.walk(made.tree)) > 1:
         return ""
-    inside = [node for node in ast.walk(made.statement) if isinstance(node, ast.Call) and source_of(node) == text]
-    return instead(source_of(copy.deepcopy(made.statement, {id(made.call): new})), statement) if len(inside) == 1 else ""
+    return instead(source_of(copy.deepcopy(made.statement, {id(made.call): new})), statement)
 
 
 def _found(scene: Scene, module: Any, path: str) -> Made | None:
     """The one call that can have made a layer; None where there are several or none."""
     attribute = path.rpartition(".")[2]
-    candidates: dict[str, list[Made]] = {}
+    several: dict[str, list[Made]] = {}
     for name, program in scene.programs.items():
         for made in _calls(program.tree, module):
-            if _matches(scene, made, module):
-                candidates.setdefault(name, []).append(made)
-    # A cell that was run again is there twice: the texts must agree.
-    chosen = [made for several in candidates.values() for made in several]
-    if len({source_of(made.call) for made in chosen}) != 1 or max(map(len, candidates.values()), default=0) > 1:
-        assigned = [made for made in chosen if _assigns(made.statement, attribute)]
-        sure = [made for made in chosen if _certain(scene, made, module)]
-        chosen = assigned or sure
-        if len({source_of(made.statement) for made in chosen}) != 1:
-            return None
-    return chosen[0] if chosen else None
+            if (made.owner is None or scene.holds(name, made.owner)) and _matches(scene, made, module):
+                several.setdefault(name, []).append(made)
+    every = [made for one in several.values() for made in one]
+    sure = [made for made in every if _certain(scene, made, module)]
+    placed = _in_sequential(scene, module, path, every)
+    for chosen in (placed, [made for made in every if _assigns(made.statement, attribute)]):
+        # The newest of cells that were run several times comes first.
+        first = next((mine for mine in ([one for one in chosen if one in mine] for mine in several.values()) if mine), [])
+        if len(first) == 1:
+            return first[0]
+    for chosen in (sure, every):
+        files = [sum(one in mine for one in chosen) for mine in several.values()]
+        if chosen and len({source_of(made.call) for made in chosen}) == 1 and max(files) == 1:
+            return chosen[0]
+    return None
+
+
+def _in_sequential(scene: Scene, module: Any, path: str, every: list[Made]) -> list[Made]:
+    """Of several calls those that are the argument of a Sequential's that the layer is at, assigned to its name if there are any."""
+    parents = [(one, list(one.children())) for model in scene.modules() for one in model.modules()]
+    held = next((children for one, children in parents if type(one).__name__ == "Sequential" and module in children), None)
+    if held is None:
+        return []
+    at = next(i for i, one in enumerate(held) if one is module)
+    kinds, chosen = [type(one).__name__ for one in held], []
+    for made in every:
+        for node in ast.walk(made.statement):
+            if isinstance(node, ast.Call) and source_of(node.func).rpartition(".")[2] == "Sequential":
+                called = [source_of(one.func).rpartition(".")[2] if isinstance(one, ast.Call) else "" for one in node.args]
+                if called == kinds and node.args[at] is made.call:
+                    chosen.append(made)
+    name = path.rpartition("[")[0].rpartition(".")[2]
+    return [made for made in chosen if _assigns(made.statement, name)] or chosen
 
 
 def _calls(tree: ast.Module, module: Any) -> Iterator[Made]:

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
-from gradlab.diagnose.autopsy import instead
 from gradlab.diagnose.sites import is_users
 from gradlab.diagnose.source_locations import CELL, SourceLocation, cells, clipped, location_of, source_of
 from gradlab.diagnose.user_spelling import USUAL
@@ -92,15 +92,14 @@ class Scene:
         led = f" (called on line {self.line})" if self.place.filename != self.file and self.line is not None else ""
         return f"`{clipped(self.place.text)}`{self.on()}{led}"
 
-    def quoted(self, statement: ast.stmt) -> str:
-        """A statement of the failing file in a sentence, with its line."""
-        text = ast.get_source_segment("".join(self.place.lines), statement) or source_of(statement)
-        where = f" on line {statement.lineno}" if self.place.filename == self.file else f" at {self.at(statement).where}"
-        return f"`{clipped(' '.join(text.split()))}`{where}"
-
-    def instead(self, statement: ast.stmt) -> str:
-        """What to write in place of a statement that writes to a saved tensor."""
-        return self.here(instead(self.at(statement)), statement)
+    def quoted(self, statement: ast.stmt, filename: str = "") -> str:
+        """A statement in a sentence, the head of one that has a block, with its line; of the failing file unless another is
+        given."""
+        place = self.at(statement, filename)
+        text = ast.get_source_segment("".join(place.lines), statement) or source_of(statement)
+        if getattr(statement, "body", None):
+            text = text.partition("\n")[0]
+        return f"`{clipped(' '.join(text.split()))}`{self.on(place)}"
 
     def here(self, advice: str, statement: Any) -> str:
         """Advice that names the line of a statement of the failing file, in which lines are counted here."""
@@ -109,11 +108,11 @@ class Scene:
             f" before {place.short}", f" before{self.on(place).removeprefix(' on')}"
         )
 
-    def at(self, statement: Any) -> SourceLocation:
-        """The place of a statement of the failing file."""
+    def at(self, statement: Any, filename: str = "") -> SourceLocation:
+        """The place of a statement of a file, the failing one unless another is given."""
         end = statement.end_lineno or statement.lineno
         columns = statement.col_offset, statement.end_col_offset or 0
-        return SourceLocation(self.place.filename, self.place.function, statement.lineno, end, *columns)
+        return SourceLocation(filename or self.place.filename, self.place.function, statement.lineno, end, *columns)
 
     # ---------------------------------------------------------------------------------------------------------- program
     @cached_property
@@ -154,15 +153,81 @@ class Scene:
     @cached_property
     def scope(self) -> list[ast.stmt]:
         """The statements of the function that failed, or of the file outside of functions, in the order of the text."""
+        return self.scope_of(self.program, self.place)
+
+    def scope_of(self, program: Program, place: SourceLocation) -> list[ast.stmt]:
+        """The statements of the function around a place, or of the file outside of functions."""
         functions = [
             node
-            for node in ast.walk(self.program.tree)
+            for node in ast.walk(program.tree)
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-            and node.lineno <= self.place.line <= (node.end_lineno or 0)
-            and node.name == self.place.function
+            and node.lineno <= place.line <= (node.end_lineno or 0)
+            and node.name == place.function
         ]
-        body: list[Any] = list(functions[-1].body) if functions else list(self.program.tree.body)
-        return sorted(_within(body), key=lambda node: (node.lineno, node.col_offset))
+        return self.statements_of(functions[-1] if functions else program.tree)
+
+    def statements_of(self, function: Any) -> list[ast.stmt]:
+        """The statements of a function or a file, those of functions within it left out, in the order of the text."""
+        return sorted(_within(list(function.body)), key=lambda node: (node.lineno, node.col_offset))
+
+    def called_functions(self) -> list[tuple[str, Any]]:
+        """The functions of the user's files that are called from the frames of the traceback, by their names, or by others of
+        these: (file, function). `forward` counts as called where there is a model."""
+        bodies: list[Any] = []
+        for step in self.steps:
+            program = self.programs.get(step.place.filename)
+            bodies += self.scope_of(program, step.place) if program is not None else []
+        names = {"forward"} if self.modules() else set()
+        known = [
+            (name, node)
+            for name, program in self.programs.items()
+            for node, owner in functions_of(program.tree)
+            if self.holds(name, owner or node)
+        ]
+        found: dict[int, tuple[str, Any]] = {}
+        for _ in range(len(known) + 1):
+            names |= {called for body in bodies for called in _names_called(body)}
+            bodies = []
+            for name, node in known:
+                if node.name in names and id(node) not in found:
+                    found[id(node)] = (name, node)
+                    bodies.append(node)
+            if not bodies:
+                break
+        current = [id(node) for body in self.steps for node in self._around(body.place)]
+        return [pair for key, pair in found.items() if key not in current]
+
+    def holds(self, filename: str, node: Any) -> bool:
+        """Whether a function or class of a file is the one that its name stands for now, and not of a cell that was run again."""
+        return all(value is None or filename in _files_of(value) for value in [self._named.get(node.name)])
+
+    @cached_property
+    def _named(self) -> dict[str, Any]:
+        """The functions and classes of the user's by their names, methods by their own."""
+        named: dict[str, Any] = {}
+        for space in (*(step.names for step in reversed(self.steps)), self.namespace):
+            for name, value in list(space.items()):
+                if _files_of(value) and (isinstance(value, type) or hasattr(value, "__code__")):
+                    named.setdefault(name, value)
+        return named
+
+    def _around(self, place: SourceLocation) -> list[Any]:
+        """The function of a frame."""
+        program = self.programs.get(place.filename)
+        return [
+            node
+            for node in ast.walk(program.tree if program is not None else ast.Pass())
+            if isinstance(node, ast.FunctionDef) and node.name == place.function and node.lineno <= place.line <= (node.end_lineno or 0)
+        ]
+
+    def modules(self) -> list[Any]:
+        """The models that the frames can name."""
+        modules: dict[int, Any] = {}
+        for space in (*(step.names for step in reversed(self.steps)), self.namespace):
+            for value in list(space.values()):
+                if not isinstance(value, type) and callable(getattr(type(value), "named_modules", None)):
+                    modules.setdefault(id(value), value)
+        return list(modules.values())
 
     @cached_property
     def loop(self) -> Any:
@@ -215,16 +280,25 @@ class Scene:
 
     def value(self, node: Any) -> Any:
         """What an expression stood for: a name, an attribute or an item of one; None where that is not known."""
+        return self.value_in(self.names, node)
+
+    def is_module(self, node: Any) -> bool:
+        """Whether an expression is a module of Python's: `torch.nn.init`."""
+        value = self.names.get(node.id) if isinstance(node, ast.Name) else None
+        return self.is_module(node.value) if isinstance(node, ast.Attribute) else isinstance(value, ModuleType)
+
+    def value_in(self, names: Mapping[str, Any], node: Any) -> Any:
+        """What an expression stood for in a frame of these names."""
         if isinstance(node, str):
             with suppress(SyntaxError, ValueError):
-                return self.value(ast.parse(node, mode="eval").body)
+                return self.value_in(names, ast.parse(node, mode="eval").body)
             return None
         if isinstance(node, ast.Name):
-            return self.names.get(node.id)
+            return names.get(node.id)
         if isinstance(node, ast.Attribute):
-            return _attribute(self.value(node.value), node.attr)
+            return _attribute(self.value_in(names, node.value), node.attr)
         if isinstance(node, ast.Subscript):
-            held, key = self.value(node.value), self._key(node.slice)
+            held, key = self.value_in(names, node.value), self._key(node.slice)
             if callable(getattr(type(held), "named_modules", None)):
                 return dict(held.named_children()).get(str(key))
             with suppress(Exception):
@@ -357,6 +431,21 @@ class Scene:
                     if inner is module:
                         return name + "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in path.split(".") if part)
         return type(module).__name__
+
+
+def functions_of(tree: Any, owner: Any = None) -> Iterator[tuple[Any, Any]]:
+    """The functions of a file, those within others too, and the class of each."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node, owner
+        yield from functions_of(node, node if isinstance(node, ast.ClassDef) else None if isinstance(node, ast.FunctionDef) else owner)
+
+
+def _names_called(body: Any) -> Iterator[str]:
+    """The last names of what is called in a statement or a function."""
+    for node in ast.walk(body):
+        if isinstance(node, ast.Call):
+            yield node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def operands_of(node: Any) -> list[Any]:

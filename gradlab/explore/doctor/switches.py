@@ -1,0 +1,134 @@
+"""Where gradients were switched off: a decorator, a `with` block, or a call of `set_grad_enabled(False)`, read off the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gradlab.diagnose.source_locations import source_of
+
+OFF = ("no_grad", "inference_mode", "set_grad_enabled", "_set_grad_enabled")
+
+
+@dataclass(frozen=True)
+class Switch:
+    """What switches gradients off.
+
+    Attributes
+    ----------
+    node : expression
+        `torch.no_grad()`
+    how : str
+        "decorator", "block" or "call".
+    function : str
+        The name of the function that is decorated, or that the block or the call is in; "" outside of functions.
+    holder : FunctionDef, With or statement
+        What it is a part of.
+    """
+
+    node: Any
+    how: str
+    function: str
+    holder: Any
+
+    @property
+    def line(self) -> int:
+        """Its line in its file."""
+        return int(self.node.lineno)
+
+    @property
+    def text(self) -> str:
+        """As it is written: "@torch.no_grad()", "with torch.no_grad():", "torch.set_grad_enabled(False)"."""
+        text = source_of(self.node)
+        return f"@{text}" if self.how == "decorator" else f"with {text}:" if self.how == "block" else text
+
+    @property
+    def mode(self) -> str:
+        """A word of `WAYS`."""
+        return "inference_mode" if "inference_mode" in source_of(self.node) else "no_grad"
+
+
+def switches_off(node: Any) -> bool:
+    """Whether an expression is `no_grad()`, `set_grad_enabled(False)` or the like; of `set_grad_enabled(flag)`, which may, too."""
+    call = node if isinstance(node, ast.Call) else None
+    name = source_of(call.func if call is not None else node).rpartition(".")[2]
+    if name not in OFF:
+        return False
+    if call is None:
+        return name in ("no_grad", "inference_mode")
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if name in ("no_grad", "inference_mode"):
+        return not any(isinstance(one, ast.Constant) and one.value is False for one in given)
+    return bool(given) and not any(isinstance(one, ast.Constant) and one.value is True for one in given)
+
+
+def off_around(tree: Any, line: int) -> Switch | None:
+    """The innermost decorator or `with` block around a line that switches gradients off; None if `enable_grad()` is nearer, or
+    there is none."""
+    found: tuple[int, Switch | None] = (0, None)
+    for node in ast.walk(tree):
+        start = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))]) if hasattr(node, "lineno") else 0
+        if not start or not start <= line <= (getattr(node, "end_lineno", 0) or 0) or start < found[0]:
+            continue
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for one in node.decorator_list:
+                if switches_off(one):
+                    found = (start, Switch(one, "decorator", node.name, node))
+                elif _switches_on(one):
+                    found = (start, None)
+        elif isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno < line or _one_line(node, line):
+            for item in node.items:
+                if switches_off(item.context_expr):
+                    found = (start, Switch(item.context_expr, "block", "", node))
+                elif _switches_on(item.context_expr):
+                    found = (start, None)
+    return found[1]
+
+
+def _one_line(node: Any, line: int) -> bool:
+    return isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno == line == node.end_lineno
+
+
+def _switches_on(node: Any) -> bool:
+    call = node.func if isinstance(node, ast.Call) else node
+    name = source_of(call).rpartition(".")[2]
+    on = isinstance(node, ast.Call) and any(isinstance(one, ast.Constant) and one.value is True for one in node.args)
+    return name == "enable_grad" or (name == "set_grad_enabled" and on)
+
+
+def calls_that_switch_off(tree: Any) -> list[Switch]:
+    """The statements `set_grad_enabled(False)` and `no_grad().__enter__()` of a file that no call switches on again in the same
+    body."""
+    found = []
+    for body, function in _bodies(tree):
+        last: Switch | None = None
+        for statement in body:
+            call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
+            if not isinstance(call, ast.Call):
+                continue
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "__enter__" and switches_off(call.func.value):
+                last = Switch(call, "call", function, statement)
+            elif source_of(call.func).rpartition(".")[2] in OFF[2:]:
+                last = Switch(call, "call", function, statement) if switches_off(call) else None
+        found += [last] if last is not None else []
+    return found
+
+
+def _bodies(tree: Any, function: str = "") -> Iterator[tuple[list[Any], str]]:
+    """The lists of statements of a file, those of blocks as one with what they are in, each function's by itself."""
+    yield list(_flat(tree.body)), function
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield list(_flat(node.body)), node.name
+
+
+def _flat(body: list[Any]) -> Iterator[Any]:
+    for statement in body:
+        yield statement
+        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _flat(getattr(statement, name, []))
+            for handler in getattr(statement, "handlers", []):
+                yield from _flat(handler.body)
