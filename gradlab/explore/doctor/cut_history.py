@@ -21,6 +21,7 @@ from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding, sentence
 from gradlab.explore.doctor.flow import bare
 from gradlab.explore.doctor.program import bound
+from gradlab.explore.doctor.switches import switch_of
 from gradlab.explore.trace.data import Cut, Line
 from gradlab.explore.trace.values import Value
 
@@ -323,6 +324,9 @@ def _behind(case: Case, node: int) -> set[int]:
 # ------------------------------------------------------------------------------------------------------------------ words
 def _alarm(case: Case, torn: CutHistory, learners: Sequence[Learner]) -> Finding:
     why, fix = words(case, torn)
+    switch = switch_of(case, (torn.place, torn.cut.cell)) if torn.kind == "no_grad" and torn.cut.within is None else None
+    if switch is not None:
+        why = why.partition(" while ")[0].partition(" in inference_mode")[0] + f" under `{switch[0].text}` {switch[1]}"
     names = called(learners) if learners else ""
     if not names and torn.cut.leaves:
         names = listed(list(torn.cut.leaves))
@@ -339,15 +343,20 @@ def _alarm(case: Case, torn: CutHistory, learners: Sequence[Learner]) -> Finding
     evidence: dict[str, object] = {"leaves": [one.name for one in learners] or list(torn.cut.leaves)}
     if torn.number is not None:
         evidence["number"] = torn.number
+    line = cell_line(torn.place) or cell_line(torn.cut.cell) or cell_line(torn.again) or _called_from(case, torn)
+    further = [cell_line(torn.again), _called_from(case, torn)]
+    if switch is not None and switch[1].startswith("on line"):
+        own = switch[0].line
+        line, further = (own, [line, *further]) if switch[0].how != "block" else (line, [own, *further])
     return Finding(
         torn.kind,
         f"{cause}{why}.{back}{effect}",
-        cell_line(torn.place) or cell_line(torn.cut.cell) or cell_line(torn.again) or _called_from(case, torn),
+        line,
         torn.nodes[0] if torn.nodes else None,
-        _mended(case, torn, fix),
+        switch[0].removed(switch[1]) if switch is not None else _mended(case, torn, fix),
         evidence,
         worth=9.0 if torn.final else 8.0,
-        lines=tuple(line for line in (cell_line(torn.again), _called_from(case, torn)) if line is not None),
+        lines=tuple(one for one in further if one is not None),
     )
 
 

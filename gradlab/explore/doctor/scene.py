@@ -142,7 +142,7 @@ class Scene:
         files = [self.place.filename, *(step.place.filename for step in reversed(self.steps))]
         for space in (*(step.names for step in reversed(self.steps)), self.namespace):
             for value in list(space.values()):
-                files += _files_of(value)
+                files += files_of(value)
         files += [name for name in linecache.cache if CELL.match(name)][::-1]
         programs = {self.place.filename: self.program}
         for name in dict.fromkeys(files):
@@ -170,26 +170,32 @@ class Scene:
         """The statements of a function or a file, those of functions within it left out, in the order of the text."""
         return sorted(_within(list(function.body)), key=lambda node: (node.lineno, node.col_offset))
 
-    def called_functions(self) -> list[tuple[str, Any]]:
-        """The functions of the user's files that are called from the frames of the traceback, by their names, or by others of
-        these: (file, function). `forward` counts as called where there is a model."""
-        bodies: list[Any] = []
-        for step in self.steps:
-            program = self.programs.get(step.place.filename)
-            bodies += self.scope_of(program, step.place) if program is not None else []
-        names = {"forward"} if self.modules() else set()
+    def called_functions(self, start: Any = None) -> list[tuple[str, Any]]:
+        """The functions of the user's files that are called from the frames of the traceback, or from a statement of the failing
+        function, by their names, or by others of these: (file, function). `forward` counts as called where there is a model."""
+        bodies: list[Any] = [start]
+        if start is None:
+            bodies = []
+            for step in self.steps:
+                program = self.programs.get(step.place.filename)
+                bodies += self.scope_of(program, step.place) if program is not None else []
+        called = [self.value(node.func) for node in ast.walk(start or ast.Pass()) if isinstance(node, ast.Call)]
+        models = [one for one in called if one is not None and _is_model(one)] if start is not None else self.modules()
+        kinds = {kind.__name__ for model in models for part in model.modules() for kind in type(part).__mro__}
+        names = {"forward"} if models else set()
         known = [
-            (name, node)
+            (name, node, owner)
             for name, program in self.programs.items()
             for node, owner in functions_of(program.tree)
             if self.holds(name, owner or node)
         ]
         found: dict[int, tuple[str, Any]] = {}
         for _ in range(len(known) + 1):
-            names |= {called for body in bodies for called in _names_called(body)}
+            names |= {name for body in bodies for name in _names_called(body)}
             bodies = []
-            for name, node in known:
-                if node.name in names and id(node) not in found:
+            for name, node, owner in known:
+                other = node.name == "forward" and owner is not None and owner.name not in kinds
+                if node.name in names and id(node) not in found and not other:
                     found[id(node)] = (name, node)
                     bodies.append(node)
             if not bodies:
@@ -199,7 +205,7 @@ class Scene:
 
     def holds(self, filename: str, node: Any) -> bool:
         """Whether a function or class of a file is the one that its name stands for now, and not of a cell that was run again."""
-        return all(value is None or filename in _files_of(value) for value in [self._named.get(node.name)])
+        return all(value is None or filename in files_of(value) for value in [self._named.get(node.name)])
 
     @cached_property
     def _named(self) -> dict[str, Any]:
@@ -207,7 +213,7 @@ class Scene:
         named: dict[str, Any] = {}
         for space in (*(step.names for step in reversed(self.steps)), self.namespace):
             for name, value in list(space.items()):
-                if _files_of(value) and (isinstance(value, type) or hasattr(value, "__code__")):
+                if files_of(value) and (isinstance(value, type) or hasattr(value, "__code__")):
                     named.setdefault(name, value)
         return named
 
@@ -433,6 +439,10 @@ class Scene:
         return type(module).__name__
 
 
+def _is_model(value: Any) -> bool:
+    return not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
+
+
 def functions_of(tree: Any, owner: Any = None) -> Iterator[tuple[Any, Any]]:
     """The functions of a file, those within others too, and the class of each."""
     for node in ast.iter_child_nodes(tree):
@@ -481,12 +491,12 @@ def _watches(frame: Any) -> bool:
     return str(frame.f_globals.get("__name__", "")).startswith(("gradlab.explore", "gradlab.diagnose"))
 
 
-def _files_of(value: Any) -> list[str]:
+def files_of(value: Any) -> list[str]:
     """The files in which a function, a class or the classes of a model were written."""
     if callable(getattr(type(value), "named_modules", None)) and not isinstance(value, type):
         with suppress(Exception):
             kinds = dict.fromkeys(type(module) for module in value.modules())
-            return [name for kind in kinds for name in _files_of(kind)]
+            return [name for kind in kinds for name in files_of(kind)]
     if isinstance(value, type):
         functions = [one for one in vars(value).values() if hasattr(one, "__code__")]
         return [one.__code__.co_filename for one in functions[:1]]

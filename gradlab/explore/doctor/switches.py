@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import copy
+import linecache
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.diagnose.source_locations import source_of
+from gradlab.diagnose.sites import is_users
+from gradlab.diagnose.source_locations import CELL, SourceLocation, cells, source_of
+from gradlab.explore.doctor.advice import instead
+from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.program import Program
+from gradlab.explore.doctor.scene import MOST_FILES, files_of
+from gradlab.explore.trace.data import Line
 
 OFF = ("no_grad", "inference_mode", "set_grad_enabled", "_set_grad_enabled")
 
@@ -44,10 +52,27 @@ class Switch:
         text = source_of(self.node)
         return f"@{text}" if self.how == "decorator" else f"with {text}:" if self.how == "block" else text
 
+    def removed(self, where: str) -> str:
+        """What to do about it: a sentence, and code where that is all there is to write."""
+        if self.how == "decorator":
+            return f"Remove `{self.text}` {where}."
+        if self.how == "block":
+            return f"Take it out of the block `{self.text}` {where}."
+        on = _on(self.node)
+        return f"Switch them on: {instead(on, self.text)}." if on else f"Remove `{self.text}` {where}."
+
     @property
     def mode(self) -> str:
         """A word of `WAYS`."""
         return "inference_mode" if "inference_mode" in source_of(self.node) else "no_grad"
+
+
+def _on(call: ast.Call) -> str:
+    """`torch.set_grad_enabled(True)` of the same with False; "" of another call."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if len(given) != 1 or not isinstance(given[0], ast.Constant) or given[0].value is not False:
+        return ""
+    return source_of(copy.deepcopy(call, {id(given[0]): ast.Constant(True)}))
 
 
 def switches_off(node: Any) -> bool:
@@ -116,6 +141,15 @@ def calls_that_switch_off(tree: Any) -> list[Switch]:
     return found
 
 
+def last_switch(trees: Mapping[str, Any]) -> tuple[str, Switch] | None:
+    """The call that switched gradients off of some files, the newest first: (file, call); None where several can have."""
+    found = [(file, one) for file, tree in trees.items() for one in calls_that_switch_off(tree)]
+    outside = [(file, one) for file, one in found if not one.function]
+    chosen = outside or found
+    first = [one for one in chosen if one[0] == chosen[0][0]]
+    return first[0] if len(first) == 1 else None
+
+
 def _bodies(tree: Any, function: str = "") -> Iterator[tuple[list[Any], str]]:
     """The lists of statements of a file, those of blocks as one with what they are in, each function's by itself."""
     yield list(_flat(tree.body)), function
@@ -132,3 +166,45 @@ def _flat(body: list[Any]) -> Iterator[Any]:
                 yield from _flat(getattr(statement, name, []))
             for handler in getattr(statement, "handlers", []):
                 yield from _flat(handler.body)
+
+
+# -------------------------------------------------------------------------------------------------- of a computation seen
+def switch_of(case: Case, places: Sequence[Line | None]) -> tuple[Switch, str] | None:
+    """What switched gradients off for a computation, and where in words: the decorator or block around the first of some places,
+    the second, …; else the one call that switches them off before. None where that is not known."""
+    for place in places:
+        tree, name = _tree(case, place)
+        found = off_around(tree, place.line) if tree is not None and place is not None else None
+        if found is not None and place is not None:
+            return found, f"on line {found.line}" if place.in_cell else f"at {name} line {found.line}"
+    own = [one for one in calls_that_switch_off(case.program.tree) if _comes_first(one, places)]
+    if own:
+        return (own[0], f"on line {own[0].line}") if len(own) == 1 else None
+    last = last_switch(dict(_others(case)))
+    return (last[1], f"at {last[0]} line {last[1].line}") if last is not None else None
+
+
+def _comes_first(one: Switch, places: Sequence[Line | None]) -> bool:
+    """Whether a call comes before a place of the cell, or is in a function."""
+    lines = [place.line for place in places if place is not None and place.in_cell]
+    return bool(one.function) or not lines or one.line < max(lines)
+
+
+def _tree(case: Case, place: Line | None) -> tuple[Any, str]:
+    """The file of a place, parsed, and what it is called."""
+    if place is None:
+        return None, ""
+    if place.in_cell:
+        return case.program.tree, ""
+    name = place.where.rpartition(" line ")[0]
+    return next(((tree, other) for other, tree in _others(case) if other == name), (None, ""))
+
+
+def _others(case: Case) -> Iterator[tuple[str, Any]]:
+    """The user's other files, parsed: those of the functions and classes of the namespace, and cells that have run."""
+    files = [name for value in list(case.namespace.values()) for name in files_of(value)]
+    files += [name for name in linecache.cache if CELL.match(name)][::-1]
+    for name in list(dict.fromkeys(files))[:MOST_FILES]:
+        if is_users(name) and name != cells.current:
+            place = SourceLocation(name, "", 1, 1, -1, -1)
+            yield place.where.rpartition(" line ")[0], Program([row.rstrip("\n") for row in linecache.getlines(name)]).tree
