@@ -9,7 +9,8 @@ import weakref
 import pytest
 from leavings import HEALTHY, NET, SICK
 from row_runs import Run
-from wrecks import WRECKS
+from typing_in import FORM, advised, typed
+from wrecks import WORDS, WRECKS
 
 import gradlab as gl
 
@@ -43,18 +44,40 @@ def test_an_error_is_told_with_its_line(run, shell, name, library):
 
 
 @pytest.mark.parametrize(("name", "library"), each(WRECKS))
-def test_the_advice_cures(run, shell, name, library):
+def test_a_cure_cures(run, shell, name, library):
     row = WRECKS[name]
-    run(library, row.texts)
-    first = asked(shell).findings[0]
     for cured in row.cured:
-        ran = Run(shell, library, cured)
+        ran = run(library, cured)
         assert ran.error is None, ran.said
-        assert not [one for one in asked(shell).findings if one.kind == row.kind], "it is still told of"
-    cells = [squeezed("\n".join(one)) for one in (*row.cured, row.texts)]
-    for code in re.findall(r"`([^`]+)`", spelled(first.fix)):
-        if "(" in code or " = " in code:
-            assert any(squeezed(code) in one for one in cells), (code, first.fix)
+        assert not [one for one in asked(shell).findings if one.kind == row.kind], "it is still reported"
+        ran.leave()
+
+
+@pytest.mark.parametrize(("name", "library"), each(WRECKS))
+def test_the_advice_cures(run, shell, name, library):
+    """Each piece of code of a fix is typed into the cells: they end well, and nothing is reported."""
+    row = WRECKS[name]
+    ran = run(library, row.texts)
+    first = asked(shell).findings[0]
+    ran.leave()
+    pieces = advised(first.fix)
+    assert bool(pieces) != (name in WORDS), first.fix
+    for piece in pieces:
+        texts = typed(row.texts, first.line, piece)
+        assert texts is not None, f"{piece[2]!r} stands nowhere in the cells"
+        ran = run(library, texts)
+        assert ran.error is None, (piece, ran.said)
+        found = asked(shell)
+        assert not found.findings, (piece, found)
+        ran.leave()
+    own = [squeezed(one) for one in row.texts]
+    for code in re.findall(r"`([^`]+)`", FORM.sub("", first.fix)):
+        bare = re.fullmatch(r"[\w.]+(\[\w+\][\w.]*)*", code)
+        assert bare or any(squeezed(code) in one for one in own), (code, first.fix)
+
+
+def test_what_is_words_is_a_row():
+    assert set(WORDS) <= set(WRECKS)
 
 
 def ran_through(run, shell, library, row):
@@ -202,7 +225,7 @@ def test_an_error_that_is_being_handled():
         net(gl.ones(3, 5))
     except RuntimeError:
         found = gl.doctor(net, optimizer=opt).findings[0]
-    assert found.kind == "shape" and "`net` (Linear) was made for 4 features" in found.message
+    assert found.kind == "shape" and "`net` (Linear) takes 4 features" in found.message
 
 
 @pytest.mark.parametrize(

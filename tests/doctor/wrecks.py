@@ -146,8 +146,7 @@ wreck("features before the loop", "freed", """
         loss = head(feats).pow(2).mean()
         loss.backward()
         opt.step()
-""", {"    for step in range(3):\n":
-      "    feats = feats.detach()\n    for step in range(3):\n"}, "before the loop", "feats.detach()")  # fmt: skip
+""", {"        loss = head(feats)": "        feats = torch.tanh(enc(x))\n        loss = head(feats)"}, "before the loop")  # fmt: skip
 wreck("a state that is carried", "freed", """
     cell = nn.RNNCell(2, 3)
     opt = optim.SGD(cell.parameters(), lr=0.1)
@@ -226,15 +225,15 @@ wreck("nothing asked for a gradient", "frozen", """
     w = torch.ones(3)
     loss = (w * 2).sum()  #!
     loss.backward()
-""", {"    loss = (w * 2)": "    w.requires_grad_()\n    loss = (w * 2)"}, "w.requires_grad_()")  # fmt: skip
+""", {"torch.ones(3)": "torch.ones(3, requires_grad=True)"}, "made by `torch.ones(3)` on line 1", "requires_grad=True")  # fmt: skip
 wreck("gradients are switched off", "no_grad", """
     net = nn.Linear(3, 1)
     x = torch.randn(5, 3)
     torch.set_grad_enabled(False);
     # %%
-    loss = net(x).pow(2).mean()
-    loss.backward()  #!
-""", {"    loss = net": "    torch.set_grad_enabled(True)\n    loss = net"}, "set_grad_enabled(True)")  # fmt: skip
+    loss = net(x).pow(2).mean()  #!
+    loss.backward()
+""", {"set_grad_enabled(False)": "set_grad_enabled(True)"}, "`torch.set_grad_enabled(False)` at cell In[", "line 3")  # fmt: skip
 wreck("detached in a training function", "detached", """
     net = nn.Linear(3, 1)
     opt = optim.SGD(net.parameters(), lr=0.1)
@@ -294,7 +293,7 @@ wreck("a product the wrong way round", "shape", """
     x = torch.randn(5, 4)
     W = torch.randn(3, 4, requires_grad=True)
     out = x @ W  #!
-""", {"x @ W": "x @ W.mT"}, "[5, 4]", "[3, 4]", "x @ W.mT")  # fmt: skip
+""", {"x @ W": "x @ W.mT"}, "[5, 4]", "[3, 4]", "`W.mT` in place of `W`")  # fmt: skip
 wreck("an axis is missing", "shape", """
     x = torch.randn(5, 4, requires_grad=True)
     s = torch.randn(5)
@@ -447,3 +446,636 @@ wreck("an optimizer of a result", "not-a-leaf", """
     w = torch.randn(3, requires_grad=True) * 0.1  #!
     opt = optim.SGD([w], lr=0.1)
 """, {"torch.randn(3, requires_grad=True) * 0.1": "(torch.randn(3) * 0.1).requires_grad_()"})  # fmt: skip
+
+# ------------------------------------------------------------------------------------------------- labels and targets
+wreck("a class too many, given a call", "target", """
+    model = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 3))
+    x, y = torch.randn(8, 10), torch.tensor([0, 1, 2, 3, 0, 1, 2, 3])
+    # %%
+    loss = F.cross_entropy(model(x), y)  #!
+""", {"nn.Linear(16, 3)": "nn.Linear(16, 4)"}, "`model(x)` has 3 classes", "from 0 to 3: 2 of 8")  # fmt: skip
+wreck("labels that count from 1", "target", """
+    model = nn.Linear(10, 3)
+    criterion = nn.CrossEntropyLoss()
+    x, y = torch.randn(6, 10), torch.tensor([1, 2, 3, 1, 2, 3])
+
+    def step(xb, yb):
+        return criterion(input=model(xb), target=yb)  #!
+    loss = step(x, y)
+""", {"target=yb": "target=yb - 1"}, "`model(xb)` has 3 classes", "`yb - 1` in place of `yb`")  # fmt: skip
+wreck("labels that count from 1, in a forward", "target", """
+    class Net(nn.Module):
+        def __init__(self, width, classes):
+            super().__init__()
+            self.fc = nn.Linear(6, width)
+            self.head = nn.Linear(width, classes)
+
+        def forward(self, x, y):
+            logits = self.head(torch.relu(self.fc(x)))
+            return F.nll_loss(F.log_softmax(logits, 1), y)
+    # %%
+    net = Net(8, 4)
+    x, y = torch.randn(4, 6), torch.tensor([1, 4, 2, 3])
+    loss = net(x, y)  #!
+""", {"net(x, y)": "net(x, y - 1)"}, "`F.log_softmax(logits, 1)` has 4 classes", "Net(8, 5)")  # fmt: skip
+wreck("a label for nothing", "target", """
+    net = nn.Linear(4, 3)
+    x, y = torch.randn(5, 4), torch.tensor([0, 2, -1, 1, -1])
+    # %%
+    loss = F.cross_entropy(net(x), y)  #!
+""", {"(net(x), y)": "(net(x), y, ignore_index=-1)"}, "from -1 to 2: 2 of 5", "ignore_index=-1")  # fmt: skip
+wreck("a label for nothing, and a criterion", "target", """
+    net = nn.Conv2d(2, 3, 1)
+    criterion = nn.CrossEntropyLoss()
+    x, y = torch.randn(1, 2, 2, 2), torch.tensor([[[0, 255], [2, 1]]])
+    # %%
+    logits = net(x)
+    loss = criterion(logits, y)  #!
+""", {"nn.CrossEntropyLoss()": "nn.CrossEntropyLoss(ignore_index=255)"}, "`logits` has 3 classes", "If 255 marks")  # fmt: skip
+wreck("words too many", "target", """
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.emb = nn.Embedding(5, 2)
+
+        def forward(self, ids):
+            return self.emb(ids).sum()
+    # %%
+    model = Model()
+    out = model(torch.tensor([[0, 5], [7, 1]]))  #!
+""", {"nn.Embedding(5, 2)": "nn.Embedding(8, 2)"}, "from 0 to 7: 2 of 4", "nn.Embedding(8, 2)")  # fmt: skip
+wreck("logits for a loss of probabilities", "target", """
+    net = nn.Linear(4, 1)
+    x, y = 9 * torch.randn(5, 4), torch.ones(5, 1)
+    # %%
+    loss = F.binary_cross_entropy(net(x), y)  #!
+""", {"binary_cross_entropy": "binary_cross_entropy_with_logits"}, "`net(x)` has numbers from")  # fmt: skip
+wreck("logits for BCELoss", "target", """
+    net = nn.Linear(4, 1)
+    criterion = nn.BCELoss()
+    x, y = 9 * torch.randn(5, 4), torch.ones(5, 1)
+    # %%
+    out = net(x)
+    loss = criterion(out, y)  #!
+""", {"nn.BCELoss()": "nn.BCEWithLogitsLoss()"}, "`out` has numbers from", "nn.BCEWithLogitsLoss()")  # fmt: skip
+wreck("a binary target of one axis", "shape", """
+    net = nn.Linear(4, 1)
+    x, y = torch.randn(6, 4), torch.ones(6)
+    # %%
+    loss = F.binary_cross_entropy_with_logits(net(x), y)  #!
+""", {"net(x), y": "net(x).squeeze(1), y"}, "`net(x)` has shape [6, 1] and `y` [6]", "`y.unsqueeze(1)` in place of `y`")  # fmt: skip
+wreck("a binary target of one axis, and a criterion", "shape", """
+    net = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())
+    criterion = nn.BCELoss()
+    batches = [(torch.randn(6, 4), torch.ones(6))]
+    # %%
+    for xb, yb in batches:
+        loss = criterion(net(xb), yb)  #!
+""", {"net(xb), yb": "net(xb), yb.unsqueeze(1)"}, "`net(xb)` has shape [6, 1] and `yb` [6]")  # fmt: skip
+wreck("one-hot integers", "dtype", """
+    net = nn.Linear(4, 3)
+    x, y = torch.randn(6, 4), torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 1]] * 2)
+    # %%
+    loss = F.cross_entropy(net(x), y)  #!
+""", {"net(x), y": "net(x), y.argmax(1)"}, "`y` has the shape of the scores, [6, 3]", "`y.float()` in place of `y`")  # fmt: skip
+wreck("classes in the last axis", "shape", """
+    net = nn.Linear(4, 3)
+    x, y = torch.randn(6, 7, 4), torch.zeros(6, 7, dtype=torch.long)
+    # %%
+    loss = F.cross_entropy(net(x), y)  #!
+""", {"net(x), y": "net(x).transpose(1, 2), y"}, "dimension 1 and are in dimension 2")  # fmt: skip
+wreck("a target with an axis too many", "shape", """
+    net = nn.Linear(4, 3)
+    x, y = torch.randn(6, 4), torch.zeros(6, 1, dtype=torch.long)
+    # %%
+    loss = nn.CrossEntropyLoss()(net(x), y)  #!
+""", {"net(x), y": "net(x), y.squeeze(1)"}, "`y` [6, 1]", "`y.squeeze(1)` in place of `y`")  # fmt: skip
+wreck("a target that was not flattened", "shape", """
+    net = nn.Linear(4, 3)
+    x, y = torch.randn(2, 5, 4), torch.zeros(2, 5, dtype=torch.long)
+    # %%
+    logits = net(x)
+    loss = F.cross_entropy(logits.view(-1, 3), y)  #!
+""", {"3), y": "3), y.flatten()"}, "10 rows of scores for 2 targets", "`y.flatten()` in place of `y`")  # fmt: skip
+wreck("a column of floats for classes", "dtype", """
+    net = nn.Linear(4, 3)
+    x, y = torch.randn(6, 4), torch.zeros(6)
+    criterion = nn.CrossEntropyLoss()
+    # %%
+    loss = criterion(net(x), y)  #!
+""", {"net(x), y": "net(x), y.long()"}, "`y` is float32", "`y.long()` in place of `y`")  # fmt: skip
+
+# -------------------------------------------------------------------------------------------------------------- layers
+wreck("channels last", "shape", """
+    model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU())
+    x = torch.randn(8, 28, 28, 1)
+    # %%
+    out = model(x)  #!
+""", {"model(x)": "model(x.permute(0, 3, 1, 2))"}, "channels are last", "`x.permute(0, 3, 1, 2)` in place of `x`")  # fmt: skip
+wreck("channels last in a forward", "shape", """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3, padding=1, stride=2)
+
+        def forward(self, x):
+            return F.relu(self.conv(x))
+    # %%
+    net, X = Net(), torch.randn(4, 16, 16, 3)
+    loss = net(X).sum()  #!
+""", {"net(X)": "net(X.permute(0, 3, 1, 2))"}, "`net.conv` (Conv2d)", "channels are last", "self.conv(x.permute(0, 3, 1, 2))")  # fmt: skip
+wreck("channels last, one picture", "shape", """
+    conv = nn.Conv2d(3, 4, 3)
+    picture = torch.randn(8, 8, 3)
+    # %%
+    out = conv(picture)  #!
+""", {"conv(picture)": "conv(picture.permute(2, 0, 1))"}, "channels are last", "`picture.permute(2, 0, 1)`")  # fmt: skip
+wreck("channels last, sequences", "shape", """
+    conv = nn.Conv1d(4, 8, 3)
+    def features(batch):
+        return conv(batch)  #!
+    out = features(torch.randn(2, 50, 4))
+""", {"conv(batch)": "conv(batch.permute(0, 2, 1))"}, "`batch` of shape [2, 50, 4]", "`batch.permute(0, 2, 1)`")  # fmt: skip
+wreck("channels last, volumes", "shape", """
+    conv = nn.Conv3d(2, 3, 2)
+    x = torch.randn(1, 4, 4, 4, 2)
+    # %%
+    out = conv(x)  #!
+""", {"conv(x)": "conv(x.permute(0, 4, 1, 2, 3))"}, "channels are last")  # fmt: skip
+wreck("channels last, transposed", "shape", """
+    up = nn.ConvTranspose2d(3, 4, 2)
+    x = torch.randn(2, 5, 5, 3)
+    # %%
+    out = up(x)  #!
+""", {"up(x)": "up(x.permute(0, 3, 1, 2))"}, "channels are last")  # fmt: skip
+wreck("channels last, normalised", "shape", """
+    bn = nn.BatchNorm2d(3)
+    x = torch.randn(2, 8, 8, 3)
+    # %%
+    out = bn(x)  #!
+""", {"bn(x)": "bn(x.permute(0, 3, 1, 2))"}, "channels are last")  # fmt: skip
+wreck("channels last, normalised sequences", "shape", """
+    bn = nn.BatchNorm1d(6)
+    x = torch.randn(2, 5, 6)
+    # %%
+    out = bn(x) + x  #!
+""", {"bn(x)": "bn(x.permute(0, 2, 1)).permute(0, 2, 1)"}, "channels are last")  # fmt: skip
+wreck("channels last, as a function", "shape", """
+    w = torch.randn(4, 3, 2, 2, requires_grad=True)
+    x = torch.randn(2, 5, 5, 3)
+    out = F.conv2d(x, w)  #!
+""", {"(x, w)": "(x.permute(0, 3, 1, 2), w)"}, "channels are last")  # fmt: skip
+wreck("no axis for the channel", "shape", """
+    conv = nn.Conv2d(1, 4, 3)
+    x = torch.randn(6, 8, 8)
+    # %%
+    out = conv(x)  #!
+""", {"conv(x)": "conv(x.unsqueeze(1))"}, "axis for the channel", "`x.unsqueeze(1)` in place of `x`")  # fmt: skip
+wreck("channels, all else kept", "shape", """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3, padding=1, stride=2)
+
+        def forward(self, x):
+            return F.relu(self.conv(x))
+    # %%
+    net, X = Net(), torch.randn(4, 1, 16, 16)
+    loss = net(X).sum()  #!
+""", {"nn.Conv2d(3, 8": "nn.Conv2d(1, 8"}, "`nn.Conv2d(1, 8, 3, padding=1, stride=2)` in place of")  # fmt: skip
+wreck("a layer twice in a model", "shape", """
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+    # %%
+    out = net(torch.randn(5, 4))  #!
+""", {"nn.ReLU(), nn.Linear(4, 8)": "nn.ReLU(), nn.Linear(8, 8)"}, "`net[2]` (Linear) takes 4 features")  # fmt: skip
+wreck("pictures that are not flat", "shape", """
+    model = nn.Sequential(nn.Linear(784, 10), nn.ReLU())
+    x = torch.randn(5, 1, 28, 28)
+    # %%
+    out = model(x)  #!
+""", {"model(x)": "model(x.flatten(1))"}, "784 features", "`nn.Flatten`", "`x.flatten(1)` in place of `x`")  # fmt: skip
+wreck("a picture for ten features", "shape", """
+    model = nn.Linear(10, 10)
+    x = torch.randn(1, 28, 28)
+    # %%
+    out = model(x)  #!
+""", {"nn.Linear(10, 10)": "nn.Sequential(nn.Flatten(), nn.Linear(784, 10))"}, "`nn.Flatten`", "784 features",
+    "`nn.Linear(28, 10)` in place of `nn.Linear(10, 10)`", also={"nn.Linear(10, 10)": "nn.Linear(28, 10)"})  # fmt: skip
+wreck("features of a convolution that are not flat", "shape", """
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Linear(4 * 6 * 6, 10))
+    x = torch.randn(2, 1, 8, 8)
+    # %%
+    out = model(x)  #!
+""", {"nn.Linear(4 * 6 * 6, 10)": "nn.Sequential(nn.Flatten(), nn.Linear(4 * 6 * 6, 10))"}, "`nn.Flatten`", "144 features")  # fmt: skip
+wreck("features of a convolution, counted wrongly", "shape", """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(1, 4, 3)
+            self.fc = nn.Linear(4 * 8 * 8, 10)
+
+        def forward(self, x):
+            h = F.relu(self.conv(x))
+            return self.fc(h.view(h.size(0), -1))
+    # %%
+    net = Net()
+    out = net(torch.randn(2, 1, 8, 8))  #!
+""", {"4 * 8 * 8": "144"}, "`net.fc` (Linear) takes 256 features", "`nn.Linear(144, 10)` in place of `nn.Linear(4 * 8 * 8, 10)`")  # fmt: skip
+wreck("no axis for the batch", "shape", """
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(4 * 6 * 6, 10))
+    x = torch.randn(1, 8, 8)
+    # %%
+    out = model(x)  #!
+""", {"model(x)": "model(x.unsqueeze(0))"}, "axis of the batch is missing", "`x.unsqueeze(0)` in place of `x`")  # fmt: skip
+wreck("sequences of another width", "shape", """
+    rnn = nn.LSTM(5, 8, batch_first=True)
+    x = torch.randn(2, 7, 4)
+    # %%
+    out, _ = rnn(x)  #!
+""", {"nn.LSTM(5,": "nn.LSTM(4,"}, "`rnn` (LSTM) takes 5 features", "`nn.LSTM(4, 8, batch_first=True)`")  # fmt: skip
+
+# --------------------------------------------------------------------------------------------------------- joins, views
+wreck("joined along the wrong dimension", "shape", """
+    a, b = torch.randn(3, 4), torch.randn(3, 5)
+    c = torch.cat([a, b])  #!
+""", {"[a, b]": "[a, b], dim=1"}, "`a` has shape [3, 4] and `b` [3, 5]", "Dimension 1 is 4 and 5", "dim=1")  # fmt: skip
+wreck("joined along dimension 1 in a forward", "shape", """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.token = nn.Parameter(torch.randn(1, 4))
+
+        def forward(self, x):
+            return torch.cat((self.token, x), dim=1)
+    # %%
+    out = Net()(torch.randn(3, 4))  #!
+""", {"dim=1": "dim=0"}, "`self.token` has shape [1, 4] and `x` [3, 4]", "Dimension 0 is 1 and 3")  # fmt: skip
+wreck("a list that is joined", "shape", """
+    parts = [torch.randn(2, 3), torch.randn(2, 4)]
+    whole = torch.vstack(parts)  #!
+""", {"torch.vstack(parts)": "torch.cat(parts, dim=1)"}, "`parts[0]` has shape [2, 3] and `parts[1]` [2, 4]")  # fmt: skip
+wreck("joined with an axis too few", "shape", """
+    rows, one = torch.randn(3, 4), torch.randn(4)
+    c = torch.cat([rows, one])  #!
+""", {"[rows, one]": "[rows, one.unsqueeze(0)]"}, "`one` has shape [4]", "`one.unsqueeze(0)` in place of `one`")  # fmt: skip
+wreck("stacked with other shapes", "shape", """
+    a, b = torch.randn(3, 4), torch.randn(3, 5)
+    c = torch.stack([a, b])  #!
+""", {"torch.stack([a, b])": "torch.cat([a, b], dim=1)"}, "`a` has shape [3, 4] and `b` [3, 5]", "Dimension 1 is 4 and 5")  # fmt: skip
+wreck("a view of another size", "shape", """
+    x = torch.randn(8, 16, 5, 5)
+    h = x.view(-1, 16 * 4 * 4)  #!
+""", {"x.view(-1, 16 * 4 * 4)": "x.flatten(1)"}, "3200 elements", "multiple of 256", "`x.flatten(1)` in place of")  # fmt: skip
+wreck("a view of what was transposed", "shape", """
+    x = torch.randn(3, 4, requires_grad=True)
+    h = x.t().view(12)  #!
+""", {"view": "reshape"}, "not contiguous", "`x.t().reshape(12)` in place of `x.t().view(12)`")  # fmt: skip
+wreck("expanded along an axis that is no 1", "shape", """
+    x = torch.randn(3)
+    y = x.expand(3, 5)  #!
+""", {"x.expand": "x.unsqueeze(1).expand"}, "`x` has shape [3], and [3, 5]", "`x.unsqueeze(1)` in place of `x`")  # fmt: skip
+wreck("a letter of two sizes", "shape", """
+    a, b = torch.randn(3, 4), torch.randn(5, 6)
+    c = torch.einsum("ij,jk->ik", a, b)  #!
+""", {"torch.randn(5, 6)": "torch.randn(4, 6)"}, "letter j", "4 in `a`", "5 in `b`")  # fmt: skip
+wreck("lists of two lengths", "shape", """
+    rows = [[1.0, 2.0], [3.0]]
+    t = torch.tensor(rows)  #!
+""", {"torch.tensor(rows)": "torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)"},
+    "`rows[0]` has 2 items and `rows[1]` 1", "pad_sequence")  # fmt: skip
+wreck("a condition of several elements", "shape", """
+    x = torch.randn(4)
+    if x > 0:  #!
+        x = -x
+""", {"x > 0": "(x > 0).any()"}, "`x > 0` has shape [4]", "`(x > 0).all()` in place of `x > 0`")  # fmt: skip
+wreck("two conditions of several elements", "shape", """
+    def keep(x):
+        mask = x > 0 and x < 1  #!
+        return x[mask]
+    kept = keep(torch.rand(4) + 0.5)
+""", {"x > 0 and x < 1": "(x > 0) & (x < 1)"}, "`(x > 0) & (x < 1)` in place of")  # fmt: skip
+wreck("a chained comparison", "shape", """
+    x = torch.rand(4)
+    mask = 0 < x < 0.5  #!
+""", {"0 < x < 0.5": "(0 < x) & (x < 0.5)"}, "`(0 < x) & (x < 0.5)` in place of")  # fmt: skip
+wreck("a bias of another width", "shape", """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.W, self.b = nn.Parameter(torch.randn(4, 5)), nn.Parameter(torch.randn(3))
+
+        def forward(self, x):
+            return x @ self.W + self.b
+    # %%
+    out = Net()(torch.randn(2, 4))  #!
+""", {"torch.randn(3)": "torch.randn(5)"}, "`x @ self.W` has shape [2, 5] and `self.b` [3]", "5 (dimension 1) is not 3")  # fmt: skip
+wreck("a weight the wrong way round in a forward", "shape", """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.W = nn.Parameter(torch.randn(5, 4))
+
+        def forward(self, x):
+            return torch.relu(x @ self.W)
+    # %%
+    out = Net()(torch.randn(2, 4))  #!
+""", {"x @ self.W": "x @ self.W.mT"}, "`x` has shape [2, 4] and `self.W` [5, 4]", "4 is not 5", "self.W.mT")  # fmt: skip
+wreck("a weight the wrong way round, as a function", "shape", """
+    x, w = torch.randn(3, 4), torch.randn(4, 5, requires_grad=True)
+    out = F.linear(x, w)  #!
+""", {"(x, w)": "(x, w.mT)"}, "`x` has shape [3, 4] and `w` [4, 5]", "`w.mT` in place of `w`")  # fmt: skip
+wreck("batches of products of another size", "shape", """
+    a, b = torch.randn(2, 3, 4), torch.randn(2, 3, 4, requires_grad=True)
+    scores = a @ b  #!
+""", {"a @ b": "a @ b.mT"}, "4 is not 3", "`b.mT` in place of `b`")  # fmt: skip
+
+# ------------------------------------------------------------------------------------------------------------- tuples
+wreck("the tuple of an LSTM", "shape", """
+    lstm = nn.LSTM(4, 8, batch_first=True)
+    x = torch.randn(2, 5, 4)
+    # %%
+    out = lstm(x)
+    loss = out.sum()  #!
+""", {"= lstm(x)": "= lstm(x)[0]"}, "`lstm` (LSTM) returns the tuple (output, (h, c))", "`lstm(x)[0]` in place of `lstm(x)`")  # fmt: skip
+wreck("the tuple of a GRU, indexed in a forward", "shape", """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.fc = nn.GRU(4, 8, batch_first=True), nn.Linear(8, 1)
+
+        def forward(self, x):
+            h = self.rnn(x)
+            return self.fc(h[:, -1])
+    # %%
+    out = Net()(torch.randn(2, 5, 4))  #!
+""", {"= self.rnn(x)": "= self.rnn(x)[0]"}, "`self.rnn` (GRU) returns the tuple (output, h)", "`self.rnn(x)[0]`")  # fmt: skip
+wreck("the tuple of an LSTM, given to a layer", "shape", """
+    rnn, fc = nn.LSTM(4, 8), nn.Linear(8, 1)
+    x = torch.randn(2, 5, 4)
+    # %%
+    out = fc(rnn(x))  #!
+""", {"rnn(x)": "rnn(x)[0]"}, "`rnn` (LSTM) returns the tuple", "`rnn(x)[0]` in place of `rnn(x)`")  # fmt: skip
+wreck("the tuple of attention", "shape", """
+    att = nn.MultiheadAttention(8, 2, batch_first=True)
+    x = torch.randn(2, 5, 8)
+    # %%
+    h = att(x, x, x).mean()  #!
+""", {"att(x, x, x)": "att(x, x, x)[0]"}, "`att` (MultiheadAttention) returns the tuple (output, weights)")  # fmt: skip
+wreck("the tuple of max", "shape", """
+    x = torch.randn(3, 4, requires_grad=True)
+    loss = x.max(1).sum()  #!
+""", {"x.max(1)": "x.max(1)[0]"}, "returns the tuple (values, indices)", "`x.max(1)[0]` in place of `x.max(1)`")  # fmt: skip
+wreck("the tuple of an LSTM within a Sequential", "shape", """
+    net = nn.Sequential(nn.LSTM(4, 8), nn.Linear(8, 1))
+    # %%
+    out = net(torch.randn(2, 5, 4))  #!
+""", {"net(torch.randn(2, 5, 4))": "net[1](net[0](torch.randn(2, 5, 4))[0])"}, "`net[0]` (LSTM)", "`net[1]`")  # fmt: skip
+
+# --------------------------------------------------------------------------------------------------------------- writes
+wreck("a chain of methods in place", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    h = torch.sigmoid(x)
+    h.relu_().mul_(2)  #!
+    loss = h.sum()
+    loss.backward()
+""", {"h.relu_().mul_(2)": "h = h.relu().mul(2)"}, "`h = h.relu().mul(2)` in place of `h.relu_().mul_(2)`")  # fmt: skip
+wreck("relu in place", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    h = torch.sigmoid(x)
+    g = F.relu(h, inplace=True)  #!
+    g.sum().backward()
+""", {", inplace=True": ""}, "Sigmoid", "`F.relu(h)` in place of `F.relu(h, inplace=True)`")  # fmt: skip
+wreck("a layer that writes in place", "in-place", """
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 4), nn.Sigmoid(), nn.ReLU(True), nn.Linear(4, 1))
+    x = torch.randn(4, 3)
+    # %%
+    loss = net(x).sum()
+    loss.backward()  #!
+""", {"nn.ReLU(True)": "nn.ReLU(False)"}, "`net[4]` (ReLU, inplace=True)", "`nn.ReLU(False)` in place of `nn.ReLU(True)`")  # fmt: skip
+wreck("a write that is returned", "in-place", """
+    def act(v):
+        h = v.sigmoid()
+        return h.mul_(2)  #!
+    x = torch.randn(4, 3, requires_grad=True)
+    act(x).sum().backward()
+""", {"h.mul_(2)": "h.mul(2)"}, "`h.mul(2)` in place of `h.mul_(2)`")  # fmt: skip
+wreck("an attribute that is added to", "in-place", """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(3, 4)
+
+        def forward(self, x):
+            self.h = torch.tanh(self.fc(x))
+            self.h += 1
+            return self.h
+    # %%
+    net = Net()
+    loss = net(torch.randn(5, 3)).sum()
+    loss.backward()  #!
+""", {"self.h += 1": "self.h = self.h + 1"}, "`self.h += 1` at cell In[", "line 8", "`self.h = self.h + 1` in place of")  # fmt: skip
+wreck("a write as an argument", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    h = torch.tanh(x)
+    loss = torch.sum(h.add_(1))  #!
+    loss.backward()
+""", {"h.add_(1)": "h.add(1)"}, "`h.add(1)` in place of `h.add_(1)`")  # fmt: skip
+wreck("writes in a comprehension", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    hs = [torch.tanh(row) for row in x]
+    out = [h.mul_(2) for h in hs]  #!
+    torch.stack(out).sum().backward()
+""", {"h.mul_(2)": "h.mul(2)"}, "`h.mul(2)` in place of `h.mul_(2)`")  # fmt: skip
+wreck("a write in a condition", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    h = torch.exp(x)
+    if h.clamp_(max=1).sum() > 0:  #!
+        loss = h.sum()
+    loss.backward()
+""", {"    if h.clamp_": "    h = h.clone()\n    if h.clamp_"}, "h.clamp_(max=1)")  # fmt: skip
+wreck("a column that is scaled, in a function", "in-place", """
+    def train(x):
+        h = torch.exp(x)
+        h[:, 0] *= 2  #!
+        loss = h.sum()
+        loss.backward()
+    train(torch.randn(4, 3, requires_grad=True))
+""", {"        h[:, 0]": "        h = h.clone()\n        h[:, 0]"}, "`h = h.clone()` before `h[:, 0] *= 2`")  # fmt: skip
+wreck("a view that is written to", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    h = torch.exp(x)
+    h.view(-1).mul_(3)  #!
+    h.sum().backward()
+""", {"    h.view(-1)": "    h = h.clone()\n    h.view(-1)"}, "`h = h.clone()` before")  # fmt: skip
+wreck("a function that writes in place", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    h = torch.tanh(x)
+    torch.relu_(h)  #!
+    h.sum().backward()
+""", {"torch.relu_(h)": "h = torch.relu(h)"}, "`h = torch.relu(h)` in place of `torch.relu_(h)`")  # fmt: skip
+wreck("a residual that is added in place", "in-place", """
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x):
+            out = torch.sigmoid(self.fc(x))
+            out += x  #!
+            return out
+    net = nn.Sequential(Block(), Block())
+    loss = net(torch.randn(2, 4)).pow(2).mean()
+    loss.backward()
+""", {"out += x": "out = out + x"}, "`out = out + x` in place of `out += x`")  # fmt: skip
+wreck("of two writes the one that matters", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    a = torch.tanh(x)
+    b = x * 2
+    b += 1
+    a += 1  #!
+    (a.sum() + b.sum()).backward()
+""", {"a += 1": "a = a + 1"}, "Tanh", "`a += 1` on line 5")  # fmt: skip
+wreck("an output that is written to where nothing is recorded", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    h = torch.exp(x)
+    loss = h.sum()
+    with torch.no_grad():
+        torch.add(h, 1, out=h)  #!
+    loss.backward()
+""", {"    with torch.no_grad():\n        torch.add(h, 1, out=h)  #!\n    loss.backward()":
+      "    loss.backward()\n    with torch.no_grad():\n        torch.add(h, 1, out=h)"}, "`torch.add(h, 1, out=h)` on line 5")  # fmt: skip
+wreck("an output that is to be differentiated", "in-place", """
+    x = torch.randn(4, 3, requires_grad=True)
+    h = torch.exp(x)
+    torch.add(h, 1, out=h)  #!
+    h.sum().backward()
+""", {"torch.add(h, 1, out=h)": "h = torch.add(h, 1)"}, "`h = torch.add(h, 1)` in place of")  # fmt: skip
+wreck("a write before backward in a helper", "in-place", """
+    def sweep(loss):
+        loss.backward()
+    x = torch.randn(4, 3, requires_grad=True)
+    h = torch.tanh(x)
+    h -= 0.5  #!
+    sweep(h.sum())
+""", {"h -= 0.5": "h = h - 0.5"}, "`h -= 0.5` on line 5")  # fmt: skip
+
+# ----------------------------------------------------------------------------------------------------------- grad modes
+wreck("gradients are switched off at the top", "no_grad", """
+    torch.set_grad_enabled(False)  #!
+    net = nn.Linear(3, 1)
+    loss = net(torch.randn(5, 3)).pow(2).mean()
+    loss.backward()
+""", {"set_grad_enabled(False)": "set_grad_enabled(True)"}, "`torch.set_grad_enabled(False)` on line 1")  # fmt: skip
+wreck("an evaluation leaves gradients off", "no_grad", """
+    net = nn.Linear(3, 1)
+    def evaluate(x):
+        torch.autograd.grad_mode.set_grad_enabled(False)  #!
+        return net(x).mean().item()
+    x = torch.randn(5, 3)
+    evaluate(x)
+    loss = net(x).pow(2).mean()
+    loss.backward()
+""", {"set_grad_enabled(False)": "set_grad_enabled(True)"}, "set_grad_enabled(False)` on line 3")  # fmt: skip
+wreck("a decorator that was left", "no_grad", """
+    net = nn.Linear(3, 1)
+    @torch.no_grad()  #!
+    def compute(x):
+        return net(x).pow(2).mean()
+    loss = compute(torch.randn(5, 3))
+    loss.backward()
+""", {"@torch.no_grad()  #!": ""}, "`compute` runs under `@torch.no_grad()` on line 2", "Remove")  # fmt: skip
+wreck("a decorator in an earlier cell", "no_grad", """
+    net = nn.Linear(3, 1)
+    @torch.inference_mode()
+    def compute(x):
+        return net(x).pow(2).mean()
+    # %%
+    loss = compute(torch.randn(5, 3))  #!
+    loss.backward()
+""", {"@torch.inference_mode()": ""}, "`@torch.inference_mode()` at cell In[", "line 2")  # fmt: skip
+wreck("a decorator of a method that a forward calls", "no_grad", """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(3, 1)
+
+        @torch.no_grad()  #!
+        def embed(self, x):
+            return self.fc(x)
+
+        def forward(self, x):
+            return self.embed(x) * 2
+
+        @torch.no_grad()
+        def evaluate(self, x):
+            return self.fc(x)
+    net = Net()
+    loss = net(torch.randn(5, 3)).pow(2).mean()
+    loss.backward()
+""", {"@torch.no_grad()  #!": ""}, "`embed` runs under `@torch.no_grad()` on line 6")  # fmt: skip
+wreck("a block in a function", "no_grad", """
+    net = nn.Linear(3, 1)
+    def compute(x):
+        with torch.no_grad():
+            out = net(x)
+        return out
+    loss = compute(torch.randn(5, 3)).mean()  #!
+    loss.backward()
+""", {"with torch.no_grad():": "if True:"}, "`with torch.no_grad():` on line 3")  # fmt: skip
+wreck("a training function under no_grad", "no_grad", """
+    net = nn.Linear(3, 1)
+    @torch.no_grad()  #!
+    def train(x):
+        loss = net(x).mean()
+        loss.backward()
+    train(torch.randn(5, 3))
+""", {"@torch.no_grad()  #!": ""}, "`@torch.no_grad()` on line 2")  # fmt: skip
+
+# --------------------------------------------------------------------------------------------------------------- leaves
+wreck("backward of a leaf", "frozen", """
+    x = torch.rand(3)  #!
+    x.backward()
+""", {"torch.rand(3)": "torch.rand(3, requires_grad=True)", "x.backward()": "x.sum().backward()"},
+    "it is a leaf made by `torch.rand(3)` on line 1", "requires_grad=True")  # fmt: skip
+wreck("backward of a number that is a leaf", "frozen", """
+    x = torch.rand(())  #!
+    x.backward()
+""", {"torch.rand(())": "torch.rand((), requires_grad=True)"}, "it is a leaf made by `torch.rand(())`")  # fmt: skip
+wreck("a loss of integers", "frozen", """
+    x = torch.tensor([1, 2, 3])
+    y = (x * 2).sum()  #!
+    y.backward()
+""", {"[1, 2, 3]": "[1, 2, 3], dtype=torch.float32, requires_grad=True"}, "integers", "made by `torch.tensor([1, 2, 3])` on line 1")  # fmt: skip
+wreck("a function's argument asks for nothing", "frozen", """
+    def sweep(w):
+        loss = (w ** 2).sum()  #!
+        loss.backward()
+    sweep(torch.ones(3))
+""", {"        loss = (w": "        w.requires_grad_()\n        loss = (w"}, "`w`", "`w.requires_grad_()` before")  # fmt: skip
+
+# Rows whose fix is words, and why there is nothing to type.
+MOVES = "a line moves, and nothing is to be typed"
+WHOLE = "the lines of a decorator's function or of a block stay, and the switch goes"
+OTHER = "another model or another loss is needed"
+WORDS = {
+    "the optimizer steps before the second loss": MOVES,
+    "a step by hand before the second loss": MOVES,
+    "an output that is written to where nothing is recorded": MOVES,
+    "cleared before the update": MOVES,
+    "before any backward": MOVES,
+    "under no_grad": WHOLE,
+    "a decorator that was left": WHOLE,
+    "a decorator in an earlier cell": WHOLE,
+    "a decorator of a method that a forward calls": WHOLE,
+    "a block in a function": WHOLE,
+    "a training function under no_grad": WHOLE,
+    "a number makes the loss": "two lines change, where the number is taken and where it becomes a tensor",
+    "a comparison": OTHER,
+    "positions": OTHER,
+    "targets of another batch": "which rows and targets belong together is what nobody knows but the author",
+    "a leaf that was not used": "which tensor is meant is what nobody knows but the author",
+    "a letter of two sizes": "which operand is wrong is what nobody knows but the author",
+    "a bias of another width": "which operand is wrong is what nobody knows but the author",
+    "the tuple of an LSTM within a Sequential": "the model's forward is written out",
+    "backward of a leaf": "a loss of one number is computed of it, which is the author's to choose",
+}

@@ -82,7 +82,9 @@ def _stacked(scene: Scene, match: re.Match[str]) -> Finding:
     items, start = _items(scene), int(match[2])
     names = [f"`{items[i][0]}`" if i < len(items) else f"tensor {i}" for i in (start, entry)]
     differ = [k for k in range(min(len(first), len(second))) if first[k] != second[k]]
-    where = f" Dimension {differ[0]} is {first[differ[0]]} and {second[differ[0]]}." if differ and len(first) == len(second) else ""
+    where = (
+        f" Dimension {differ[0]} is {first[differ[0]]} and {second[differ[0]]}." if differ and len(first) == len(second) else ""
+    )
     code, other = "", None
     if items and isinstance(scene.node, ast.Call) and source_of(scene.node.func).endswith("stack"):
         shapes = [shape for _, shape in items]
@@ -270,7 +272,12 @@ def _ragged(scene: Scene, match: re.Match[str]) -> Finding:
     rows = f"`{name}[0]` has {expected} items and `{name}[{odd}]` {got}" if name and odd is not None and axis == 1 else ""
     code = ""
     flat = bool(lengths) and axis == 1 and all(isinstance(one, (int, float)) for row in held for one in row)
-    if flat and isinstance(call, ast.Call) and node is not None and not any(isinstance(n, ast.Name) and n.id == "row" for n in ast.walk(node)):
+    if (
+        flat
+        and isinstance(call, ast.Call)
+        and node is not None
+        and not any(isinstance(n, ast.Name) and n.id == "row" for n in ast.walk(node))
+    ):
         options = "".join(f", {ast.unparse(keyword)}" for keyword in call.keywords if keyword.arg == "dtype")
         row = f"{source_of(call.func)}(row{options})"
         padded = f"{scene.alias}.nn.utils.rnn.pad_sequence([{row} for row in {source_of(node)}], batch_first=True)"
@@ -279,7 +286,9 @@ def _ragged(scene: Scene, match: re.Match[str]) -> Finding:
         "shape",
         f"{scene.said}: the lists within it are of different lengths, and a tensor has rows of one length. "
         f"{rows or f'In dimension {axis} one has {expected} items and another {got}'}.",
-        fix=f"Fill the shorter ones with 0: {code}; or keep a list of tensors." if code else "Pad the shorter ones, or keep a list of tensors.",
+        fix=f"Fill the shorter ones with 0: {code}; or keep a list of tensors."
+        if code
+        else "Pad the shorter ones, or keep a list of tensors.",
         evidence={"expected": expected, "got": got, "dimension": axis, **({"row": odd} if rows else {})},
     )
 
@@ -362,6 +371,9 @@ def _tested(scene: Scene) -> tuple[Any, Any]:
     parents = _parents(scene)
     if node is not None:
         parent = parents.get(id(node))
+        if isinstance(node, ast.BoolOp):
+            several = [value for value in node.values if prod(scene.shape(value) or []) > 1]
+            return (several or node.values)[0], node
         if isinstance(node, ast.Compare) or isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp, ast.BoolOp)):
             return node, parent
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -389,8 +401,14 @@ JOINED: list[Rule] = [
     (r"expects each tensor to be equal size, but got (\[[\d, ]*\]) at entry (\d+) and (\[[\d, ]*\]) at entry (\d+)", _stacked),
     (r"shape '(\[[-\d, ]*\])' is invalid for input of size (\d+)", _viewed),
     (r"view size is not compatible with input tensor's size and stride", _not_contiguous),
-    (r"The expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at non-singleton dimension (\d+)", _expanded),
-    (r"einsum\(\): subscript (\w) has size (\d+) for operand (\d+) which does not broadcast with previously seen size (\d+)", _einsum),
+    (
+        r"The expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at non-singleton dimension (\d+)",
+        _expanded,
+    ),
+    (
+        r"einsum\(\): subscript (\w) has size (\d+) for operand (\d+) which does not broadcast with previously seen size (\d+)",
+        _einsum,
+    ),
     (r"expected sequence of length (\d+) at dim (\d+) \(got (\d+)\)", _ragged),
     (r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted to Scalar", _of_tensors),
     (r"Boolean value of Tensor with more than one value is ambiguous", _condition),

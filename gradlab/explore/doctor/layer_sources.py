@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gradlab.diagnose.sites import is_users
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.doctor.advice import instead
-from gradlab.explore.doctor.scene import Scene
+from gradlab.explore.doctor.scene import Scene, files_of
 
 UNKNOWN = object()
 ARITHMETIC = {
@@ -87,10 +88,12 @@ def _written(made: Made, new: ast.expr) -> str:
 def _found(scene: Scene, module: Any, path: str) -> Made | None:
     """The one call that can have made a layer; None where there are several or none."""
     attribute = path.rpartition(".")[2]
+    owners = _owners(scene, module)
     several: dict[str, list[Made]] = {}
     for name, program in scene.programs.items():
         for made in _calls(program.tree, module):
-            if (made.owner is None or scene.holds(name, made.owner)) and _matches(scene, made, module):
+            of_owner = made.owner.name in owners and scene.holds(name, made.owner) if made.owner is not None else not owners
+            if of_owner and _matches(scene, made, module):
                 several.setdefault(name, []).append(made)
     every = [made for one in several.values() for made in one]
     sure = [made for made in every if _certain(scene, made, module)]
@@ -105,6 +108,13 @@ def _found(scene: Scene, module: Any, path: str) -> Made | None:
         if chosen and len({source_of(made.call) for made in chosen}) == 1 and max(files) == 1:
             return chosen[0]
     return None
+
+
+def _owners(scene: Scene, module: Any) -> set[str]:
+    """The names of the user's classes of which an instance holds a layer; empty where none does."""
+    holders = [one for model in scene.modules() for one in model.modules() if one is not module and module in one.modules()]
+    kinds = {kind for one in holders for kind in type(one).__mro__}
+    return {kind.__name__ for kind in kinds if any(is_users(name) for name in files_of(kind))}
 
 
 def _in_sequential(scene: Scene, module: Any, path: str, every: list[Made]) -> list[Made]:
@@ -188,7 +198,7 @@ def _value(scene: Scene, made: Made, node: Any) -> Any:
         sides = _value(scene, made, node.left), _value(scene, made, node.right)
         whole = all(isinstance(side, int) for side in sides)
         return ARITHMETIC[type(node.op)](*sides) if whole else UNKNOWN
-    if isinstance(node, ast.Name) and made.function is None and made.owner is None or _is_global(made, node):
+    if (isinstance(node, ast.Name) and made.function is None and made.owner is None) or _is_global(made, node):
         value = {**scene.namespace, **scene.steps[0].names}.get(node.id, UNKNOWN)
         return value if isinstance(value, (int, float, str)) else UNKNOWN
     return UNKNOWN

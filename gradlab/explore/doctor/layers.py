@@ -173,8 +173,7 @@ def _not_flat(
         flat = flat or wrapped(scene, module, path, "nn.Sequential(nn.Flatten(), {})")
         return Finding(
             "shape",
-            f"{said}: dimension {len(shape) - 1} is {shape[-1]}. Flattened from dimension 1 on, it has "
-            f"{rows} features.",
+            f"{said}: dimension {len(shape) - 1} is {shape[-1]}. Flattened from dimension 1 on, it has {rows} features.",
             fix=f"Flatten it first (`nn.Flatten`): {flat}." if flat else "Flatten it first (`nn.Flatten`).",
             evidence={**evidence, "axis": len(shape) - 1, "features": rows},
         )

@@ -198,7 +198,9 @@ def _switched_off(scene: Scene, name: str, node: Any) -> Finding | None:
     inside = []
     for file, function in scene.called_functions(node):
         tree = scene.programs[file].tree
-        for line in [one.lineno for one in scene.statements_of(function) if isinstance(one, ast.Return) and one.value is not None]:
+        for line in [
+            one.lineno for one in scene.statements_of(function) if isinstance(one, ast.Return) and one.value is not None
+        ]:
             switch = off_around(tree, line)
             if switch is not None and function.lineno <= switch.holder.lineno:
                 inside.append((file, switch, function.name))
@@ -296,7 +298,11 @@ def _is_leaf(scene: Scene, name: str, value: Any, start: Any) -> Finding:
     integers = not _is_float(value)
     shape = list(value.shape)
     by = _maker_of(scene, name)
-    why = f"it is a leaf{by}, and does not require a gradient" if not integers else f"it is a leaf{by} of {dtype_of(value)}, which has no gradient"
+    why = (
+        f"it is a leaf{by}, and does not require a gradient"
+        if not integers
+        else f"it is a leaf{by} of {dtype_of(value)}, which has no gradient"
+    )
     code = _ask(scene, name, value, start) if not shape else ""
     fix = f"Ask for its gradient: {code}." if code else ""
     if shape:

@@ -106,7 +106,9 @@ def _broadcast(scene: Scene, match: re.Match[str]) -> Finding:
                     fix=_axis(scene, first, a, second, b),
                     evidence={left: a, right: b, **_at(a, b)},
                 )
-    found = re.search(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)", str(scene.error))
+    found = re.search(
+        r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)", str(scene.error)
+    )
     if found is not None and len(parts) == 2:
         names = [f"`{source_of(part)}`{f' of shape {shape}' if shape is not None else ''}" for part, shape in shapes]
         return Finding(
@@ -318,7 +320,10 @@ MISFITS: list[Rule] = [
         r"Given groups=|Given transposed=|must be equal to input_size|normalized_shape=|running_mean should contain",
         _of_layer_or_line,
     ),
-    (r"dtype to be Long|scalar type Long but found|scalar types: Long, Int|not implemented for '(?:Float|Int|Double)'", target_of_integers),
+    (
+        r"dtype to be Long|scalar type Long but found|scalar types: Long, Int|not implemented for '(?:Float|Int|Double)'",
+        target_of_integers,
+    ),
     (r"class probabilities, got", of_probabilities),
     (r"only Tensors of floating point.* can require", _integers_cannot),
     (

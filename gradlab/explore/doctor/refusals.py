@@ -3,13 +3,19 @@ have, inference tensors that a gradient needs."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
+from gradlab.diagnose.source_locations import receiver, source_of
+from gradlab.explore.doctor.advice import argument, grouped, instead
 from gradlab.explore.doctor.case import Case, cell_line
 from gradlab.explore.doctor.cut_history import kind_of, on
 from gradlab.explore.doctor.findings import Finding
+from gradlab.explore.doctor.program import bound
+from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.trace.data import Cut
 
 
@@ -29,9 +35,10 @@ def refusals(case: Case) -> Iterable[Finding]:
             where = f": `{ended.place.source}`{on(ended.place)} took the values out" if ended is not None and ended.place else ""
             yield Finding(
                 kind,
-                f"What backward() is called on{_at(line)} is a {what}, and no tensor: it has no history{where}.",
+                f"backward() is called{_at(line)} on a {what}, which has no history as a tensor has{where}.",
                 (cell_line(ended.place) if ended is not None else None) or line,
-                fix="Go on with the tensors themselves; take numbers out only to print or to keep them.",
+                fix=_kept(case.scene, kind)
+                or "Go on with the tensors themselves. Take numbers out only to print or to keep them.",
                 evidence={"type": what},
                 worth=9.0,
                 lines=() if line is None else (line,),
@@ -40,10 +47,10 @@ def refusals(case: Case) -> Iterable[Finding]:
         text = case.scene.place.text if case.scene is not None else ""
         yield Finding(
             "numpy",
-            f"{f'`{text}`{_at(line)}' if text else 'It'} hands a tensor that requires a gradient to NumPy, which cannot "
+            f"{f'`{text}`{_at(line)}' if text else 'It'} makes a NumPy array of a tensor that requires a gradient, and NumPy cannot "
             "differentiate it.",
             line,
-            fix="Use the library's own functions in place of NumPy's: `.detach().numpy()` is for plots, and cuts the history.",
+            fix=f"{_detached(case.scene)}To differentiate it, use the library's own functions in place of NumPy's.",
             worth=9.0,
         )
     elif "nference tensor" in said:
@@ -58,6 +65,35 @@ def refusals(case: Case) -> Iterable[Finding]:
             worth=9.0,
             lines=() if line is None else (line,),
         )
+
+
+def _detached(scene: Scene | None) -> str:
+    """The values alone, for a plot or a print."""
+    node: Any = scene.node if scene is not None else None
+    if scene is None or not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "__array__") and not scene.is_module(node.func.value):
+        own: Any = node.func.value
+    else:
+        own = next((one for one, value in scene.operands if value.requires_grad), None)
+    code = scene.swapped(f"{grouped(source_of(own))}.detach()", own) if own is not None else ""
+    return f"For a plot or a print, take its values: {code}. " if code else ""
+
+
+def _kept(scene: Scene | None, kind: str) -> str:
+    """The tensor whose number was taken out, in place of it."""
+    name = receiver(scene.place, "backward") if scene is not None else ""
+    if scene is None or not name.isidentifier():
+        return ""
+    made = next((node for node in reversed(scene.scope) if name in bound(node) and node.lineno <= scene.place.line), None)
+    value = made.value if isinstance(made, ast.Assign) else None
+    if isinstance(value, ast.Call):
+        method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
+        taken = (kind == "item" and method == "item") or (kind == "numpy" and method == "numpy")
+        number = kind == "item" and isinstance(value.func, ast.Name) and value.func.id == "float"
+        if taken or number:
+            return f"Keep the tensor: {instead(argument(source_of(value)), source_of(value))}."
+    return ""
 
 
 def _left(case: Case, kind: str) -> Cut | None:

@@ -223,7 +223,9 @@ class Scene:
         return [
             node
             for node in ast.walk(program.tree if program is not None else ast.Pass())
-            if isinstance(node, ast.FunctionDef) and node.name == place.function and node.lineno <= place.line <= (node.end_lineno or 0)
+            if isinstance(node, ast.FunctionDef)
+            and node.name == place.function
+            and node.lineno <= place.line <= (node.end_lineno or 0)
         ]
 
     def modules(self) -> list[Any]:
@@ -448,7 +450,9 @@ def functions_of(tree: Any, owner: Any = None) -> Iterator[tuple[Any, Any]]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node, owner
-        yield from functions_of(node, node if isinstance(node, ast.ClassDef) else None if isinstance(node, ast.FunctionDef) else owner)
+        yield from functions_of(
+            node, node if isinstance(node, ast.ClassDef) else None if isinstance(node, ast.FunctionDef) else owner
+        )
 
 
 def _names_called(body: Any) -> Iterator[str]:

@@ -103,7 +103,7 @@ def off_around(tree: Any, line: int) -> Switch | None:
                     found = (start, Switch(one, "decorator", node.name, node))
                 elif _switches_on(one):
                     found = (start, None)
-        elif isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno < line or _one_line(node, line):
+        elif (isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno < line) or _one_line(node, line):
             for item in node.items:
                 if switches_off(item.context_expr):
                     found = (start, Switch(item.context_expr, "block", "", node))
@@ -143,11 +143,12 @@ def calls_that_switch_off(tree: Any) -> list[Switch]:
 
 def last_switch(trees: Mapping[str, Any]) -> tuple[str, Switch] | None:
     """The call that switched gradients off of some files, the newest first: (file, call); None where several can have."""
-    found = [(file, one) for file, tree in trees.items() for one in calls_that_switch_off(tree)]
-    outside = [(file, one) for file, one in found if not one.function]
-    chosen = outside or found
-    first = [one for one in chosen if one[0] == chosen[0][0]]
-    return first[0] if len(first) == 1 else None
+    for file, tree in trees.items():
+        found = calls_that_switch_off(tree)
+        chosen = [one for one in found if not one.function] or found
+        if chosen:
+            return (file, chosen[0]) if len(chosen) == 1 else None
+    return None
 
 
 def _bodies(tree: Any, function: str = "") -> Iterator[tuple[list[Any], str]]:

@@ -83,7 +83,9 @@ def _ignoring(scene: Scene, label: int) -> str:
     if scene.call is not None and hasattr(scene.call[1], "ignore_index"):
         return changed(scene, scene.call[1], scene.call[0], ignore_index=label)
     if isinstance(scene.node, ast.Call) and not any(keyword.arg == "ignore_index" for keyword in scene.node.keywords):
-        call = ast.Call(scene.node.func, scene.node.args, [*scene.node.keywords, ast.keyword("ignore_index", ast.Constant(label))])
+        call = ast.Call(
+            scene.node.func, scene.node.args, [*scene.node.keywords, ast.keyword("ignore_index", ast.Constant(label))]
+        )
         return scene.swapped(source_of(call), scene.node)
     return ""
 
@@ -242,6 +244,8 @@ def target_size(scene: Scene, match: re.Match[str]) -> Finding:
         moved = "transpose(1, 2)" if len(a) == 3 else f"permute({', '.join(map(str, order))})"
         code = scene.swapped(f"{name}.{moved}", scores[0])
         return _unlike(scene, scores, target, f"the classes must be in dimension 1 and are in dimension {len(a) - 1}", code, "")
+    if len(a) == 2 and len(b) > 1 and prod(b) == a[0]:
+        return batches(scene, match)
     if [*a[:1], *a[2:]] == [*b[:1], *b[2:]] and b[1:2] == [1]:
         code = scene.swapped(f"{of}.squeeze(1)", target[0])
         return _unlike(scene, scores, target, "the target has an axis of size 1 too many", code, "")
@@ -287,7 +291,9 @@ def target_of_integers(scene: Scene, match: re.Match[str]) -> Finding:
     named = [target] if target is not None else list(reversed(scene.operands))
     odd = next((one for one in named if one is not None and dtype_of(one[1]) not in ("int64", "uint8")), None)
     if odd is None:
-        return Finding("dtype", f"{scene.said} takes class numbers or indices, which are integers.", fix="Convert them by long().")
+        return Finding(
+            "dtype", f"{scene.said} takes class numbers or indices, which are integers.", fix="Convert them by long()."
+        )
     node, tensor = odd
     a, b = list(scores[1].shape) if scores is not None else [], list(tensor.shape)
     one = ".squeeze(1)" if len(a) == len(b) > 1 and b[1] == 1 else ""

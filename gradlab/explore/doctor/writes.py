@@ -25,7 +25,14 @@ from gradlab.explore.doctor.switches import off_around
 from gradlab.explore.libraries import library_of
 
 SHOWN = 4  # statements that are named where it may have been any of them
-KEEPS = ("requires_grad_", "zero_grad_", "share_memory_", "retain_grad_", "clip_grad_norm_", "clip_grad_value_")  # write no values
+KEEPS = (
+    "requires_grad_",
+    "zero_grad_",
+    "share_memory_",
+    "retain_grad_",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+)  # write no values
 VIEWS = (
     "view", "reshape", "t", "transpose", "flatten", "squeeze", "unsqueeze", "detach", "narrow", "select", "expand", "permute",
     "diagonal", "unflatten", "swapaxes", "movedim", "contiguous",
@@ -161,7 +168,9 @@ def _of_maker(scene: Scene, writers: list[Write], maker: str) -> list[Write]:
         scope = [node for node in scene.scope if one.node is not None and node.lineno <= one.node.lineno]
         made = next((node for node in reversed(scope) if node is not one.node and one.root in bound(node)), None)
         parts = [*ast.walk(made or ast.Pass()), *ast.walk(one.node or ast.Pass())]
-        named = any(isinstance(part, (ast.Attribute, ast.Name)) and word in source_of(part).rpartition(".")[2].lower() for part in parts)
+        named = any(
+            isinstance(part, (ast.Attribute, ast.Name)) and word in source_of(part).rpartition(".")[2].lower() for part in parts
+        )
         if named or (sign is not None and any(isinstance(part, ast.BinOp) and isinstance(part.op, sign) for part in parts)):
             kept.append(one)
     return kept or writers
@@ -311,7 +320,15 @@ def _may_be_tensor(scene: Scene, function: Any, body: list[Any], root: Any) -> b
         if isinstance(node, ast.Assign) and any(source_of(target) == source_of(root) for target in node.targets):
             value = node.value
             if isinstance(value, ast.Call):
-                return source_of(value.func).rpartition(".")[2] not in ("dict", "list", "zeros", "empty", "ones", "full", "defaultdict")
+                return source_of(value.func).rpartition(".")[2] not in (
+                    "dict",
+                    "list",
+                    "zeros",
+                    "empty",
+                    "ones",
+                    "full",
+                    "defaultdict",
+                )
             return not isinstance(value, (ast.List, ast.Dict, ast.Constant, ast.ListComp, ast.DictComp))
     own = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
     own |= {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
