@@ -17,7 +17,7 @@ from symptoms import array
 from witness import Seen, Witness
 
 # What is no measurement: which node or name something is, and how it is spelled.
-POINTERS = frozenset(("at", "nodes", "start", "end", "leaf", "maker", "source", "argument", "then", "made", "leaves", "name", "of",  # noqa: E501
+POINTERS = frozenset(("at", "nodes", "start", "end", "leaf", "maker", "source", "argument", "then", "made", "leaves", "name", "of",
                       "modules", "type", "dtype", "matrix", "factors"))  # fmt: skip
 GREATEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max), "float64": float(np.finfo(np.float64).max)}
 
@@ -45,7 +45,7 @@ class Program:
     def turn(self, i: int) -> int:
         """Which of the executions of its expression a node is."""
         same = [k for k, node in enumerate(self.nodes)
-                if (node.place, node.module, node.operation) == (self.nodes[i].place, self.nodes[i].module, self.nodes[i].operation)]  # fmt: skip  # noqa: E501
+                if (node.place, node.module, node.operation) == (self.nodes[i].place, self.nodes[i].module, self.nodes[i].operation)]  # fmt: skip
         return same.index(i) if len(same) == len(self.seen(i)) else -1
 
     def grad(self, i: int) -> np.ndarray:
@@ -301,7 +301,7 @@ def of_gates(p: Program, f: Any) -> dict[str, Any]:
         h = s(o) * np.tanh(c)
         flat += int((s(i) * (1 - s(i)) < 0.0025).sum())
         largest = abs(i).max() if largest is None else largest
-    return {"elements": flat if "flat" in f.evidence else array(p.w.space["out"]).size, "flat": flat, "share": 1.0, "slope": 0.0025,  # noqa: E501
+    return {"elements": flat if "flat" in f.evidence else array(p.w.space["out"]).size, "flat": flat, "share": 1.0, "slope": 0.0025,
             "members": len(x), "largest": largest}  # fmt: skip
 
 

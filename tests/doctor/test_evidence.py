@@ -1,4 +1,5 @@
-"""Evidence is true: every number of a finding, of all rows, is recomputed from the row's program without the explorer."""
+"""Findings are true: every number in one, of all rows, is recomputed from the row's program without the explorer, and every name
+stands for what is meant."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from quoted_names import check_names
 from recomputing import POINTERS, RULES, Program
 from test_planted import FAULTS, each
 from witness import Witness
@@ -36,14 +38,16 @@ def flat(value: Any) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(FAULTS))
-def test_each_number_is_what_the_program_gives(run, monkeypatch, name, library):
+def test_each_name_and_number_is_what_the_program_gives(run, monkeypatch, name, library):
     row = FAULTS[name]
     cases: list[Any] = []
     examine = clinic.examine
     monkeypatch.setattr(clinic, "examine", lambda case: cases.append(case) or examine(case))
-    run(library, row.texts)
-    findings = clinic.HOUSE.last.findings
+    ran = run(library, row.texts)
+    findings, remarks = clinic.HOUSE.last.findings, clinic.HOUSE.last.remarks
     program = Program(Witness(library, row.texts), cases[-1])
+    for finding in (*findings, *remarks):
+        check_names(finding, cases[-1], program.w, ran.shell.ns, row.texts)
     for finding in findings:
         stated = numbers_in(finding.evidence)
         text = re.sub(r"`[^`]*`|In\[\d+\]|lines? \d+|and \d+ more", "", finding.message)

@@ -15,7 +15,7 @@ import pytest
 from reading_programs import NAMES, read
 from test_findings import BLIND
 from test_planted import FAULTS, each
-from typing_in import advised, beside, typed
+from typing_in import advised, beside, followed, form_of
 
 from gradlab.explore.doctor import clinic
 from gradlab.explore.doctor.clinic import HOUSE
@@ -91,9 +91,7 @@ def wrong_in(examined, library, texts, before, finding, cured) -> list[str]:
     """What is wrong with the fix of a finding. What is also reported of the cells that `cured` gives is not new."""
     wrong = [f"`{code}` is no name, and nothing that stands in the cells" for code in beside(finding.fix, texts)]
     for pieces in advised(finding.fix):
-        changed: Any = texts
-        for piece in pieces:
-            changed = changed and typed(changed, finding.line, piece)
+        changed = followed(texts, finding.line, pieces)
         if changed is None:
             wrong.append(f"{pieces}: stands nowhere in the cells")
             continue
@@ -124,7 +122,7 @@ def test_code_that_a_fix_prints_cures(examined, record_property, name, library):
     for finding in (*before.findings, *before.remarks):
         assert not (wrong := wrong_in(examined, library, row.texts, before, finding, cure)), "\n".join(wrong)
         assert advised(finding.fix) or finding.remark or finding.kind in SENTENCES, finding.fix
-        record_property("fix", "code" if advised(finding.fix) else "sentence" if finding.fix else "without")
+        record_property("fix", form_of(finding.fix))
 
 
 @pytest.mark.slow
@@ -137,7 +135,7 @@ def test_code_that_a_fix_prints_cures_a_program(examined, record_property, name)
     healthy = cache(lambda: examined("torch", (f"%%grad\n{read(name, faulty=False).text}",)))
     for finding in (*before.findings, *before.remarks):
         assert not (wrong := wrong_in(examined, "torch", texts, before, finding, healthy)), "\n".join(wrong)
-        record_property("fix", "code" if advised(finding.fix) else "sentence" if finding.fix else "without")
+        record_property("fix", form_of(finding.fix))
 
 
 def test_every_kind_is_typed_or_has_a_reason():

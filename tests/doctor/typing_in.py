@@ -42,8 +42,21 @@ def beside(fix: str, texts: Sequence[str]) -> list[str]:
     return [code for code in quoted if not NAME.fullmatch(code) and squeezed(code) not in source]
 
 
+def form_of(fix: str) -> str:
+    """Whether a fix is code, a sentence, or missing."""
+    return "code" if advised(fix) else "sentence" if fix else "without"
+
+
 def squeezed(text: str) -> str:
     return "".join(text.split()).replace('"', "'")
+
+
+def followed(texts: Sequence[str], line: int | None, change: Sequence[Piece]) -> tuple[str, ...] | None:
+    """The cells with a change made that a fix says to make; None if a piece of it stands nowhere."""
+    made: Any = tuple(texts)
+    for piece in change:
+        made = made and typed(made, line, piece)
+    return made
 
 
 def typed(texts: Sequence[str], line: int | None, advice: Piece) -> tuple[str, ...] | None:

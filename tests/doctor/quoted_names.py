@@ -1,16 +1,11 @@
-"""Names are true: every name in a finding stands, in the program, for the very tensor that is meant."""
+"""The names that a finding quotes, evaluated where the program has them."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from typing import Any
-
-import pytest
-from test_planted import FAULTS, each
-from witness import Witness
-
-from gradlab.explore.doctor import clinic
 
 CODE = re.compile(r"`([^`]+)`")
 MISSING = object()
@@ -40,32 +35,24 @@ def loop_variables(texts: tuple[str, ...]) -> set[str]:
     return {node.id for node in stored if id(node) in looped} - {node.id for node in stored if id(node) not in looped}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "library"), each(FAULTS))
-def test_each_name_stands_for_what_is_meant(run, monkeypatch, name, library):
-    row = FAULTS[name]
-    cases: list[Any] = []
-    examine = clinic.examine
-    monkeypatch.setattr(clinic, "examine", lambda case: cases.append(case) or examine(case))
-    ran = run(library, row.texts)
-    case, space = cases[-1], ran.shell.ns
-    witness = Witness(library, row.texts)
+def check_names(finding: Any, case: Any, witness: Any, space: Mapping[str, Any], texts: tuple[str, ...]) -> None:
+    """Each name of a leaf evaluates to that leaf, and each other name to something that the program has; none of a loop's names
+    is given to a leaf."""
     learners = {one.name: case.tensors[key] for key, one in case.learners.items()}
-    functions = {node.name for text in row.texts for node in ast.walk(parsed(text)) if isinstance(node, ast.FunctionDef)}
-    passing = loop_variables(row.texts)
-    for finding in (*clinic.HOUSE.last.findings, *clinic.HOUSE.last.remarks):
-        for text in names_in(finding.message):
-            value = evaluated(text, space)
-            if text in learners:
-                assert value is learners[text], (text, finding)
-            elif value is MISSING:  # the program has it as an expression, in a function of its own
-                assert text in functions or witness.of(text), (text, finding)
-        for text in [one for key in LEAVES for one in flat(finding.evidence.get(key, ()))]:
-            assert evaluated(text, space) is not MISSING, (text, finding)
-            assert re.split(r"[.\[]", text)[0] not in passing, (text, finding)
+    functions = {node.name for text in texts for node in ast.walk(parsed(text)) if isinstance(node, ast.FunctionDef)}
+    passing = loop_variables(texts)
+    for text in names_in(finding.message):
+        value = evaluated(text, space)
+        if text in learners:
+            assert value is learners[text], (text, finding)
+        elif value is MISSING:  # the program has it as an expression, in a function of its own
+            assert text in functions or witness.of(text), (text, finding)
+    for text in [one for key in LEAVES for one in flat(finding.evidence.get(key, ()))]:
+        assert evaluated(text, space) is not MISSING, (text, finding)
+        assert re.split(r"[.\[]", text)[0] not in passing, (text, finding)
 
 
-def evaluated(text: str, space: dict[str, Any]) -> Any:
+def evaluated(text: str, space: Mapping[str, Any]) -> Any:
     """What a name stands for in a namespace; `MISSING` if it has no such name."""
     try:
         return eval(text, dict(space))
