@@ -17,8 +17,8 @@ from symptoms import array
 from witness import Seen, Witness
 
 # What is no measurement: which node or name something is, and how it is spelled.
-POINTERS = frozenset(("at", "nodes", "start", "end", "leaf", "maker", "source", "argument", "then", "made", "leaves", "name", "of",
-                      "modules", "type", "dtype", "matrix", "factors"))  # fmt: skip
+POINTERS = frozenset(("at", "nodes", "start", "end", "leaf", "maker", "source", "argument", "then", "made", "leaves", "name", "of",  # noqa: E501
+                      "modules", "type", "dtype", "matrix", "factors", "since", "mask", "hiding", "weights", "seen"))  # fmt: skip
 GREATEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max), "float64": float(np.finfo(np.float64).max)}
 
 
@@ -45,7 +45,7 @@ class Program:
     def turn(self, i: int) -> int:
         """Which of the executions of its expression a node is."""
         same = [k for k, node in enumerate(self.nodes)
-                if (node.place, node.module, node.operation) == (self.nodes[i].place, self.nodes[i].module, self.nodes[i].operation)]  # fmt: skip
+                if (node.place, node.module, node.operation) == (self.nodes[i].place, self.nodes[i].module, self.nodes[i].operation)]  # fmt: skip  # noqa: E501
         return same.index(i) if len(same) == len(self.seen(i)) else -1
 
     def grad(self, i: int) -> np.ndarray:
@@ -171,12 +171,9 @@ def of_ascent(p: Program, f: Any) -> dict[str, Any]:
 
 def of_steps(p: Program, f: Any) -> dict[str, Any]:
     if "ratio" in f.evidence:
-        runs = [run for key in p.w.end for run in p.w.run_of(key) if run["weight"].ndim >= 2]
-        worst = max(runs, key=lambda run: norm(run["step"]) / max(norm(run["weight"]), 1e-300))
-        moved, weight = norm(worst["step"]), norm(worst["weight"])
-        rates = [g["lr"] for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups]
-        return {"moved": moved, "weight": weight, "ratio": moved / weight, "gradient norm": norm(worst["arrived"]),
-                "rates": tuple(rates)}  # fmt: skip
+        return of_long_step(p, f)
+    if "weight_decay" in f.evidence:
+        return of_decay(p, f)
     rates = tuple(g["lr"] for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups)
     runs = p.w.run_of(p.w.key(f.evidence["of"]))
     if "stuck" in f.evidence:
@@ -186,6 +183,42 @@ def of_steps(p: Program, f: Any) -> dict[str, Any]:
     turns = [float((a["arrived"] * b["arrived"]).sum() / norm(a["arrived"]) / norm(b["arrived"])) for a, b in pairwise(runs)]
     losses = [s.loss for s in p.w.sweeps]
     return {"cosine": turns[-1], "sweeps": sum(t < -0.9 for t in turns), "first": losses[1], "last": losses[-1], "rates": rates}
+
+
+def in_cell(p: Program, key: int) -> list[dict[str, Any]]:
+    """The run of a leaf in the last cell; `at` counts its sweeps from 1."""
+    return [{**run, "at": run["at"] - p.w.before_last + 1} for run in p.w.run_of(key) if run["at"] >= p.w.before_last]
+
+
+def of_long_step(p: Program, f: Any) -> dict[str, Any]:
+    """The first sweep of the cell after which a matrix moved by more than ten times its norm, and there the longest step."""
+    runs = [run for key in p.w.end for run in in_cell(p, key) if run["weight"].ndim >= 2 and np.isfinite(run["arrived"]).all()]
+    ratio = [norm(run["step"]) / max(norm(run["weight"]), 1e-300) for run in runs]
+    first = min(run["at"] for run, far in zip(runs, ratio, strict=True) if far > 10)
+    far, worst = max(((r, run) for r, run in zip(ratio, runs, strict=True) if run["at"] == first), key=lambda pair: pair[0])
+    rates = [g["lr"] for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups]
+    losses = [sweep.loss for sweep in p.w.sweeps[p.w.before_last :]]
+    found = {
+        "moved": norm(worst["step"]),
+        "weight": norm(worst["weight"]),
+        "ratio": far,
+        "gradient norm": norm(worst["arrived"]),
+        "rates": tuple(rates),
+        "loss": losses[first - 1],
+        "next": losses[first] if len(losses) > first else None,
+    }
+    if "input" in f.evidence:
+        x = array(p.w.named(f.message.split("`")[1]))
+        found |= {"input": np.sqrt((x**2).mean()), "largest": abs(x).max()}
+    return found
+
+
+def of_decay(p: Program, f: Any) -> dict[str, Any]:
+    runs = in_cell(p, p.w.key(f.evidence["of"]))
+    groups = [g for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups]
+    last = next(run for run in runs if run["at"] == f.evidence["numbers"][1])
+    return {"weight_decay": groups[0]["weight_decay"], "rates": (groups[0]["lr"],), "first norm": norm(runs[0]["weight"]),
+            "last norm": norm(last["weight"]), "numbers": (runs[0]["at"], last["at"])}  # fmt: skip
 
 
 def of_sum(p: Program, f: Any) -> dict[str, Any]:
@@ -221,8 +254,9 @@ def of_way(p: Program, f: Any) -> dict[str, Any]:
     found["layers"] = sum(len(p.seen(i)) for i in layers(p))
     if "scale" in e:
         weight = array(p.w.named(p.nodes[e["matrix"]].name.partition(", ")[0]))
+        linear = p.nodes[e["matrix"]].name.partition(", ")[0].endswith(".weight")  # (out, in), and of x @ W (in, out)
         found |= {"scale": np.sqrt((weight**2).mean()), "xavier": math.sqrt(2 / sum(weight.shape)),
-                  "he": math.sqrt(2 / min(weight.shape)), "shape": weight.shape}  # fmt: skip
+                  "he": math.sqrt(2 / weight.shape[1 if linear else 0]), "shape": weight.shape}  # fmt: skip
     if "bound" in e:  # the steepest slope, by differences
         x = np.linspace(-3, 3, 60001)
         found["bound"] = (np.diff(1 / (1 + np.exp(-x))) / np.diff(x)).max()
@@ -281,9 +315,11 @@ def of_saturated(p: Program, f: Any) -> dict[str, Any]:
     steepest, slope = STEEP[name]
     x, g = p.given(f.node).numbers, p.grad(f.node)
     reached = g != 0
+    inputs = [array(v) for v in p.w.space.values() if isinstance(v, p.w.lib.Tensor) and "input" in f.evidence]
+    size = min((np.sqrt((v**2).mean()) for v in inputs), key=lambda y: abs(y - f.evidence["input"]), default=0)
     low = int((slope(x)[reached] < 0.01 * steepest).sum())
     return {"elements": int(reached.sum()), "flat": low, "share": low / reached.sum(), "slope": 0.01 * steepest,
-            "members": len(p.seen(f.node)), "largest": abs(x).max()}  # fmt: skip
+            "members": len(p.seen(f.node)), "largest": abs(x).max(), "input": size}  # fmt: skip
 
 
 def of_gates(p: Program, f: Any) -> dict[str, Any]:
@@ -301,12 +337,36 @@ def of_gates(p: Program, f: Any) -> dict[str, Any]:
         h = s(o) * np.tanh(c)
         flat += int((s(i) * (1 - s(i)) < 0.0025).sum())
         largest = abs(i).max() if largest is None else largest
-    return {"elements": flat if "flat" in f.evidence else array(p.w.space["out"]).size, "flat": flat, "share": 1.0, "slope": 0.0025,
+    return {"elements": flat if "flat" in f.evidence else array(p.w.space["out"]).size, "flat": flat, "share": 1.0, "slope": 0.0025,  # noqa: E501
             "members": len(x), "largest": largest}  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------------------------------- numbers
+def of_mask(p: Program, f: Any) -> dict[str, Any]:
+    """The rows of a mask that hide every key."""
+    mask = p.w.named(f.evidence["mask"])
+    numbers = np.asarray(mask.detach().cpu().numpy())
+    hidden = numbers == f.evidence["hiding"] if numbers.dtype == bool else np.isneginf(numbers)
+    return {"rows": tuple(map(tuple, np.argwhere(hidden.all(-1)).tolist()))}
+
+
+def of_class_weights(p: Program, f: Any) -> dict[str, Any]:
+    """How many class weights there are, all 0, or the classes that occur, whose weights are."""
+    call = ast.parse(p.nodes[f.node].place.source, mode="eval").body
+    assert isinstance(call, ast.Call)
+    given = next((k.value for k in call.keywords if k.arg == "weight"), None)
+    weights = p.w.of(ast.unparse(given))[-1].numbers if given is not None else array(p.w.named(ast.unparse(call.func)).weight)
+    targets = p.w.of(ast.unparse(call.args[1]))[-1].numbers.astype(int)
+    occurring = np.unique(targets[targets >= 0])
+    assert not weights[occurring].any()
+    return {"classes": None if weights.any() else weights.size, "occurring": tuple(occurring.tolist())}
+
+
 def of_birth(p: Program, f: Any) -> dict[str, Any]:
+    if "mask" in f.evidence:
+        return of_mask(p, f)
+    if "weights" in f.evidence:
+        return of_class_weights(p, f) | {"nans": 1, "infs": 0}
     e, i = f.evidence, f.node
     y = p.value(i)
     harmed = y if not np.isfinite(y).all() else handed(p, i)
@@ -329,6 +389,8 @@ def of_birth(p: Program, f: Any) -> dict[str, Any]:
     found["limit"] = math.log(GREATEST.get(dtype, math.inf)) if dtype in GREATEST else 0.0
     found["bound"] = GREATEST.get(dtype)
     tree = ast.parse(p.nodes[i].place.source, mode="eval").body
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.MatMult) and isinstance(e.get("largest"), tuple):
+        found["largest"] = tuple(abs(p.given(i, k).numbers).max() for k in (0, 1))
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and isinstance(tree.right, ast.Constant):
         found |= {"exponent": tree.right.value, "slope": tree.right.value - 1}
         if isinstance(e.get("largest"), tuple):
@@ -359,6 +421,10 @@ def of_input(p: Program, f: Any) -> dict[str, Any]:
 
 
 def of_underflow(p: Program, f: Any) -> dict[str, Any]:
+    if "eps" in f.evidence:
+        groups = [g for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups]
+        assert np.float16(groups[0]["eps"]) == 0
+        return {"eps": groups[0]["eps"], "least": float(np.finfo(np.float16).smallest_subnormal)}
     tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
     others = [p.w.of(ast.unparse(part))[-1].numbers for part in operands(tree, "")[1:]]
     return {

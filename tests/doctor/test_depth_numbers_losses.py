@@ -22,6 +22,8 @@ from gradlab.explore.doctor.depth import depth
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.losses import losses
 from gradlab.explore.doctor.numbers import numbers
+from gradlab.explore.doctor.progress import progress
+from gradlab.explore.doctor.step_causes import without_consequences
 from gradlab.explore.doctor.sums import sums
 from gradlab.explore.doctor.units import units
 from gradlab.explore.doctor.zeros import zeros
@@ -63,7 +65,11 @@ def each(table) -> list[pytest.param]:
 
 def diagnosis(case: Case | None) -> Diagnosis:
     """What these families find; nothing where nothing was swept."""
-    return Diagnosis() if case is None else Diagnosis.of([finding for family in FAMILIES for finding in family(case)])
+    if case is None:
+        return Diagnosis()
+    causes = list(progress(case))
+    findings = without_consequences(case, [*causes, *(finding for family in FAMILIES for finding in family(case))])
+    return Diagnosis.of([one for one in findings if one not in causes or one.kind in KINDS])
 
 
 def found(library: str, row) -> Diagnosis:
@@ -218,26 +224,88 @@ NUMBER = re.compile(r"(?<![\w.\]])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w\[])")
 KNOWN = {0.0, 1.0, 2.0, 65504.0, 0.999, -1.0, 100.0, -100.0, 1e-6, 1e-8, 1e-12, 0.25, 3.4e38, 88.7, 0.1}
 
 
+def leaves_of(value) -> list:
+    return [x for one in value for x in leaves_of(one)] if isinstance(value, tuple) else [value]
+
+
 @pytest.mark.parametrize(("name", "library"), each(MINE))
 def test_each_number_of_a_message_is_evidence(name, library):
     """To the digits that are shown; lines, code and names aside."""
     for finding in found(library, MINE[name]).findings:
         text = re.sub(r"`[^`]*`|lines? \d+|\(\d+, ?\d*\)|\d+×\d+", "", finding.message)
-        values = [v for item in finding.evidence.values() for v in (item if isinstance(item, tuple) else (item,))]
+        values = leaves_of(tuple(finding.evidence.values()))
         known = KNOWN | {float(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)}
         known |= {v * v for v in known if abs(v) < 1e6}  # n² pairs
         for shown in map(float, NUMBER.findall(text)):
             assert any(math.isclose(shown, v, rel_tol=6e-3) for v in known), (shown, finding)
 
 
+# ------------------------------------------------------------------------------------------------- biases without effect
+IDLE = {
+    "a batch norm": (
+        ("nn.Linear(10, 20), nn.BatchNorm1d(20), nn.Linear(20, 2)", "64, 10"),
+        "The bias `model[0].bias` has no effect: BatchNorm1d (`model[1]`) subtracts the mean. Use bias=False.",
+    ),
+    "an instance norm": (
+        ("nn.Conv2d(1, 4, 3), nn.InstanceNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2)", "16, 1, 8, 8"),
+        "The bias `model[0].bias` has no effect: InstanceNorm2d (`model[1]`) subtracts the mean. Use bias=False.",
+    ),
+    "two batch norms": (
+        ("nn.Linear(10, 9), nn.BatchNorm1d(9), nn.ReLU(), nn.Linear(9, 8), nn.BatchNorm1d(8), nn.Linear(8, 2)", "64, 10"),
+        (
+            "The biases `model[0].bias` and `model[3].bias` have no effect: the normalisation after each, as BatchNorm1d "
+            "(`model[1]`), subtracts the mean. Use bias=False."
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("name", IDLE)
+def test_a_bias_without_effect_is_named_with_what_subtracts_it(name, library):
+    pytest.importorskip(library)
+    (layers, shape), said = IDLE[name]
+    made = f"model = nn.Sequential({layers}); x = torch.randn({shape})"
+    with case_of(library, (made, "loss = (model(x) - 1).pow(2).mean()\nloss.backward()")) as (case, space):
+        found = diagnosis(case)
+        assert not found.findings
+        assert [str(remark) for remark in found.remarks] == [said]
+        for bias in re.findall(r"`(\S+\.bias)`", said):  # what is added to it changes nothing
+            leaf, before = eval(bias, space), float(space["loss"].item())
+            with space["torch"].no_grad():
+                leaf += 3.0
+            again = (space["model"](space["x"]) - 1).pow(2).mean()
+            assert math.isclose(float(again.item()), before, rel_tol=1e-4)
+
+
+@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("h = x @ W + b\nh = h - h.mean(0)\nloss = (h.tanh() @ V).pow(2).mean()", "the mean over the rows is subtracted"),
+        ("loss = (torch.softmax(x @ W + b, 1) @ V).pow(2).mean()", "all entries of a row of the softmax"),
+    ],
+)
+def test_a_bias_that_is_taken_out_by_hand(cell, said, library):
+    pytest.importorskip(library)
+    size = "()" if "softmax" in cell else "(6,)"
+    made = f"""x = torch.randn(9, 4)
+W, V = (torch.randn(a, b).requires_grad_() for a, b in ((4, 6), (6, 2)))
+b = torch.zeros({size}).requires_grad_()"""
+    with case_of(library, (made, f"{cell}\nloss.backward()")) as (case, _):
+        found = diagnosis(case)
+        assert not found.findings
+        (remark,) = found.remarks
+        assert "`b` has no effect" in str(remark) and said in str(remark)
+
+
 # --------------------------------------------------------------------------------------------------------------- advice
 CODE = re.compile(r"(?:nn\.init\.\w+\([^)]*\)|\(?[\w.@*+ ()\[\]]+\)?\.(?:squeeze|unsqueeze|clamp|isfinite)\([^)]*\))")
 PRINTED = {
-    "both layers start at zero": "nn.init.normal_(W2, std=0.1)",
+    "both layers start at zero": "nn.init.normal_(W1, std=0.1)",
     "a column against a row": ("pred.squeeze(1)", "y.unsqueeze(1)"),
     "weights of samples that broadcast": ("w_sample.squeeze(1)", "per.unsqueeze(1)"),
     "the residual of a fit, one axis too many": ("(a * ts + b).squeeze(1)", "obs.unsqueeze(1)"),
-    "a mean over an empty mask": "mask.sum().clamp(min=1e-12)",
     "a NaN in the data": "X.isfinite()",
     "distances with a zero diagonal": "(diff ** 2).sum(-1) + 1e-12",
 }

@@ -6,7 +6,8 @@ import pytest
 from measured_runs import figures_of_steps, shares
 from test_planted import FAULTS, HEALTHY
 
-from gradlab.explore.doctor.progress import FAR, UP
+from gradlab.explore.doctor.progress import UP
+from gradlab.explore.doctor.step_causes import FAR
 from gradlab.explore.doctor.units import DEAD, SATURATED
 
 

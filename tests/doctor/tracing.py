@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.diagnose.source_locations import cells
+from gradlab.diagnose.source_locations import cells, notebook
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.trace.recorder import Recorder
 
@@ -36,10 +36,11 @@ def prelude(library: str) -> dict[str, Any]:
 
 def run(text: str, space: dict[str, Any]) -> Any:
     """Run a cell; its value, or what it last assigned."""
-    name = f"<cell of a row {next(numbers)}>"
+    name = f"<ipython-input-{next(numbers)}-row>"
     text = text.replace("%%grad", "", 1) if text.startswith("%%grad") else text
     linecache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
     cells.current = name
+    notebook.numbers = {**notebook.numbers, name: None}
     tree = ast.parse(text, name)
     last = tree.body[-1]
     if isinstance(last, ast.Expr):
@@ -60,7 +61,7 @@ def run(text: str, space: dict[str, Any]) -> Any:
 def case_of(library: str, texts: Sequence[str]) -> Iterator[tuple[Case | None, dict[str, Any]]]:
     """The case of the last of some cells, with its sweep or the one that `%%grad` runs; None where nothing was swept."""
     space = prelude(library)
-    before = cells.current
+    before, notebook.numbers = (cells.current, notebook.numbers), {}
     recorder = Recorder(lambda: space)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -77,4 +78,4 @@ def case_of(library: str, texts: Sequence[str]) -> Iterator[tuple[Case | None, d
     finally:
         recorder.forget()
         space["torch"].set_grad_enabled(True)
-        cells.current = before
+        cells.current, notebook.numbers = before

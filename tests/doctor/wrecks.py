@@ -1079,3 +1079,16 @@ WORDS = {
     "the tuple of an LSTM within a Sequential": "the model's forward is written out",
     "backward of a leaf": "a loss of one number is computed of it, which is the author's to choose",
 }
+wreck("a batch norm of a batch of one", "shape", """
+    net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+    X, y = torch.randn(9, 4), torch.randint(0, 2, (9,))
+    # %%
+    for xb, yb in zip(X.split(4), y.split(4)):
+        loss = F.cross_entropy(net(xb), yb)  #!
+        loss.backward()
+""", {"zip(X.split(4), y.split(4))": "zip(X[:8].split(4), y[:8].split(4))"},
+      "`net[1]` (BatchNorm1d)", "[1, 3]", "drop_last")  # fmt: skip
+wreck("an instance norm of one position", "shape", """
+    net = nn.Sequential(nn.Conv2d(1, 3, 4), nn.InstanceNorm2d(3))
+    out = net(torch.randn(2, 1, 4, 4))  #!
+""", {"torch.randn(2, 1, 4, 4)": "torch.randn(2, 1, 5, 5)"}, "`net[1]` (InstanceNorm2d)", "[2, 3, 1, 1]")  # fmt: skip

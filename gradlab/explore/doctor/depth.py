@@ -9,13 +9,11 @@ ratio, and the kind of operation with the largest part in its logarithm is the c
 
 from __future__ import annotations
 
-import ast
 import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradlab.explore.doctor.advice import expression, instead
 from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import (
@@ -30,6 +28,7 @@ from gradlab.explore.doctor.flow import (
     positive,
     root_mean_square,
 )
+from gradlab.explore.doctor.step_causes import is_changed
 
 # Over 1 300 nets without shared weights, whose truth is known by the mean-field recursion (Schoenholz et al. 2017), neither bound
 # has a false alarm or a miss (tests/doctor/sweep.py: multilayer and convolutional nets, four activations, five initialisations).
@@ -44,6 +43,8 @@ TIED = 3  # uses of one parameter from which on a way is not one of independent 
 NEAR = 200  # nodes behind a layer that are looked at
 WALKS = 16  # ways that are walked, the most extreme ones
 
+RECTIFIED = frozenset(["Relu", "LeakyRelu", "Gelu", "Silu", "Elu", "ClampMin", "Prelu"])
+BENT = frozenset(["Tanh", "Sigmoid"])
 BOUNDS = {"Sigmoid": 0.25, "Tanh": 1.0, "Hardsigmoid": 1 / 6}  # of the slope, by calculus
 
 
@@ -225,19 +226,20 @@ def _cause(flow: Flow, kind: str, members: list[int], each: float, sign: int, ev
         told, fix = "", "Scale the weights so that each layer keeps the norm: nn.init.xavier_normal_ or nn.init.kaiming_normal_."
         if node is not None and value is not None and node.shape is not None and len(node.shape) >= 2:
             fans = node.shape[0] * math.prod(node.shape[2:]), node.shape[1] * math.prod(node.shape[2:])
-            scale, xavier, he = root_mean_square(value), math.sqrt(2 / sum(fans)), math.sqrt(2 / max(min(fans), 1))
+            fan_in = fans[1] if _outputs_first(flow, members, weights[0]) else fans[0]
+            scale, xavier, he = root_mean_square(value), math.sqrt(2 / sum(fans)), math.sqrt(2 / max(fan_in, 1))
             evidence |= {"scale": scale, "xavier": xavier, "he": he, "shape": node.shape, "matrix": weights[0]}
             size = "×".join(map(str, node.shape))
             told = (
                 f" A weight of `{node.name}` ({size}) is {figure(scale)} in the root mean square; Xavier's rule gives "
                 f"{figure(xavier)}, He's {figure(he)}."
             )
-            fix = f"Draw the weights with a standard deviation of {figure(xavier)} (tanh) or {figure(he)} (ReLU)."
+            fix = _drawn(flow, weights, xavier, he)
         names = listed([flow.nodes[w].name or flow.nodes[w].label for w in weights]) if weights else flow.code(at)
         of = f"{flow.code(at)}{flow.place(at)}"
         if n == 1:
             return f"The product with {names} in {of} {way} {figure(each)} of the gradient's norm alone.{told}", fix
-        return f"Each product with the weights {names} ({of}) {way} {figure(each)} in the mean; {times}.{told}", fix
+        return f"Each product with the weights {names} ({of}) {way} {figure(each)} on average; {times}.{told}", fix
     bound = BOUNDS.get(kind)
     named = flow.operation(at) if n == 1 else kind.lower()
     if bound is not None and sign < 0:
@@ -245,7 +247,7 @@ def _cause(flow: Flow, kind: str, members: list[int], each: float, sign: int, ev
         fix = "Use relu or gelu with He's initialisation, a normalisation between the layers, or skip connections."
         cause = (
             f"Each {kind.lower()} passes on at most {bound:.3g}; {n} of them ({flow.code(at)}{flow.place(at)}) left "
-            f"{figure(product)} times what arrived, {figure(each)} each in the mean."
+            f"{figure(product)} times what arrived, {figure(each)} each on average."
         )
         return cause, fix
     constant = next((o for o in flow.nodes[at].operands if o.kind in ("constant", "input", "cut")), None)
@@ -256,13 +258,36 @@ def _cause(flow: Flow, kind: str, members: list[int], each: float, sign: int, ev
         evidence["constant"] = number
     if n == 1:
         fix = f"Take the factor {operand_text(constant)} out, or put a normalisation behind it." if constant is not None else ""
-        place = flow.nodes[at].place
-        tree = expression(place.source) if place is not None else None
-        if fix and place is not None and isinstance(tree, ast.BinOp) and ast.unparse(tree.right) == getattr(constant, "text", ""):
-            fix = f"Take the factor out, {instead(ast.unparse(tree.left), place.source)}, or put a normalisation behind it."
         return f"{flow.code(at)}{flow.place(at)} ({named}{by}) alone {way} {figure(each)} of the gradient's norm.", fix
     fix = "Scale this operation so that it keeps the norm, or put a normalisation between the layers."
-    return f"Each {flow.code(at)}{flow.place(at)} ({named}{by}) {way} {figure(each)} in the mean; {times}.", fix
+    return f"Each {flow.code(at)}{flow.place(at)} ({named}{by}) {way} {figure(each)} on average; {times}.", fix
+
+
+def _drawn(flow: Flow, weights: list[int], xavier: float, he: float) -> str:
+    """How to draw the weights, for the activations that there are; of weights that steps have made so, that."""
+    if any(is_changed(flow.case, flow.keys[w]) for w in weights if w in flow.keys):
+        return "The steps of this cell have made the weights so: take a smaller learning rate or a smaller weight decay."
+    words = set(flow.words)
+    rules = [f"{figure(xavier)} (tanh)"] * bool(words & BENT or not words & RECTIFIED)
+    rules += [f"{figure(he)} (ReLU)"] * bool(words & RECTIFIED or not words & BENT)
+    return f"Draw the weights with a standard deviation of {' or '.join(rules)}."
+
+
+def _outputs_first(flow: Flow, members: list[int], weight: int) -> bool:
+    """Whether the rows of a matrix are outputs, as nn.Linear has them and `W @ x`, and not inputs, as in `x @ W`."""
+    for i in members:
+        for edge in flow.given[i]:
+            if flow.weights[i] != weight or flow.weight_behind(edge.source) != weight:
+                continue
+            if flow.words[i] not in ("Mm", "Addmm", "Bmm", "Matmul", "Mv"):
+                return True  # a layer of the library: nn.Linear, a convolution
+            turned, at = False, edge.source
+            while flow.nodes[at].kind == "operation" and len(flow.given[at]) == 1 and at != weight:
+                turned ^= flow.words[at] in ("T", "Transpose", "Permute", "Mt")
+                at = flow.given[at][0].source
+            first = edge.argument == (1 if flow.words[i] == "Addmm" else 0)
+            return turned ^ first
+    return True
 
 
 # ---------------------------------------------------------------------------------------------------------------- steps
@@ -314,10 +339,17 @@ def _of_steps(flow: Flow, leaf: int, on: list[int], first: float, last: float) -
         f"{what} is run {steps} times with the same {name}, and each step {by}: of {figure(last)} at the last step "
         f"{figure(first)} {ends}."
     )
-    fix = (
-        "Let the state pass on as it is, as an LSTM or h = h + f(h) does, start from an orthogonal matrix, or give the early "
-        "steps a loss of their own."
-        if small
-        else "Start from an orthogonal matrix of scale 1, or bound the gradient with nn.utils.clip_grad_norm_."
-    )
+    gated = flow.kinds.get(flow.nodes[at].module, "").startswith(("LSTM", "GRU"))
+    if not node.shape:
+        fix = f"Keep {name} near 1, or use fewer steps."
+    elif small:
+        passed = (
+            ""
+            if gated
+            else "Let the state pass on as it is, as an LSTM or h = h + f(h) does, start from an orthogonal matrix, or "
+        )
+        fix = f"{'' if gated else passed}give the early steps a loss of their own."
+        fix = fix[:1].upper() + fix[1:]
+    else:
+        fix = "Start from an orthogonal matrix of scale 1, or bound the gradient with nn.utils.clip_grad_norm_."
     return Finding("recurrent", message, flow.line(at), at, fix, evidence, worth=5.0)

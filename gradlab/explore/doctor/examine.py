@@ -15,6 +15,7 @@ from gradlab.explore.doctor.numbers import numbers
 from gradlab.explore.doctor.progress import progress
 from gradlab.explore.doctor.refusals import refusals
 from gradlab.explore.doctor.replaced_leaves import replaced
+from gradlab.explore.doctor.step_causes import without_consequences
 from gradlab.explore.doctor.sums import sums
 from gradlab.explore.doctor.training import accumulated, empty, stale
 from gradlab.explore.doctor.units import units
@@ -58,4 +59,4 @@ def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
             f"{listed(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "
             "which of them get a gradient, and what they keep from step to step, was not seen."
         )
-    return Diagnosis.of(findings, unseen)
+    return Diagnosis.of(without_consequences(case, findings), unseen)

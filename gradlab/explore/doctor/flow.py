@@ -225,6 +225,11 @@ class Flow:
         """The class of each module that was called, by its path."""
         return {call.path: call.kind for call in self.trace.calls}
 
+    @cached_property
+    def keys(self) -> dict[int, int]:
+        """What tells the leaves from other tensors, by their nodes."""
+        return {leaf.node: leaf.key for leaf in self.trace.leaves if leaf.node is not None}
+
     def code(self, i: int) -> str:
         """What the user wrote for a node, in backticks; its operation where that is not known."""
         node = self.nodes[i]

@@ -13,6 +13,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.joined_shapes import JOINED, misfit
 from gradlab.explore.doctor.layers import layer_misfit
 from gradlab.explore.doctor.scene import Scene, dtype_of, fits
+from gradlab.explore.doctor.single_values import one_value
 from gradlab.explore.doctor.targets import (
     batches,
     class_out_of_range,
@@ -338,4 +339,5 @@ MISFITS: list[Rule] = [
     (r"Target (-?\d+) is out of bounds", class_out_of_range),
     (r"index out of range in self", index_out_of_range),
     (r"all elements of input should be between 0 and 1", no_probabilities),
+    (r"Expected more than 1 (?:value per channel|spatial element) when training", one_value),
 ]

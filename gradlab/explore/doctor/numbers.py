@@ -16,6 +16,7 @@ from gradlab.explore.doctor.advice import expression, instead, replaced
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import LOSSES, SHAPES, Flow, numbers_known, plural
+from gradlab.explore.doctor.masks import hidden_rows
 from gradlab.explore.doctor.singular import Singular, derivative, function, guarded
 from gradlab.explore.trace.data import Operand
 from gradlab.explore.trace.values import Value
@@ -47,6 +48,7 @@ class Birth:
     kind: str  # "nan" or "inf"
     cause: int | None = None  # of a NaN: where the infinity was born that made it
     masked: bool = False  # of a NaN: of minus infinities that are a mask
+    seen: int = 0  # the first node at which the NaN or the infinity was seen
 
 
 def numbers(case: Case) -> Iterable[Finding]:
@@ -109,7 +111,7 @@ def _put_in(flow: Flow) -> Iterable[Finding]:
                 f"{flow.trace.sweep} begins{': an earlier step made it so' if earlier else ''}.",
                 None,
                 i,
-                "Look at the steps before it: a smaller learning rate, gradients clipped." if earlier else "Make it anew.",
+                "Take a smaller learning rate, or clip the gradients." if earlier else "See what it was made of.",
                 evidence,
                 remark=earlier,
                 worth=9.0,
@@ -141,7 +143,7 @@ def _filled(flow: Flow, i: int, text: str) -> str:
     code = instead(replaced(place.source, text, filled), place.source) if place is not None and text.isidentifier() else ""
     if not code:
         return "Leave these elements out, or put numbers in their place."
-    return f"Find them by `{text}.isfinite()` and leave them out, or put numbers in their place: {code}."
+    return f"Leave these elements out, or put numbers in their place: {code}."
 
 
 def _counted(value: Value) -> str:
@@ -200,7 +202,7 @@ def _forward(flow: Flow) -> list[Birth]:
     harmful = _harmful(flow, nans, infs)
     consumed = set()
     for i, birth in births.items():
-        birth.at = i
+        birth.at, birth.seen = i, birth.at
         if birth.kind == "nan" and birth.masked:
             birth.cause = _origin(flow, birth.at, infs, births)
             if birth.cause is not None:
@@ -231,6 +233,8 @@ def _was_put_in(flow: Flow, birth: Birth, infs: list[bool]) -> bool:
     waiting, seen = [birth.at], {birth.at}
     while waiting:
         i = waiting.pop()
+        if flow.nodes[i].kind == "leaf":
+            return True
         if any(odd(operand.value) and not _is_mask(flow, i, operand) for operand in flow.nodes[i].operands):
             return True
         near = {edge.source for edge in flow.given[i] if infs[edge.source]} - seen
@@ -287,15 +291,19 @@ def _of_forward(flow: Flow, birth: Birth) -> Finding:
     lines: tuple[int, ...] = ()
     value = flow.nodes[at].value
     evidence: dict[str, object] = {"at": at, "nans": value.nans if value else 0, "infs": value.infs if value else 0}
-    if birth.masked:
+    hidden = hidden_rows(flow, at, birth.seen) if birth.masked or (value is None and birth.kind == "nan") else None
+    if hidden is not None:
+        message = f"{flow.code(at)}{flow.place(at)} gives NaN: {hidden.said}, and the softmax of a row of -inf is 0 / 0."
+        fix = _of_finite_mask(flow, at)
+        evidence = {"at": at, "mask": hidden.name, "hiding": hidden.hiding, "rows": hidden.rows}
+    elif birth.masked:
         message, fix = _of_masked(flow, at), _of_finite_mask(flow, at)
     else:
         if said is None:
-            what = (
-                plural(value.nans, "NaN", "NaN")
-                if value and value.nans
-                else plural(value.infs if value else 0, "infinity", "infinities")
-            )
+            made = value if value is not None and odd(value) else flow.nodes[birth.seen].value
+            what = _counted(made) if made is not None and odd(made) else "NaN or infinities"
+            if made is not None:
+                evidence |= {"nans": made.nans, "infs": made.infs, "seen": birth.seen}
             said = Singular(f"{flow.code(at)}{flow.place(at)} made {what} of finite numbers.", "", {})
         evidence |= said.evidence
         message, fix = said.message, said.fix
@@ -344,8 +352,8 @@ def _of_finite_mask(flow: Flow, at: int) -> str:
         tree = expression(place.source) if flow.words[i] == "MaskedFill" and place is not None else None
         if place is not None and isinstance(tree, ast.Call) and len(tree.args) >= 2:
             tree.args[-1] = ast.UnaryOp(ast.USub(), ast.Constant(1e4))
-            return f"Leave something in each row, or mask with a finite number: {instead(ast.unparse(tree), place.source)}."
-    return "Leave something in each row, or mask with a large negative number in place of -inf."
+            return f"Leave a key in each row, or mask with a finite number: {instead(ast.unparse(tree), place.source)}."
+    return "Leave at least one key in each row, or leave such rows out."
 
 
 def _before(flow: Flow, at: int) -> list[int]:
@@ -378,8 +386,7 @@ def _of_masked(flow: Flow, at: int) -> str:
     if flow.words[at] in ("Softmax", "LogSoftmax"):
         return (
             f"The softmax in {flow.code(at)}{flow.place(at)} has a row that is -inf everywhere, all of it masked: its "
-            "sum is 0, and 0 / 0 "
-            f"made {value.nans if value else ''} NaN."
+            f"sum is 0, and 0 / 0 made {value.nans if value else 'its'} NaN."
         )
     many = value.nans if value is not None else 0
     return f"{flow.code(at)}{flow.place(at)} was given infinities that were put in, and made {many} NaN of them."
@@ -439,7 +446,7 @@ def _of_backward(flow: Flow, at: int) -> Finding:
     message, fix = said.message, said.fix
     guard = next((i for i in flow.way_up(at) if flow.words[i] in ("Where", "MaskedFill")), None)
     if value.nans and not value.infs:
-        by = f"{flow.code(guard)[:60]} hands on 0 there, and " if guard is not None else "What arrives there is 0, and "
+        by = f"{flow.code(guard)[:60]} passes back 0 there, and " if guard is not None else "What arrives there is 0, and "
         message += f" {by}0 · inf is NaN ({value.nans} of them)."
         if guard is not None:
             fix = _safe_inside(flow, at, guard)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -10,6 +12,7 @@ from gradlab.explore.doctor.advice import instead, negated, turned
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import bare
+from gradlab.explore.doctor.step_causes import optimizer_call, rate, runs, step_cause
 from gradlab.explore.doctor.training import event_line, names, statement, timelines, write_after
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept
@@ -19,9 +22,6 @@ IN_A_ROW = 3  # steps up that are no accident: of a step to a random side each l
 # depths and activations, whole and random batches, three seeds; tests/doctor/measured_runs.py) it is at most −0.25 of steps
 # that go down, and at least 0.26 of the first three of those that go up.
 UP = 0.1
-# ‖Δw‖ / ‖w‖ of one step at a matrix. Healthy training lies at 1e-3 (Karpathy's rule) and, with the largest first steps of the
-# healthy cells in our tests, below 3.3; the sick begin at 38.
-FAR = 10.0
 STUCK = 0.99  # share of the elements that a step leaves as they were, though their gradient is not 0: all but a few
 ORDINARY = 1e-2  # a rate at which the same gradient would move them; otherwise training has arrived
 SWINGS = 5  # sweeps in a row that turn back; with random batches, whose gradients' cosine has either sign, that has 2^-5 at most
@@ -29,6 +29,7 @@ SWINGS = 5  # sweeps in a row that turn back; with random batches, whose gradien
 # overstepped it turns round, with a cosine of −1 if that direction has all of it; −0.9 leaves a fifth of its square to others.
 BACK = -0.9
 GAIN = 0.1  # share of the loss that swinging has to have gained to be let alone: five steps of 2 % each
+ARRIVED = 0.1  # of the first loss: what swings below has come down before
 BLOWN = 10.0  # growth of the loss while it swings, which no noise of batches makes
 # Operations that give nothing below 0, nothing above 0, and those that leave the sign of what they are given.
 ABOVE = frozenset(
@@ -49,14 +50,17 @@ def progress(case: Case) -> Iterable[Finding]:
     trace = case.trace
     if trace is None or not trace.journal:
         return
+    cause = step_cause(case)
+    if cause is not None and "weight_decay" in cause.evidence:
+        yield cause
+        return  # decay moves weights up the slope of the loss, too
     up = _ascent(case)
     if up is not None:
         yield up
     elif (wrong := _wrong_sign(case)) is not None:
         yield wrong
-    far = _far(case)
-    if far is not None:
-        yield far
+    if cause is not None:
+        yield cause
         return
     still = _still(case)
     if still is not None:
@@ -66,16 +70,6 @@ def progress(case: Case) -> Iterable[Finding]:
 
 
 # ------------------------------------------------------------------------------------------------------------------ ascent
-def runs(case: Case) -> Iterable[list[Swept]]:
-    """The sweeps of one loss after the other: same name, same operation, none unseen in between."""
-    assert case.trace is not None
-    by_leaves: dict[tuple[str, str, frozenset[int]], list[Swept]] = {}
-    for swept in case.trace.journal:
-        if swept.loss is not None and swept.entries:
-            by_leaves.setdefault((swept.root, swept.operation, frozenset(e.key for e in swept.entries)), []).append(swept)
-    return by_leaves.values()
-
-
 def slope(swept: Swept) -> float | None:
     """The cosine between the step after a sweep and its gradient, over all its leaves."""
     if any(entry.moved is None or entry.along is None for entry in swept.entries):
@@ -111,7 +105,7 @@ def _ascent(case: Case) -> Finding | None:
                 "gradient is "
                 f"{slopes[0]:.3g}, and `{name}` grew from {losses[0]:.4g} to {losses[-1]:.4g} in {IN_A_ROW} steps.",
                 event_line(event),
-                fix="" if meant else "Leave maximize=True out." if event.maximizes else _downhill(event),
+                fix="" if meant else _without_maximize(case, event) if event.maximizes else _downhill(event),
                 evidence={"cosine": slopes[0], "first": losses[0], "last": losses[-1], "steps": IN_A_ROW},
                 remark=meant,
                 worth=8.0,
@@ -123,7 +117,19 @@ def _downhill(event: Event) -> str:
     """The step with its other sign."""
     text = event.place.statement if event.place is not None else ""
     code = instead(turned(text), text)
-    return f"Go against the gradient: {code or '`w -= rate * w.grad`'}."
+    return f"Go against the gradient: {code}." if code else "Subtract the gradient times the rate, in place of adding it."
+
+
+def _without_maximize(case: Case, event: Event) -> str:
+    """Leave `maximize=True` out where the optimizer is made."""
+    name = next((one.name for one in case.optimizers if one.whose == event.whose and one.name), "")
+    made = optimizer_call(case, name)
+    if made is None:
+        return "Leave maximize=True out."
+    new = copy.deepcopy(made)
+    new.keywords = [one for one in new.keywords if one.arg != "maximize"]
+    code = instead(ast.unparse(new), ast.unparse(made)) if len(new.keywords) < len(made.keywords) else ""
+    return f"Leave maximize=True out{f': {code}' if code else ''}."
 
 
 def _is_attack(case: Case, swept: Swept, moving: Sequence[Entry]) -> bool:
@@ -168,8 +174,13 @@ def _wrong_sign(case: Case) -> Finding | None:
 def _other_sign(place: Line | None, name: str) -> str:
     text = place.statement if place is not None else ""
     code = instead(negated(text), text)
-    told = f": {code}" if code else ""
-    return f"Turn the sign of `{name}` round, a minus before a log-likelihood and none before a squared error{told}."
+    if not code:
+        return f"Change the sign of {_quoted(name)}: a minus before a log-likelihood, and none before a squared error."
+    return f"Change the sign of {_quoted(name)}: {code}. This changes the loss to its negative."
+
+
+def _quoted(name: str) -> str:
+    return name if name == "the loss" else f"`{name}`"
 
 
 def _sign(case: Case) -> int:
@@ -216,40 +227,6 @@ def _sign(case: Case) -> int:
 
 
 # ------------------------------------------------------------------------------------------------------------- step sizes
-def _far(case: Case) -> Finding | None:
-    worst: tuple[float, Swept, Entry, Event] | None = None
-    for key, line in timelines(case).items():
-        learner = case.learners.get(key)
-        if learner is None or len(learner.shape) < 2:
-            continue
-        for swept, entry in line:
-            if not entry.moved or not entry.weight:
-                continue
-            ratio = entry.moved / entry.weight
-            event = write_after(case, swept, [key])
-            if ratio > FAR and event is not None and (worst is None or ratio > worst[0]) and not _gained(case, swept):
-                worst = ratio, swept, entry, event
-    if worst is None:
-        return None
-    ratio, swept, entry, event = worst
-    return Finding(
-        "update-ratio",
-        f"{statement(event.place)} moved {names(case, [entry])} by {entry.moved:.3g}, which is {ratio:.3g} times its norm of "
-        f"{entry.weight:.3g}{_rate(event)}: nothing is left of what it was.",
-        event_line(event),
-        fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
-        evidence={"of": entry.name, "ratio": ratio, "moved": entry.moved, "weight": entry.weight, "gradient norm": entry.arrived},
-        worth=7.5 if swept.number >= case.sweep_with_nan else 10.5,  # it made what overflowed afterwards
-    )
-
-
-def _gained(case: Case, swept: Swept) -> bool:
-    """Whether the loss of a sweep has fallen since: what was moved so far was next to nothing before, as small numbers drawn
-    for the start of a bias are."""
-    run = next((run for run in runs(case) if swept in run), [])
-    return len(run) > 1 and run[-1] is not swept and (run[-1].loss or 0.0) < (swept.loss or 0.0)
-
-
 def _still(case: Case) -> Finding | None:
     steps: list[tuple[Entry, Event]] = []
     for key, line in timelines(case).items():
@@ -271,7 +248,7 @@ def _still(case: Case) -> Finding | None:
         "update-ratio",
         f"{statement(event.place)} leaves {entry.stuck:.0%} of the elements of `{entry.name}` as they were, though "
         "their gradients are "
-        f"not 0{_rate(event)}: next to weights of norm {entry.weight:.3g} the step rounds to nothing.",
+        f"not 0{rate(event)}: next to weights of norm {entry.weight:.3g} the step rounds to nothing.",
         event_line(event),
         fix="Take a larger learning rate.",
         evidence={"of": entry.name, "stuck": entry.stuck, "weight": entry.weight, "gradient norm": entry.arrived},
@@ -294,7 +271,7 @@ def _swings(case: Case) -> Finding | None:
             continue
         first, last = back[0].loss, back[-1].loss
         grown = last > BLOWN * abs(first) > 0
-        if not grown and (first <= 0 or last < (1 - GAIN) * first):
+        if not grown and (first <= 0 or last < (1 - GAIN) * first or last < ARRIVED * (run[0].loss or 0.0)):
             continue
         largest = max(back[-1].entries, key=lambda entry: entry.arrived)
         event = write_after(case, back[0], [entry.key for entry in back[0].entries])
@@ -303,7 +280,7 @@ def _swings(case: Case) -> Finding | None:
         name = run[0].root or "the loss"
         return Finding(
             "update-ratio",
-            f"{statement(event.place)} steps over the valley and back{_rate(event)}: in {len(back)} sweeps in a row "
+            f"{statement(event.place)} steps over the valley and back{rate(event)}: in {len(back)} sweeps in a row "
             "the gradient of "
             f"{names(case, [largest])} turned round (cosine {largest.turn:.3g} with the one before), and `{name}` "
             f"{'grew' if last > first else 'went'} from {first:.4g} to {last:.4g}.",
@@ -313,7 +290,3 @@ def _swings(case: Case) -> Finding | None:
             worth=7.5,
         )
     return None
-
-
-def _rate(event: Event) -> str:
-    return f" (lr={', '.join(f'{rate:g}' for rate in event.rates)})" if event.rates else ""

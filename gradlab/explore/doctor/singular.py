@@ -7,8 +7,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gradlab.explore.doctor.advice import expression, grouped, instead, protected, replaced, small
+from gradlab.explore.doctor.advice import argument, expression, grouped, instead, protected, replaced, small
+from gradlab.explore.doctor.class_weights import zero_weights
 from gradlab.explore.doctor.flow import PRODUCTS, Flow, extremes, figure, operand_text, plural
+from gradlab.explore.doctor.logarithms import instead_of_log, of_module
 from gradlab.explore.trace.values import Value
 
 # The largest numbers (IEEE 754; bfloat16 has float32's exponents).
@@ -18,6 +20,7 @@ GREATEST = {
     "float32": 3.4028234663852886e38,
     "float64": 1.7976931348623157e308,
 }
+STEPS = 8  # uses of one weight that are a recurrence
 ROUNDING_OF_ONE = 1e-6  # of float32: how near to 1 an angle's cosine is rounded to it
 
 
@@ -113,30 +116,46 @@ def _log(flow: Flow, at: int) -> Singular | None:
             f"{told(guarded(flow, at, clamped(flow, at)))}.",
             {"least": least(value), "size": value.size, "argument": 0} | ({"below": n} if n is not None else {}),
         )
-    zeros = value.zeros if edge == 0 else None
-    if not zeros:
-        return None
     result = flow.nodes[at].value
+    if edge:  # log1p of -1
+        if value.nans or least(value) > edge or result is None or not result.infs:
+            return None
+        return Singular(
+            f"{where(flow, at)} had -1 at {result.infs} of {plural(value.size, 'input')}: the log1p of -1 is -inf.",
+            _instead_of_log(flow, at, name),
+            {"infs": result.infs, "size": value.size, "argument": 0},
+        )
+    if not value.zeros:
+        return None
     return Singular(
-        f"{where(flow, at)} had {plural(zeros, 'zero')} among {plural(value.size, 'input')}: the {word} of 0 is -inf, "
-        "and its derivative "
-        "1/0 is inf.",
+        f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {plural(value.size, 'input')}: the {word} of 0 is -inf, "
+        "and its derivative 1/0 is inf.",
         _instead_of_log(flow, at, name),
-        {"zeros": zeros, "size": value.size, "argument": 0, "infs": result.infs if result is not None else 0},
+        {"zeros": value.zeros, "size": value.size, "argument": 0, "infs": result.infs if result is not None else 0},
     )
 
 
 def _instead_of_log(flow: Flow, at: int, name: str) -> str:
-    before = flow.moved_from(flow.given[at][0].source) if flow.given[at] else at
+    code = instead_of_log(flow, at)
+    before = flow.given[at][0].source if flow.given[at] else at
+    before = before if flow.words[before] in ("Softmax", "Sigmoid") else flow.moved_from(before)
     word = flow.words[before]
+    sigmoid = word == "Sigmoid" or (word in ("Rsub", "Sub", "Add", "Neg") and "Sigmoid" in _words_before(flow, before))
+    if code and (word == "Softmax" or sigmoid):
+        function = (
+            "log_softmax" if word == "Softmax" else "binary_cross_entropy_with_logits" if "_with_" in code else "logsigmoid"
+        )
+        return f"Use {function}, which takes the logits: {code}."
+    if code:
+        return f"Use one function for both steps: {code}."
+    if word not in ("Softmax", "Sigmoid") and sigmoid:
+        before = next(edge.source for edge in flow.given[before] if flow.words[edge.source] == "Sigmoid")
+    if (word == "Softmax" or sigmoid) and (module := of_module(flow, at, before)):
+        return module
     if word == "Softmax":
-        place, own = flow.nodes[before].place, flow.nodes[at].place
-        one = place.source.replace("softmax", "log_softmax") if place is not None and "log_softmax" not in place.source else ""
-        code = instead(one, own.source) if own is not None else ""
-        return f"Take log_softmax of {given_name(flow, before)} in one step{told(code)}, or clamp {name} from below."
-    if word == "Sigmoid" or (word in ("Rsub", "Sub", "Add") and "Sigmoid" in _words_before(flow, before)):
-        code = told(guarded(flow, at, clamped(flow, at)))
-        return f"Take F.logsigmoid or F.binary_cross_entropy_with_logits of the logits, or clamp from below{code}."
+        return "Use log_softmax of the logits in place of the logarithm of their softmax."
+    if sigmoid:
+        return "Use logsigmoid of the logits, or binary_cross_entropy_with_logits, in place of the logarithm of their sigmoid."
     return f"Clamp {name} from below{told(guarded(flow, at, clamped(flow, at)))}."
 
 
@@ -169,7 +188,8 @@ def _divide(flow: Flow, at: int) -> Singular | None:
     name = given_name(flow, at, 1)
     quotient = flow.nodes[at].value
     result = "NaN (0 / 0)" if quotient is not None and quotient.nans else "infinite"
-    fix = _instead_of_zero(flow, at, name)
+    whole = below_.zeros == below_.size
+    fix = f"See why {name} is 0{' everywhere' if below_.size > 1 else ''}." if whole else _instead_of_zero(flow, at, name)
     return Singular(
         f"{where(flow, at)} divides by {name}, which has {plural(below_.zeros, 'zero')} among "
         f"{plural(below_.size, 'element')}: the "
@@ -187,6 +207,9 @@ def _instead_of_zero(flow: Flow, at: int, name: str) -> str:
         return f"Add a small number below the root{told(guarded(flow, below_, added(flow, below_)))}."
     if below_ is not None and flow.words[below_] == "Std":
         return f"Take the root of the variance plus a small number{told(_of_variance(flow, below_))}."
+    divisor = given_value(flow, at, 1)
+    if divisor is None or divisor.nans or least(divisor) < 0:  # a clamp would change what is negative
+        return f"See why {name} has zeros, or leave out what is divided by them."
     return f"Divide by what cannot be 0{told(guarded(flow, at, clamped(flow, at), 1), f': a small number added to {name}')}."
 
 
@@ -241,20 +264,40 @@ def _exp(flow: Flow, at: int) -> Singular | None:
     limit = math.log(GREATEST.get(result.dtype, math.inf)) if result.dtype in GREATEST else math.inf
     if greatest(value) <= limit:
         return None
-    soft = any(flow.words[edge.target] in ("Div", "Sum") for edge in flow.uses[at])
     return Singular(
         f"{where(flow, at)} overflows {result.dtype}: exp of {figure(greatest(value))} is above "
-        f"{figure(GREATEST[result.dtype])}, the "
-        f"largest number, at {result.infs} of {plural(result.size, 'element')}; the limit is {limit:.1f}.",
-        f"Use softmax itself, or subtract the greatest of each row first{told(guarded(flow, at, _less_its_greatest))}."
-        if soft
-        else f"Clamp what goes in{told(guarded(flow, at, lambda x: f'{x}.clamp(max={limit // 2:g})'))}, or make it smaller.",
+        f"{figure(GREATEST[result.dtype])}, the largest number, at {result.infs} of {plural(result.size, 'element')}; the limit "
+        f"is {limit:.1f}.",
+        _instead_of_exp(flow, at, limit),
         {"greatest": greatest(value), "infs": result.infs, "size": result.size, "limit": limit, "argument": 0},
     )
 
 
-def _less_its_greatest(x: str) -> str:
-    return f"({x} - {x}.amax(-1, keepdim=True))"
+def _instead_of_exp(flow: Flow, at: int, limit: float) -> str:
+    """Use logsumexp or softmax where they are made by hand, else clamp what goes in."""
+    users = [edge.target for edge in flow.uses[at]]
+    sums = [i for i in users if flow.words[i] == "Sum"]
+    logs = [edge.target for i in sums for edge in flow.uses[i] if flow.words[edge.target] == "Log"]
+    if logs:
+        return f"Use logsumexp{told(instead_of_log(flow, logs[0]))}."
+    if sums and any(flow.words[i] == "Div" for i in users):
+        axis = _axis(flow, sums[0])
+        code = guarded(flow, at, lambda x: f"({x} - {x}.amax({axis}, keepdim=True))") if axis else ""
+        return f"Use softmax, or subtract the greatest of each row first{told(code)}."
+    code = told(guarded(flow, at, lambda x: f"{x}.clamp(max={limit // 2:g})"))
+    return f"Clamp what goes in{code}, or make it smaller." if not sums else "Make what goes in smaller."
+
+
+def _axis(flow: Flow, at: int) -> str:
+    """Along which axis a sum is taken, as it is written; "" if that is not known."""
+    place = flow.nodes[at].place
+    tree = expression(place.source) if place is not None else None
+    if not isinstance(tree, ast.Call):
+        return ""
+    named = next((one.value for one in tree.keywords if one.arg in ("dim", "axis")), None)
+    first = tree.args[-1] if tree.args and ast.unparse(tree.args[-1]) != argument(ast.unparse(tree)) else None
+    axis = named if named is not None else first
+    return ast.unparse(axis) if axis is not None else ""
 
 
 def _inside(x: str) -> str:
@@ -290,19 +333,9 @@ def _spread(flow: Flow, at: int) -> Singular | None:
         f"{where(flow, at)} is NaN at {result.nans} of {plural(result.size, 'element')}: the {flow.words[at].lower()} of "
         "one number, with n - 1 "
         "= 0 below, is 0 / 0.",
-        f"Take it over more than one{told(_of_all(flow, at))}.",
+        "Take it over more than one number, or use n in place of n - 1 (correction=0).",
         {"nans": result.nans, "size": result.size},
     )
-
-
-def _of_all(flow: Flow, at: int) -> str:
-    """`x.var(0, correction=0)` in place of `x.var(0)`."""
-    place = flow.nodes[at].place
-    tree = expression(place.source) if place is not None else None
-    if place is None or not isinstance(tree, ast.Call) or tree.keywords or flow.words[at] != "Var":
-        return ""
-    tree.keywords.append(ast.keyword("correction", ast.Constant(0)))
-    return f"with n in place of n - 1 below, {instead(ast.unparse(tree), place.source)}"
 
 
 def _mean(flow: Flow, at: int) -> Singular | None:
@@ -320,6 +353,9 @@ def _no_target(flow: Flow, at: int) -> Singular | None:
     value = given_value(flow, at)
     if value is not None and (value.nans or value.infs):
         return None
+    weighed = zero_weights(flow, at)
+    if weighed is not None:
+        return Singular(f"{where(flow, at)} divides by the sum of the targets' class weights: {weighed[0]}.", *weighed[1:])
     return Singular(
         f"{where(flow, at)} takes the mean over no target: all of them are ignored, and 0 / 0 is NaN.",
         "Leave batches without a target out.",
@@ -347,9 +383,17 @@ def _overflow(flow: Flow, at: int) -> Singular | None:
         f"more than {limit}, the largest there is.",
         f"Compute this step in float32{told(guarded(flow, at, lambda x: f'{x}.float()'))}, or scale what goes in."
         if half
-        else "Scale what goes in, or stop earlier what makes it grow.",
+        else _less_growth(flow, at),
         {"infs": result.infs, "size": result.size, "largest": tuple(v.largest for v in known)},
     )
+
+
+def _less_growth(flow: Flow, at: int) -> str:
+    """What to do about an overflow of float32: of a recurrence, its matrix."""
+    weight = flow.weights[at]
+    if weight is not None and weight >= 0 and flow.weights.count(weight) >= STEPS and flow.nodes[weight].name:
+        return f"Start `{flow.nodes[weight].name}` from an orthogonal matrix of scale 1, or use fewer steps."
+    return "Make what goes in smaller, or find what makes it grow."
 
 
 def _reaches(flow: Flow, at: int, known: list[Value], limit: float) -> bool:
@@ -402,6 +446,25 @@ FUNCTIONS: dict[str, Callable[[Flow, int], Singular | None]] = {
 
 
 # ----------------------------------------------------------------------------------------------------------- derivatives
+# Of the exponents of a power: 1e-12 to a lesser one is no small number any more.
+LEAST_POWER = 0.5
+SEEN = 1e-4  # relative: a change of a value that is told
+
+
+def _is_half(flow: Flow, at: int) -> bool:
+    """Whether a small number that the type can hold changes a value."""
+    return flow.nodes[at].dtype in ("float16", "bfloat16")
+
+
+def _moved_end(flow: Flow, at: int, ends: int | None) -> str:
+    """What a clamp that ends before ±1 changes: acos(1) is 0, acos(1 - 1e-6) is 0.0014."""
+    result = flow.nodes[at].value
+    if result is None or flow.words[at] == "Atanh" or result.odd:
+        return ""
+    moved = math.acos(1 - 1e-6) * (ends if ends is not None else 1)
+    return " This changes the loss a little: an angle at the end becomes 0.0014." if moved > SEEN * result.norm else ""
+
+
 def derivative(flow: Flow, at: int) -> Singular | None:
     """Why the derivative of an operation is not finite where its value is."""
     word, value = flow.words[at], given_value(flow, at)
@@ -415,7 +478,7 @@ def derivative(flow: Flow, at: int) -> Singular | None:
             f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {size}; the derivative of {word.lower()} there, "
             f"{slope}, is inf.",
             f"Add a small number {'below the root' if word == 'Sqrt' else f'to {name}'}"
-            f"{told(guarded(flow, at, added(flow, at)))}.",
+            f"{told('' if _is_half(flow, at) else guarded(flow, at, added(flow, at)))}.",
             {"zeros": value.zeros, "size": value.size, "argument": 0},
         )
     if word == "Pow" and value.zeros:
@@ -426,7 +489,8 @@ def derivative(flow: Flow, at: int) -> Singular | None:
                 f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {size}; the derivative of the power "
                 f"{figure(p)} there, "
                 f"{figure(p)} · 0 ** {figure(p - 1)}, is inf.",
-                f"Add a small number to {name}{told(guarded(flow, at, added(flow, at)))}.",
+                f"Add a small number to {name} before the power"
+                f"{told(guarded(flow, at, added(flow, at)) if p >= LEAST_POWER and not _is_half(flow, at) else '')}.",
                 {"zeros": value.zeros, "size": value.size, "argument": 0, "exponent": p, "slope": p - 1},
             )
         return None
@@ -436,7 +500,7 @@ def derivative(flow: Flow, at: int) -> Singular | None:
         return Singular(
             f"{where(flow, at)} is at the end of its domain, ±1, at {count}; the derivative of {word.lower()} there, 1 "
             "/ sqrt(1 - 1), is inf.",
-            f"Clamp {name} between -1 + 1e-6 and 1 - 1e-6{told(guarded(flow, at, _inside))}.",
+            f"Clamp {name} between -1 + 1e-6 and 1 - 1e-6{told(guarded(flow, at, _inside))}.{_moved_end(flow, at, ends)}",
             {"largest": value.largest, "size": value.size, "argument": 0},
         )
     if word in ("Std", "LinalgVectorNorm", "Norm", "Cdist"):
@@ -467,7 +531,9 @@ def derivative(flow: Flow, at: int) -> Singular | None:
             return Singular(
                 f"Backward through {where(flow, at)} the gradient overflows {handed.dtype} at {handed.infs} of "
                 f"{plural(handed.size, 'element')}: {figure(arrived.largest)} arrives, and more than {limit} goes on.",
-                "Scale the loss down before backward(), or compute in float32.",
+                "Scale the loss down before backward(), or compute in float32."
+                if handed.dtype in ("float16", "bfloat16")
+                else "Make the weights or the inputs smaller, or scale the loss down before backward().",
                 {"infs": handed.infs, "size": handed.size, "arrived": arrived.largest},
             )
     return None

@@ -50,7 +50,7 @@ def _mean_of(flow: Flow, at: int, n: int) -> str:
     source = place.source if place is not None else ""
     tree = expression(source)
     if isinstance(tree, ast.Call) or (isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.MatMult)):
-        return f"Take the mean, {instead(f'{source} / {n}', source)}, or divide the learning rate by {n}."
+        return f"Take the mean: {instead(f'{source} / {n}', source)}. This changes the loss, which is then {n} times smaller."
     return f"Take the mean: divide the sum by {n}, or the learning rate."
 
 

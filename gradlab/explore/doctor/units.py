@@ -8,11 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradlab.explore.doctor.advice import grouped, instead
 from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.flow import REDUCTIONS, Flow, extremes, figure, leaf_names, numbers_known, plural
+from gradlab.explore.doctor.flow import (
+    CASTS,
+    PRODUCTS,
+    REDUCTIONS,
+    SHAPES,
+    Flow,
+    extremes,
+    figure,
+    leaf_names,
+    numbers_known,
+    plural,
+    root_mean_square,
+)
 from gradlab.explore.doctor.starving import Starved, starved
+from gradlab.explore.doctor.step_causes import input_name, is_changed, large_operand, standardised
 from gradlab.explore.trace.slopes import FLAT, STEEPEST
 
 # Of the layers of the healthy cells in tests/doctor (measured_runs.py) at most 0.63 of the units are shut, of the planted ones at
@@ -26,6 +38,9 @@ SEEN = 8  # elements of a node from which on a share of 0.9 can be told from all
 ENOUGH = 32  # elements of all nodes of one line together: as many as `PLACES`
 ROWS = 16  # rows of a softmax: of fewer, one-hot ones are a batch that is learnt
 OFTEN = 0.2  # of the nodes of one line: one gate of an LSTM's four
+
+LOW = -3.0  # a bias below shuts a unit that is given three standard deviations of a normalised input
+CHOOSING = frozenset(["Div", "Mul", "MaskedFill", "Where", "Add"])  # between scores and their softmax
 
 RECTIFIERS = frozenset(["Relu", "Threshold", "ClampMin", "ClampMax", "Clamp", "Hardtanh", "Gelu", "Silu", "Elu"])
 BENT = frozenset(["Sigmoid", "Tanh", "Hardtanh", "Hardsigmoid", "Softsign", "Erf"])
@@ -87,7 +102,7 @@ def _dead(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
             f"back by themselves.{_leaves(flow, hungry, i)}",
             flow.line(i),
             i,
-            "Lower the learning rate, start the bias at 0, or use leaky_relu or gelu.",
+            _revived(flow, i),
             evidence,
             worth=5.0 + (i in hungry.leaves),
         )
@@ -111,6 +126,9 @@ def _saturated(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]
         source = flow.given[i][0].source
         before = flow.nodes[source].value
         wide = "" if before is None else f" Its input goes up to {figure(before.largest)} in size."
+        given = large_operand(flow, source)
+        if given is not None and given.value is not None:
+            wide += f" {input_name(flow, source, given)} has a root mean square of {figure(root_mean_square(given.value))}."
         word = flow.words[i].lower()
         evidence: dict[str, object] = {
             "elements": elements,
@@ -121,6 +139,8 @@ def _saturated(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]
         }
         if before is not None:
             evidence["largest"] = before.largest
+        if given is not None and given.value is not None:
+            evidence["input"] = root_mean_square(given.value)
         yield Finding(
             "saturated",
             f"The {word} in {flow.code(i)}{flow.place(i)} is in its flat part at {low} of {elements} elements"
@@ -137,14 +157,48 @@ def _saturated(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]
 
 
 def _scale(flow: Flow, source: int) -> str:
-    """What to do where the layer before is given large numbers."""
-    for operand in flow.nodes[source].operands:
-        value = operand.value
-        if operand.kind == "input" and operand.text and value is not None and value.summary is not None and value.largest > 10:
-            own = grouped(operand.text)
-            code = instead(f"(({own} - {own}.mean()) / {own}.std())", operand.text)
-            return f"Standardise `{operand.text}`, which goes up to {figure(value.largest)}: {code}."
-    return ""
+    """What to do where the steps made the weights large, or the layer before is given large numbers."""
+    if _by_steps(flow, source):
+        return "The steps of this cell have made the weights so: take a smaller learning rate."
+    operand = large_operand(flow, source)
+    return "" if operand is None else standardised(flow, operand)
+
+
+def _by_steps(flow: Flow, product: int) -> bool:
+    """Whether steps of the cell have changed a layer's parameters by a factor."""
+    leaves = [leaf for edge in flow.given[product] if (leaf := flow.leaf_behind(edge.source)) is not None]
+    return any(leaf in flow.keys and is_changed(flow.case, flow.keys[leaf]) for leaf in leaves)
+
+
+def _revived(flow: Flow, i: int) -> str:
+    """What to do about units that are shut: by what shut them, as far as that can be seen."""
+    source = flow.given[i][0].source
+    if _by_steps(flow, source):
+        return "The steps of this cell have made the weights so: take a smaller learning rate."
+    for edge in flow.given[source]:
+        leaf = flow.leaf_behind(edge.source)
+        value = flow.nodes[leaf].value if leaf is not None else None
+        if leaf is None or value is None or len(value.shape) > 1 or value.odd:
+            continue
+        if extremes(value)[0] < LOW and root_mean_square(value) > -LOW and flow.nodes[leaf].name:
+            return f"Start `{flow.nodes[leaf].name}` at 0."
+    operand = large_operand(flow, source)
+    if operand is not None:
+        return standardised(flow, operand)
+    return "Use leaky_relu or gelu, or a smaller learning rate if steps have made the weights so."
+
+
+def _cooled(flow: Flow, i: int) -> str:
+    """What to do about a softmax that is nearly one-hot."""
+    at = flow.given[i][0].source
+    scaled = False
+    while flow.words[at] in SHAPES | CASTS | CHOOSING and flow.given[at]:
+        scaled = scaled or flow.words[at] in ("Div", "Mul")
+        at = flow.given[at][0].source
+    scores = flow.words[at] in PRODUCTS and flow.weights[at] is None
+    if scores and not scaled:
+        return "Divide the scores by the square root of the keys' length."
+    return "Make what goes in smaller: divide it by a larger number, or normalise what it is computed from."
 
 
 def _sharp(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
@@ -169,7 +223,7 @@ def _sharp(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
             f"{plural(seen.elements, 'row')}: there it passes on next to nothing.{wide}{_leaves(flow, hungry, i)}",
             flow.line(i),
             i,
-            "Divide what goes in by a larger temperature; scores of attention by the square root of the keys' length.",
+            _cooled(flow, i),
             evidence,
             worth=4.0 + (i in hungry.leaves),
         )
@@ -210,7 +264,9 @@ def _shut(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
             f"{flow.operation(at)} is 0.{between}{_leaves(flow, hungry, at)}",
             flow.line(at),
             at,
-            "Check the sign and the scale of what goes in; something with a slope everywhere is softplus, or leaky_relu.",
+            "Check the sign and the scale of what goes in; softplus and leaky_relu have a slope everywhere."
+            if word in RECTIFIERS
+            else "Check the scale of what goes in.",
             evidence,
             worth=5.0,
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import copy
 import math
 from collections.abc import Iterable, Sequence
 
-from gradlab.explore.doctor.advice import argument, before, instead
+from gradlab.explore.doctor.advice import argument, instead
 from gradlab.explore.doctor.case import Case, listed
+from gradlab.explore.doctor.drawing import drawn
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import (
     CASTS,
@@ -22,6 +24,8 @@ from gradlab.explore.doctor.flow import (
     path,
     positive,
 )
+from gradlab.explore.doctor.idle_biases import idle_biases
+from gradlab.explore.doctor.makers import calls
 from gradlab.explore.doctor.starving import NORMALISATIONS, Cause, Starved, made_constant, starved
 from gradlab.explore.doctor.units import BENT, RECTIFIERS
 from gradlab.explore.trace.data import GraphEdge, Operand
@@ -43,19 +47,23 @@ def zeros(case: Case) -> Iterable[Finding]:
     flow = Flow(case)
     hungry = starved(flow)
     said: set[tuple[str, int | None, tuple[str, ...]]] = set()
+    idle: dict[int, Sequence[int]] = {}
     for at, causes in hungry.by_node.items():
+        if causes[0].how == "bias":
+            if _partial(flow, hungry, hungry.leaves[at]):
+                idle[at] = hungry.leaves[at]
+            continue
         finding = _of(flow, hungry, at, causes)
         if finding is not None:
             same = finding.kind, finding.line, tuple(leaf_names(flow, hungry.leaves[at])) if finding.line is None else ()
             if same not in said:
                 said.add(same)
                 yield finding
+    yield from idle_biases(flow, idle)
 
 
 def _of(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) -> Finding | None:
     word, how = flow.words[at], causes[0].how
-    if how == "bias":
-        return _bias(flow, hungry, at)
     if how == "sum":
         return _sum(flow, hungry, at)
     if word == "Softmax" or word in NORMALISATIONS:
@@ -112,7 +120,7 @@ def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) 
             f"The dropout `{path(node.module)}` in {of} drops every element, so nothing goes through: {_get(flow, leaves)}.",
             flow.line(at),
             at,
-            f"Give it a probability below 1: {before(f'{path(node.module)}.p = 0.5', _statement(flow, at)) or 'p=0.5'}.",
+            _fewer_dropped(flow, node.module),
             evidence,
             worth=6.0,
         )
@@ -131,15 +139,15 @@ def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) 
             remark=True,
         )
     if trained:
-        both = listed(dict.fromkeys([*leaf_names(flow, trained), *leaf_names(flow, leaves)]))
+        still = [i for i in dict.fromkeys([*trained, *leaves]) if (value := flow.nodes[i].value) is not None and value.all_zero]
+        all_zero = leaf_names(flow, sorted(still, key=lambda i: (len(flow.nodes[i].shape or ()) < 2, _last_use(flow, i))))
         return Finding(
             "zero-factor",
-            f"In {of} {listed(leaf_names(flow, trained))} {'is' if len(trained) == 1 else 'are'} 0 everywhere, and gets "
-            "no gradient "
-            f"either: {_get(flow, leaves)}, and stays so. Of {both} each waits for the other.",
+            f"{listed(all_zero)} {'is' if len(all_zero) == 1 else 'are'} 0 everywhere. In {of} each gradient is multiplied by "
+            f"the zeros of another tensor, so {_get(flow, leaves)} and {'does' if len(leaves) == 1 else 'do'} not change.",
             flow.line(at),
             at,
-            _drawn(flow, at, flow.nodes[trained[0]].name),
+            drawn(flow, still),
             evidence,
             worth=6.0,
         )
@@ -158,16 +166,27 @@ def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) 
     )
 
 
-def _drawn(flow: Flow, at: int, name: str) -> str:
-    code = before(flow.case.spelled(f"gradlab.nn.init.normal_({name}, std=0.1)"), _statement(flow, at)) if name else ""
-    return f"Draw one of them at random{f': {code}' if code else ''}."
+def _last_use(flow: Flow, leaf: int) -> int:
+    """The last operation that a leaf is given to."""
+    return max((edge.target for edge in flow.uses[leaf]), default=leaf)
 
 
-def _statement(flow: Flow, at: int) -> str:
-    """The statement of the cell that a node comes from."""
-    line = flow.line(at)
-    statement = flow.case.program.at(line) if line is not None else None
-    return ast.unparse(statement) if statement is not None else ""
+def _fewer_dropped(flow: Flow, module: str) -> str:
+    """How to make a dropout let something through: in place of the one call that makes one of probability 1."""
+    ones = [
+        call
+        for call in calls(flow.case, module.partition(".")[0])
+        if ast.unparse(call.func).rpartition(".")[2].startswith("Dropout")
+        and any(isinstance(one, ast.Constant) and one.value == 1 for one in (*call.args, *(k.value for k in call.keywords)))
+    ]
+    if len(ones) != 1:
+        return "Give it a probability below 1."
+    new = copy.deepcopy(ones[0])
+    for one in (*new.args, *(keyword.value for keyword in new.keywords)):
+        if isinstance(one, ast.Constant) and one.value == 1 and not isinstance(one.value, bool):
+            one.value = 0.5
+    code = instead(ast.unparse(new), ast.unparse(ones[0]))
+    return f"Give it a probability below 1: {code}. This changes the loss, which did not depend on the input before."
 
 
 def _factors(flow: Flow, at: int) -> list[GraphEdge]:
@@ -256,12 +275,11 @@ def _sum(flow: Flow, hungry: Starved, at: int) -> Finding:
     )
     return Finding(
         "cancelled",
-        f"What comes to {flow.name(at)} over {ways} adds up to "
-        f"{'exactly 0' if total == 0 else f'rounding errors ({figure(total)})'}"
-        f": norms {norms}, with opposite signs.{because} {_get(flow, leaves, 'nothing')}.",
+        f"The gradients that {flow.name(at)} gets through {ways} cancel: their norms are {norms}, and their sum is "
+        f"{'exactly 0' if total == 0 else f'a rounding error ({figure(total)})'}.{because} {_get(flow, leaves, 'nothing')}.",
         flow.line(maker) if flow.line(maker) is not None else flow.line(parts[-1][1]),
         at,
-        "" if remark else "Take another loss: this one does not change, whatever these are.",
+        "" if remark else "Use another loss: this one is the same whatever they are.",
         {"norms": tuple(norm for norm, _ in parts), "total": total, "leaves": tuple(leaf_names(flow, leaves)), "at": at},
         remark=remark,
         worth=5.0,
@@ -311,30 +329,15 @@ def _of_one(flow: Flow, at: int) -> str:
     place = flow.nodes[at].place
     source = place.source if place is not None else ""
     code = instead(flow.case.spelled(f"gradlab.sigmoid({argument(source)})"), source) if argument(source) else ""
-    return f"For one output take sigmoid{f', {code}' if code else ''}, or binary_cross_entropy_with_logits of the logits."
+    if not code:
+        return "For one output use sigmoid, or binary_cross_entropy_with_logits of the logits."
+    return f"For one output use sigmoid: {code}. This changes the loss, which did not depend on the output before."
 
 
 def _ones(value: Value) -> bool:
     if value.numbers is not None:
         return all(x == 1 for x in value.numbers)
     return value.statistics.minimum == value.statistics.maximum == 1
-
-
-def _bias(flow: Flow, hungry: Starved, at: int) -> Finding | None:
-    leaves = hungry.leaves[at]
-    remark = _partial(flow, hungry, leaves)
-    if not remark:
-        return None
-    return Finding(
-        "cancelled",
-        f"What comes to {listed(leaf_names(flow, leaves))} in {flow.code(at)}{flow.place(at)} adds up to rounding errors over "
-        "the rows: what is added to all of them makes no difference, as before a normalisation, a softmax or a difference.",
-        flow.line(at),
-        at,
-        "",
-        {"arrived": flow.norms[at], "leaves": tuple(leaf_names(flow, leaves)), "at": at},
-        remark=True,
-    )
 
 
 # ----------------------------------------------------------------------------------------------------------- underflow
@@ -369,7 +372,8 @@ def _underflow(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) ->
         f"below {figure(least)}, the least number of {dtype}. {_get(flow, leaves)}.",
         flow.line(at),
         at,
-        "Multiply the loss by a scale before backward() and the gradients by its inverse after it, or compute in float32.",
+        "Multiply the loss by a scale before backward() and the gradients by its inverse after it"
+        f"{', or compute in float32' if dtype in ('float16', 'bfloat16') else ''}.",
         {"largest": arrived.largest, "factor": factor, "least": least, "dtype": dtype, "leaves": tuple(leaf_names(flow, leaves))},
         worth=6.0,
     )

@@ -400,10 +400,10 @@ ROWS.fault(
     "both layers start at zero",
     "zero-factor",
     """
+    X, T = torch.randn(30, 4), torch.randn(30, 1)
     W1 = torch.zeros(4, 8, requires_grad=True)
     b1 = torch.zeros(8, requires_grad=True)
     W2 = torch.zeros(8, 1, requires_grad=True)
-    X, T = torch.randn(30, 4), torch.randn(30, 1)
     h = torch.tanh(X @ W1 + b1)
     loss = ((h @ W2 - T) ** 2).mean() #!
     loss.backward()

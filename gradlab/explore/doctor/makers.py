@@ -1,0 +1,108 @@
+"""Where in the program a tensor or a module is made: the statement that binds its name, in this cell or an earlier one."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+
+from gradlab.diagnose.source_locations import CELL, cells, notebook
+from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.program import SCOPES, Program, bound
+
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def programs(case: Case) -> list[Program]:
+    """The source of the cell, then that of the notebook's other cells, newest first."""
+    others = [name for name in reversed(list(notebook.numbers)) if CELL.match(name) and name != cells.current]
+    sources = [[line.rstrip("\n") for line in linecache.getlines(name)] for name in others]
+    return [case.program, *(Program(lines) for lines in sources if lines)]
+
+
+def maker(case: Case, name: str) -> ast.stmt | None:
+    """Return the statement that makes what a plain name stands for.
+
+    The statement stands outside of functions and loops, and no other statement of its cell binds the name: what is written after
+    it runs once.
+    """
+    if not name.isidentifier() or name not in case.namespace:
+        return None
+    program = program_of(case, name)
+    found = program.assigned(name) if program is not None else []
+    once = len(found) == 1 and isinstance(found[0], ast.Assign)
+    return found[0] if program is not None and once and found[0] not in _in_loops(program) else None
+
+
+def program_of(case: Case, name: str) -> Program | None:
+    """The newest cell that binds a plain name."""
+    return next((program for program in programs(case) if program.assigned(name)), None)
+
+
+def attribute_maker(case: Case, path: str) -> ast.stmt | None:
+    """Return the statement `self.w = …` that makes the parameter `net.w`, if there is one such statement in the program."""
+    *_, last = path.split(".")
+    wanted = f"self.{last}"
+    for program in programs(case):
+        assignments = [node for node in program.statements if isinstance(node, ast.Assign)]
+        found = [node for node in assignments if wanted in map(ast.unparse, node.targets)]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def calls(case: Case, name: str) -> list[ast.Call]:
+    """All calls in the cell that ran and in the one that makes what a plain name stands for."""
+    several = {id(program): program for program in (case.program, program_of(case, name)) if program is not None}
+    return [node for program in several.values() for node in ast.walk(program.tree) if isinstance(node, ast.Call)]
+
+
+def _in_loops(program: Program) -> set[ast.stmt]:
+    inside: set[ast.stmt] = set()
+    for loop in program.statements:
+        if isinstance(loop, LOOPS):
+            inside |= {node for node in ast.walk(loop) if isinstance(node, ast.stmt)}
+    return inside
+
+
+def enclosing(program: Program, line: int) -> list[ast.stmt]:
+    """The statements of the innermost function around a line, or those outside of functions, in the order of the text."""
+    around: list[ast.AST] = [
+        node
+        for node in ast.walk(program.tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    body: ast.AST = max(around, key=lambda node: getattr(node, "lineno", 0)) if around else program.tree
+    return sorted(_own(body), key=lambda node: (node.lineno, node.col_offset))
+
+
+def _own(tree: ast.AST) -> Iterator[ast.stmt]:
+    """The statements in a function or module, without those of the functions and classes in it."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, SCOPES):
+            continue
+        if isinstance(node, ast.stmt):
+            yield node
+        yield from _own(node)
+
+
+def value_at(program: Program, name: str, line: int) -> tuple[ast.expr, int] | None:
+    """Return the expression that a name stands for on a line of the cell, and the line of that expression's statement.
+
+    None where it is not sure that the expression would give the same there: the name is bound twice, below the line or in a
+    tuple, or a name in the expression is bound in between.
+    """
+    own = enclosing(program, line)
+    binding = [node for node in own if name in bound(node)]
+    if len(binding) != 1 or not isinstance(binding[0], ast.Assign) or binding[0].lineno > line:
+        return None
+    made = binding[0]
+    if len(made.targets) != 1 or not isinstance(made.targets[0], ast.Name):
+        return None
+    return (made.value, made.lineno) if is_same_at(own, made.value, made.lineno, line) else None
+
+
+def is_same_at(own: list[ast.stmt], value: ast.expr, start: int, line: int) -> bool:
+    """Whether an expression would give the same on a later line: none of its names is bound from its own statement on."""
+    read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    return not any(read & bound(node) for node in own if start <= node.lineno <= line)
