@@ -88,10 +88,12 @@ def norm(x: Any) -> float:
 
 # ------------------------------------------------------------------------------------------------------------------ cuts
 def of_cut(p: Program, f: Any) -> dict[str, Any]:
+    without = [leaf for leaf in p.w.leaves().values() if leaf.requires_grad and leaf.grad is None]
+    count = {"parameters": len(without)} if "parameters" in f.evidence else {}
     if "number" not in f.evidence:
-        return {}
+        return count
     known = {float(x) for found in p.w.seen.values() for one in found if one.numbers.size == 1 for x in one.numbers.reshape(-1)}
-    return {"number": min(known, key=lambda x: abs(x - f.evidence["number"]))}
+    return {"number": min(known, key=lambda x: abs(x - f.evidence["number"])), **count}
 
 
 def of_flat(p: Program, f: Any) -> dict[str, Any]:

@@ -146,7 +146,8 @@ wreck("features before the loop", "freed", """
         loss = head(feats).pow(2).mean()
         loss.backward()
         opt.step()
-""", {"        loss = head(feats)": "        feats = torch.tanh(enc(x))\n        loss = head(feats)"}, "before the loop")  # fmt: skip
+""", {"        loss = head(feats)": "        feats = torch.tanh(enc(x))\n        loss = head(feats)"},
+    "before the loop")  # fmt: skip
 wreck("a state that is carried", "freed", """
     cell = nn.RNNCell(2, 3)
     opt = optim.SGD(cell.parameters(), lr=0.1)
@@ -225,7 +226,8 @@ wreck("nothing asked for a gradient", "frozen", """
     w = torch.ones(3)
     loss = (w * 2).sum()  #!
     loss.backward()
-""", {"torch.ones(3)": "torch.ones(3, requires_grad=True)"}, "made by `torch.ones(3)` on line 1", "requires_grad=True")  # fmt: skip
+""", {"torch.ones(3)": "torch.ones(3, requires_grad=True)"},
+    "made by `torch.ones(3)` on line 1", "requires_grad=True")  # fmt: skip
 wreck("gradients are switched off", "no_grad", """
     net = nn.Linear(3, 1)
     x = torch.randn(5, 3)
@@ -363,7 +365,7 @@ wreck("a word too many", "target", """
     ids = torch.tensor([0, 5])
     # %%
     v = emb(ids)  #!
-""", {"nn.Embedding(5, 2)": "nn.Embedding(6, 2)"}, "5 rows")  # fmt: skip
+""", {"nn.Embedding(5, 2)": "nn.Embedding(6, 2)"}, "`emb` (Embedding) has 5 rows")  # fmt: skip
 wreck("two devices", "device", """
     a = torch.ones(3, requires_grad=True)
     b = torch.ones(3, device="meta")
@@ -447,6 +449,20 @@ wreck("an optimizer of a result", "not-a-leaf", """
     opt = optim.SGD([w], lr=0.1)
 """, {"torch.randn(3, requires_grad=True) * 0.1": "(torch.randn(3) * 0.1).requires_grad_()"})  # fmt: skip
 
+wreck("a batch norm of a batch of one", "shape", """
+    net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+    X, y = torch.randn(9, 4), torch.randint(0, 2, (9,))
+    # %%
+    for xb, yb in zip(X.split(4), y.split(4)):
+        loss = F.cross_entropy(net(xb), yb)  #!
+        loss.backward()
+""", {"zip(X.split(4), y.split(4))": "zip(X[:8].split(4), y[:8].split(4))"},
+      "`net[1]` (BatchNorm1d)", "[1, 3]", "drop_last")  # fmt: skip
+wreck("an instance norm of one position", "shape", """
+    net = nn.Sequential(nn.Conv2d(1, 3, 4), nn.InstanceNorm2d(3))
+    out = net(torch.randn(2, 1, 4, 4))  #!
+""", {"torch.randn(2, 1, 4, 4)": "torch.randn(2, 1, 5, 5)"}, "`net[1]` (InstanceNorm2d)", "[2, 3, 1, 1]")  # fmt: skip
+
 # ------------------------------------------------------------------------------------------------- labels and targets
 wreck("a class too many, given a call", "target", """
     model = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 3))
@@ -523,7 +539,8 @@ wreck("a binary target of one axis", "shape", """
     x, y = torch.randn(6, 4), torch.ones(6)
     # %%
     loss = F.binary_cross_entropy_with_logits(net(x), y)  #!
-""", {"net(x), y": "net(x).squeeze(1), y"}, "`net(x)` has shape [6, 1] and `y` [6]", "`y.unsqueeze(1)` in place of `y`")  # fmt: skip
+""", {"net(x), y": "net(x).squeeze(1), y"},
+    "`net(x)` has shape [6, 1] and `y` [6]", "`y.unsqueeze(1)` in place of `y`")  # fmt: skip
 wreck("a binary target of one axis, and a criterion", "shape", """
     net = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())
     criterion = nn.BCELoss()
@@ -583,7 +600,9 @@ wreck("channels last in a forward", "shape", """
     # %%
     net, X = Net(), torch.randn(4, 16, 16, 3)
     loss = net(X).sum()  #!
-""", {"net(X)": "net(X.permute(0, 3, 1, 2))"}, "`net.conv` (Conv2d)", "channels are last", "self.conv(x.permute(0, 3, 1, 2))")  # fmt: skip
+""", {"net(X)": "net(X.permute(0, 3, 1, 2))"},
+    "`net.conv` (Conv2d)", "channels are last",
+    "self.conv(x.permute(0, 3, 1, 2))")  # fmt: skip
 wreck("channels last, one picture", "shape", """
     conv = nn.Conv2d(3, 4, 3)
     picture = torch.randn(8, 8, 3)
@@ -666,7 +685,8 @@ wreck("features of a convolution that are not flat", "shape", """
     x = torch.randn(2, 1, 8, 8)
     # %%
     out = model(x)  #!
-""", {"nn.Linear(4 * 6 * 6, 10)": "nn.Sequential(nn.Flatten(), nn.Linear(4 * 6 * 6, 10))"}, "`nn.Flatten`", "144 features")  # fmt: skip
+""", {"nn.Linear(4 * 6 * 6, 10)": "nn.Sequential(nn.Flatten(), nn.Linear(4 * 6 * 6, 10))"},
+    "`nn.Flatten`", "144 features")  # fmt: skip
 wreck("features of a convolution, counted wrongly", "shape", """
     class Net(nn.Module):
         def __init__(self):
@@ -680,7 +700,8 @@ wreck("features of a convolution, counted wrongly", "shape", """
     # %%
     net = Net()
     out = net(torch.randn(2, 1, 8, 8))  #!
-""", {"4 * 8 * 8": "144"}, "`net.fc` (Linear) takes 256 features", "`nn.Linear(144, 10)` in place of `nn.Linear(4 * 8 * 8, 10)`")  # fmt: skip
+""", {"4 * 8 * 8": "144"},
+    "`net.fc` (Linear) takes 256 features", "`nn.Linear(144, 10)` in place of `nn.Linear(4 * 8 * 8, 10)`")  # fmt: skip
 wreck("no axis for the batch", "shape", """
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(4 * 6 * 6, 10))
     x = torch.randn(1, 8, 8)
@@ -721,7 +742,8 @@ wreck("joined with an axis too few", "shape", """
 wreck("stacked with other shapes", "shape", """
     a, b = torch.randn(3, 4), torch.randn(3, 5)
     c = torch.stack([a, b])  #!
-""", {"torch.stack([a, b])": "torch.cat([a, b], dim=1)"}, "`a` has shape [3, 4] and `b` [3, 5]", "Dimension 1 is 4 and 5")  # fmt: skip
+""", {"torch.stack([a, b])": "torch.cat([a, b], dim=1)"},
+    "`a` has shape [3, 4] and `b` [3, 5]", "Dimension 1 is 4 and 5")  # fmt: skip
 wreck("a view of another size", "shape", """
     x = torch.randn(8, 16, 5, 5)
     h = x.view(-1, 16 * 4 * 4)  #!
@@ -768,7 +790,8 @@ wreck("a bias of another width", "shape", """
             return x @ self.W + self.b
     # %%
     out = Net()(torch.randn(2, 4))  #!
-""", {"torch.randn(3)": "torch.randn(5)"}, "`x @ self.W` has shape [2, 5] and `self.b` [3]", "5 (dimension 1) is not 3")  # fmt: skip
+""", {"torch.randn(3)": "torch.randn(5)"},
+    "`x @ self.W` has shape [2, 5] and `self.b` [3]", "5 (dimension 1) is not 3")  # fmt: skip
 wreck("a weight the wrong way round in a forward", "shape", """
     class Net(nn.Module):
         def __init__(self):
@@ -796,7 +819,8 @@ wreck("the tuple of an LSTM", "shape", """
     # %%
     out = lstm(x)
     loss = out.sum()  #!
-""", {"= lstm(x)": "= lstm(x)[0]"}, "`lstm` (LSTM) returns the tuple (output, (h, c))", "`lstm(x)[0]` in place of `lstm(x)`")  # fmt: skip
+""", {"= lstm(x)": "= lstm(x)[0]"},
+    "`lstm` (LSTM) returns the tuple (output, (h, c))", "`lstm(x)[0]` in place of `lstm(x)`")  # fmt: skip
 wreck("the tuple of a GRU, indexed in a forward", "shape", """
     class Net(nn.Module):
         def __init__(self):
@@ -851,7 +875,8 @@ wreck("a layer that writes in place", "in-place", """
     # %%
     loss = net(x).sum()
     loss.backward()  #!
-""", {"nn.ReLU(True)": "nn.ReLU(False)"}, "`net[4]` (ReLU, inplace=True)", "`nn.ReLU(False)` in place of `nn.ReLU(True)`")  # fmt: skip
+""", {"nn.ReLU(True)": "nn.ReLU(False)"},
+    "`net[4]` (ReLU, inplace=True)", "`nn.ReLU(False)` in place of `nn.ReLU(True)`")  # fmt: skip
 wreck("a write that is returned", "in-place", """
     def act(v):
         h = v.sigmoid()
@@ -873,7 +898,8 @@ wreck("an attribute that is added to", "in-place", """
     net = Net()
     loss = net(torch.randn(5, 3)).sum()
     loss.backward()  #!
-""", {"self.h += 1": "self.h = self.h + 1"}, "`self.h += 1` at cell In[", "line 8", "`self.h = self.h + 1` in place of")  # fmt: skip
+""", {"self.h += 1": "self.h = self.h + 1"},
+    "`self.h += 1` at cell In[", "line 8", "`self.h = self.h + 1` in place of")  # fmt: skip
 wreck("a write as an argument", "in-place", """
     x = torch.randn(4, 3, requires_grad=True)
     h = torch.tanh(x)
@@ -943,7 +969,8 @@ wreck("an output that is written to where nothing is recorded", "in-place", """
         torch.add(h, 1, out=h)  #!
     loss.backward()
 """, {"    with torch.no_grad():\n        torch.add(h, 1, out=h)  #!\n    loss.backward()":
-      "    loss.backward()\n    with torch.no_grad():\n        torch.add(h, 1, out=h)"}, "`torch.add(h, 1, out=h)` on line 5")  # fmt: skip
+      "    loss.backward()\n    with torch.no_grad():\n        torch.add(h, 1, out=h)"},
+    "`torch.add(h, 1, out=h)` on line 5")  # fmt: skip
 wreck("an output that is to be differentiated", "in-place", """
     x = torch.randn(4, 3, requires_grad=True)
     h = torch.exp(x)
@@ -1045,13 +1072,73 @@ wreck("a loss of integers", "frozen", """
     x = torch.tensor([1, 2, 3])
     y = (x * 2).sum()  #!
     y.backward()
-""", {"[1, 2, 3]": "[1, 2, 3], dtype=torch.float32, requires_grad=True"}, "integers", "made by `torch.tensor([1, 2, 3])` on line 1")  # fmt: skip
+""", {"[1, 2, 3]": "[1, 2, 3], dtype=torch.float32, requires_grad=True"},
+    "integers", "made by `torch.tensor([1, 2, 3])` on line 1")  # fmt: skip
 wreck("a function's argument asks for nothing", "frozen", """
     def sweep(w):
         loss = (w ** 2).sum()  #!
         loss.backward()
     sweep(torch.ones(3))
 """, {"        loss = (w": "        w.requires_grad_()\n        loss = (w"}, "`w`", "`w.requires_grad_()` before")  # fmt: skip
+
+# ---------------------------------------------------------------------------------------------- in other people's programs
+wreck("a classifier whose width was counted for other pictures", "shape", """
+    class TinyVGG(nn.Module):
+        def __init__(self, hidden_units, output_shape):
+            super().__init__()
+            self.block = nn.Sequential(nn.Conv2d(3, hidden_units, kernel_size=3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+            self.classifier = nn.Sequential(
+                nn.Flatten(), nn.Linear(in_features=hidden_units * 7 * 7, out_features=output_shape)
+            )
+
+        def forward(self, x):
+            x = self.block(x)
+            return self.classifier(x)
+    # %%
+    model = TinyVGG(hidden_units=4, output_shape=3)
+    out = model(torch.randn(2, 3, 16, 16))  #!
+""", {"hidden_units * 7 * 7": "256"}, "`model.classifier[1]` (Linear) takes 196 features", "in_features=256")  # fmt: skip
+wreck("a loss that is an attribute, and a batch that is unpacked", "target", """
+    class Lit(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net, self.loss = nn.Linear(3, 4), nn.CrossEntropyLoss()
+
+        def training_step(self, batch):
+            x, y = batch
+            return self.loss(self.net(x), y)  #!
+    lit = Lit()
+    for batch in [(torch.randn(4, 3), torch.tensor([1, 2, 3, 4]))]:
+        lit.training_step(batch)
+""", {"self.net(x), y": "self.net(x), y - 1"}, "`self.net(x)` has 4 classes", "Those in `y` are from 1 to 4")  # fmt: skip
+wreck("a mask without an axis", "shape", """
+    q, mask = torch.randn(2, 5, 8), torch.ones(2, 5)
+    def attend(q):
+        return (q @ q.mT).masked_fill(mask == 0, -1e9)  #!
+    out = attend(q)
+""", {"mask == 0,": "(mask == 0).unsqueeze(1),"}, "`q @ q.mT` has shape [2, 5, 5] and `mask == 0` [2, 5]")  # fmt: skip
+wreck("attention of another width", "shape", """
+    att = nn.MultiheadAttention(16, 2, batch_first=True)
+    x = torch.randn(2, 5, 8)
+    # %%
+    out, _ = att(x, x, x)  #!
+""", {"Attention(16": "Attention(8"}, "`att` (MultiheadAttention) takes 16 features", "`x` of shape [2, 5, 8]")  # fmt: skip
+wreck("a row of another length", "shape", """
+    table, row = torch.zeros(4, 3), torch.randn(4)
+    table[0] = row  #!
+""", {"= row": "= row[:3]"}, "`table[0]`, has shape [3], and `row` has shape [4]")  # fmt: skip
+wreck("a choice by a tensor", "shape", """
+    x = torch.randn(3)
+    y = x if x > 0 else -x  #!
+""", {"x if x > 0 else -x": "torch.where(x > 0, x, -x)"}, "`x > 0` has shape [3]", "`(x > 0).all()`")  # fmt: skip
+wreck("a tensor of tensors", "shape", """
+    rows = [torch.randn(3), torch.randn(3)]
+    t = torch.tensor(rows)  #!
+""", {"torch.tensor(rows)": "torch.stack(rows)"}, "tensors of shape [3]", "`torch.stack(rows)` in place of")  # fmt: skip
+wreck("to NumPy, by a function of NumPy's", "numpy", """
+    y = torch.randn(3, requires_grad=True) * 2
+    z = np.exp(y)  #!
+""", {"np.exp(y)": "torch.exp(y)"}, "`y.detach()` in place of `y`")  # fmt: skip
 
 # Rows whose fix is words, and why there is nothing to type.
 MOVES = "a line moves, and nothing is to be typed"
@@ -1076,19 +1163,7 @@ WORDS = {
     "a leaf that was not used": "which tensor is meant is what nobody knows but the author",
     "a letter of two sizes": "which operand is wrong is what nobody knows but the author",
     "a bias of another width": "which operand is wrong is what nobody knows but the author",
+    "a row of another length": "which operand is wrong is what nobody knows but the author",
     "the tuple of an LSTM within a Sequential": "the model's forward is written out",
     "backward of a leaf": "a loss of one number is computed of it, which is the author's to choose",
 }
-wreck("a batch norm of a batch of one", "shape", """
-    net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
-    X, y = torch.randn(9, 4), torch.randint(0, 2, (9,))
-    # %%
-    for xb, yb in zip(X.split(4), y.split(4)):
-        loss = F.cross_entropy(net(xb), yb)  #!
-        loss.backward()
-""", {"zip(X.split(4), y.split(4))": "zip(X[:8].split(4), y[:8].split(4))"},
-      "`net[1]` (BatchNorm1d)", "[1, 3]", "drop_last")  # fmt: skip
-wreck("an instance norm of one position", "shape", """
-    net = nn.Sequential(nn.Conv2d(1, 3, 4), nn.InstanceNorm2d(3))
-    out = net(torch.randn(2, 1, 4, 4))  #!
-""", {"torch.randn(2, 1, 4, 4)": "torch.randn(2, 1, 5, 5)"}, "`net[1]` (InstanceNorm2d)", "[2, 3, 1, 1]")  # fmt: skip

@@ -341,6 +341,8 @@ def _alarm(case: Case, torn: CutHistory, learners: Sequence[Learner]) -> Finding
             f" Nothing else leads from {names} to the result, so {'its' if len(learners) == 1 else 'their'} gradient is None."
         )
     evidence: dict[str, object] = {"leaves": [one.name for one in learners] or list(torn.cut.leaves)}
+    if len(learners) > 3:
+        evidence["parameters"] = len(learners)
     if torn.number is not None:
         evidence["number"] = torn.number
     line = cell_line(torn.place) or cell_line(torn.cut.cell) or cell_line(torn.again) or _called_from(case, torn)

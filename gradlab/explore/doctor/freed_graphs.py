@@ -20,6 +20,7 @@ NEAR = 30  # nodes that are looked at behind what one pass hands to the next
 
 
 def freed(scene: Scene, match: re.Match[str]) -> Finding:
+    """The finding on a second sweep through a graph."""
     name = receiver(scene.place, "backward")
     for tell in (_carried, _twice, _of_before):
         if (finding := tell(scene, name)) is not None:
@@ -27,8 +28,8 @@ def freed(scene: Scene, match: re.Match[str]) -> Finding:
     return Finding(
         "freed",
         f"{scene.said} needs what an earlier backward() of the same graph has freed; that one was not seen.",
-        fix="Give retain_graph=True to the earlier call, or add the losses and call backward() once. Detach a state that one step "
-        "hands to the next.",
+        fix="Give retain_graph=True to the earlier call, or add the losses and call backward() once. Detach a state that is "
+        "carried from one step to the next.",
     )
 
 

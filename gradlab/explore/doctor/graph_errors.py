@@ -19,7 +19,7 @@ from gradlab.explore.doctor.advice import before, instead
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.freed_graphs import call_of, freed
-from gradlab.explore.doctor.lost_history import lost_history
+from gradlab.explore.doctor.lost_history import NO_HISTORY, lost_history
 from gradlab.explore.doctor.mismatches import MISFITS
 from gradlab.explore.doctor.program import bound, read, root_of
 from gradlab.explore.doctor.scene import Scene
@@ -39,7 +39,7 @@ def graph_errors(case: Case) -> Iterable[Finding]:
     for pattern, tell in RULES:
         if (match := re.search(pattern, said, re.IGNORECASE)) is not None:
             if tell is lost_history and case.trace is not None:
-                return  # what was seen tells more
+                return  # what was seen says more
             finding = tell(scene, match)
             if finding is not None:
                 yield replace(finding, line=finding.line or scene.line, worth=WORTH if case.trace is None else SEEN)
@@ -368,7 +368,7 @@ RULES: list[tuple[str, Callable[[Scene, re.Match[str]], Finding | None]]] = [
     (rf"modified by an inplace operation: {WHICH} is at", modified_in_place),
     (r"functions with out=\.\.\. arguments don't support automatic differentiation", asked_out),
     (r"through the graph a second time|have already been freed", freed),
-    (r"does not require grad and does not have a grad_fn", lost_history),
+    (NO_HISTORY, lost_history),
     (r"implicitly created only for scalar outputs", _not_scalar),
     (rf"Mismatch in shape: grad_output\[\d+\] has a shape of {SIZE} and output\[\d+\] has a shape of {SIZE}", _weights),
     (r"assign a gradient of size '(\[[\d, ]*\])' to a tensor of size '(\[[\d, ]*\])'", _grad_shape),

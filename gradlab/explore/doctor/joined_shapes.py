@@ -32,7 +32,7 @@ def _joined(scene: Scene, match: re.Match[str]) -> Finding:
     along, expected, got, number = (int(match[i]) for i in (1, 2, 3, 4))
     items = _items(scene)
     names = [name for name, _ in items]
-    shapes = [shape for _, shape in items]
+    shapes: list[list[int] | None] = [shape for _, shape in items]
     if number >= len(items) or shapes[0] is None or shapes[number] is None:
         return Finding(
             "shape",
@@ -40,7 +40,7 @@ def _joined(scene: Scene, match: re.Match[str]) -> Finding:
             f"tensor and {got} in tensor {number}, counted from 0.",
             evidence={"along": along, "expected": expected, "got": got, "tensor": number},
         )
-    a, b = shapes[0], shapes[number]
+    a, b = shapes[0] or [], shapes[number] or []
     differ = [k for k in range(len(a)) if k != along and a[k] != b[k]]
     at = differ[0] if differ else along
     other = _fitting([shape for shape in shapes if shape is not None])
@@ -176,10 +176,9 @@ def _viewed(scene: Scene, match: re.Match[str]) -> Finding:
         else f"{wanted} has {known} elements"
     )
     code, words = "", "Give a size with as many elements."
-    if given is not None and shape is not None and isinstance(call, ast.Call) and len(wanted) == 2 and len(shape) > 2:
-        if wanted[0] in (-1, shape[0]):
-            code = scene.swapped(f"{grouped(source_of(given[0]))}.flatten(1)", call)
-            words = f"To keep the first axis and flatten the others, {prod(shape[1:])} each"
+    if given is not None and shape is not None and len(wanted) == 2 and len(shape) > 2 and wanted[0] in (-1, shape[0]):
+        code = scene.swapped(f"{grouped(source_of(given[0]))}.flatten(1)", call)
+        words = f"To keep the first axis and flatten the others, {prod(shape[1:])} each"
     return Finding(
         "shape",
         f"{scene.said}: {name} has {size} elements{f' (shape {shape})' if shape is not None else ''}. {rule}.",
@@ -203,7 +202,8 @@ def _not_contiguous(scene: Scene, match: re.Match[str]) -> Finding:
     name = f"`{source_of(call.func.value)}`" if code else "the tensor"
     return Finding(
         "shape",
-        f"{scene.said}: {name} is not contiguous in memory (it was transposed, permuted or expanded), and view() cannot join its axes.",
+        f"{scene.said}: {name} is not contiguous in memory (it was transposed, permuted or expanded), and view() cannot join its "
+        "axes.",
         fix=f"Copy where needed: {code}." if code else "Use reshape() in place of view().",
     )
 
@@ -222,10 +222,21 @@ def _expanded(scene: Scene, match: re.Match[str]) -> Finding:
             if len(made) == len(shapes[0]) and all(m in (1, n) for m, n in zip(made, shapes[0], strict=True)):
                 code = scene.swapped(f"{grouped(source_of(given))}.unsqueeze({k})", given)
                 break
-    what = f" {name} has shape {shapes[1]}, and {shapes[0]} was asked for:" if shapes else ""
+    statement = scene.statement
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript) and shapes:
+        target = source_of(statement.targets[0])
+        return Finding(
+            "shape",
+            f"{scene.said}: the place for it, `{target}`, has shape {shapes[0]}, and {name} has shape {shapes[1]}. Dimension "
+            f"{axis} is {wanted} and {own}.",
+            fix="Give it the shape of its place.",
+            evidence={"wanted": wanted, "own": own, "dimension": axis, "shape": shapes[1], "asked": shapes[0]},
+        )
+    what = f" {name} has shape {shapes[1]}, and {shapes[0]} was asked for." if shapes else ""
     return Finding(
         "shape",
-        f"{scene.said} expands axes of size 1 only.{what} dimension {axis} of the result would have size {wanted}, and it is {own}.",
+        f"{scene.said} expands axes of size 1 only.{what} Dimension {axis} of the result would have size {wanted}, and it is "
+        f"{own}.",
         fix=f"Add an axis: {code}." if code else "",
         evidence={
             "wanted": wanted,
@@ -243,7 +254,8 @@ def _einsum(scene: Scene, match: re.Match[str]) -> Finding:
     text = call.args[0].value if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant) else None
     tensors = call.args[1:] if isinstance(call, ast.Call) else []
     terms = [term.strip() for term in text.partition("->")[0].split(",")] if isinstance(text, str) else []
-    parts, evidence = [], {"size": size, "seen": seen, "operand": operand}
+    parts: list[str] = []
+    evidence: dict[str, Any] = {"size": size, "seen": seen, "operand": operand}
     for term, node in zip(terms, tensors, strict=False):
         shape = scene.shape(node)
         if letter in term and shape is not None and len(shape) == len(term):
@@ -337,7 +349,7 @@ def _condition(scene: Scene, match: re.Match[str]) -> Finding:
     text, shape = source_of(node), scene.shape(node)
     of = f" has shape {shape}, so it" if shape is not None else ""
     code = ""
-    if isinstance(parent, ast.BoolOp):
+    if isinstance(parent, ast.BoolOp) and all(prod(scene.shape(value) or []) > 1 for value in parent.values):
         sign = " & " if isinstance(parent.op, ast.And) else " | "
         made = sign.join(f"({source_of(value)})" for value in parent.values)
         bare = not isinstance(_parents(scene).get(id(parent)), (ast.If, ast.While, ast.Assert, ast.IfExp))

@@ -1,8 +1,8 @@
 """Where a layer was made, `nn.Linear(16, 3)`, and how to write it with another width.
 
 The expression is searched in the user's files and cells: a call of the layer's class whose arguments, as far as they can be read
-without running anything, are the layer's own. It is used if there is one such expression; of several alike the one whose statement
-assigns to the layer's attribute. An argument that is a parameter of `__init__` is changed where the model is made.
+without running anything, are the layer's own. It is used if there is one such expression; of several alike the one whose
+statement assigns to the layer's attribute. An argument that is a parameter of `__init__` is changed where the model is made.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from gradlab.explore.doctor.advice import instead
 from gradlab.explore.doctor.scene import Scene, files_of
 
 UNKNOWN = object()
-ARITHMETIC = {
+ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
@@ -51,10 +51,12 @@ def changed(scene: Scene, module: Any, path: str, **values: Any) -> str:
         (name, value), *_ = values.items()
         node = made.given.get(name)
         if isinstance(node, ast.Name) and _is_parameter(made, node.id):
-            return _at_the_model(scene, made, node.id, getattr(module, name, UNKNOWN), value)
+            found = _at_the_model(scene, made, node.id, getattr(module, name, UNKNOWN), value)
+            if found:
+                return found
     for name in values:
         node = made.given.get(name)
-        if node is not None and _value(scene, made, node) is UNKNOWN:
+        if node is not None and _value(scene, made, node) is UNKNOWN and not _alone(scene, made):
             return ""
     return _written(made, _with(made.call, made.given, values))
 
@@ -110,6 +112,12 @@ def _found(scene: Scene, module: Any, path: str) -> Made | None:
     return None
 
 
+def _alone(scene: Scene, made: Made) -> bool:
+    """Whether one model only was made by the class that a layer's expression is in."""
+    every = {id(one): one for model in scene.modules() for one in model.modules()}
+    return made.owner is not None and sum(type(one).__name__ == made.owner.name for one in every.values()) == 1
+
+
 def _owners(scene: Scene, module: Any) -> set[str]:
     """The names of the user's classes of which an instance holds a layer; empty where none does."""
     holders = [one for model in scene.modules() for one in model.modules() if one is not module and module in one.modules()]
@@ -118,7 +126,8 @@ def _owners(scene: Scene, module: Any) -> set[str]:
 
 
 def _in_sequential(scene: Scene, module: Any, path: str, every: list[Made]) -> list[Made]:
-    """Of several calls those that are the argument of a Sequential's that the layer is at, assigned to its name if there are any."""
+    """Of several calls those that are the argument of a Sequential's that the layer is at, of one that is assigned to its name if
+    there is one."""
     parents = [(one, list(one.children())) for model in scene.modules() for one in model.modules()]
     held = next((children for one, children in parents if type(one).__name__ == "Sequential" and module in children), None)
     if held is None:

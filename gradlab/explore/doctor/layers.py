@@ -1,5 +1,5 @@
-"""What an error of a layer says about its input: another width, channels in the last axis, a picture that is not flattened, a batch
-axis that is missing."""
+"""What an error of a layer says about its input: another width, channels in the last axis, a picture that is not flattened, no
+axis for the batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONVOLUTION = re.compile(
     r"(?P<transposed>transposed=1, )?weight of size (?P<weight>\[[\d, ]*\]), expected input(?P<given>\[[\d, ]*\]) to have"
 )
 NORMS = ("BatchNorm", "InstanceNorm")
-WIDTHS = ("in_features", "in_channels", "num_features", "input_size", "normalized_shape", "num_embeddings")
+WIDTHS = ("in_features", "in_channels", "num_features", "input_size", "normalized_shape", "embed_dim")
 
 
 def layer_misfit(scene: Scene) -> Finding | None:
@@ -35,7 +35,9 @@ def layer_misfit(scene: Scene) -> Finding | None:
     if wanted is None or wanted == width:
         return None
     name = _input(scene, arguments[0])
-    said = f"{scene.said}: `{path}` ({kind}) takes {counted(wanted, unit)}, and it was given {_a_tensor(name)} of shape {shape}"
+    said = (
+        f"{scene.said}: {scene.layer(module)} takes {counted(wanted, unit)}, and it was given {_a_tensor(name)} of shape {shape}"
+    )
     evidence = {"layer": path, "wanted": wanted, "given": width, "shape": shape}
     finding = None
     if unit == "channels":
@@ -75,7 +77,7 @@ def _width(module: Any, shape: list[int]) -> tuple[int | None, int, int, str]:
     if (n := getattr(module, "num_features", None)) is not None:
         at = 1 if len(shape) > 1 else 0
         return n, shape[at], at, "channels" if len(shape) > 2 else "features"
-    if (n := getattr(module, "input_size", None)) is not None:
+    if (n := getattr(module, "input_size", getattr(module, "embed_dim", None))) is not None:
         return n, shape[-1], last, "features"
     if (n := getattr(module, "normalized_shape", None)) is not None and len(n) == 1:
         return n[0], shape[-1], last, "features"
@@ -149,7 +151,8 @@ def _convolution(scene: Scene) -> Finding | None:
     unbatched = named is not None and len(given[source_of(named)][1].shape) == dims + 1
     shape = shape[1:] if unbatched else shape
     at = 0 if unbatched else 1
-    said = f"{scene.said}: the weight of shape {weight} takes {counted(wanted, 'channels')}, and {_a_tensor(named)} has shape {shape}"
+    given_to = f"{_a_tensor(named)} has shape {shape}"
+    said = f"{scene.said}: the weight of shape {weight} takes {counted(wanted, 'channels')}, and {given_to}"
     evidence = {"weight": weight, "wanted": wanted, "given": shape[at], "shape": shape}
     finding = _channels_last(scene, said, named, shape, wanted, dims, evidence, f"{kind}{dims}d")
     return finding or Finding("shape", f"{said}: dimension {at} is {shape[at]}.", evidence={**evidence, "axis": at})
@@ -196,10 +199,10 @@ def _not_flat(
     whole = ""
     if new is not None and new[2].endswith(")") and "=" not in new[2].split("(")[0]:
         whole = f"`nn.Sequential(nn.Flatten(), {new[1]})` in place of `{new[2]}`"
-    first = f"To make each picture one row of {rows} features, flatten it first (`nn.Flatten`)"
+    picture = len(shape) > 3 or shape[-1] == shape[-2] or shape[0] in (1, 3)
+    first = f"To make each {'picture' if picture else 'item'} one row of {rows} features, flatten it first (`nn.Flatten`)"
     second = f"To apply the layer to the last axis, make it for {counted(width, 'features')}"
     parts = [f"{first}: {whole}." if whole else f"{first}.", f"{second}: {narrow}." if narrow else f"{second}."]
-    picture = len(shape) > 3 or shape[-1] == shape[-2] or shape[0] in (1, 3)
     return Finding(
         "shape",
         f"{said}: dimension {len(shape) - 1} is {width}.",
@@ -228,7 +231,8 @@ def _remake(scene: Scene, module: Any, path: str, kind: str, shape: Sequence[int
     """The layer made for the width that it was given."""
     argument = next((one for one in WIDTHS if getattr(module, one, None) is not None), "")
     grouped_channels = getattr(module, "groups", 1) != 1
-    code = "" if grouped_channels or not argument else changed(scene, module, path, **{argument: width})
+    uneven = width % getattr(module, "num_heads", 1) != 0
+    code = "" if grouped_channels or uneven or not argument else changed(scene, module, path, **{argument: width})
     fix = f"Make it for {width}: {code}" if code else f"Make it for {width}"
     if len(shape) == 2 and shape[0] == wanted and name is not None and library_of(scene.value(name)) is not None:
         turned = scene.swapped(f"{grouped(source_of(name))}.T", name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, request_last, requires_grad_in, requires_grad_inside
@@ -13,6 +14,7 @@ from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.cut_history import reaching, through_a_buffer
 from gradlab.explore.doctor.findings import Finding, sentence
 from gradlab.explore.doctor.flow import path as shown
+from gradlab.explore.doctor.lost_history import nothing_asks
 from gradlab.explore.doctor.program import bound, read
 from gradlab.explore.libraries import library_of
 
@@ -428,6 +430,9 @@ def frozen(case: Case) -> Iterable[Finding]:
         why = f"all {len(parameters)} parameters of {listed(still)} have requires_grad=False"
         code = before(f"{still[0]}.requires_grad_()", ast.unparse(statement) if statement is not None else "")
         fix = f"Switch on what is to learn, {code or f'`{still[0]}.requires_grad_()`'}, or that of its last layer alone."
+    elif (finding := nothing_asks(case.scene)) is not None:
+        yield replace(finding, worth=9.0)
+        return
     else:
         names = [name for name in sorted(read(statement), key=str) if _could(case.namespace.get(name))] if statement else []
         why = f"none of what it was computed from requires a gradient{f' ({listed(names)})' if names else ''}"

@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from gradlab.diagnose.history_loss import FAMILIES, WAYS
@@ -22,6 +23,7 @@ from gradlab.explore.doctor.scene import Scene, dtype_of
 from gradlab.explore.doctor.switches import Switch, last_switch, off_around
 from gradlab.explore.libraries import library_of
 
+NO_HISTORY = r"does not require grad and does not have a grad_fn"
 STEPS = 200  # statements that are gone back over
 METHODS = {
     "detach": "detach", "detach_": "detach", "item": "item()", "tolist": "tolist()", "numpy": "numpy()",
@@ -37,7 +39,7 @@ CREATORS = (
 SHOWN = 3  # leaves that are named
 
 
-def lost_history(scene: Scene, match: re.Match[str]) -> Finding | None:
+def lost_history(scene: Scene, match: re.Match[str] | None = None) -> Finding | None:
     """The finding on a sweep that was asked of something without history."""
     name = receiver(scene.place, "backward")
     start = _made(scene, name, scene.place.line) if name.isidentifier() else scene.statement
@@ -56,6 +58,16 @@ def lost_history(scene: Scene, match: re.Match[str]) -> Finding | None:
             evidence={"name": name},
         )
     return _frozen(scene, name, start)
+
+
+def nothing_asks(scene: Scene | None) -> Finding | None:
+    """The finding on a failing sweep of a seen cell where no leaf requires a gradient; None where that is not the cause."""
+    if scene is None or re.search(NO_HISTORY, str(scene.error)) is None:
+        return None
+    finding = lost_history(scene)
+    if finding is None or finding.kind != "frozen" or finding.evidence.get("models"):
+        return None
+    return replace(finding, line=finding.line or scene.line, evidence={"modules": []})
 
 
 def carries(value: Any) -> bool:
@@ -190,8 +202,8 @@ def _switched_off(scene: Scene, name: str, node: Any) -> Finding | None:
             return _off(scene, name, node, last[1], last[0], "")
         return Finding(
             "no_grad",
-            f"{f'`{name}`' if name else 'The loss'} has no history, so {scene.said} cannot differentiate it: gradients are switched "
-            "off for all that runs, by a set_grad_enabled(False) that still holds.",
+            f"{f'`{name}`' if name else 'The loss'} has no history, so {scene.said} cannot differentiate it: gradients are "
+            "switched off for all that runs, by a set_grad_enabled(False) that still holds.",
             fix="Switch them on before the loss is computed, by set_grad_enabled(True).",
             evidence={"name": name},
         )
@@ -204,8 +216,7 @@ def _switched_off(scene: Scene, name: str, node: Any) -> Finding | None:
             switch = off_around(tree, line)
             if switch is not None and function.lineno <= switch.holder.lineno:
                 inside.append((file, switch, function.name))
-        for made in _returned_from_a_block(scene, function):
-            inside.append((file, made, function.name))
+        inside += [(file, made, function.name) for made in _returned_from_a_block(scene, function)]
     unique = {(file, switch.line): (file, switch, function) for file, switch, function in inside}
     if len(unique) != 1:
         return None
@@ -270,8 +281,8 @@ def _frozen(scene: Scene, name: str, start: Any) -> Finding:
     whole = 0
     if still:
         whole = sum(1 for text in still for _ in models[text].named_parameters())
-        one = whole == 1
-        why = f"{'the parameter' if one else f'all {whole} parameters'} of {listed(still)} {'has' if one else 'have'} requires_grad=False"
+        which = "the parameter" if whole == 1 else f"all {whole} parameters"
+        why = f"{which} of {listed(still)} {'has' if whole == 1 else 'have'} requires_grad=False"
         code = before(f"{still[0]}.requires_grad_()", _head(readers[still[0]]))
         fix = f"Switch on what is to learn: {code}." if code else f"Switch on what is to learn in `{still[0]}`."
     else:

@@ -12,7 +12,7 @@ from gradlab.explore.doctor.advice import grouped
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.joined_shapes import JOINED, misfit
 from gradlab.explore.doctor.layers import layer_misfit
-from gradlab.explore.doctor.scene import Scene, dtype_of, fits
+from gradlab.explore.doctor.scene import Scene, dtype_of, fits, operands_of
 from gradlab.explore.doctor.single_values import one_value
 from gradlab.explore.doctor.targets import (
     batches,
@@ -57,7 +57,7 @@ def _product(scene: Scene, match: re.Match[str]) -> Finding:
     if len(sides) == 2 and None not in shapes:
         by_weight = isinstance(node, ast.Call) and source_of(node.func).endswith("linear")
         return _multiplied(scene, sides, [shape or [] for shape in shapes], by_weight)
-    return misfit(scene, PRODUCT)
+    return misfit(scene, "Both must have equally many elements." if "inconsistent" in match[0] else PRODUCT)
 
 
 def _multiplied(scene: Scene, sides: list[Any], shapes: list[list[int]], by_weight: bool) -> Finding:
@@ -72,6 +72,7 @@ def _multiplied(scene: Scene, sides: list[Any], shapes: list[list[int]], by_weig
     elif len(first) >= 2 and second and first[-2] == inner:
         code = scene.swapped(f"{grouped(left)}.mT", sides[0])
     rule = "The weight has a row for each output and a column for each input." if by_weight else PRODUCT
+    rule = "Both must have equally many elements." if len(first) == len(second) == 1 else rule
     if first and first[-1] == inner and len(first) > 2 and len(second) > 2:
         a, b = first[:-2], second[:-2]
         return Finding(
@@ -82,7 +83,8 @@ def _multiplied(scene: Scene, sides: list[Any], shapes: list[list[int]], by_weig
         )
     return Finding(
         "shape",
-        f"{scene.said}: `{left}` has shape {first} and `{right}` {second}, and {first[-1] if first else 'a number'} is not {inner}.",
+        f"{scene.said}: `{left}` has shape {first} and `{right}` {second}, and {first[-1] if first else 'a number'} is not "
+        f"{inner}.",
         fix=f"{rule} Transpose it: {code}." if code else rule,
         evidence={left: first, right: second},
     )
@@ -93,9 +95,7 @@ def _broadcast(scene: Scene, match: re.Match[str]) -> Finding:
     node = scene.node
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         return _product(scene, match)
-    parts = [one for one, _ in scene.operands]
-    if isinstance(node, (ast.BinOp, ast.Compare)):
-        parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, node.comparators[0]]
+    parts = [one for one in operands_of(node or scene.statement) if not isinstance(one, ast.Constant)]
     shapes = [(part, scene.shape(part)) for part in parts]
     for i, (first, a) in enumerate(shapes):
         for second, b in shapes[i + 1 :]:
@@ -114,7 +114,8 @@ def _broadcast(scene: Scene, match: re.Match[str]) -> Finding:
         names = [f"`{source_of(part)}`{f' of shape {shape}' if shape is not None else ''}" for part, shape in shapes]
         return Finding(
             "shape",
-            f"{scene.said}: {names[0]} has size {found[1]} in dimension {found[3]} of the result, and {names[1]} has {found[2]}. {EQUAL}",
+            f"{scene.said}: {names[0]} has size {found[1]} in dimension {found[3]} of the result, and {names[1]} has {found[2]}. "
+            f"{EQUAL}",
             evidence={
                 "first": int(found[1]),
                 "second": int(found[2]),
@@ -143,9 +144,9 @@ def _axis(scene: Scene, first: Any, a: list[int], second: Any, b: list[int]) -> 
     for node, own, other in ((first, a, b), (second, b, a)):
         if len(own) < len(other):
             places = [k for k in range(len(own) + 1) if fits([*own[:k], 1, *own[k:]], other)]
-            code = scene.swapped(f"{grouped(source_of(node))}.unsqueeze({places[0]})", node) if places else ""
-            if code:
-                return f"Add an axis: {code}."
+            codes = [scene.swapped(f"{grouped(source_of(node))}.unsqueeze({k})", node) for k in places]
+            if codes and all(codes):
+                return f"Add an axis: {', or '.join(codes)}."
     return ""
 
 
@@ -168,7 +169,7 @@ def _kinds_differ(scene: Scene, match: re.Match[str]) -> Finding:
         what = f"`{source_of(odd)}`" if odd is not None else "its input"
         return Finding(
             "dtype",
-            f"{scene.said}: the weights of `{path}` are {dtype}, and {what} is {got}.",
+            f"{scene.said}: the weights of {path} are {dtype}, and {what} is {got}.",
             fix=f"Convert it: {code}.{more}" if code else f"Convert its input to {dtype}.{more}",
             evidence={"weights": dtype, "input": got},
         )
@@ -277,19 +278,18 @@ def _layer_dtype(scene: Scene) -> tuple[str, str] | None:
     """The layer that was being called, and the dtype of its weights."""
     if scene.call is None:
         return None
-    path, module, _ = scene.call
+    module = scene.call[1]
     weight = next(iter(module.parameters(recurse=False)), None)
-    return None if weight is None else (path, dtype_of(weight))
+    return None if weight is None else (scene.layer(module), dtype_of(weight))
 
 
 def _axes_of_layer(scene: Scene, match: re.Match[str]) -> Finding | None:
     """A convolution that was given a tensor of too few or too many axes."""
     if scene.call is None or not scene.call[2]:
         return None
-    path, module, (given, *_) = scene.call
+    _, module, (given, *_) = scene.call
     shape, dims = list(given.shape), len(getattr(module, "kernel_size", ()) or ())
     name = next((node for node, one in scene.operands if one is given), None)
-    kind = type(module).__name__
     if library_of(given) is None or not dims:
         return None
     said = f"`{source_of(name)}`" if name is not None else "a tensor"
@@ -298,7 +298,8 @@ def _axes_of_layer(scene: Scene, match: re.Match[str]) -> Finding | None:
         code = scene.swapped(f"{grouped(source_of(name))}.unsqueeze(0)", name)
     return Finding(
         "shape",
-        f"{scene.said}: `{path}` ({kind}) takes {dims + 1} axes, or {dims + 2} with the batch, and it was given {said} of shape {shape}.",
+        f"{scene.said}: {scene.layer(module)} takes {dims + 1} axes, or {dims + 2} with the batch, and it was given {said} of "
+        f"shape {shape}.",
         fix=f"Add the axis of the channel: {code}." if code else "The axes are batch, channels, and those of the picture.",
         evidence={"axes": dims + 1, "with batch": dims + 2, "shape": shape},
     )
@@ -310,8 +311,7 @@ MISFITS: list[Rule] = [
     (r"shapes cannot be multiplied|^size mismatch, got|inconsistent tensor size|Expected size for first two dim", _product),
     (r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)", batches),
     (
-        r"Expected target size|multi-target not supported|only batches of spatial targets|size mismatch \(got input|"
-        r"spatial sizes don't match",
+        r"Expected target size|multi-target not supported|only batches of spatial|size mismatch \(got input|spatial sizes don't",
         target_size,
     ),
     (r"[Tt]arget size \(.*\) (that is different to|must be the same as) ", other_size),
@@ -321,6 +321,7 @@ MISFITS: list[Rule] = [
         r"Given groups=|Given transposed=|must be equal to input_size|normalized_shape=|running_mean should contain",
         _of_layer_or_line,
     ),
+    (r"expecting embedding dimension of", _of_layer_or_line),
     (
         r"dtype to be Long|scalar type Long but found|scalar types: Long, Int|not implemented for '(?:Float|Int|Double)'",
         target_of_integers,

@@ -47,8 +47,8 @@ def refusals(case: Case) -> Iterable[Finding]:
         text = case.scene.place.text if case.scene is not None else ""
         yield Finding(
             "numpy",
-            f"{f'`{text}`{_at(line)}' if text else 'It'} makes a NumPy array of a tensor that requires a gradient, and NumPy cannot "
-            "differentiate it.",
+            f"{f'`{text}`{_at(line)}' if text else 'It'} makes a NumPy array of a tensor that requires a gradient, and NumPy "
+            "cannot differentiate it.",
             line,
             fix=f"{_detached(case.scene)}To differentiate it, use the library's own functions in place of NumPy's.",
             worth=9.0,

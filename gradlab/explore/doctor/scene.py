@@ -26,7 +26,7 @@ from gradlab.explore.doctor.program import Program
 from gradlab.explore.libraries import Library, adapters, library_of
 
 OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but a view
-WRAPPERS = ("_wrapped_call_impl", "_call_impl", "__call__", "__torch_function__", "__get__")  # between a call and its function
+WRAPPERS = ("__call__", "__torch_function__", "__get__")  # between a call and its function, beside `_calls_modules`
 MOST_FILES = 60  # of the user's that are searched for a source
 
 
@@ -205,7 +205,10 @@ class Scene:
 
     def holds(self, filename: str, node: Any) -> bool:
         """Whether a function or class of a file is the one that its name stands for now, and not of a cell that was run again."""
-        return all(value is None or filename in files_of(value) for value in [self._named.get(node.name)])
+        value = self._named.get(node.name)
+        if value is None:  # within a function, or of a cell whose names are gone
+            return not CELL.match(filename) or any(step.place.filename == filename for step in self.steps)
+        return filename in files_of(value)
 
     @cached_property
     def _named(self) -> dict[str, Any]:
@@ -334,11 +337,15 @@ class Scene:
             return {}
         code, space = frame.f_code, dict(frame.f_locals)
         names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-        names = names[1:] if names[:1] == ["self"] else names
-        positional = max(0, code.co_argcount - (code.co_varnames[:1] == ("self",)))
+        positional, args = code.co_argcount, list(call.args)
+        own = isinstance(call.func, ast.Attribute) and not self.is_module(call.func.value) and self.value(call.func) is None
+        if module is None and own and isinstance(call.func, ast.Attribute):
+            args = [call.func.value, *args]  # a method's receiver
+        elif names[:1] == ["self"]:
+            names, positional = names[1:], positional - 1
         if module is not None:  # forward() may have bound its names again
             space |= dict(zip(names, module.get("args", ()), strict=False)) | module.get("kwargs", {})
-        given = dict(zip(names[:positional], call.args, strict=False))
+        given: dict[Any, Any] = dict(zip(names[:positional], args, strict=False))
         given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in names}
         return {name: (node, space.get(name)) for name, node in given.items() if name is not None}
 
@@ -350,7 +357,7 @@ class Scene:
             frame = traceback.tb_frame
             if is_users(frame.f_code.co_filename):
                 after = module = None
-            elif after is None and frame.f_code.co_name in WRAPPERS:
+            elif after is None and (frame.f_code.co_name in WRAPPERS or _calls_modules(frame)):
                 module = module or (frame.f_locals if "args" in frame.f_locals and "self" in frame.f_locals else None)
             elif after is None and not _watches(frame):
                 after = frame
@@ -361,7 +368,8 @@ class Scene:
     def operands(self) -> list[tuple[Any, Any]]:
         """The tensors that the failing expression was given, in the order of the text: an expression and its value."""
         known = {id(node): value for node, value in self.arguments.values()}
-        given = [(node, self.value(node)) for node in operands_of(self.node or self.statement)]
+        stored = isinstance(self.node, ast.Subscript) and isinstance(self.node.ctx, ast.Store)
+        given = [(node, self.value(node)) for node in operands_of(self.statement if stored else self.node or self.statement)]
         given = [(node, known.get(id(node)) if value is None else value) for node, value in given]
         return [(node, value) for node, value in given if library_of(value) is not None]
 
@@ -375,14 +383,15 @@ class Scene:
             return [] if isinstance(node, ast.Constant) else self.shape(node.operand)
         if isinstance(value, (int, float)):
             return []
-        sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+        sides: tuple[Any, ...] = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
         sides = (node.left, *node.comparators) if isinstance(node, ast.Compare) else sides
         shapes = [self.shape(side) for side in sides]
         if not shapes or None in shapes:
             return None
         first, second = shapes[0] or [], shapes[-1] or []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            return [first[0], second[1]] if len(first) == len(second) == 2 else None
+            inner = len(first) > 1 < len(second) and first[-1] == second[-2]
+            return [*first[:-1], second[-1]] if inner and (len(second) == 2 or first[:-2] == second[:-2]) else None
         if not fits(first, second):
             return None
         longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
@@ -416,15 +425,25 @@ class Scene:
     def call(self) -> tuple[str, Any, list[Any]] | None:
         """The innermost module that was being called: its name, itself, and the tensors it was given. None outside of one."""
         innermost, traceback = None, self.error.__traceback__
+        called: Any = {}  # the names of the frame that calls a module: forward() may bind its own again
         while traceback is not None:
             frame = traceback.tb_frame
             seen = frame.f_locals.get("self")
+            if "args" in frame.f_locals and _calls_modules(frame):
+                called = frame.f_locals if "self" in frame.f_locals else called
             if frame.f_code.co_name in ("forward", "_conv_forward") and callable(getattr(type(seen), "named_modules", None)):
                 arguments = [frame.f_locals.get(name) for name in frame.f_code.co_varnames[1 : frame.f_code.co_argcount]]
+                if called.get("self") is seen:
+                    arguments = [*called["args"], *called.get("kwargs", {}).values()] or arguments
                 if innermost is None or innermost[1] is not seen:
                     innermost = (self.path(seen), seen, [one for one in arguments if library_of(one) is not None])
             traceback = traceback.tb_next
         return innermost
+
+    def layer(self, module: Any) -> str:
+        """A layer in a sentence: "`model[0]` (Conv2d)", "the Conv2d" of one that has no name."""
+        path, kind = self.path(module), type(module).__name__
+        return f"the {kind}" if path == kind else f"`{path}` ({kind})"
 
     def path(self, module: Any) -> str:
         """What the user calls a module: "model.layers[0]"; its class where it has no name."""
@@ -490,21 +509,29 @@ def dtype_of(tensor: Any) -> str:
     return str(tensor.dtype).rpartition(".")[2]
 
 
+def _calls_modules(frame: Any) -> bool:
+    """Whether a frame is one between the call of a module and its `forward`."""
+    return str(frame.f_globals.get("__name__", "")).endswith((".nn.modules.module", ".nn.modules.hooks"))
+
+
 def _watches(frame: Any) -> bool:
     """Whether a frame is one of the explorers', which run the operation that they were told of."""
     return str(frame.f_globals.get("__name__", "")).startswith(("gradlab.explore", "gradlab.diagnose"))
 
 
 def files_of(value: Any) -> list[str]:
-    """The files in which a function, a class or the classes of a model were written."""
+    """The files in which a function, a class, a module of Python's or the classes of a model were written."""
     if callable(getattr(type(value), "named_modules", None)) and not isinstance(value, type):
         with suppress(Exception):
             kinds = dict.fromkeys(type(module) for module in value.modules())
             return [name for kind in kinds for name in files_of(kind)]
+    if isinstance(value, ModuleType):
+        own = getattr(value, "__file__", None)
+        return [own] if isinstance(own, str) and own.endswith(".py") and is_users(own) else []
     if isinstance(value, type):
         functions = [one for one in vars(value).values() if hasattr(one, "__code__")]
         return [one.__code__.co_filename for one in functions[:1]]
-    inner = getattr(value, "__wrapped__", value) if hasattr(value, "__code__") else None
+    inner: Any = getattr(value, "__wrapped__", value) if hasattr(value, "__code__") else None
     return [inner.__code__.co_filename] if hasattr(inner, "__code__") else []
 
 

@@ -76,7 +76,7 @@ def _on(call: ast.Call) -> str:
 
 
 def switches_off(node: Any) -> bool:
-    """Whether an expression is `no_grad()`, `set_grad_enabled(False)` or the like; of `set_grad_enabled(flag)`, which may, too."""
+    """Whether an expression is `no_grad()`, `set_grad_enabled(False)` or the like, or `set_grad_enabled(flag)`, which may be."""
     call = node if isinstance(node, ast.Call) else None
     name = source_of(call.func if call is not None else node).rpartition(".")[2]
     if name not in OFF:
@@ -103,17 +103,13 @@ def off_around(tree: Any, line: int) -> Switch | None:
                     found = (start, Switch(one, "decorator", node.name, node))
                 elif _switches_on(one):
                     found = (start, None)
-        elif (isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno < line) or _one_line(node, line):
+        elif isinstance(node, (ast.With, ast.AsyncWith)) and (node.lineno < line or node.lineno == line == node.end_lineno):
             for item in node.items:
                 if switches_off(item.context_expr):
                     found = (start, Switch(item.context_expr, "block", "", node))
                 elif _switches_on(item.context_expr):
                     found = (start, None)
     return found[1]
-
-
-def _one_line(node: Any, line: int) -> bool:
-    return isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno == line == node.end_lineno
 
 
 def _switches_on(node: Any) -> bool:
@@ -178,11 +174,21 @@ def switch_of(case: Case, places: Sequence[Line | None]) -> tuple[Switch, str] |
         found = off_around(tree, place.line) if tree is not None and place is not None else None
         if found is not None and place is not None:
             return found, f"on line {found.line}" if place.in_cell else f"at {name} line {found.line}"
+    around = _of_callers(case.program.tree, places[0].function) if places and places[0] is not None else []
+    if len({one.line for one in around}) == 1:
+        return around[0], f"on line {around[0].line}"
     own = [one for one in calls_that_switch_off(case.program.tree) if _comes_first(one, places)]
     if own:
         return (own[0], f"on line {own[0].line}") if len(own) == 1 else None
     last = last_switch(dict(_others(case)))
     return (last[1], f"at {last[0]} line {last[1].line}") if last is not None else None
+
+
+def _of_callers(tree: Any, function: str) -> list[Switch]:
+    """The blocks and decorators around the calls of a function by its name."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    lines = [call.lineno for call in calls if source_of(call.func).rpartition(".")[2] == function]
+    return [one for one in (off_around(tree, line) for line in lines) if one is not None]
 
 
 def _comes_first(one: Switch, places: Sequence[Line | None]) -> bool:

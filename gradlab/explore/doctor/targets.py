@@ -36,7 +36,8 @@ def class_out_of_range(scene: Scene, match: re.Match[str]) -> Finding:
         )
     shape = list(scores[1].shape)
     classes = shape[1] if len(shape) > 1 else shape[0]
-    said = f"{scene.said}: `{source_of(scores[0])}` has {classes} classes (its shape is {shape}), so labels must be from 0 to {classes - 1}"
+    name = source_of(scores[0])
+    said = f"{scene.said}: `{name}` has {classes} classes (its shape is {shape}), so labels must be from 0 to {classes - 1}"
     evidence: dict[str, Any] = {"classes": classes, "last": classes - 1, "shape": shape, "label": label}
     labels = _numbers(target[1]) if target is not None else None
     if target is None or labels is None:
@@ -107,7 +108,8 @@ def _last_layer(scene: Scene, scores: Any) -> tuple[str, Any] | None:
     """The layer whose weights the scores were computed with last."""
     library = library_of(scores)
     leaf = next(_leaves(library, scores), None) if library is not None and scores.requires_grad else None
-    called = scene.value(_pair(scene)[0][0].func) if leaf is None and isinstance(_pair(scene)[0][0], ast.Call) else None
+    node = _pair(scene)[0][0]
+    called: Any = scene.value(node.func) if leaf is None and isinstance(node, ast.Call) else None
     for module in _modules(scene) if leaf is not None else reversed(list(called.modules())) if _is_module(called) else ():
         own = list(module.parameters(recurse=False))
         if leaf is not None and not any(one is leaf for one in own):
@@ -120,7 +122,7 @@ def _last_layer(scene: Scene, scores: Any) -> tuple[str, Any] | None:
 
 def _leaves(library: Library, tensor: Any) -> Iterator[Any]:
     """The leaves that a tensor was computed from, nearest first."""
-    waiting, seen = [library.node(tensor)], set()
+    waiting, seen = [library.node(tensor)], set[Any]()
     while waiting and len(seen) < NEAR:
         node = waiting.pop(0)
         if node is None or node in seen:
@@ -163,8 +165,8 @@ def index_out_of_range(scene: Scene, match: re.Match[str]) -> Finding:
     larger = f"Make the table as large as there are indices{f': {code}' if code else ''}, or look at where the index comes from."
     return Finding(
         "target",
-        f"{scene.said}: `{path}` has {rows} rows, so indices must be from 0 to {rows - 1}. Those in {name} are from {low} to {high}: "
-        f"{out} of {indices.size} are out of range.",
+        f"{scene.said}: {scene.layer(module)} has {rows} rows, so indices must be from 0 to {rows - 1}. Those in {name} are "
+        f"from {low} to {high}: {out} of {indices.size} are out of range.",
         fix=larger if low >= 0 else "Look at where the negative indices come from.",
         evidence={
             "rows": rows,
@@ -244,7 +246,7 @@ def target_size(scene: Scene, match: re.Match[str]) -> Finding:
         moved = "transpose(1, 2)" if len(a) == 3 else f"permute({', '.join(map(str, order))})"
         code = scene.swapped(f"{name}.{moved}", scores[0])
         return _unlike(scene, scores, target, f"the classes must be in dimension 1 and are in dimension {len(a) - 1}", code, "")
-    if len(a) == 2 and len(b) > 1 and prod(b) == a[0]:
+    if len(a) == 2 and len(b) > 1 and b[1:] != [1] and prod(b) == a[0]:
         return batches(scene, match)
     if [*a[:1], *a[2:]] == [*b[:1], *b[2:]] and b[1:2] == [1]:
         code = scene.swapped(f"{of}.squeeze(1)", target[0])
@@ -312,7 +314,7 @@ def of_probabilities(scene: Scene, match: re.Match[str]) -> Finding:
     if scores is None or target is None:
         return Finding(
             "dtype",
-            f"{scene.said}: a target of the shape of the input holds probabilities, which are floats, and this one is of integers.",
+            f"{scene.said}: a target of the shape of the input holds probabilities, which are floats; this one is of integers.",
             fix="Class numbers have one axis less than the input.",
         )
     numbers, shape = _numbers(target[1]), list(target[1].shape)
@@ -324,8 +326,8 @@ def of_probabilities(scene: Scene, match: re.Match[str]) -> Finding:
     fix = f"It is one-hot. Give class numbers: {number}; or floats: {floats}." if one_hot and number else ""
     return Finding(
         "dtype",
-        f"{scene.said}: `{source_of(target[0])}` has the shape of the scores, {shape}, so it is taken for probabilities, which are floats; "
-        f"it is {dtype_of(target[1])}.",
+        f"{scene.said}: `{source_of(target[0])}` has the shape of the scores, {shape}, so it is taken for probabilities, "
+        f"which are floats; it is {dtype_of(target[1])}.",
         fix=fix or "Class numbers have one axis less than the input. For several labels at once use `nn.BCEWithLogitsLoss`.",
         evidence={"shape": shape, "dtype": dtype_of(target[1])},
     )

@@ -39,9 +39,10 @@ def taken_for_a_tensor(scene: Scene) -> Iterable[Finding]:
         before, kind, after = siblings
         yield Finding(
             "shape",
-            f"{scene.said}: `{before}` ({kind}) returns {RETURNS[kind]}, and the `nn.Sequential` gives the whole tuple to `{after}`.",
+            f"{scene.said}: `{before}` ({kind}) returns the tuple {RETURNS[kind]}, and the `nn.Sequential` gives all of it to "
+            f"`{after}`.",
             scene.line,
-            fix=f"Call the {kind} outside of the `nn.Sequential`, and give on its output alone.",
+            fix=f"Call the {kind} outside of the `nn.Sequential`, and give its output alone to the next layer.",
             worth=WORTH,
         )
 
@@ -55,8 +56,8 @@ def _finding(scene: Scene, node: Any, maker: ast.Call, what: str) -> Finding:
     else:
         alike = [one for one in ast.walk(scene.program.tree) if isinstance(one, ast.Call) and source_of(one) == source_of(maker)]
         code = f"`{source_of(maker)}[0]` in place of `{source_of(maker)}`" if len(alike) == 1 else ""
-    name = "" if own else f", and `{source_of(node)}` is that tuple (line {maker.lineno})"
-    needs = f" A tuple has no `{scene.error.name}`." if isinstance(scene.error, AttributeError) and scene.error.name else ""
+    name = "" if own else f", and `{source_of(node)}`{scene.on(scene.at(maker))} is that tuple"
+    needs = f" A tuple has no {scene.error.name}()." if isinstance(scene.error, AttributeError) and scene.error.name else ""
     return Finding(
         "shape",
         f"{scene.said}: `{source_of(maker.func)}` {what}{name}.{needs}",
@@ -90,9 +91,10 @@ def _is_tuple(value: Any) -> bool:
 def _maker(scene: Scene, name: str) -> ast.Call | None:
     """The call that gave a name its tuple."""
     for node in reversed(scene.scope):
+        value = getattr(node, "value", None)
         whole = isinstance(node, ast.Assign) and len(node.targets) == 1 and source_of(node.targets[0]) == name
         if whole and node.lineno <= scene.place.line:
-            return node.value if isinstance(node.value, ast.Call) else None
+            return value if isinstance(value, ast.Call) else None
         if name in bound(node) and node.lineno <= scene.place.line:
             return None
     return None
@@ -122,7 +124,8 @@ def _within_sequential(scene: Scene) -> tuple[str, str, str] | None:
         traceback = traceback.tb_next
     if held is None or not _is_tuple(held[1]):
         return None
-    layers = list(held[0].children())
+    sequential: Any = held[0]
+    layers = list(sequential.children())
     at = next((i for i, one in enumerate(layers) if one is held[2]), 0)
     kind = type(layers[at - 1]).__name__
     if at == 0 or kind not in RETURNS:

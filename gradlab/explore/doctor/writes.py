@@ -1,7 +1,7 @@
-"""Which statement wrote to a tensor that backward() needs: in-place methods, `+=`, items, `inplace=True`, `out=`, steps of optimizers.
+"""Which statement wrote to a tensor that backward() needs: in-place methods, `+=`, items, `inplace=True`, `out=`, steps.
 
-The sentence of the error gives the shape of the tensor and the operation that made it; the sources and the names of the traceback's
-frames give the statements that can have written to it. One is named where it alone can have done so.
+The sentence of the error gives the shape of the tensor and the operation that made it; the sources and the names of the frames
+give the statements that can have written to it. One is named where it alone can have done so.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def _writers(scene: Scene, shape: tuple[int, ...], maker: str) -> list[Write]:
                 if is_optimizer(value):
                     held = [tuple(p.shape) for group in value.param_groups for p in group["params"] if library_of(p) is not None]
                     if shape in held or shape[::-1] in held:
-                        fix = f"Run every backward() before step(){_line(scene, node, step.place.filename)}, or compute the loss again after it."
+                        where = _line(scene, node, step.place.filename)
+                        fix = f"Run every backward() before step(){where}, or compute the loss again after it."
                         sure.append(_write(scene, node, step.place.filename, fix, root))
                 elif library_of(value) is not None:
                     leaf = value.is_leaf and value.requires_grad
@@ -284,9 +285,9 @@ def _out_of_place(call: ast.Call) -> ast.Call | None:
     made: Any = copy.deepcopy(call)
     made.keywords = [keyword for keyword in made.keywords if keyword.arg not in ("inplace", "out")]
     changed_it = len(made.keywords) != len(call.keywords)
-    one: Any = made
+    one = made
     while isinstance(one, (ast.Call, ast.Attribute, ast.Subscript)):
-        if _in_place_method(one):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and _in_place_method(one):
             one.func.attr = one.func.attr[:-1]
             changed_it = True
             if not hasattr(Tensor, one.func.attr):

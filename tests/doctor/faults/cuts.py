@@ -333,16 +333,16 @@ ROWS.fault(
     "no_grad",
     """
     model = nn.Linear(4, 2)
-    @torch.no_grad()
+    @torch.no_grad() #!
     def compute_loss(batch, labels):
-        return F.cross_entropy(model(batch), labels) #!
+        return F.cross_entropy(model(batch), labels) #?
     batch, labels = torch.randn(8, 4), torch.randint(0, 2, (8,))
     loss = compute_loss(batch, labels) #?
     loss.backward()
     """,
     shows="model.weight.grad is None",
     raises="RuntimeError",
-    cure={"@torch.no_grad()": ""},
+    cure={"@torch.no_grad() #!": ""},
     says="no_grad",
     never="requires_grad_()",
 )
