@@ -1,24 +1,33 @@
-"""The user's own names for tensors: `loss`, `params[0]`, `model.fc1.weight`.
+"""The user's own names for tensors: `loss`, `params[0]`, `model.fc1.weight`, `layers[3].gamma`.
 
 A namespace is searched in this order: what is bound to a name; what lists, tuples and dictionaries bound to a name hold, and what
 `named_parameters()` of a model says; the parameters of models in containers; what objects have in their own dictionaries, and
-objects and containers in these. No code of the user's runs but `named_parameters`: reading an attribute may run some, and so does
-`isinstance`. What an object is, is asked of its type, and its dictionary is taken by the slot that Python itself made for it.
+objects and containers in these. Of several names for one tensor the best is taken (`_rank`): the attribute of a layer says more
+than a place in a list of all parameters. A variable of a loop names only what has no other name.
+
+No code of the user's runs but `named_parameters`: reading an attribute may run some, and so does `isinstance`. What an object is,
+is asked of its type, and its dictionary is taken by the slot that Python itself made for it.
 """
 
 from __future__ import annotations
 
+import ast
+import linecache
+import re
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from types import FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any
 
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import library_of
 
 HELD = 1000  # how many items of one container are looked at
 ITEMS, DEEP = 5000, 4  # how much in objects and what they hold is looked at, and how many steps deep
+LARGEST = 2_000_000  # characters of a source that is parsed
 SIMPLE = (str, int, float, bool, complex, bytes, type(None))
 OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold much, and nothing that wants a name
 
@@ -26,58 +35,165 @@ OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold 
 _MRO, _SPACE, _NAME = (type.__dict__[slot] for slot in ("__mro__", "__dict__", "__name__"))
 
 
-def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[str, Any]:
+def names_in(namespace: Mapping[str, Any], first: Iterable[str] = (), loops: frozenset[str] | None = None) -> dict[str, Any]:
     """{name: tensor}, one name for each tensor.
 
-    A plain name is preferred to `params[0]`, one of `first` to any other, an earlier binding to a later. Names that start
-    with an underscore (IPython keeps results under such) are not the user's.
+    A plain name is preferred to `layers[0].weight`, that to `params[0]`, one of `first` to any other, an earlier binding to a
+    later. Names that start with an underscore (IPython keeps results under such) are not the user's. `loops` are the variables of
+    the program's loops; by default those of the running cell or script.
     """
+    order = _users_names(namespace, first)
+    held = {name: list(_held(name, namespace[name])) for name in order}
+    passing = _passing(order, namespace, held, frozenset(first), _known_loops(loops))
+    found = list(_named_tensors(order, passing, namespace, held))
+    passing |= _aliases(found, namespace) - set(first)
+    best: dict[int, tuple[tuple[bool, int], int]] = {}
+    for at, (root, name, tensor) in enumerate(found):
+        rank = (root in passing, _rank(root, name))
+        if id(tensor) not in best or rank < best[id(tensor)][0]:
+            best[id(tensor)] = rank, at
+    chosen = sorted((last, at) for (last, _), at in best.values())
+    return {found[at][1]: found[at][2] for _, at in chosen}
+
+
+def _users_names(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> list[str]:
     order = list(dict.fromkeys([*(name for name in first if name in namespace), *namespace]))
     order = [name for name in order if isinstance(name, str) and name.replace(".", "_").isidentifier()]
-    order = [name for name in order if not name.startswith("_") and name not in ("In", "Out")]
-    names: dict[str, Any] = {}
-    seen: set[int] = set()
+    return [name for name in order if not name.startswith("_") and name not in ("In", "Out")]
 
-    def add(name: str, value: Any) -> None:
-        if id(value) not in seen and library_of(value) is not None:
-            seen.add(id(value))
-            names[name] = value
 
-    held = {name: list(_held(name, namespace[name])) for name in order}
-    passing = _left_over(order, namespace, held) - set(first)
+def _named_tensors(
+    order: Iterable[str], passing: set[str], namespace: Mapping[str, Any], held: Mapping[str, list[tuple[str, Any]]]
+) -> Iterator[tuple[str, str, Any]]:
+    """(name, path from it, tensor) of all tensors, several times where there are several ways to one. What objects hold comes
+    once, by way of a `passing` name only where there is no other."""
+    order = sorted(order, key=passing.__contains__)
     for name in order:
-        if name not in passing:
-            add(name, namespace[name])
-    for items in held.values():
-        for label, value in items:
-            add(label, value)
+        if library_of(namespace[name]) is not None:
+            yield name, name, namespace[name]
+    for name in order:
+        for label, value in held[name]:
+            if library_of(value) is not None:
+                yield name, label, value
     for name in order:
         for label, value in _held_deeper(name, namespace[name]):
-            add(label, value)
-    for label, value in _of_objects(order, namespace):
-        add(label, value)
-    for name in passing:
-        add(name, namespace[name])
-    return names
+            if library_of(value) is not None:
+                yield name, label, value
+    looked: set[int] = set()
+    for several in ([name for name in order if name not in passing], [name for name in order if name in passing]):
+        yield from _of_objects(several, namespace, looked)
 
 
-def _left_over(order: Iterable[str], namespace: Mapping[str, Any], held: Mapping[str, list[tuple[str, Any]]]) -> set[str]:
-    """The names that a loop left behind, as `p` of `for p in model.parameters()`: they stand for the last item of something that
-    was bound before, of which no other item has a name."""
+def _rank(root: str, name: str) -> int:
+    """Of two names for one tensor that of the lower rank is better: its own; the one that says where it belongs, `layer.weight`,
+    `params['w']`; a place in a list that belongs somewhere, `neuron.w[0]`; in a list of its own, `params[0]`; in an optimizer."""
+    if name == root:
+        return 0
+    if "param_groups" in name:
+        return 4
+    if not name.endswith("]") or name.endswith("']"):
+        return 1
+    return 2 if "." in name else 3
+
+
+# ---------------------------------------------------------------------------------------------------- names that only pass by
+def _known_loops(loops: frozenset[str] | None) -> frozenset[str]:
+    return loop_variables(cells.current) if loops is None else loops
+
+
+def loop_variables(filename: str | None) -> frozenset[str]:
+    """The variables of the `for` statements in a file or a cell."""
+    return frozenset() if filename is None else _loop_targets("".join(linecache.getlines(filename)))
+
+
+@lru_cache(maxsize=8)
+def _loop_targets(source: str) -> frozenset[str]:
+    if len(source) > LARGEST:
+        return frozenset()
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    targets = [node.target for node in ast.walk(tree) if isinstance(node, (ast.For, ast.AsyncFor))]
+    return frozenset(node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
+
+
+def _passing(
+    order: Iterable[str],
+    namespace: Mapping[str, Any],
+    held: Mapping[str, list[tuple[str, Any]]],
+    first: frozenset[str],
+    loops: frozenset[str],
+) -> set[str]:
+    """The names that a loop binds or has left behind, as `p` of `for p in model.parameters()`, `layer` of `for layer in layers`.
+
+    These are the variables of the program's loops, of tensors those that are leaves that learn; and, where the source is not
+    known, names for the last item of something that was bound before, of which no other item has a name.
+    """
+    names = [name for name in namespace if name in held]
     at: dict[int, str] = {}
     place: dict[str, int] = {}
-    for i, name in enumerate(order):
+    for i, name in enumerate(names):
         at.setdefault(id(namespace[name]), name)
         place[name] = i
-    labels = set()
-    for holder, items in held.items():
-        if len(items) > 1 and not is_users(namespace[holder]) and not any(id(item) in at for _, item in items[:-1]):
-            name = at.get(id(items[-1][1]), holder)
-            if place[name] > place[holder]:
-                labels.add(name)
-    return labels
+    passing = set()
+    for holder in names:
+        items = _passed(held[holder], namespace[holder])
+        if len(items) < 2 or is_users(namespace[holder]):
+            continue
+        last = items[-1]
+        name = at.get(id(last), holder)
+        others = [at[id(item)] for item in items[:-1] if id(item) in at and item is not last]
+        if place[name] > place[holder] and not (
+            any(place[one] > place[holder] for one in others) if _may_learn(last) else others
+        ):
+            passing.add(name)
+    passing -= first
+    return passing | {name for name in order if name in loops and _may_learn(namespace[name])}
 
 
+def loop_leftovers(namespace: Mapping[str, Any]) -> set[str]:
+    """The names for items of containers of the namespace that a loop over these has left behind."""
+    order = _users_names(namespace)
+    held = {name: list(_held(name, namespace[name])) for name in order}
+    inside = {id(item) for name in order for _, item in items_of(name, namespace[name]) or ()}
+    passing = _passing(order, namespace, held, frozenset(), _known_loops(None))
+    return {name for name in passing if id(namespace[name]) in inside}
+
+
+def _passed(items: list[tuple[str, Any]], holder: Any) -> list[Any]:
+    """What a loop over a container goes through; over the modules of a model, too."""
+    modules = modules_in("", holder)
+    return [module for _, module in modules if module is not holder] if modules else [item for _, item in items]
+
+
+def _may_learn(value: Any) -> bool:
+    """Whether a value is a leaf that requires grad, or anything but a tensor and a number."""
+    library = library_of(value)
+    return type(value) not in SIMPLE if library is None else bool(value.requires_grad) and library.is_leaf(value)
+
+
+def _aliases(found: Iterable[tuple[str, str, Any]], namespace: Mapping[str, Any]) -> set[str]:
+    """The plain names that were given to the last of the leaves that an earlier name leads to, and to no other of these: a loop
+    over them leaves its variable so."""
+    place = {name: i for i, name in enumerate(namespace)}
+    plain: dict[int, list[str]] = {}
+    reached: dict[str, dict[int, None]] = {}
+    for root, name, tensor in found:
+        if name == root:
+            plain.setdefault(id(tensor), []).append(name)
+        elif _may_learn(tensor):
+            reached.setdefault(root, {})[id(tensor)] = None
+    aliases: set[str] = set()
+    for root, keys in reached.items():
+        later = {key: [name for name in plain.get(key, ()) if place[name] > place[root]] for key in keys}
+        later = {key: names for key, names in later.items() if names}
+        if len(keys) > 1 and list(later) == [*keys][-1:]:
+            aliases.update(*later.values())
+    return aliases
+
+
+# ----------------------------------------------------------------------------------------------------------- what things hold
 def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     """The items of a container that is bound to a name, or the parameters of a model."""
     items = items_of(name, value)
@@ -89,25 +205,25 @@ def _held_deeper(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     return [parameter for label, item in items_of(name, value) or () for parameter in _parameters(label, item)]
 
 
-def _of_objects(order: Iterable[str], namespace: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    """What objects hold that are neither containers nor tensors: `regression.weight`, `net.layers[0].neurons[2].w`."""
-    waiting = deque((name, namespace[name], 0) for name in order)
-    looked: set[int] = set()
+def _of_objects(order: Iterable[str], namespace: Mapping[str, Any], looked: set[int]) -> Iterator[tuple[str, str, Any]]:
+    """What objects hold that are neither containers nor tensors: `regression.weight`, `net.layers[0].neurons[2].w`. Each is
+    `looked` at once."""
+    waiting = deque((name, name, namespace[name], 0) for name in order)
     room = ITEMS
     while waiting and room > 0:
-        name, value, depth = waiting.popleft()
+        root, name, value, depth = waiting.popleft()
         if id(value) in looked or library_of(value) is not None:
             continue
         looked.add(id(value))
         items = items_of(name, value)
-        items = _own(name, value) if items is None else items
+        items = [*_own(name, value), *(_parameters(name, value) if depth else ())] if items is None else items
         room -= len(items) if depth else 0
         for label, item in items:
             if library_of(item) is None:
                 if depth < DEEP and type(item) not in SIMPLE:
-                    waiting.append((label, item, depth + 1))
+                    waiting.append((root, label, item, depth + 1))
             elif item.requires_grad:
-                yield label, item
+                yield root, label, item
 
 
 def _own(name: str, value: Any) -> list[tuple[str, Any]]:
@@ -148,10 +264,11 @@ def is_users(value: Any) -> bool:
 
 def with_held(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """The namespace, and what objects of the program's own classes in it hold, as `trainer.model`."""
+    passing = loop_leftovers(namespace)
     held = {
         label: item
         for name, value in namespace.items()
-        if isinstance(name, str) and not name.startswith("_") and is_users(value)
+        if isinstance(name, str) and not name.startswith("_") and is_users(value) and name not in passing
         for label, item in items_of(name, value) or ()
     }
     return {**namespace, **held}
@@ -172,14 +289,33 @@ def _parameters(name: str, value: Any) -> Iterable[tuple[str, Any]]:
         parameters = [(path, parameter) for path, parameter in islice(value.named_parameters(), HELD)]
     except Exception:  # noqa: BLE001  (a model of the user's that is not finished: it then has no names for us)
         return []
-    return [(attribute(name, path), parameter) for path, parameter in parameters if type(path) is str]
+    return [(attribute(name, path, value), parameter) for path, parameter in parameters if type(path) is str]
 
 
-def attribute(name: str, path: str) -> str:
-    """ "0.weight" of `net` as `net[0].weight`, for sequences of layers."""
-    for part in path.split("."):
-        name += f"[{part}]" if part.isdecimal() else f".{part}"
+STEP = re.compile(r"\.?[^.\[\]]+|\[[^\]]*\]")
+
+
+def attribute(name: str, path: str, model: Any = None) -> str:
+    """The path of a module or a parameter in a model as one writes it: "0.weight" of `net` as `net[0].weight`, "heads.1" where
+    `heads` is a dictionary of modules as `net.heads['1']`."""
+    for part in path.split(".") if path else ():
+        children = getattr(model, "_modules", None)
+        keyed = callable(getattr(type(model), "keys", None))
+        model = children.get(part) if isinstance(children, dict) else None
+        name += f".{part}" if part.isidentifier() else f"[{part}]" if part.isdecimal() and not keyed else f"[{part!r}]"
     return name
+
+
+def prefixes(path: str) -> list[str]:
+    """The modules around one, and itself: `net`, `net.layers`, `net.layers[0]` of "net.layers[0]"."""
+    ends = [step.end() for step in STEP.finditer(path)]
+    return [path[:end] for end in ends]
+
+
+def last_step(path: str) -> str:
+    """ "[0]" of "net.layers[0]", "attn" of "net.attn"."""
+    steps = STEP.findall(path)
+    return str(steps[-1]).removeprefix(".") if steps else path
 
 
 def held_by_self(value: Any) -> list[tuple[str, Any]]:
@@ -205,14 +341,34 @@ def _owns(name: str, value: Any, deeper: bool = True) -> bool:
 def caller_names(depth: int = 1) -> dict[str, Any]:
     """The names of the frame `depth` above the function that calls this: its locals, then its globals."""
     frame = sys._getframe(depth + 1)
-    return names_in({**frame.f_globals, **frame.f_locals}, first=frame.f_locals)
+    first = () if frame.f_locals is frame.f_globals else tuple(frame.f_locals)
+    return names_in({**frame.f_globals, **frame.f_locals}, first, loop_variables(frame.f_code.co_filename))
 
 
 def modules_in(name: str, model: Any) -> list[tuple[str, Any]]:
-    """A model and all its modules, with their paths from its name; of anything else nothing."""
+    """A model and all its modules, with their paths from its name, as one writes them; of anything else nothing."""
     try:
         if not callable(getattr(type(model), "named_modules", None)):
             return []
-        return [(f"{name}.{path}" if path else name, module) for path, module in model.named_modules()]
+        return [(attribute(name, path, model), module) for path, module in model.named_modules()]
     except Exception:  # noqa: BLE001  (a model of the user's that is not finished has no names for us)
         return []
+
+
+def module_names(spaces: Iterable[Mapping[str, Any]], loops: frozenset[str] | None = None) -> dict[int, str]:
+    """What modules are called in some namespaces, of these the first first, by identity: `net[0]`, `trainer.model`."""
+    names: dict[int, str] = {}
+    later: list[tuple[str, Any]] = []
+    for space in spaces:
+        order = _users_names(space)
+        held = {name: list(_held(name, space[name])) for name in order}
+        passing = _passing(order, space, held, frozenset(), _known_loops(loops))
+        pairs = [(name, space[name]) for name in order if name not in passing]
+        for label, model in [*pairs, *(item for name, value in pairs for item in items_of(name, value) or ())]:
+            for path, module in modules_in(label, model):
+                names.setdefault(id(module), path)
+        later += [(name, space[name]) for name in order if name in passing]
+    for name, value in later:
+        for path, module in modules_in(name, value):
+            names.setdefault(id(module), path)
+    return names

@@ -97,7 +97,8 @@ def sources_of(
             continue
         model = ROOT.split(name, maxsplit=1)[0]  # of `model.fc1.weight`, and of `params[0]`
         wanted = bool(tensor.requires_grad)
-        if (wanted or (model in models and "." in name)) and (name in known or model in known):  # frozen ones of a model too
+        frozen = model in models and "." in name and library.is_parameter(tensor)  # no buffer, as a running mean is
+        if (wanted or frozen) and (name in known or model in known):
             sources.append(Source(name, tensor, is_code(name), used=False, wanted=wanted))
     place = {name: i for i, name in enumerate(names)}
     sources.sort(key=lambda source: place.get(source.name, len(place)))

@@ -25,6 +25,7 @@ from traitlets import Bool, Integer
 from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.sites import recording
 from gradlab.diagnose.source_locations import cells, notebook
+from gradlab.notebook.explained_error import explain_below
 from gradlab.notebook.last_failure import last_failure
 from gradlab.notebook.line_source import compile_line, remove_unused
 from gradlab.notebook.options import (
@@ -40,7 +41,7 @@ from gradlab.notebook.options import (
     parse_watch,
     usage,
 )
-from gradlab.notebook.transform import RUNS_THE_CELL, Ending
+from gradlab.notebook.transform import RUNS_THE_CELL, Ending, show_as_typed
 
 PARSERS = {CELL: parse_cell, DOCTOR: parse_doctor, WATCH: parse_watch}
 
@@ -197,7 +198,9 @@ class GradMagics(Magics):
         running = self._running
         if running.cells and running.cells[-1].info is running.infos[-1]:
             running.close_last()  # the same cell again: %%timeit runs it many times
-        cells.current, cells.header = sys._getframe(1).f_code.co_filename, f"{magic} {line}".rstrip()
+        frame = sys._getframe(1)
+        cells.current, cells.header = frame.f_code.co_filename, f"{magic} {line}".rstrip()
+        show_as_typed(frame, cells.header)
         with Faults("began to look at a cell"):
             if magic == WATCH:
                 self.shell.magics_manager.registry["WatchMagics"].begin(request, running.infos[-1])
@@ -233,6 +236,8 @@ class GradMagics(Magics):
                     diagnosis = self._clinic.look(cell.recorder, self.users(), error=failed)
                     if cell.request.findings_only:
                         self._say(cell.request, diagnosis)
+                    elif not cell.request.quiet:
+                        explain_below(diagnosis, failed)
             else:
                 self._tell(cell, result, faults)
         finally:
@@ -258,9 +263,11 @@ class GradMagics(Magics):
             if not cell.request.findings_only:
                 report, matrix = self._after(cell)
         except BaseException as error:  # noqa: BLE001  (an interrupt too: it must reach the user as the cell's end)
-            with faults:
-                self._clinic.look(cell.recorder, self.users(), error=error)
             self._fail(result, error)
+            with faults:
+                diagnosis = self._clinic.look(cell.recorder, self.users(), error=error)
+                if not cell.request.quiet:
+                    explain_below(diagnosis, error)
             return
         with faults:
             if cell.request.findings_only:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import linecache
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -81,6 +82,14 @@ class Ending(NamedTuple):
     text: str
     mentions: tuple[str, ...]
     assigned: tuple[str, ...] = ()
+
+
+def show_as_typed(frame: Any, header: str) -> None:
+    """Have tracebacks quote the first line of a running cell as it was typed. (Behind a #: the source must stay Python's.)"""
+    entry = linecache.cache.get(frame.f_code.co_filename)
+    lines = entry[2] if entry is not None and len(entry) == 4 else []
+    if frame.f_lineno <= len(lines) and lines[frame.f_lineno - 1].startswith(CELL_MARK):
+        lines[frame.f_lineno - 1] = f"# {header}\n"
 
 
 class Instrument(ast.NodeTransformer):

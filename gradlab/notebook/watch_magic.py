@@ -86,10 +86,19 @@ class WatchMagics(Magics):
             self.shell.user_ns[request.out] = finder.watch
         if request.quiet:
             return
-        if finder.watch is None:
+        if finder.watch is None and error is None:
             print((finder.trouble and f"%%watch: {finder.trouble}") or NOTHING)  # noqa: T201  (a cell's output)
-        elif not self._is_live():
+        elif finder.watch is not None and not self._is_live():
             display(finder.watch)
+        if error is not None:
+            self._explain(error)
+
+    def _explain(self, error: BaseException) -> None:
+        """What an error tells of the gradients, below it."""
+        from gradlab.explore.doctor.aftermath import error_findings
+        from gradlab.notebook.explained_error import explain_below
+
+        explain_below(error_findings(self._users(), error), error)
 
     def show(self, watch: Any) -> None:
         """Show a run that begins, live, where there is a front end."""

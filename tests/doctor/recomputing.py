@@ -142,13 +142,14 @@ def of_accumulated(p: Program, f: Any) -> dict[str, Any]:
         one, cells = kept[-1][1], 0
     found = {"before": norm(one["before"]), "after": norm(one["after"]), "arrived": norm(one["arrived"])}
     if cells:
-        return found | {"cells": cells}
-    longest = max(
+        now = [next((run for run in p.w.run_of(key) if run["at"] >= p.w.before_last), None) for key in p.w.end]
+        return found | {"cells": cells, "parameters": sum(run is not None and run["before"] is not None for run in now)}
+    added = [
         sum(b["before"] is not None and bool(b["before"].any()) and bool(a["step"].any()) and bool(b["step"].any())
             for a, b in pairwise(r))
         for r in (p.w.run_of(key) for key in p.w.end)
-    )  # fmt: skip
-    return found | {"calls": longest + 1, "sweeps": len(p.w.sweeps)}
+    ]  # fmt: skip
+    return found | {"calls": max(added) + 1, "sweeps": len(p.w.sweeps), "parameters": sum(many > 0 for many in added)}
 
 
 def of_empty(p: Program, f: Any) -> dict[str, Any]:

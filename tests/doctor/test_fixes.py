@@ -31,6 +31,7 @@ SENTENCES = {
     "rebound-leaf": "in a loop with an optimizer the result needs a name of its own, in several places",
     "unused-leaf": "where it belongs is what nobody knows but the author",
     "unused-module": "where it belongs is what nobody knows but the author",
+    "stale-optimizer": "a layer that forward makes moves to `__init__`",
     "step-before-backward": "a line moves, and nothing is to be typed",
     "ascent": "an argument of an optimizer that is made elsewhere is left out",
     "update-ratio": "a learning rate, which is found by trying",
@@ -50,7 +51,7 @@ SENTENCES = {
     "sum-for-mean": "where the sum is a loop of additions",
 }
 # Of these kinds all fixes are code.
-TYPED = {"detached", "frozen", "accumulated", "stale-optimizer", "nll-of-probabilities"}
+TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities"}
 CHANGES = "changes the loss"
 
 

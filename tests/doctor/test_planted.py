@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from faults import contact_errors, contact_numbers, cuts, depth, leaves, losses, numbers, styles, training
+from faults import contact_errors, contact_names, contact_numbers, cuts, depth, leaves, losses, numbers, styles, training
 from healthy import basics, everyday, generative, language, partial, reinforcement, tricks, vision
 from healthy import contact_errors as healthy_errors
+from healthy import contact_names as healthy_names
 from healthy import contact_numbers as healthy_numbers
 from planting import KINDS, LIBRARIES, Cells
 
 FAULTS = {
     name: row
-    for family in (cuts, leaves, training, depth, numbers, losses, styles, contact_errors, contact_numbers)
+    for family in (cuts, leaves, training, depth, numbers, losses, styles, contact_errors, contact_names, contact_numbers)
     for name, row in family.ROWS.items()
 }
 HEALTHY = {
     name: row
     for family in (
-        basics,
-        vision,
-        language,
-        generative,
-        reinforcement,
-        partial,
-        tricks,
-        everyday,
-        healthy_errors,
-        healthy_numbers,
+        (basics, vision, language, generative, reinforcement, partial, tricks, everyday)
+        + (healthy_errors, healthy_names, healthy_numbers)
     )
     for name, row in family.ROWS.items()
 }

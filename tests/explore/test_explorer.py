@@ -241,7 +241,7 @@ def test_rows_of_modules_stack_what_is_alike():
     about = encoder().about()
     assert about["levels"] == ["code", "modules", "operations"] and about["level"] == "modules"
     stack = about["modules"][0]
-    assert stack[0] == "stack" and stack[1] == "model.layers.0–2" and len(stack[6]) == 3
+    assert stack[0] == "stack" and stack[1] == "model.layers[0–2]" and len(stack[6]) == 3
     assert {"self_attn", "norm1", "linear1"} <= {row[1] for row in stack[6][0][6]}
     operations = [i for i, kind in enumerate(about["nodes"]["kinds"]) if kind == "o"]
     assert sorted(i for row in about["modules"] for i in flat(row[5]) if about["nodes"]["kinds"][i] == "o") == operations

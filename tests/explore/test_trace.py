@@ -184,14 +184,14 @@ def test_modules_are_told_by_their_paths(lib):
     trace = recorder.trace()
     assert [(call.path, call.kind, call.depth) for call in trace.calls] == [
         ("model", "Sequential", 0),
-        ("model.0", "Linear", 1),
-        ("model.1", "Sequential", 1),
-        ("model.1.0", "Tanh", 2),
-        ("model.1.1", "Linear", 2),
+        ("model[0]", "Linear", 1),
+        ("model[1]", "Sequential", 1),
+        ("model[1][0]", "Tanh", 2),
+        ("model[1][1]", "Linear", 2),
     ]
     made = {node.operation: node.module for node in trace.nodes if node.kind == "operation"}
-    assert made["TanhBackward0"] == "model.1.0" and made["SumBackward0"] == ""
-    assert {node.module for node in trace.nodes} == {"", "model.0", "model.1.0", "model.1.1"}
+    assert made["TanhBackward0"] == "model[1][0]" and made["SumBackward0"] == ""
+    assert {node.module for node in trace.nodes} == {"", "model[0]", "model[1][0]", "model[1][1]"}
     assert next(call for call in trace.calls if call.path == "model").nodes == sum(
         n.module.startswith("model") for n in trace.nodes
     )

@@ -173,12 +173,12 @@ def test_rows_of_modules_have_the_norms_that_hooks_give():
     exec(PROGRAMS["encoder"].cell, space)
     seen = {name: float(output.grad.norm()) for name, output in outs if output.grad is not None}
     rows = rows_by(module_rows(traced("encoder")))
-    for name in ("layers.0.norm1", "layers.0.linear1", "layers.0.linear2", "layers.0.norm2"):
-        assert rows[name].gradient.norm == pytest.approx(seen[name], rel=1e-4)
-    stack = rows["layers.1–11"]
+    for name in ("layers[0].norm1", "layers[0].linear1", "layers[0].linear2", "layers[0].norm2"):
+        assert rows[name].gradient.norm == pytest.approx(seen[name.replace("[0]", ".0")], rel=1e-4)
+    stack = rows["layers[1–11]"]
     assert stack.norms == pytest.approx([seen[f"layers.{i}"] for i in range(1, 12)], rel=1e-4)
     norm = math.hypot(*(float(p.grad.norm()) for n, p in space["model"].named_parameters() if n.startswith("layers.0.norm1.")))
-    assert math.hypot(*(p.gradient for p in rows["layers.0.norm1"].parameters)) == pytest.approx(norm, rel=1e-4)
+    assert math.hypot(*(p.gradient for p in rows["layers[0].norm1"].parameters)) == pytest.approx(norm, rel=1e-4)
 
 
 @pytest.mark.torch
@@ -222,8 +222,8 @@ def test_blocks_that_are_alike_are_one_stack(name):
     nodes, _ = Graph(traced(name), level="operations").shown
     blocks = "blocks" if name == "gpt" else "layers"
     [stack] = [node for node in nodes if node.norms]
-    assert stack.label == f"{blocks}.1–11" and stack.detail.startswith("11 alike · ") and len(stack.norms) == 11
-    assert {f"{blocks}.0.{'attn' if name == 'gpt' else 'self_attn'}"} <= {node.label for node in nodes}
+    assert stack.label == f"{blocks}[1–11]" and stack.detail.startswith("11 alike · ") and len(stack.norms) == 11
+    assert {f"{blocks}[0].{'attn' if name == 'gpt' else 'self_attn'}"} <= {node.label for node in nodes}
 
 
 @of_programs("encoder", "encoder_gradlab")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -138,3 +139,17 @@ def negated(source: str) -> str:
             return ast.unparse(tree)
     tree.value = ast.UnaryOp(ast.USub(), value)
     return ast.unparse(ast.fix_missing_locations(tree))
+
+
+CLEARS = re.compile(r"zero_grad\(|\.grad\.zero_\(|\.grad\s*=\s*None")
+
+
+def cleared(update: str, source: str) -> str:
+    """A step by hand, `w -= rate * w.grad`, that clears the gradient where nothing in a source does: a new tensor had none, and
+    backward() adds to that of the leaf."""
+    tree = statement(update)
+    if not isinstance(tree, ast.AugAssign) or CLEARS.search(source):
+        return update
+    gradient = f"{ast.unparse(tree.target)}.grad"
+    used = any(isinstance(node, ast.Attribute) and ast.unparse(node) == gradient for node in ast.walk(tree))
+    return f"{update}; {gradient} = None" if used else update

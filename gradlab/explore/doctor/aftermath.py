@@ -29,6 +29,11 @@ LEFT = (
 )
 
 
+def error_findings(namespace: Mapping[str, Any], error: BaseException) -> Diagnosis:
+    """What is found in the error of a run alone."""
+    return examine(Case(None, namespace, error), FAMILIES[:2])
+
+
 def aftermath(namespace: Mapping[str, Any], error: BaseException | None = None, older: str = "") -> Diagnosis:
     """What is found in the error of a run, and in what it left.
 

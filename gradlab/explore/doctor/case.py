@@ -13,7 +13,7 @@ from gradlab.explore.doctor.history import Past
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import names_in
+from gradlab.explore.names import attribute, loop_leftovers, modules_in, names_in
 from gradlab.explore.trace.data import Event, GraphNode, Line, Trace
 
 
@@ -178,11 +178,15 @@ class Case:
 
     @cached_property
     def models(self) -> dict[str, Any]:
-        """The models of the namespace, by name; a model within another only as a part of it."""
+        """The models of the namespace, by name; a model within another only as a part of it, and none by a loop's variable."""
+        passing = loop_leftovers(self.namespace)
         models = {
             name: value
             for name, value in self.namespace.items()
-            if not name.startswith("_") and not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
+            if not name.startswith("_")
+            and name not in passing
+            and not isinstance(value, type)
+            and callable(getattr(type(value), "named_modules", None))
         }
         inside = {id(part) for model in models.values() for _, part in model.named_modules() if part is not model}
         return {name: model for name, model in models.items() if id(model) not in inside}
@@ -197,16 +201,15 @@ class Case:
         extra: dict[str, Any] = {}
         listed: dict[int, str] = {}
         for name, model in self.models.items():
-            for path, module in model.named_modules():
-                whole = f"{name}.{path}" if path else name
+            for whole, module in modules_in(name, model):
                 for parameter in module.parameters(recurse=False):
                     homes.setdefault(id(parameter), (name, whole))
-                for attribute, kept in vars(module).items():
-                    for label, part in _plain(attribute, kept):
+                for name_inside, kept in vars(module).items():
+                    for label, part in _plain(name_inside, kept):
                         for inner, parameter in part.named_parameters():
-                            extra[f"{whole}.{label}.{inner}"] = parameter
+                            extra[attribute(f"{whole}.{label}", inner, part)] = parameter
                             homes.setdefault(id(parameter), (name, f"{whole}.{label}"))
-                            listed[id(parameter)] = f"{whole}.{attribute}"
+                            listed[id(parameter)] = f"{whole}.{name_inside}"
         for one in self.optimizers:
             value = self.namespace.get(one.name)
             for i, group in enumerate(getattr(value, "param_groups", ())):
@@ -257,12 +260,12 @@ def _is_floating(tensor: Any) -> bool:
     return str(tensor.dtype).rpartition(".")[2].startswith(("float", "bfloat"))
 
 
-def _plain(attribute: str, kept: Any) -> list[tuple[str, Any]]:
+def _plain(name: str, kept: Any) -> list[tuple[str, Any]]:
     """The modules that an attribute holds in a plain list or dictionary."""
-    if attribute.startswith("_"):
+    if name.startswith("_"):
         return []
     items = enumerate(kept) if type(kept) in (list, tuple) else kept.items() if type(kept) is dict else ()
-    return [(f"{attribute}[{key!r}]", item) for key, item in items if callable(getattr(type(item), "named_parameters", None))]
+    return [(f"{name}[{key!r}]", item) for key, item in items if callable(getattr(type(item), "named_parameters", None))]
 
 
 def cell_line(place: Line | None) -> int | None:
@@ -283,7 +286,7 @@ def called(learners: Sequence[Learner]) -> str:
     """Leaves in a sentence: their names where they are few, else by their modules."""
     if len(learners) <= 3:
         return listed([learner.name for learner in learners])
-    modules = list(dict.fromkeys(learner.module or learner.name for learner in learners))
+    modules = list(dict.fromkeys(learner.module or learner.name.rpartition(".")[0] or learner.name for learner in learners))
     models = {learner.model for learner in learners}
     if len(modules) > 3 and len(models) == 1 and "" not in models:
         return f"{len(learners)} parameters of `{models.pop()}`, `{learners[0].name}` among them"

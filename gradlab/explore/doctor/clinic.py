@@ -176,7 +176,7 @@ def doctor(out: Any = None, *, params: Any = None, optimizer: Any = None, loss: 
         if argument is not None and not any(value is argument for value in space.values()):
             space[usual if usual not in space else f"the_{usual}"] = argument
     root = loss if loss is not None else out if model is None else None
-    first = frame.f_locals
+    first = {} if frame.f_locals is frame.f_globals else frame.f_locals
     try:
         if model is None and not optimizers:
             return examine(_case(root, space, first, meant))

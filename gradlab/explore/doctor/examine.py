@@ -9,6 +9,7 @@ from gradlab.explore.doctor.cut_history import cuts, flat
 from gradlab.explore.doctor.depth import depth
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.graph_errors import graph_errors
+from gradlab.explore.doctor.late_parameters import made_anew
 from gradlab.explore.doctor.leaves import frozen, rebound, unused
 from gradlab.explore.doctor.losses import losses
 from gradlab.explore.doctor.numbers import numbers
@@ -33,6 +34,7 @@ FAMILIES: list[Family] = [
     frozen,
     stale,
     replaced,
+    made_anew,
     accumulated,
     empty,
     progress,

@@ -15,7 +15,7 @@ from typing import Any
 
 from gradlab.diagnose.requires_grad_calls import request_last, requires_grad_inside
 from gradlab.diagnose.source_locations import as_update, before_a_dot, receiver, source_of
-from gradlab.explore.doctor.advice import before, instead
+from gradlab.explore.doctor.advice import before, cleared, instead
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.freed_graphs import call_of, freed
@@ -309,6 +309,7 @@ def _unrecorded_update(scene: Scene, text: str) -> str:
 
 def _updated(scene: Scene, assignment: Any, update: str) -> str:
     """A step by hand that keeps the leaf."""
+    update = cleared(update, "\n".join(line for step in scene.steps for line in step.place.lines))
     return f"Update the leaf itself: {instead(_unrecorded_update(scene, update), source_of(assignment))}."
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, request_last, requires_grad_in, requires_grad_inside
 from gradlab.diagnose.source_locations import as_update
-from gradlab.explore.doctor.advice import before, grouped, instead
+from gradlab.explore.doctor.advice import CLEARS, before, cleared, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.cut_history import reaching, through_a_buffer
 from gradlab.explore.doctor.findings import Finding, sentence
-from gradlab.explore.doctor.flow import path as shown
 from gradlab.explore.doctor.lost_history import nothing_asks
 from gradlab.explore.doctor.program import bound, read
 from gradlab.explore.libraries import library_of
@@ -135,9 +134,7 @@ def _update_without_history(case: Case, name: str, value: Any) -> Iterable[Findi
         f"`{ast.unparse(assignment)}` on line {assignment.lineno} gives the name `{name}` to a new tensor, made under "
         f"no_grad(), which requires no gradient: backward() writes no `{name}.grad` any more.",
         assignment.lineno,
-        fix=case.spelled(
-            f"Update the leaf itself: `with gradlab.no_grad(): {update or f'{name}.copy_({ast.unparse(assignment.value)})'}`."
-        ),
+        fix=_in_place(case, update or f"{name}.copy_({ast.unparse(assignment.value)})", ast.unparse(assignment)),
         evidence={"name": name},
         worth=8.5,
     )
@@ -167,8 +164,8 @@ def _rebound(case: Case, name: str, statement: Any, several: bool) -> Finding:
     if update:
         fix = _in_place(case, update, text)
     elif inner is not None:
-        fix = f"Update the leaf itself. {_in_place(case, as_update(inner[1], inner[0]), ast.unparse(inner[1]))}"
-    elif several and (all_of := _updates(statement)):
+        fix = _in_place(case, as_update(inner[1], inner[0]), ast.unparse(inner[1]))
+    elif several and (all_of := _updates(case, statement)):
         fix = _in_place(case, all_of, text)
     elif several:
         fix = f"Update the leaves themselves, in place and under no_grad(), and leave `{name}` as it is."
@@ -193,8 +190,9 @@ def _rebound(case: Case, name: str, statement: Any, several: bool) -> Finding:
 
 
 def _in_place(case: Case, update: str, old: str) -> str:
-    """The advice to write into the leaf."""
-    return case.spelled(f"Write into the leaf: `with gradlab.no_grad(): {update}` in place of `{old}`.")
+    """The advice to write into the leaf, and to clear its gradient if nothing does: a new tensor had none."""
+    update = cleared(update, ast.unparse(case.program.tree))
+    return case.spelled(f"Write into the leaf: {instead(f'with gradlab.no_grad(): {update}', old)}.")
 
 
 def _step_of(case: Case, statement: Any, name: str) -> str:
@@ -222,7 +220,7 @@ def _helper_step(case: Case, statement: Any) -> tuple[str, ast.Assign] | None:
     return None
 
 
-def _updates(statement: Any) -> str:
+def _updates(case: Case, statement: Any) -> str:
     """The updates of `[p - rate * p.grad for p in params]`, as a loop on one line."""
     comprehension = statement.value
     if isinstance(comprehension, ast.ListComp) and len(comprehension.generators) == 1:
@@ -235,7 +233,11 @@ def _updates(statement: Any) -> str:
     assign = ast.parse(f"{name} = {ast.unparse(item)}").body[0] if name.isidentifier() else None
     update = as_update(assign, name) if isinstance(assign, ast.Assign) else ""
     target = ast.unparse(comprehension.generators[0].target)
-    return f"[{update.replace(' -= ', '.sub_(', 1)}) for {target} in {ast.unparse(of)}]" if " -= " in update else ""
+    if " -= " not in update:
+        return ""
+    step = f"{update.replace(' -= ', '.sub_(', 1)})"
+    step = step if CLEARS.search(ast.unparse(case.program.tree)) else f"({step}, {name}.grad.zero_())"
+    return f"[{step} for {target} in {ast.unparse(of)}]"
 
 
 def _from_autograd_grad(case: Case, statement: ast.stmt) -> bool:
@@ -317,7 +319,7 @@ def _unreached(case: Case, explained: set[int]) -> Iterable[Finding]:
             f"No path leads from the result back to {called(lost)}, so backward() gives {it} no gradient: {was} not used, or cut "
             "off on the way, as by detach(), no_grad or item(). A graph that nobody watched being made does not tell which.",
             None,
-            fix="To see the line, put `%%doctor` above the cell that computes it.",
+            fix="To see the line, put %%doctor above the cell that computes it.",
             evidence={"leaves": [one.name for one in lost]},
             worth=5.0,
         )
@@ -388,17 +390,15 @@ def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
             continue
         names = ", ".join(one.name.rpartition(".")[2] for one in group)
         if call is None and len(group) == len(whole):
-            message = f"`{shown(path)}` was not called on the way to the result, so its parameters ({names}) got no gradient."
-            kind, fix = "unused-module", f"Call `{shown(path)}` in forward, or take it out of the model."
+            message = f"`{path}` was not called on the way to the result, so its parameters ({names}) got no gradient."
+            kind, fix = "unused-module", f"Call `{path}` in forward, or take it out of the model."
         elif call is not None and call.nodes == 0 and len(group) == len(whole):
             at = cell_line(call.place)
             where = f" on line {at}" if at is not None else ""
-            message = (
-                f"`{shown(path)}` was called{where}, and its result is not used, so its parameters ({names}) got no gradient."
-            )
+            message = f"`{path}` was called{where}, and its result is not used, so its parameters ({names}) got no gradient."
             kind, fix = "unused-module", "Use what it returns."
         else:
-            when = f"when `{shown(path)}` was called" if call is not None else "on the way to the result"
+            when = f"when `{path}` was called" if call is not None else "on the way to the result"
             message = f"{called(group)} {'was' if len(group) == 1 else 'were'} not used {when}."
             kind, fix = "unused-leaf", "Use it in forward, or take it out."
         line = None if call is None else cell_line(call.place)
@@ -429,7 +429,8 @@ def frozen(case: Case) -> Iterable[Finding]:
         parameters = [one for one in case.learners.values() if one.model in still or one.module in still]
         why = f"all {len(parameters)} parameters of {listed(still)} have requires_grad=False"
         code = before(f"{still[0]}.requires_grad_()", ast.unparse(statement) if statement is not None else "")
-        fix = f"Switch on what is to learn, {code or f'`{still[0]}.requires_grad_()`'}, or that of its last layer alone."
+        on = f"Switch it on where it is to learn: {code}" if code else f"Call requires_grad_() on `{still[0]}`"
+        fix = f"{on}, or on its last layer alone."
     elif (finding := nothing_asks(case.scene)) is not None:
         yield replace(finding, worth=9.0)
         return

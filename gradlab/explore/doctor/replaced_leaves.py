@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from gradlab.explore.doctor.advice import instead
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 
@@ -42,10 +43,36 @@ def replaced(case: Case) -> Iterable[Finding]:
             f"{text} the name `{name}` to a new tensor{f', {times} times' * (times > 1)}: `{holder}` holds the one before, and "
             "its step() does not move what the gradient is of.",
             statement.lineno if statement is not None else None,
-            fix=f"Write into the tensor that the optimizer holds: `{name}.copy_(…)` under no_grad().",
+            fix=_written_into(case, name, statement),
             evidence={"name": name, "times": times},
             worth=8.5,
         )
+
+
+def _written_into(case: Case, name: str, statement: ast.stmt | None) -> str:
+    """How the tensor that the optimizer holds gets the new numbers, or how it is made once."""
+    if not isinstance(statement, ast.Assign) or name not in _parts(statement):
+        return "Make it once, before the optimizer."
+    value = statement.value
+    while isinstance(value, ast.Call) and (inner := _within(value)) is not None:
+        value = inner
+    text = ast.unparse(value)
+    code = instead(case.spelled(f"with gradlab.no_grad(): {name}.copy_({text})"), ast.unparse(statement))
+    return f"Write into the tensor that the optimizer holds: {code}."
+
+
+def _within(call: ast.Call) -> ast.expr | None:
+    """What a call makes a leaf of: `x` of `x.detach().requires_grad_()` and of `nn.Parameter(x)`."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr in ("detach", "requires_grad_", "clone"):
+        return func.value
+    is_parameter = ast.unparse(func).rpartition(".")[2] == "Parameter"
+    return call.args[0] if is_parameter and len(call.args) == 1 else None
+
+
+def _parts(statement: ast.Assign) -> list[str]:
+    """The expressions in what a statement assigns."""
+    return [ast.unparse(part) for part in ast.walk(statement.value) if isinstance(part, ast.expr)]
 
 
 def _made_anew(case: Case, name: str) -> ast.stmt | None:
@@ -55,7 +82,5 @@ def _made_anew(case: Case, name: str) -> ast.stmt | None:
         for node in case.program.statements
         if isinstance(node, ast.Assign) and name in [ast.unparse(target) for target in node.targets]
     ]
-    again = [
-        node for node in assignments if name in [ast.unparse(part) for part in ast.walk(node.value) if isinstance(part, ast.expr)]
-    ]
+    again = [node for node in assignments if name in _parts(node)]
     return next(reversed(again or assignments), None)

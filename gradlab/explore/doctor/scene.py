@@ -11,6 +11,7 @@ import ast
 import copy
 import linecache
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from gradlab.diagnose.user_spelling import USUAL
 from gradlab.explore.doctor import advice
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.libraries import Library, adapters, library_of
+from gradlab.explore.names import attribute
 
 OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but a view
 WRAPPERS = ("__call__", "__torch_function__", "__get__")  # between a call and its function, beside `_calls_modules`
@@ -456,7 +458,7 @@ class Scene:
             with suppress(Exception):
                 for path, inner in value.named_modules():
                     if inner is module:
-                        return name + "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in path.split(".") if part)
+                        return attribute(name, path, value)
         return type(module).__name__
 
 
@@ -563,7 +565,8 @@ def _outermost(node: Any) -> Iterator[Any]:
 def _attribute(value: Any, name: str) -> Any:
     """An attribute that is read without running code: of a module its parts, of a tensor a few, else what the object holds."""
     if library_of(value) is not None:
-        with suppress(Exception):
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch warns of the `.grad` of a tensor that is no leaf
             return getattr(value, name) if name in OF_TENSORS else None
         return None
     held = getattr(value, "__dict__", None)

@@ -21,7 +21,7 @@ from gradlab.explore.libraries import library_of
 from gradlab.explore.trace.values import Value
 
 WRITES = 6  # that initialising, loading and moving a parameter takes; each step of an optimizer is one more
-SEEN = "Put `%%doctor` on the first line of the cell: run so, it names the operation and the line."
+SEEN = "Put %%doctor on the first line of the cell: run so, it names the operation and the line."
 WALKED = 50_000  # nodes that are looked at
 
 
@@ -282,7 +282,7 @@ def _strangers(case: Case, held: Mapping[int, Held]) -> Iterator[Finding]:
             replaced,
             f"{listed(names)} {'holds' if len(names) == 1 else 'hold'} {len(orphans)} tensors of such shapes that the program "
             "has no other name for: what they belonged to was replaced",
-            f"Make the optimizer anew after the change{f', from `{models[0]}.parameters()`' if models and models[0] else ''}.",
+            f"Make the optimizer anew after the change{f', of the parameters of `{models[0]}`' if models[0] else ''}.",
         )
     elif in_lists:
         homes = list(dict.fromkeys(one.learner.listed for one in in_lists))
@@ -297,10 +297,9 @@ def _strangers(case: Case, held: Mapping[int, Held]) -> Iterator[Finding]:
             "stale-optimizer",
             f"{called([one.learner for one in free])} {'has a gradient' if len(free) == 1 else 'have gradients'}, and no "
             f"optimizer ({listed([one.name for one in case.optimizers])}) holds {'it' if len(free) == 1 else 'them'}.",
-            fix=f"If it is not to learn, `{first.model or first.name}.requires_grad_(False)` saves the work; else give it to an "
-            "optimizer."
+            fix=f"Give `{first.model or first.name}` to an optimizer. If it is not to learn, call requires_grad_(False) on it."
             if len({one.learner.model for one in free}) == 1 and not _partly(case, first.model)
-            else "If they are not to learn, requires_grad_(False) saves the work; else give them to an optimizer.",
+            else "Give them to an optimizer. If they are not to learn, call requires_grad_(False) on them.",
             evidence={"leaves": [one.learner.name for one in free]},
             remark=True,
             worth=3.0,
@@ -337,7 +336,7 @@ def _nothing_learns(case: Case, held: Mapping[int, Held]) -> Iterator[Finding]:
         "frozen",
         f"None of the {len(every)} parameters that {names} {'holds' if len(case.optimizers) == 1 else 'hold'} requires a "
         "gradient: a step moves nothing.",
-        fix=f"Switch on what is to learn: `{models[0]}.requires_grad_()`, or that of its last layer alone." if models else "",
+        fix=f"Call requires_grad_() on `{models[0]}`, or on its last layer alone." if models else "",
         evidence={"parameters": len(every)},
         worth=7.5,
     )

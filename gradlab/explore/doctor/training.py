@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
-from gradlab.diagnose.history_loss import ADDS
 from gradlab.explore.doctor.advice import before, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding
+from gradlab.explore.doctor.late_parameters import Creation, created_late
 from gradlab.explore.doctor.replaced_leaves import replaced_leaves
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept
 
+CLEARED = 6  # leaves whose gradients are cleared one by one
 SAME = 1e-5  # relative: two float32 norms of one gradient, added up in another order, differ by less (n · 6e-8 for n < 160 terms)
 
 
@@ -106,6 +109,12 @@ def stale(case: Case) -> Iterable[Finding]:
     stepped = [case.learners[key] for event in steps for key in event.keys if key in case.learners]
     if stepped and not any(one.model for one in stepped) and any(case.learners[key].model for key in left):
         return  # what is optimized is given to a model as its input: the model is meant to stay
+    late = _late(case, left)
+    if late:
+        yield _made_later(case, left, late)
+        left = {key: seen for key, seen in left.items() if key not in late}
+    if not left:
+        return
     learners = [case.learners[key] for key in left]
     step = next(iter(left.values()))[1]
     norm = math.hypot(*(entry.arrived for entry, _ in left.values()))
@@ -135,6 +144,47 @@ def stale(case: Case) -> Iterable[Finding]:
     )
 
 
+def _late(case: Case, left: dict[int, tuple[Entry, Event]]) -> dict[int, Creation]:
+    """Those of the leaves that forward makes, of a model of which an optimizer holds all the rest."""
+    late = {key: made for key in left if (made := created_late(case, case.learners[key])) is not None}
+    models = {case.learners[key].model for key in late}
+    rest = [one for one in case.learners.values() if one.model in models and one.requires and one.key not in late]
+    return late if rest and all(one.optimizers for one in rest) else {}
+
+
+def _made_later(case: Case, left: dict[int, tuple[Entry, Event]], late: dict[int, Creation]) -> Finding:
+    learners = [one for one in case.learners.values() if one.key in late]
+    step = left[learners[0].key][1]
+    norm = math.hypot(*(left[key][0].arrived for key in late))
+    made = list(late.values())
+    places = " and ".join(dict.fromkeys(f"{one.where} in `{one.function}`" for one in made))
+    it, its, was = ("it", "It", "is") if len(learners) == 1 else ("them", "They", "are")
+    holder = f"`{name}`" if (name := _optimizer(case, step)) else "the optimizer"
+    anew = all(one.always for one in made)
+    how = (
+        f"anew at every call, and {holder} does not hold {it}."
+        if anew
+        else (f"at the first call of the model, and {holder} was made before that: it does not hold {it}.")
+    )
+    return Finding(
+        "stale-optimizer",
+        f"{called(learners)} {was} created {places}, {how} {its} got a gradient of norm {norm:.3g}, and "
+        f"{statement(step.place)} did not move {it}.",
+        made[0].cell_line or event_line(step),
+        fix=f"Create {it} once, in `__init__`."
+        if anew
+        else f"Create {it} in `__init__`, or call the model once before making the optimizer.",
+        evidence={
+            "leaves": [one.name for one in learners],
+            "gradient norm": norm,
+            "unnamed": 0,
+            "parameters": len(learners),
+        },
+        worth=8.0,
+        lines=tuple(line for line in (event_line(step),) if line is not None),
+    )
+
+
 def _held_by(case: Case, learners: list[Learner], homes: list[str], old: bool, step: Event) -> str:
     """How the optimizer comes to hold some leaves."""
     if homes:
@@ -147,11 +197,11 @@ def _held_by(case: Case, learners: list[Learner], homes: list[str], old: bool, s
     models = list(dict.fromkeys(one.model for one in learners if one.model))
     code = _remade(case, learners, step)
     if old:
-        where = f": {code}" if code else f", from `{models[0]}.parameters()`" if models else ""
+        where = f": {code}" if code else f", from the parameters of `{models[0]}`" if models else ""
         return f"Make the optimizer anew after the change{where}."
-    what = f"`{models[0]}.parameters()`" if models else f"`{learners[0].name}`"
-    told = f" ({code})" if code else ""
-    return f"Give {what} to the optimizer too{told}; if it is not to learn, requires_grad_(False) says so and saves its gradient."
+    what = f"the parameters of `{models[0]}`" if models else listed([one.name for one in learners])
+    how = f": {code}" if code else ""
+    return f"Give {what} to the optimizer too{how}. If they are not to learn, set their requires_grad to False."
 
 
 def _optimizer(case: Case, step: Event) -> str:
@@ -174,7 +224,29 @@ def _remade(case: Case, learners: list[Learner], step: Event) -> str:
     if group is None:
         group = f"[{', '.join(part if part[0] == '*' or part.isidentifier() else f'*{part}' for part in parts)}]"
     first = ast.unparse(around).partition("\n")[0]
-    return case.spelled(before(f"{name} = gradlab.optim.{step.optimizer}({group}, lr={step.rates[0]:g})", first))
+    settings = _settings(case.namespace.get(name))
+    if settings is None:
+        return ""
+    rest = "".join(f", {key}={value!r}" for key, value in settings.items())
+    return case.spelled(before(f"{name} = gradlab.optim.{step.optimizer}({group}, lr={step.rates[0]:g}{rest})", first))
+
+
+def _settings(optimizer: Any) -> dict[str, Any] | None:
+    """What an optimizer was told beside its parameters and its learning rate; None if that is not to be written as a number."""
+    defaults = getattr(optimizer, "defaults", None)
+    try:
+        known = inspect.signature(type(optimizer).__init__).parameters
+    except (TypeError, ValueError):
+        return None
+    if not isinstance(defaults, dict):
+        return None
+    settings = {key: value for key, value in defaults.items() if key in known and value != known[key].default and key != "lr"}
+    plain = all(type(x) in (bool, int, float, str) for value in settings.values() for x in _flat(value))
+    return settings if plain else None
+
+
+def _flat(value: Any) -> tuple[Any, ...]:
+    return value if type(value) is tuple else (value,)
 
 
 # ------------------------------------------------------------------------------------------------------------- accumulated
@@ -213,6 +285,7 @@ def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Find
             "of": entry.name,
             "calls": len(longest) + 1,
             "sweeps": case.trace.sweeps,
+            "parameters": len(every),
             "before": entry.before,
             "after": entry.after,
             "arrived": entry.arrived,
@@ -246,7 +319,14 @@ def _from_cells(case: Case, repeated: list[tuple[Swept, Entry, int]]) -> Finding
         f"this call brought {entry.arrived:.3g}.",
         event_line(asked_by(case, swept)),
         fix=_clear(case, [one.key for _, one, _ in repeated], place),
-        evidence={"of": entry.name, "cells": cells, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
+        evidence={
+            "of": entry.name,
+            "cells": cells,
+            "parameters": len(repeated),
+            "before": entry.before,
+            "after": entry.after,
+            "arrived": entry.arrived,
+        },
         worth=7.0,
     )
 
@@ -254,16 +334,20 @@ def _from_cells(case: Case, repeated: list[tuple[Swept, Entry, int]]) -> Finding
 def _clear(case: Case, keys: Iterable[int], place: Line | None) -> str:
     """How the gradients of some leaves are cleared before a call of backward."""
     call = place.statement or place.source if place is not None else ""
-    when = f"before `{call}`" if call else "before each backward()"
     learners = [case.learners[key] for key in keys if key in case.learners]
-    holders = [name for one in learners for name in one.optimizers if name]
-    if holders:
-        return f"Call `{holders[0]}.zero_grad()` {when}."
-    models = [one.model for one in learners if one.model]
-    if models:
-        return f"Call `{models[0]}.zero_grad()` {when}."
-    few = [one.name for one in learners][:3] or ["x"]
-    return f"Clear them: `{'; '.join(f'{name}.grad = None' for name in few)}` {when}: {ADDS}."
+    holders: dict[str, None] = {}
+    for one in learners:
+        known = [name for name in one.optimizers if name] or [one.model]
+        if not holders.keys() & set(known):
+            holders[known[0]] = None
+    names = [one.name for one in learners]
+    if learners and "" not in holders:
+        if call:
+            return f"Call {before('; '.join(f'{name}.zero_grad()' for name in holders), call)}."
+        return f"Call zero_grad() of {listed(holders)} before each backward()."
+    if names and len(names) <= CLEARED and call:
+        return f"Clear them: {before('; '.join(f'{name}.grad = None' for name in names), call)}."
+    return "Set the .grad of each to None before each backward()."
 
 
 # ------------------------------------------------------------------------------------------------------------- empty steps

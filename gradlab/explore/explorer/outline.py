@@ -15,6 +15,7 @@ from gradlab.explore.explorer.columns import ranges
 from gradlab.explore.graph.rows import first_line
 from gradlab.explore.graph.spans import alike_stacks, is_move, paths_of
 from gradlab.explore.markup import count
+from gradlab.explore.names import last_step
 from gradlab.explore.trace.data import Line, Trace
 
 Row = list[Any]
@@ -110,7 +111,7 @@ def _rows(trace: Trace, members: Sequence[int], paths: Sequence[Any], depth: int
             continue
         several = sorted(i for step, _ in stack for i in folds[step])
         small = " · ".join(filter(None, (f"{len(stack)} alike", kinds.get(stack[0][0][1], ""))))
-        label = f"{folded[0][1]}–{stack[-1][0][1].rpartition('.')[2]}"
+        label = f"{folded[0][1][:-1]}–{last_step(stack[-1][0][1])[1:]}"  # "layers[0–3]"
         rows.append(["stack", label, small, "", label, ranges(several), folded])
     rows += [["node", "", "", "", "", [i, 1], []] for i in loose if trace.nodes[i].kind != "leaf"]
     return sorted(rows, key=_first_operation(trace))
@@ -138,10 +139,11 @@ def _fold(trace: Trace, step: Any, numbers: Sequence[int], paths: Sequence[Any],
         return ["line", label, many if len(operations) > 1 else "", number, name, ranges(sorted(numbers)), []]
     rows = _rows(trace, numbers, paths, depth + 1, kinds)
     outer = paths[numbers[0]][depth - 1] if depth else ("", "")
-    short = name.removeprefix(f"{outer[1]}.") if kind == "module" and outer[0] == "module" else name
+    short = name.removeprefix(outer[1]).removeprefix(".") if kind == "module" and outer[0] == "module" else name
     label = f"{name}()" if kind == "function" else name.partition(": ")[2] if kind == "call" else short
     if len(rows) == 1 and rows[0][0] in ("module", "stack") and kind == "module" and not kinds.get(name):
-        return [*rows[0][:1], f"{label}.{rows[0][1]}", *rows[0][2:4], f"{label}.{rows[0][1]}", *rows[0][5:]]
+        whole = f"{label}{'' if rows[0][1][0] == '[' else '.'}{rows[0][1]}"
+        return [*rows[0][:1], whole, *rows[0][2:4], whole, *rows[0][5:]]
     if all(row[0] == "node" for row in rows):
         rows = []
     small = " · ".join(filter(None, (kinds.get(name, ""), many)))

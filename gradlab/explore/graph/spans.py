@@ -20,6 +20,7 @@ from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, handing_on, uses_of
 from gradlab.explore.labels import BACKWARD
 from gradlab.explore.markup import count
+from gradlab.explore.names import last_step, prefixes
 from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall
 
 Step = tuple[str, str]  # a kind (module, call, function, line) and what it is called
@@ -138,7 +139,7 @@ def alike_stacks(
     before: tuple[object, ...] | None = None
     for step, members in folds:
         kind, name = step
-        numbered = kind == "module" and name.rpartition(".")[2].isdigit()
+        numbered = kind == "module" and name.endswith("]")
         alike = tuple(signature[i] for i in members) if numbered else None
         if alike is not None and alike == before:
             stacks[-1].append((step, members))
@@ -264,8 +265,8 @@ def paths_of(nodes: Nodes, edges: Edges) -> list[Path]:
 
 def _path(node: GraphNode) -> Path:
     steps: list[Step] = []
-    parts = node.module.split(".") if node.module else []
-    steps += [("module", ".".join(parts[: i + 1])) for i in range(len(parts))]
+    parts = prefixes(node.module)
+    steps += [("module", part) for part in parts]
     place, cell = node.place, node.cell
     if place is not None:
         if not parts and cell is not None and cell != place and place.function != cell.function:
@@ -354,10 +355,10 @@ def _named(
     said = count(operations, "operation")
     copies = [[i for i in fold.members if i in inside] for fold in stack] if len(stack) > 1 else []
     if kind == "module":
-        rest = name.partition(".")[2]
-        short = rest if plain and rest and not rest[0].isdigit() else name
-        last = stack[-1].path[-1][1].rpartition(".")[2]
-        label = short if len(stack) == 1 else f"{short}–{last}"
+        rest = name.removeprefix(prefixes(name)[0])
+        short = rest[1:] if plain and rest.startswith(".") else name
+        last = last_step(stack[-1].path[-1][1])
+        label = short if len(stack) == 1 else f"{short[:-1]}–{last[1:]}"  # "layers[0–3]"
         what, many = kinds.get(name, ""), times.get(name, 1) if len(stack) == 1 else len(stack)
         alone = next(iter(inside.values())).operation if len(inside) == 1 and not what else ""
         again = "" if many == 1 else f"{many} calls" if len(stack) == 1 else f"{many} alike"

@@ -32,6 +32,7 @@ from gradlab.explore.libraries.compiling_torch import CompiledCalls
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
+from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
 from gradlab.explore.trace.notes import NOTE, Given, KeptArray, Note, Severed, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
@@ -65,6 +66,7 @@ ARITHMETIC = frozenset(
     for name in ("add", "sub", "mul", "div", "truediv", "pow", "floordiv", "mod", "true_divide", "rsub", "remainder", "fmod")
     for prefix, suffix in (("", ""), ("__", "__"), ("__r", "__"), ("__i", "__"), ("", "_"))
 )
+HANDLED = torch.overrides.handle_torch_function.__code__
 sequence_number = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 TOLD = "handle_torch_function" in torch.autograd.backward.__code__.co_names  # whether modes are told of it: not in old versions
 
@@ -109,6 +111,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         self._away_from_stack = 0  # calls that go through the mode
         self._compiled = CompiledCalls(self._step_aside, self._come_back, recorder.faults)
         self._aside = False  # while compiled code runs
+        self._places = Places()
 
     def open(self) -> None:
         if not self._handles:
@@ -125,6 +128,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         for handles in (self._calls, self._handles):
             _remove(handles)
         self._lost.clear()
+        self._places.clear()
 
     def _step_aside(self) -> None:
         """Compiled code begins to run: see neither operations nor modules."""
@@ -194,6 +198,9 @@ class TorchRecording(TorchFunctionMode, Recording):
                 return original(*args, **kwargs)
             try:
                 return self._backward(original, args, kwargs, own)
+            except BaseException as error:
+                without_ours(error)
+                raise
             finally:
                 with self.recorder.faults:
                     if self.recorder.on and self._is_paused:
@@ -215,29 +222,31 @@ class TorchRecording(TorchFunctionMode, Recording):
             _set_modes([mode for mode in modes if mode is not self])
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func is torch.Tensor.backward or func is torch.autograd.backward:
-            return self._through(self._backward, (func, args, kwargs, func is torch.Tensor.backward), {})
-        recorder = self.recorder
-        if not recorder.on or torch.jit.is_tracing():  # type: ignore[no-untyped-call]  # nothing of ours may come there
-            return self._through(func, args, kwargs)
-        if func is torch.autograd.grad:
-            recorder.asked += 1
+        kwargs, recorder = kwargs or {}, self.recorder
         before = sequence_number()
-        result = self._through(func, args, kwargs)
-        started = clock.now()
-        with recorder.faults:
-            self._called(func, args, kwargs, result, before)
-        recorder.took(clock.now() - started)
-        return result
-
-    def _through(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """A call that went through the mode, which is off its stack meanwhile and comes back by itself."""
-        self._away_from_stack += 1
+        self._away_from_stack += 1  # the mode is off its stack while the call runs, and comes back by itself
         try:
-            return func(*args, **kwargs)
+            if func is torch.Tensor.backward or func is torch.autograd.backward:
+                return self._backward(func, args, kwargs, func is torch.Tensor.backward)
+            if func is torch.autograd.grad:
+                recorder.asked += recorder.on
+                result = func(*args, **kwargs)
+            else:
+                frame = _getframe(1)
+                if frame.f_code is HANDLED:  # a function of Python's asks whether anybody wants its call, and is called again
+                    frame = frame.f_back.f_back or frame  # type: ignore[union-attr]
+                result = self._places.call_from(frame)(func, args, kwargs)
+        except BaseException as error:
+            without_ours(error)
+            raise
         finally:
             self._away_from_stack -= 1
+        if recorder.on and not torch.jit.is_tracing():  # type: ignore[no-untyped-call]  # nothing of ours may come there
+            started = clock.now()
+            with recorder.faults:
+                self._called(func, args, kwargs, result, before)
+            recorder.took(clock.now() - started)
+        return result
 
     # ------------------------------------------------------------------------------------------------------- operations
     @unseen
@@ -246,6 +255,8 @@ class TorchRecording(TorchFunctionMode, Recording):
         if name in LEAVE and args and isinstance(args[0], torch.Tensor):
             self._left(args[0], f"{name}()", site_of(user_frame(3)))
             return
+        if name.endswith(("_", "setitem__")) and (leaves := self._leaves_written(name, args)):
+            self.recorder.happened("write", site_of(user_frame(3)), leaves)
         if isinstance(result, torch.Tensor):
             results: Sequence[Any] = (result,)
         elif isinstance(result, (tuple, list)):
@@ -254,8 +265,6 @@ class TorchRecording(TorchFunctionMode, Recording):
             if name == "__set__" and args[0].requires_grad and getattr(func, "__self__", None) is torch.Tensor.data:
                 self.recorder.happened("write", site_of(user_frame(3)), [args[0]])
             return
-        if name.endswith(("_", "setitem__")) and (leaf := self._leaf_written(name, args)) is not None:
-            self.recorder.happened("write", site_of(user_frame(3)), [leaf])
         if name == "requires_grad_" and self._numpy and not self.losses(args[0]):  # from_numpy is not seen
             self._born(args[0], site_of(user_frame(3)))
         if not results or name in QUIET:
@@ -408,18 +417,21 @@ class TorchRecording(TorchFunctionMode, Recording):
             [loss.severed for loss in known[1] if loss.severed is not None] if known is not None and known[0]() is tensor else []
         )
 
-    def _leaf_written(self, name: str, args: Any) -> Any:
-        """The leaf that an operation in place wrote to, by itself or through `.data` or `detach()`."""
-        in_place = name.startswith("__i") or (name.endswith("_") and name[:2] != "__" and name not in QUIET)
-        if self._stepping or not in_place or not args or not isinstance(args[0], torch.Tensor):
-            return None
-        target = args[0]
-        if target.requires_grad and is_leaf(target):
-            return target
-        for severed in self.losses(target)[:1]:
-            if severed.how in ("data", "detach") and severed.operation == "AccumulateGrad":
-                return next((node.variable for ref in severed.leaves if (node := ref()) is not None), None)
-        return None
+    def _leaves_written(self, name: str, args: Any) -> list[Any]:
+        """The leaves that an operation in place wrote to, by themselves or through `.data` or `detach()`."""
+        in_place = name.startswith(("__i", "__seti")) or (name.endswith("_") and name[:2] != "__" and name not in QUIET)
+        if self._stepping or not in_place or not args:
+            return []
+        leaves = []
+        for target in args[0] if name.startswith("_foreach") else args[:1]:
+            if not isinstance(target, torch.Tensor):
+                continue
+            if target.requires_grad and is_leaf(target):
+                leaves.append(target)
+            for severed in self.losses(target)[:1]:
+                if severed.how in ("data", "detach") and severed.operation == "AccumulateGrad":
+                    leaves += [node.variable for ref in severed.leaves[:1] if (node := ref()) is not None]
+        return leaves
 
     def _remember(self, tensor: Any, losses: tuple[Any, ...]) -> None:
         if len(self._lost) >= LOST:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from gradlab.explore.libraries.unseen_frames import without_ours
+
 Make = Callable[[Any], Any]  # given the function, returns what is called instead
 
 
@@ -20,7 +22,11 @@ class _Function:
 
         @wraps(self.original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self.composed(*args, **kwargs)
+            try:
+                return self.composed(*args, **kwargs)
+            except BaseException as error:
+                without_ours(error)
+                raise
 
         self.call = call
         setattr(owner, name, call)

@@ -412,13 +412,13 @@ def _with_respect_to(rows: Sequence[TensorRow], wrt: Sequence[str], trace: Trace
     trees, rest = forest(rows, trace.calls)
     if not trees:
         return say(listed([code(name) for name in wrt]), ".")
-    others = {row.name for row in rest}
+    others = {row.name: row for row in rest}
     items = [say("the parameters of ", code(tree.name)) for tree in trees] + [code(name) for name in wrt if name in others]
-    below = [row for tree in trees for row in tree.rows]
+    below = [*(row for tree in trees for row in tree.rows), *(others[name] for name in wrt if name in others)]
     reached = sum(row.gradient is not None for row in below)
     if not reached:
         return say(listed(items), ".")
-    norm = math.hypot(*(tree.norm for tree in trees if tree.norm is not None))
+    norm = math.hypot(*(row.gradient.norm for row in below if row.gradient is not None))
     tensors = f"{reached} of {len(below)}" if reached < len(below) else f"all {len(below)}"
     return say(listed(items), f": {tensors} tensors got a gradient, ‖gradient‖ {number(norm)}.")
 
@@ -448,7 +448,8 @@ def _since(trace: Trace, rows: Sequence[TensorRow]) -> Sentence:
         if names:
             place = event.place
             where = "" if place is None else f"line {place.line}" if place.in_cell else place.where
-            known = later.setdefault((event.kind, "" if place is None else place.source or place.statement, where), [])
+            source = "" if place is None else place.statement or place.source
+            known = later.setdefault((event.kind, source, where), [])
             known += [name for name in names if name not in known]
     else:
         return ()

@@ -148,8 +148,8 @@ def forest(rows: Sequence[TensorRow], calls: Sequence[ModuleCall]) -> tuple[list
     kinds: dict[str, str] = {}
     order: dict[str, int] = {}
     for at, call in enumerate(calls):
-        steps = call.path.split(".")
-        kinds.setdefault(call.path, call.kind)
+        steps = steps_of(call.path)
+        kinds.setdefault(".".join(steps), call.kind)
         for i in range(len(steps)):
             order.setdefault(".".join(steps[: i + 1]), at)
     roots: dict[str, ModulePart] = {}
@@ -183,7 +183,8 @@ def _joined(part: ModulePart) -> ModulePart:
     parts = [_joined(child) for child in part.parts]
     if len(parts) == 1 and part.row is None and parts[0].row is None:
         (only,) = parts
-        return ModulePart(f"{part.name}.{only.name}", only.kind or part.kind, None, only.parts)
+        inner = re.sub(r"^(\d+)", r"[\1]", only.name)
+        return ModulePart(f"{part.name}{'' if inner[0] == '[' else '.'}{inner}", only.kind or part.kind, None, only.parts)
     return ModulePart(part.name, part.kind, part.row, parts)
 
 

@@ -28,10 +28,11 @@ def _kept(traceback: TracebackType | None) -> list[TracebackType]:
     frames: list[TracebackType] = []
     for one in _frames(traceback):
         code = one.tb_frame.f_code
-        if not code.co_filename.startswith(OURS):
-            frames.append(one)
-        elif code.co_name == "__torch_function__" and frames and _name(frames[-1]) == "handle_torch_function":
-            del frames[-2:]  # the function that asked whether anybody wants the call: it is called again below us
+        if code.co_filename.startswith(OURS):
+            continue
+        if len(frames) > 1 and _name(frames[-1]) == "handle_torch_function" and frames[-2].tb_frame.f_code is code:
+            del frames[-2:]  # the function asked whether anybody wants the call, and was called again below our mode
+        frames.append(one)
     return frames
 
 

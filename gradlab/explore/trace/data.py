@@ -180,7 +180,7 @@ class GraphNode:
     cell : Line or None
         The line of the cell that ran which led there; the same where the operation stands in the cell itself.
     module : str
-        The module that made it, by its path from the user's name: "model.layers.0.attn"; "" outside modules.
+        The module that made it, by its path from the user's name: "model.layers[0].attn"; "" outside modules.
     dtype : str
         Of the tensor that it makes; "" if it is not known.
     value, gradient : Value or None
@@ -282,7 +282,7 @@ class ModuleCall:
     Attributes
     ----------
     path : str
-        "model.layers.0"; the class's name where the module has no name.
+        "model.layers[0]"; the class's name where the module has no name.
     kind : str
         Its class: "Linear".
     depth : int

@@ -11,6 +11,7 @@ import linecache
 import sys
 import weakref
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from gradlab.diagnose.sites import own_site
@@ -117,6 +118,12 @@ class Happening:
     held: tuple[int, ...] = ()
     whose: int = 0  # the optimizer's identity
     cell: Any = None  # the site in the cell that ran
+
+
+def line_of(site: Any) -> int | None:
+    """The line of a site."""
+    code, offset = site[:2]
+    return next(islice(code.co_positions(), offset // 2, None), (None,))[0]
 
 
 def cell_site() -> Any:

@@ -20,6 +20,7 @@ from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import count, number, shape_text
+from gradlab.explore.names import attribute
 from gradlab.explore.trace.data import Cut, Event, GraphEdge, GraphNode, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
 from gradlab.explore.trace.notes import Given, Happening, KeptArray, Note, Severed
@@ -285,7 +286,7 @@ class Reader:
         )
 
     def path(self, call: Any) -> str:
-        """Where a called module is, from the user's name on: "model.layers.0"; its class's name where it has none."""
+        """Where a called module is, from the user's name on: "model.layers[0]"; its class's name where it has none."""
         if call is None:
             return ""
         module = call.module()
@@ -297,7 +298,7 @@ class Reader:
             if not path and call.outer is not None:
                 outer, inside = call.outer.module(), self.path(call.outer)
                 step = next((step for step, child in library_children(outer) if child is module), "")
-                path = f"{inside}.{step}" if step else f"{inside}.{call.kind}"
+                path = attribute(inside, step, outer) if step else f"{inside}.{call.kind}"
             self._paths[id(module)] = path = path or str(call.kind)
         return path
 

@@ -31,11 +31,11 @@ from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.names import held_by_self, items_of, modules_in, names_in, owners_in
+from gradlab.explore.names import held_by_self, module_names, modules_in, names_in, owners_in, prefixes
 from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.data import ModuleCall, Trace
 from gradlab.explore.trace.journal import Entry, Journal, Swept
-from gradlab.explore.trace.notes import Called, Happening, Severed, cell_site, cell_source
+from gradlab.explore.trace.notes import Called, Happening, Severed, cell_site, cell_source, line_of
 from gradlab.explore.trace.reading import Names, Reader, Root, Seen, read
 from gradlab.explore.trace.slopes import slopes_of
 from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep, arrivals_of, leaves_of, uses_of
@@ -179,11 +179,20 @@ class Recorder:
             self.call = self.call.outer
 
     def happened(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
-        """Something happened to leaves."""
+        """Something happened to leaves. What one line writes to the same leaves in two operations, as `p.data -= …`, which reads
+        `p.data`, writes to it and binds it again, has happened once."""
+        if kind == "write" and self.events and self._is_same_write(self.events[-1], site, tensors):
+            return
         self.happened_before += len(self.events) == EVENTS
         self.events.append(
             Happening(kind, site, self._once(tuple(id(tensor) for tensor in tensors)), cell=site and cell_site(), **more)
         )
+
+    @staticmethod
+    def _is_same_write(last: Happening, site: Any, tensors: Sequence[Any]) -> bool:
+        if last.kind != "write" or site is None or last.site is None or last.site[0] is not site[0] or last.site[1] >= site[1]:
+            return False
+        return last.leaves == tuple(id(tensor) for tensor in tensors) and line_of(last.site) == line_of(site)
 
     def _once(self, keys: tuple[int, ...]) -> tuple[int, ...]:
         """Equal identities as one object: thousands of steps name the same hundreds of parameters."""
@@ -474,11 +483,7 @@ class Recorder:
         """The user's names at this moment: the running functions' locals, innermost first, then the notebook's."""
         space = self._space(frames)
         names = Names.of(library, {**self.called, **names_in(space, first=self.first)})
-        both = (*self.namespace().items(), *space.items())  # a trainer calls another's net `model`, too
-        own = [(name, value) for name, value in both if isinstance(name, str) and not name.startswith("_")]
-        for label, model in [*own, *(item for name, value in own for item in items_of(name, value) or ())]:
-            for path, module in modules_in(label, model):
-                names.models.setdefault(id(module), path)
+        names.models = module_names((self.namespace(), space))  # the notebook's first: a trainer calls another's net `model`, too
         return names
 
     def _space(self, frames: Sequence[Mapping[str, Any]], *, with_namespace: bool = True) -> dict[str, Any]:
@@ -582,8 +587,7 @@ class Recorder:
     def _calls(self, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
         operations: Counter[str] = Counter()
         for node in trace.nodes:
-            steps = node.module.split(".")
-            operations.update(".".join(steps[: i + 1]) for i in range(len(steps)) if node.module)
+            operations.update(prefixes(node.module))
         return tuple(
             ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), operations[path])
             for call in self.calls

@@ -148,7 +148,7 @@ def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> Wat
     activations: list[Activation] = []
     seen: set[int] = set()
     for path, module in model.named_modules():
-        name = attribute(called, path) if path else called
+        name = attribute(called, path, model)
         kind = type(module).__name__
         flat = flat_beyond(kind, module)
         if (kind in DEAD or flat is not None) and len(activations) < ACTIVATIONS:
@@ -164,7 +164,7 @@ def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> Wat
             for key, p in mine:
                 seen.add(id(p))
                 params.append(p)
-                names.append(f"{name}.{key}")
+                names.append(attribute(name, key, module))
     if not params:
         raise ValueError(f"watch({called}): it has no parameter that requires grad; there is nothing to watch.")
     return _made(params, names, layers, starts, tuple(activations), model, called)

@@ -1,0 +1,58 @@
+"""Calls between the user's program and PyTorch that leave no frame of ours where warnings and tracebacks look.
+
+PyTorch's C++ shows a warning at the innermost frame of Python, its Python code some frames further out, and both once for each
+line. Below a function mode these are frames of ours. So a function is called from a frame that bears the file, the line and the
+globals of its caller. An error that comes back loses our frames before it goes on.
+"""
+
+from __future__ import annotations
+
+from types import CodeType, FunctionType
+from typing import Any
+
+from gradlab.diagnose.sites import is_ours
+
+
+def _stand_in(func: Any, args: Any, kwargs: Any) -> Any:
+    return func(*args, **kwargs)  # on the line after the first: see `call_from`
+
+
+_CODE = _stand_in.__code__
+_MARK = _CODE.co_consts  # the very tuple, which copies of the code share
+
+
+class Places:
+    """The functions that call others from a place in the program, one for each place."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[int, int], tuple[CodeType, Any]] = {}
+
+    def call_from(self, frame: Any) -> Any:
+        """A function of (func, args, kwargs) that calls `func` as if the code of a frame did, where this frame is now."""
+        code, at = frame.f_code, frame.f_lasti
+        known = self._calls.get((id(code), at))
+        if known is not None and known[0] is code and known[1].__globals__ is frame.f_globals:
+            return known[1]
+        line = frame.f_lineno or code.co_firstlineno
+        own = _CODE.replace(co_filename=code.co_filename, co_name=code.co_name, co_firstlineno=line - 1)
+        call = FunctionType(own, frame.f_globals)
+        self._calls[id(code), at] = code, call
+        return call
+
+    def clear(self) -> None:
+        """Let go of the program."""
+        self._calls.clear()
+
+
+def is_stand_in(code: CodeType) -> bool:
+    """Whether a frame's code is one of `Places`."""
+    return code.co_consts is _MARK
+
+
+def without_ours(error: BaseException) -> None:
+    """Take our frames away from the outer end of an error's traceback. To be called where it is caught, before a bare `raise`,
+    which adds none."""
+    traceback = error.__traceback__
+    while traceback is not None and (is_ours((code := traceback.tb_frame.f_code).co_filename) or is_stand_in(code)):
+        traceback = traceback.tb_next
+    error.__traceback__ = traceback

@@ -1,0 +1,75 @@
+"""What the doctor knows of an error stands below it, as soon as the cell has failed."""
+
+from __future__ import annotations
+
+import pytest
+
+LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
+MAGICS = ["%%grad", "%%doctor", "%%watch"]
+START = """
+import {library} as torch
+from {library} import nn
+F = nn.functional
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+x, w = torch.ones(16, 3), torch.ones(3, requires_grad=True)
+"""
+FAULTS = {  # a cell that fails, and what must be said of it
+    "loss = model(x).mean()\nloss.backward()": ("model[0]", "line 2", "4 features"),
+    "y = torch.sigmoid(w)\nloss = (y * y).sum()\ny.add_(1)\nloss.backward()": ("y.add_(1)", "line 4"),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("magic", MAGICS)
+@pytest.mark.parametrize("cell", FAULTS)
+def test_the_explanation_follows_the_error(shell, library, magic, cell):
+    shell.ok(START.format(library=library))
+    ran = shell.run(f"{magic}\n{cell}")
+    assert ran.error is not None
+    said = ran.text + ran.stdout
+    assert all(word in said for word in FAULTS[cell]), said
+    if magic != "%%doctor":  # which shows its diagnosis
+        page = ran.outputs[-1]["text/html"]
+        assert "Problem" in page and all(word in page for word in FAULTS[cell])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_it_is_what_the_doctor_says_when_asked(shell, library):
+    shell.ok(START.format(library=library))
+    below = shell.run("%%grad\n" + next(iter(FAULTS))).text
+    asked = str(shell.ok("%doctor").result)
+    assert below.split("  ", 1)[1].partition("\n")[0] in asked.replace("`", "")
+
+
+@pytest.mark.parametrize("magic", ["%%grad", "%%watch"])
+@pytest.mark.parametrize(
+    "cell", ["1 / 0", "undefined", "raise KeyboardInterrupt", "model(torch.ones(2, 4)).mean().backward()\n1 / 0"]
+)
+def test_of_what_nothing_is_known_nothing_is_said(shell, magic, cell):
+    shell.ok(START.format(library="gradlab"))
+    ran = shell.run(f"{magic}\n{cell}")
+    assert ran.error is not None
+    assert not any("Problem" in bundle.get("text/plain", "") for bundle in ran.outputs), ran.text
+    assert "Nothing was found" not in ran.text
+
+
+def test_wrong_options_are_their_own_explanation(shell):
+    shell.ok(START.format(library="gradlab"))
+    ran = shell.run("%%grad --nonsense\n" + next(iter(FAULTS)))
+    assert ran.error is not None and not ran.outputs
+
+
+def test_a_quiet_cell_stays_quiet(shell):
+    shell.ok(START.format(library="gradlab"))
+    assert not shell.run("%%grad -q\n" + next(iter(FAULTS))).outputs
+
+
+def test_what_the_user_wrote_is_escaped(shell):
+    shell.ok(START.format(library="gradlab"))
+    ran = shell.run(
+        "%%grad\nnamed = {'<img src=x>': torch.sigmoid(w)}\nloss = (named['<img src=x>'] ** 2).sum()\n"
+        "named['<img src=x>'].add_(1)\nloss.backward()"
+    )
+    page = ran.outputs[-1]["text/html"]
+    assert "<img" not in page and "&lt;img src=x&gt;" in page, page
+    assert "named['<img src=x>'].add_(1)" in ran.text
