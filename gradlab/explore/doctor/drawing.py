@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from gradlab.explore.doctor.advice import after, instead
 from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.flow import Flow, leaf_names
-from gradlab.explore.doctor.makers import attribute_maker, maker, programs
+from gradlab.explore.doctor.makers import attribute_maker, class_around, maker, module_class, programs
 
 ZEROS = ("zeros_", "constant_")  # of nn.init
+FILLING = (*ZEROS, "zero_", "fill_", "apply", "mul_", "copy_", "load_state_dict")
 
 
 def drawn(flow: Flow, still: Sequence[int]) -> str:
@@ -31,7 +32,7 @@ def _where_made(flow: Flow, name: str) -> str:
     """Code that draws a leaf once: in place of the call that fills it with zeros, or after the statement that makes it."""
     case = flow.case
     if "." not in name:
-        made = maker(case, name)
+        made = None if _is_filled_outside(case, name) else maker(case, name)
         return after(_normal(case, name), ast.unparse(made)) if made is not None else ""
     filled = _filled(case, name)
     if filled is not None:
@@ -40,8 +41,23 @@ def _where_made(flow: Flow, name: str) -> str:
     if made is not None:
         assert isinstance(made, ast.Assign)
         return after(_normal(case, ast.unparse(made.targets[0])), ast.unparse(made))
-    model = maker(case, name.partition(".")[0].partition("[")[0])
+    root = name.partition(".")[0].partition("[")[0]
+    model = None if _is_filled_outside(case, root) else maker(case, root)
     return after(_normal(case, name), ast.unparse(model)) if model is not None else ""
+
+
+def _is_filled_outside(case: Case, name: str) -> bool:
+    """Whether tensors are filled outside of functions and classes, maybe after a name is bound there: `for p in …: p.zero_()`."""
+    for program in programs(case):
+        for statement in program.outer:
+            call = statement.value if isinstance(statement, ast.Expr) else None
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            if call.func.attr in FILLING and not ast.unparse(call.func.value).endswith(".grad"):
+                return True
+        if program.assigned(name):
+            break  # what is older ran before
+    return False
 
 
 def _normal(case: Case, name: str) -> str:
@@ -50,14 +66,15 @@ def _normal(case: Case, name: str) -> str:
 
 def _filled(case: Case, name: str) -> str | None:
     """Code in place of `nn.init.zeros_(self.fc.weight)`; None where no such call fills just this leaf."""
-    wanted = name.partition(".")[2]
+    model, _, wanted = name.partition(".")
     for program in programs(case):
         found = []
         for statement in program.statements:
             call = statement.value if isinstance(statement, ast.Expr) else None
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ZEROS and call.args:
                 given = ast.unparse(call.args[0])
-                if given in (name, f"self.{wanted}"):
+                own = given == f"self.{wanted}" and class_around(program, statement) == module_class(case, model)
+                if own or given == name:
                     found.append(call)
         if found:
             if len(found) > 1:

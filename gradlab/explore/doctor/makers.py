@@ -40,15 +40,34 @@ def program_of(case: Case, name: str) -> Program | None:
 
 
 def attribute_maker(case: Case, path: str) -> ast.stmt | None:
-    """Return the statement `self.w = …` that makes the parameter `net.w`, if there is one such statement in the program."""
-    *_, last = path.split(".")
-    wanted = f"self.{last}"
+    """Return the statement `self.w = …` that makes the parameter `net.w`, if the class of `net` has one such statement."""
+    owner, _, last = path.rpartition(".")
     for program in programs(case):
         assignments = [node for node in program.statements if isinstance(node, ast.Assign)]
-        found = [node for node in assignments if wanted in map(ast.unparse, node.targets)]
+        found = [node for node in assignments if f"self.{last}" in map(ast.unparse, node.targets)]
+        found = [node for node in found if class_around(program, node) == module_class(case, owner)]
         if found:
             return found[0] if len(found) == 1 else None
     return None
+
+
+def module_class(case: Case, path: str) -> str | None:
+    """The name of the class of a module of the namespace, by its path: "net", "net.layers[0]"; None of what is no module."""
+    first, *rest = path.replace("[", ".").replace("]", "").split(".")
+    module = case.models.get(first)
+    for step in rest:
+        module = dict(module.named_children()).get(step) if module is not None else None
+    return None if module is None else type(module).__name__
+
+
+def class_around(program: Program, statement: ast.stmt) -> str:
+    """The name of the innermost class that a statement stands in; "" outside of classes."""
+    around = [
+        node
+        for node in program.statements
+        if isinstance(node, ast.ClassDef) and node.lineno <= statement.lineno <= (node.end_lineno or 0)
+    ]
+    return around[-1].name if around else ""
 
 
 def calls(case: Case, name: str) -> list[ast.Call]:

@@ -57,10 +57,11 @@ class Program:
 
     def assigned(self, name: str) -> list[ast.stmt]:
         """The statements that bind a name, outside of functions and classes, in the order of the text."""
-        return [node for node in self.statements if node in self._outer and name in bound(node)]
+        return [node for node in self.statements if node in self.outer and name in bound(node)]
 
     @cached_property
-    def _outer(self) -> set[ast.stmt]:
+    def outer(self) -> set[ast.stmt]:
+        """The statements outside of functions and classes."""
         return set(_outside(self.tree))
 
     def reads(self, name: str, attribute: str) -> int | None:
@@ -106,7 +107,7 @@ class Program:
         if first is last:
             return True
         names = carried(first)
-        scope = [node for node in self.statements if node in self._outer] if source.function == "<module>" else self.statements
+        scope = [node for node in self.statements if node in self.outer] if source.function == "<module>" else self.statements
         for _ in range(len(scope)):
             more = {name for node in scope if names & read(node) for name in carried(node)} - names
             if not more:

@@ -597,3 +597,32 @@ ROWS.fault(
     cure={".triu(0)": ".triu(1)"},
     says="row 0 of `bias` masks every key",
 )
+ROWS.fault(
+    "a model whose matrices a loop fills with zeros",
+    "zero-factor",
+    """
+    X, T = torch.randn(30, 4), torch.randn(30, 1)
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(8))
+        def forward(self, x):
+            return x * self.weight
+    net = nn.Sequential(nn.Linear(4, 8), Scale(), nn.Tanh(), nn.Linear(8, 1))
+    for p in net.parameters():
+        if p.ndim > 1:
+            nn.init.zeros_(p)
+    nn.init.zeros_(net[0].bias)
+    opt = optim.SGD(net.parameters(), lr=0.1)
+    # %%
+    for step in range(3):
+        loss = ((net(X) - T) ** 2).mean() #!
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+    shows="all_zero(net[0].weight, net[3].weight)",
+    cure={"if p.ndim > 1:": "if p.ndim > 2:"},
+    says=("`net[0].weight`", "at random where it is made"),
+    never=(" after ", " in place of "),
+)
