@@ -66,10 +66,7 @@ def test_a_quiet_cell_stays_quiet(shell):
 
 def test_what_the_user_wrote_is_escaped(shell):
     shell.ok(START.format(library="gradlab"))
-    ran = shell.run(
-        "%%grad\nnamed = {'<img src=x>': torch.sigmoid(w)}\nloss = (named['<img src=x>'] ** 2).sum()\n"
-        "named['<img src=x>'].add_(1)\nloss.backward()"
-    )
+    ran = shell.run("%%grad\nheads = {'<img src=x>': model[0]}\nloss = heads['<img src=x>'](x).sum()\nloss.backward()")
     page = ran.outputs[-1]["text/html"]
     assert "<img" not in page and "&lt;img src=x&gt;" in page, page
-    assert "named['<img src=x>'].add_(1)" in ran.text
+    assert "heads['<img src=x>'](x)" in ran.text

@@ -25,7 +25,7 @@ from gradlab.diagnose.user_spelling import USUAL
 from gradlab.explore.doctor import advice
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.libraries import Library, adapters, library_of
-from gradlab.explore.names import attribute
+from gradlab.explore.names import loop_variables, module_names
 
 OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but a view
 WRAPPERS = ("__call__", "__torch_function__", "__get__")  # between a call and its function, beside `_calls_modules`
@@ -449,17 +449,14 @@ class Scene:
 
     def path(self, module: Any) -> str:
         """What the user calls a module: "model.layers[0]"; its class where it has no name."""
-        named: dict[str, Any] = {}
-        for space in (self.namespace, *(step.names for step in self.steps)):
-            named |= {name: value for name, value in space.items() if callable(getattr(type(value), "named_modules", None))}
-        for name, value in sorted(named.items(), key=lambda item: item[0] == "self"):
-            if isinstance(value, type) or name.startswith("_"):
-                continue
-            with suppress(Exception):
-                for path, inner in value.named_modules():
-                    if inner is module:
-                        return attribute(name, path, value)
-        return type(module).__name__
+        return self._module_names.get(id(module)) or type(module).__name__
+
+    @cached_property
+    def _module_names(self) -> dict[int, str]:
+        spaces = [self.namespace, *(step.names for step in self.steps)]
+        others = [{name: value for name, value in space.items() if name != "self"} for space in spaces]
+        own = [{"self": space["self"]} for space in spaces if "self" in space]
+        return module_names([*others, *own], loop_variables(self.place.filename))
 
 
 def _is_model(value: Any) -> bool:
