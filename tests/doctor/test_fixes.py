@@ -43,6 +43,7 @@ SENTENCES = {
     "inf-born": "where the operation stands inside of a module or of a library's function",
     "nan-born": "where the operation stands inside of a module or of a library's function",
     "nan-input": "where the tensor has no name at the place of its use",
+    "in-place": "a statement moves, as a rule before the step of an optimizer",
     "underflow": "the loss is scaled at one place and the gradients at another",
     "cancelled": "another loss",
     "zero-factor": "whether the factor is meant to be 0 is what nobody knows but the author",
@@ -88,6 +89,13 @@ def examined(run, monkeypatch):
     return lambda library, texts: Examined(run, cases, library, texts)
 
 
+def weaker(after, finding, new) -> bool:
+    """Whether what is new are Notes on what the finding spoke of: that a last layer starts at 0, of two that did."""
+    notes = [one for one in after.remarks if (one.kind, True) in new]
+    named = [set(one.evidence.get("leaves", ("",))) for one in notes]
+    return sum(new.values()) == len(notes) and all(f"`{name}`" in finding.message for names in named for name in names)
+
+
 def wrong_in(examined, library, texts, before, finding, cured) -> list[str]:
     """What is wrong with the fix of a finding. What is also reported of the cells that `cured` gives is not new."""
     wrong = [f"`{code}` is no name, and nothing that stands in the cells" for code in beside(finding.fix, texts)]
@@ -102,7 +110,7 @@ def wrong_in(examined, library, texts, before, finding, cured) -> list[str]:
             wrong.append(said + after.said[-300:])
         elif after.kinds[same := (finding.kind, finding.remark)] >= before.kinds[same]:
             wrong.append(said + f"it is found again: {[*after.findings, *after.remarks]}")
-        elif (new := after.kinds - before.kinds) and (new := new - cured().kinds):
+        elif (new := after.kinds - before.kinds) and (new := new - cured().kinds) and not weaker(after, finding, new):
             wrong.append(said + f"{dict(new)} is new: {[*after.findings, *after.remarks]}")
         elif before.loss is not None:
             kept = after.loss is not None and math.isclose(after.loss, before.loss, rel_tol=1e-4, abs_tol=1e-6)
@@ -141,4 +149,5 @@ def test_code_that_a_fix_prints_cures_a_program(examined, record_property, name)
 
 def test_every_kind_is_typed_or_has_a_reason():
     assert not TYPED & set(SENTENCES)
-    assert {kind for row in FAULTS.values() for kind in row.kinds} == TYPED | set(SENTENCES)
+    beside = {"in-place"}  # an error, beside what a row is about
+    assert {kind for row in FAULTS.values() for kind in row.kinds} | beside == TYPED | set(SENTENCES)

@@ -18,8 +18,8 @@ FAULTS = {
 HEALTHY = {
     name: row
     for family in (
-        (basics, vision, language, generative, reinforcement, partial, tricks, everyday)
-        + (healthy_errors, healthy_names, healthy_numbers)
+        *(basics, vision, language, generative, reinforcement, partial, tricks, everyday),
+        *(healthy_errors, healthy_names, healthy_numbers),
     )
     for name, row in family.ROWS.items()
 }

@@ -39,7 +39,21 @@ def beside(fix: str, texts: Sequence[str]) -> list[str]:
         for node in ast.walk(ast.parse(text.removeprefix("%%grad")))
         if isinstance(node, (ast.expr, ast.stmt))
     }
-    return [code for code in quoted if not NAME.fullmatch(code) and squeezed(code) not in source]
+    codes = [code for code in quoted if not NAME.fullmatch(code)]
+    whole = [squeezed(as_parsed(code)) for code in codes]
+    return [
+        code
+        for code, text in zip(codes, whole, strict=True)
+        if text not in source and not (text.endswith("…") and any(one.startswith(text[:-1]) for one in source))
+    ]
+
+
+def as_parsed(code: str) -> str:
+    """Code as Python would write it."""
+    try:
+        return ast.unparse(ast.parse(code))
+    except SyntaxError:
+        return code
 
 
 def form_of(fix: str) -> str:

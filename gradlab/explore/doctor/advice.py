@@ -151,5 +151,4 @@ def cleared(update: str, source: str) -> str:
     if not isinstance(tree, ast.AugAssign) or CLEARS.search(source):
         return update
     gradient = f"{ast.unparse(tree.target)}.grad"
-    used = any(isinstance(node, ast.Attribute) and ast.unparse(node) == gradient for node in ast.walk(tree))
-    return f"{update}; {gradient} = None" if used else update
+    return f"{update}; {gradient} = None" if gradient in source else update

@@ -381,9 +381,22 @@ def _mended(case: Case, torn: CutHistory, fix: str) -> str:
     own = argument(source)
     if last == "tensor()" and _is_list(case, torn, own):
         own = case.spelled(f"gradlab.stack({own})") if _resolved(case, own) or own.startswith("[") else ""
-    code = instead(own, source)
+    code = " and ".join([instead(own, source), *_beside(case, torn)]) if own else ""
     changes = " This changes the loss: the numbers are no longer rounded." if last == "cast" and _rounds(torn) else ""
     return f"{sentence(fix)[:-1]}: {code}.{changes}" if code else sentence(fix)
+
+
+def _beside(case: Case, torn: CutHistory) -> list[str]:
+    """The same of what else is cut off in the same way in the same statement: `p.data - rate * g.data`."""
+    assert case.trace is not None
+    codes = []
+    if torn.kind == "detached" and torn.place is not None:
+        places = dict.fromkeys(cut.place for cut in case.trace.cuts if cut.how == torn.how and cut.reaches)
+        for place in places:
+            alike = place is not None and (place.where, place.statement) == (torn.place.where, torn.place.statement)
+            if place is not None and alike and place.source != torn.place.source and argument(place.source):
+                codes.append(instead(argument(place.source), place.source))
+    return list(dict.fromkeys(codes))
 
 
 def _is_list(case: Case, torn: CutHistory, text: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+ONCE = ("rebound-leaf",)  # kinds of which a line has one cause, though an error and what was seen both show it
 SHOWN = 5  # findings in a report; the rest is counted
 
 
@@ -79,6 +80,11 @@ class Diagnosis:
         ordered = sorted(findings, key=lambda finding: -finding.worth)
         first = {(one.kind, one.line, one.fix): one for one in reversed(ordered)}
         ordered = [one for one in ordered if not one.fix or first[one.kind, one.line, one.fix] is one]
+        by_line: dict[int | None, Finding] = {}
+        for one in ordered:
+            if one.kind in ONCE and (one.line not in by_line or "` in place of `" not in by_line[one.line].fix):
+                by_line[one.line] = one
+        ordered = [one for one in ordered if one.kind not in ONCE or by_line[one.line] is one]
         return cls(
             tuple(finding for finding in ordered if not finding.remark),
             tuple(finding for finding in ordered if finding.remark),

@@ -428,7 +428,8 @@ def frozen(case: Case) -> Iterable[Finding]:
     if still:
         parameters = [one for one in case.learners.values() if one.model in still or one.module in still]
         why = f"all {len(parameters)} parameters of {listed(still)} have requires_grad=False"
-        code = before(f"{still[0]}.requires_grad_()", ast.unparse(statement) if statement is not None else "")
+        caller = _first_call(case, still[0])
+        code = before(f"{still[0]}.requires_grad_()", ast.unparse(caller).partition("\n")[0] if caller is not None else "")
         on = f"Switch it on where it is to learn: {code}" if code else f"Call requires_grad_() on `{still[0]}`"
         fix = f"{on}, or on its last layer alone."
     elif (finding := nothing_asks(case.scene)) is not None:
@@ -450,6 +451,15 @@ def frozen(case: Case) -> Iterable[Finding]:
         evidence={"modules": still} | ({"parameters": len(parameters)} if still else {}),
         worth=9.0,
     )
+
+
+def _first_call(case: Case, path: str) -> ast.stmt | None:
+    """The first simple statement of the cell that calls a model."""
+    for node in case.program.statements:
+        calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and ast.unparse(part.func) == path]
+        if calls and not hasattr(node, "body"):
+            return node
+    return None
 
 
 def _switched_off(case: Case, path: str) -> int | None:

@@ -17,7 +17,15 @@ from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import LOSSES, SHAPES, Flow, numbers_known, plural
 from gradlab.explore.doctor.masks import hidden_rows
-from gradlab.explore.doctor.singular import Singular, derivative, function, guarded
+from gradlab.explore.doctor.singular import (
+    Singular,
+    derivative,
+    function,
+    given_value,
+    greatest_finite,
+    guarded,
+    largest_exponent,
+)
 from gradlab.explore.trace.data import Operand
 from gradlab.explore.trace.values import Value
 
@@ -141,6 +149,8 @@ def _filled(flow: Flow, i: int, text: str) -> str:
     place = flow.nodes[i].place
     filled = flow.case.spelled(f"gradlab.where({text}.isfinite(), {text}, 0.0)")
     code = instead(replaced(place.source, text, filled), place.source) if place is not None and text.isidentifier() else ""
+    uses = {node.place for node in flow.nodes if any(operand.text == text for operand in node.operands)}
+    code = code if len(uses) == 1 else ""
     if not code:
         return "Leave these elements out, or put numbers in their place."
     return f"Leave these elements out, or put numbers in their place: {code}."
@@ -194,7 +204,7 @@ def _forward(flow: Flow) -> list[Birth]:
             continue
         if nans[i] and not (given_nan or operand_nan):
             births[i] = Birth(i, "nan", masked=given_inf or operand_inf)
-        elif infs[i] and not (given_inf or operand_inf or given_nan or operand_nan):
+        elif infs[i] and not (given_nan or operand_nan) and (not (given_inf or operand_inf) or _overflows_beside(flow, i)):
             births[i] = Birth(i, "inf")
     births = {_unknown_behind(flow, i): birth for i, birth in births.items()}
     for i, birth in births.items():
@@ -212,6 +222,14 @@ def _forward(flow: Flow) -> list[Birth]:
     roots = [b for b in births.values() if b.at in harmful and b.at not in consumed and not _was_put_in(flow, b, infs)]
     behind = {b.at for b in roots if b.kind == "nan"}
     return [b for b in roots if b.kind == "nan" or not (behind & _after(flow, b.at))] or roots
+
+
+def _overflows_beside(flow: Flow, i: int) -> bool:
+    """Whether an exponential overflows at finite numbers, whatever infinities it is given besides: exp(-inf) is 0."""
+    value, result = given_value(flow, i), flow.nodes[i].value
+    if flow.words[i] not in ("Exp", "Exp2", "Expm1") or value is None or result is None:
+        return False
+    return greatest_finite(value) > largest_exponent(result.dtype)
 
 
 def _unknown_behind(flow: Flow, i: int) -> int:

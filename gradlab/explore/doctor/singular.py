@@ -259,18 +259,30 @@ def _power(flow: Flow, at: int) -> Singular | None:
 
 def _exp(flow: Flow, at: int) -> Singular | None:
     value, result = given_value(flow, at), flow.nodes[at].value
-    if value is None or result is None or value.nans or value.infs:
+    if value is None or result is None or value.nans:
         return None
-    limit = math.log(GREATEST.get(result.dtype, math.inf)) if result.dtype in GREATEST else math.inf
-    if greatest(value) <= limit:
+    limit, top = largest_exponent(result.dtype), greatest_finite(value)
+    if top <= limit:
         return None
     return Singular(
-        f"{where(flow, at)} overflows {result.dtype}: exp of {figure(greatest(value))} is above "
+        f"{where(flow, at)} overflows {result.dtype}: exp of {figure(top)} is above "
         f"{figure(GREATEST[result.dtype])}, the largest number, at {result.infs} of {plural(result.size, 'element')}; the limit "
         f"is {limit:.1f}.",
         _instead_of_exp(flow, at, limit),
-        {"greatest": greatest(value), "infs": result.infs, "size": result.size, "limit": limit, "argument": 0},
+        {"greatest": top, "infs": result.infs, "size": result.size, "limit": limit, "argument": 0},
     )
+
+
+def largest_exponent(dtype: str) -> float:
+    """The largest number of which exp is finite."""
+    return math.log(GREATEST[dtype]) if dtype in GREATEST else math.inf
+
+
+def greatest_finite(value: Value) -> float:
+    """The greatest number of a value that is finite, -inf if there is none."""
+    if value.numbers is not None:
+        return max((float(x) for x in value.numbers if math.isfinite(x)), default=-math.inf)
+    return float(value.statistics.maximum)
 
 
 def _instead_of_exp(flow: Flow, at: int, limit: float) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
+from gradlab.diagnose.source_locations import clipped
 from gradlab.explore.doctor.advice import before, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding
@@ -196,12 +197,29 @@ def _held_by(case: Case, learners: list[Learner], homes: list[str], old: bool, s
         )
     models = list(dict.fromkeys(one.model for one in learners if one.model))
     code = _remade(case, learners, step)
+    again = _made_in_loop(case, learners, step)
+    if again is not None:
+        return (
+            f"`{clipped(ast.unparse(again))}` on line {again.lineno} makes a new tensor in each pass, after the optimizer was "
+            "made. Write into the tensor that the optimizer holds, by copy_() under no_grad()."
+        )
     if old:
         where = f": {code}" if code else f", from the parameters of `{models[0]}`" if models else ""
         return f"Make the optimizer anew after the change{where}."
     what = f"the parameters of `{models[0]}`" if models else listed([one.name for one in learners])
     how = f": {code}" if code else ""
     return f"Give {what} to the optimizer too{how}. If they are not to learn, set their requires_grad to False."
+
+
+def _made_in_loop(case: Case, learners: list[Learner], step: Event) -> ast.stmt | None:
+    """The statement that makes one of some leaves anew in a loop that steps."""
+    line, names = event_line(step), {one.name for one in learners}
+    loops = [node for node in case.program.statements if isinstance(node, (ast.For, ast.While))]
+    around = [node for node in loops if line is not None and node.lineno <= line <= (node.end_lineno or 0)]
+    for node in (part for loop in around for part in ast.walk(loop)):
+        if isinstance(node, ast.Assign) and names & {ast.unparse(target) for target in node.targets}:
+            return node
+    return None
 
 
 def _optimizer(case: Case, step: Event) -> str:
