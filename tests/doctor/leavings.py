@@ -359,7 +359,7 @@ sick("layers in a plain list", "stale-optimizer", """
 sick("everything is frozen", "frozen", """
     net = Net().requires_grad_(False)
     opt = optim.Adam(net.parameters())
-""", "net.requires_grad_()")  # fmt: skip
+""", "requires_grad_() on `net`")  # fmt: skip
 sick("units that are all shut", "zero-gradient", """
     net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
     with torch.no_grad():

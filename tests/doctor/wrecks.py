@@ -1165,5 +1165,7 @@ WORDS = {
     "a bias of another width": "which operand is wrong is what nobody knows but the author",
     "a row of another length": "which operand is wrong is what nobody knows but the author",
     "the tuple of an LSTM within a Sequential": "the model's forward is written out",
+    "a batch norm of a batch of one": "which examples belong into a batch is the author's to choose",
+    "an instance norm of one position": "another size of picture, or another layer",
     "backward of a leaf": "a loss of one number is computed of it, which is the author's to choose",
 }

@@ -24,7 +24,6 @@ from gradlab.explore.doctor.flow import (
     figure,
     numbers_known,
     operand_text,
-    path,
     positive,
     root_mean_square,
 )
@@ -328,7 +327,7 @@ def _of_steps(flow: Flow, leaf: int, on: list[int], first: float, last: float) -
     each = math.exp((math.log(first) - math.log(last)) / (steps - 1))
     small = first < last
     evidence = {"steps": steps, "first": first, "last": last, "each": each, "start": on[0], "end": at, "leaf": leaf}
-    module = path(flow.nodes[at].module)
+    module = flow.nodes[at].module
     name = f"`{node.name or node.label}`"
     what = f"{flow.code(at)}{flow.place(at)}" + (f" (in `{module}`)" if module else "")
     by = f"keeps only {figure(each)} of the gradient's norm" if small else f"multiplies the gradient by {figure(each)}"

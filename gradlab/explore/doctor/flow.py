@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -103,7 +102,6 @@ LOSSES = frozenset(
         "CrossEntropyLoss",
     ]
 )
-NUMBERED = re.compile(r"\.(\d+)(?=\.|$)")
 LONGEST = 70  # characters of code that a message quotes
 
 
@@ -250,9 +248,7 @@ class Flow:
         node = self.nodes[i]
         kind = self.kinds.get(node.module, "")
         plain = PLAIN.get(self.words[i], self.words[i].lower())
-        return (
-            f"{kind} `{path(node.module)}`" if kind and kind.lower().replace("_", "")[:5] == plain.replace("_", "")[:5] else plain
-        )
+        return f"{kind} `{node.module}`" if kind and kind.lower().replace("_", "")[:5] == plain.replace("_", "")[:5] else plain
 
     def place(self, i: int) -> str:
         """ " on line 6"; "" where that is not known."""
@@ -305,11 +301,6 @@ def key(edge: GraphEdge) -> tuple[int, int, int]:
 def positive(x: float | None) -> bool:
     """Whether a norm is known, finite and not 0."""
     return x is not None and 0 < x < math.inf
-
-
-def path(module: str) -> str:
-    """ "net[0].attn" of "net.0.attn"."""
-    return NUMBERED.sub(r"[\1]", module)
 
 
 def figure(x: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gradlab.explore.doctor.case import listed
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.flow import CASTS, SHAPES, Flow, leaf_names, path
+from gradlab.explore.doctor.flow import CASTS, SHAPES, Flow, leaf_names
 from gradlab.explore.doctor.starving import NORMALISATIONS
 
 SCORING = frozenset(("Mm", "Bmm", "Baddbmm", "Matmul", "Mul", "Div", "MaskedFill", "Add"))  # between scores and their softmax
@@ -64,7 +64,7 @@ def _normalisation(flow: Flow, at: int) -> str:
     for i in _after(flow, at):
         kind = flow.kinds.get(flow.nodes[i].module, "")
         if "Norm" in kind and flow.nodes[i].module != flow.nodes[at].module:
-            return f"{kind} (`{path(flow.nodes[i].module)}`)"
+            return f"{kind} (`{flow.nodes[i].module}`)"
         if flow.words[i] in NORMALISATIONS:
             return f"{flow.operation(i)} in {flow.code(i)}{flow.place(i)}"
     return ""

@@ -14,8 +14,9 @@ from collections.abc import Callable
 
 from gradlab.explore.doctor.advice import argument, expression, instead
 from gradlab.explore.doctor.case import Case
-from gradlab.explore.doctor.flow import Flow, path
+from gradlab.explore.doctor.flow import Flow
 from gradlab.explore.doctor.makers import calls, enclosing, is_same_at, maker, value_at
+from gradlab.explore.names import prefixes
 from gradlab.explore.trace.data import Line
 
 # Methods that only move elements: the logarithm may be taken before them.
@@ -253,7 +254,7 @@ def of_module(flow: Flow, at: int, before: int) -> str:
     module, kind = flow.nodes[before].module, flow.kinds.get(flow.nodes[before].module, "")
     if kind not in ("Softmax", "Sigmoid"):
         return ""
-    name, whole = path(module), module.partition(".")[0]
+    name, whole = module, prefixes(module)[0]
     other = "LogSoftmax" if kind == "Softmax" else "LogSigmoid"
     code = _both(flow, at, before, kind, other, whole)
     if code:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from gradlab.explore.doctor.advice import argument, before, grouped, instead, replaced
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.flow import CASTS, LOSSES, SHAPES, Flow, called, extremes, figure, operand_text, path
+from gradlab.explore.doctor.flow import CASTS, LOSSES, SHAPES, Flow, called, extremes, figure, operand_text
 from gradlab.explore.doctor.operands import argument_text, replace_argument
 from gradlab.explore.trace.data import Shape
 from gradlab.explore.trace.values import Value
@@ -282,7 +282,7 @@ def _logits(flow: Flow, maker: int, kind: str) -> str:
     if flow.kinds.get(module, "") in ("Softmax", "Sigmoid"):
         line = flow.line(maker)
         statement = flow.case.program.at(line) if line is not None else None
-        new = flow.case.spelled(f"{path(module)} = gradlab.nn.Identity()")
+        new = flow.case.spelled(f"{module} = gradlab.nn.Identity()")
         code = before(new, ast.unparse(statement)) if statement is not None else ""
     elif place is not None and flow.words[maker] in ("Softmax", "Sigmoid"):
         code = instead(argument(place.source), place.source)

@@ -21,13 +21,13 @@ from gradlab.explore.doctor.flow import (
     leaf_names,
     numbers_known,
     operand_text,
-    path,
     positive,
 )
 from gradlab.explore.doctor.idle_biases import idle_biases
 from gradlab.explore.doctor.makers import calls
 from gradlab.explore.doctor.starving import NORMALISATIONS, Cause, Starved, made_constant, starved
 from gradlab.explore.doctor.units import BENT, RECTIFIERS
+from gradlab.explore.names import prefixes
 from gradlab.explore.trace.data import GraphEdge, Operand
 from gradlab.explore.trace.values import Value
 
@@ -117,7 +117,7 @@ def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) 
     if drops:
         return Finding(
             "zero-factor",
-            f"The dropout `{path(node.module)}` in {of} drops every element, so nothing goes through: {_get(flow, leaves)}.",
+            f"The dropout `{node.module}` in {of} drops every element, so nothing goes through: {_get(flow, leaves)}.",
             flow.line(at),
             at,
             _fewer_dropped(flow, node.module),
@@ -175,7 +175,7 @@ def _fewer_dropped(flow: Flow, module: str) -> str:
     """How to make a dropout let something through: in place of the one call that makes one of probability 1."""
     ones = [
         call
-        for call in calls(flow.case, module.partition(".")[0])
+        for call in calls(flow.case, prefixes(module)[0])
         if ast.unparse(call.func).rpartition(".")[2].startswith("Dropout")
         and any(isinstance(one, ast.Constant) and one.value == 1 for one in (*call.args, *(k.value for k in call.keywords)))
     ]

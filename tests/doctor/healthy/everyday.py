@@ -465,7 +465,7 @@ ROWS.healthy(
 ROWS.healthy(
     "each with each, as it is meant",
     """
-    emb = nn.Linear(3, 1)
+    emb = nn.Linear(3, 1, bias=False)
     x = torch.randn(12, 3)
     s = emb(x)
     margins = torch.where(s - s.T > 0, s - s.T, 0.1 * (s - s.T))
