@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 
 import pytest
@@ -11,13 +12,20 @@ from typing_in import advised, beside, followed, form_of
 from wrecks import WORDS, WRECKS
 
 import gradlab as gl
+from gradlab.explore.doctor.clinic import HOUSE
 
 TORCH = (pytest.mark.torch,)
 
 
-def each(table):
+def each(table, live=()):
+    """Every row with every library that it runs on; `live` are further marks of a row on PyTorch that gradlab runs, too."""
     return [
-        pytest.param(name, library, id=f"{name}-{library}", marks=() if library == "gradlab" else TORCH)
+        pytest.param(
+            name,
+            library,
+            id=f"{name}-{library}",
+            marks=() if library == "gradlab" else (*TORCH, *(live if "gradlab" in row.libraries else ())),
+        )
         for name, row in table.items()
         for library in row.libraries
     ]
@@ -53,7 +61,7 @@ def test_a_cure_cures(run, shell, name, library):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "library"), each(WRECKS))
+@pytest.mark.parametrize(("name", "library"), each(WRECKS, live=(pytest.mark.exhaustive,)))
 def test_the_advice_cures(run, shell, record_property, name, library):
     """Each change that a fix says to make is made in the cells: they end well, and nothing is reported."""
     row = WRECKS[name]
@@ -250,3 +258,34 @@ def test_nothing_of_the_users_is_held(run, shell):
     shell.ok("del w, loss")
     gc.collect()
     assert [one() for one in alive] == [None, None]
+
+
+# Rows of which a seen cell tells more than its error, in other words: the very operation, or an earlier line.
+OTHERWISE = {
+    "a frozen model",
+    "asked for too early",
+    "an optimizer of a result",
+    "a decorator that was left",
+    "a decorator of a method that a forward calls",
+    "a block in a function",
+    "a training function under no_grad",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), each(WRECKS, live=(pytest.mark.exhaustive,)))
+def test_an_error_of_a_seen_cell_has_its_line(run, name, library):
+    """Under `%%doctor` the first finding names the same line, one further down for the magic, and the same words."""
+    row = WRECKS[name]
+    ran = run(library, (*row.texts[:-1], f"%%doctor\n{row.texts[-1]}"))
+    assert ran.error is not None
+    found = HOUSE.last
+    assert "could not be looked at" not in str(found), found
+    first = found.findings[0]
+    if name in OTHERWISE:
+        return
+    assert first.kind == row.kind, found
+    lines = (first.line, *first.lines)
+    assert row.line is None or row.line + 1 in lines, found
+    for word in row.says:
+        assert re.sub(r"line (\d+)", "line", word) in re.sub(r"line (\d+)", "line", spelled(str(first))), found

@@ -42,7 +42,7 @@ def test_a_fault_is_found(run, name, library):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "library"), each(FAULTS))
+@pytest.mark.parametrize(("name", "library"), each(FAULTS, live=(pytest.mark.exhaustive,)))
 def test_a_cured_cell_is_not_accused_of_the_same(run, name, library):
     row = FAULTS[name]
     run(library, row.cured)

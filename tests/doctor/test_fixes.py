@@ -120,7 +120,7 @@ def wrong_in(examined, library, texts, before, finding, cured) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "library"), each(FAULTS))
+@pytest.mark.parametrize(("name", "library"), each(FAULTS, live=(pytest.mark.exhaustive,)))
 def test_code_that_a_fix_prints_cures(examined, record_property, name, library):
     row = FAULTS[name]
     before = examined(library, row.texts)

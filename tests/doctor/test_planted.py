@@ -25,15 +25,16 @@ HEALTHY = {
 }
 
 
-def each(table: dict[str, Cells]) -> list[pytest.param]:
-    """Every row with every library that it runs on; gradlab always, the other where it is installed and time is no matter."""
+def each(table: dict[str, Cells], live: tuple[pytest.MarkDecorator, ...] = ()) -> list[pytest.param]:
+    """Every row with every library that it runs on; gradlab always, the other where it is installed and time is no matter.
+    `live` are further marks of a row on the other that gradlab runs, too."""
     other = (pytest.mark.torch, pytest.mark.slow)
     return [
         pytest.param(
             name,
             library,
             id=f"{name}-{library}",
-            marks=() if library == "gradlab" else other,
+            marks=() if library == "gradlab" else (*other, *(live if "gradlab" in row.libraries else ())),
         )
         for name, row in table.items()
         for library in LIBRARIES
