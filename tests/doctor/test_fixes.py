@@ -15,7 +15,7 @@ import pytest
 from reading_programs import NAMES, read
 from test_findings import BLIND
 from test_planted import FAULTS, each
-from typing_in import advised, beside, followed, form_of
+from typing_in import advised, beside, followed, form_of, spelled_otherwise
 
 from gradlab.explore.doctor import clinic
 from gradlab.explore.doctor.clinic import HOUSE
@@ -99,6 +99,7 @@ def weaker(after, finding, new) -> bool:
 def wrong_in(examined, library, texts, before, finding, cured) -> list[str]:
     """What is wrong with the fix of a finding. What is also reported of the cells that `cured` gives is not new."""
     wrong = [f"`{code}` is no name, and nothing that stands in the cells" for code in beside(finding.fix, texts)]
+    wrong += [f"`{code}` is written otherwise in the cells" for code in spelled_otherwise(finding.fix, texts)]
     for pieces in advised(finding.fix):
         changed = followed(texts, finding.line, pieces)
         if changed is None:

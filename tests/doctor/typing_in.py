@@ -48,6 +48,12 @@ def beside(fix: str, texts: Sequence[str]) -> list[str]:
     ]
 
 
+def spelled_otherwise(fix: str, texts: Sequence[str]) -> list[str]:
+    """The code that a fix says is there, and does not stand in the cells letter by letter."""
+    text = " ".join("\n".join(texts).split())
+    return [old for change in advised(fix) for _, _, old in change if old not in text]
+
+
 def as_parsed(code: str) -> str:
     """Code as Python would write it."""
     try:

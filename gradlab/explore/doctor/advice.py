@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from gradlab.explore.doctor.program import Program
 
 # What is added to a number that may be 0 before its root or its logarithm is taken, by dtype: above the least normal number
 # (IEEE 754: 6e-5 of float16, 1e-38 of float32 and bfloat16), far below what is usually there.
@@ -36,6 +38,27 @@ def before(new: str, old: str) -> str:
 def after(new: str, old: str) -> str:
     """ "`new` after `old`"; "" if one of them is not known."""
     return f"`{new}` after `{old}`" if new and old else ""
+
+
+OLD = re.compile(r"(` (?:in place of|before|after) `)([^`]+)(?=`)")
+
+
+def as_written(fix: str, programs: Sequence[Program]) -> str:
+    """A fix that quotes the source as it is written: `3e4 * x`, where Python would write `30000.0 * x`."""
+
+    def written(found: re.Match[str]) -> str:
+        how, old = found.groups()
+        if any(old in program.on_one_line for program in programs) or (tree := statement(old)) is None:
+            return found[0]
+        own: Any = tree.value if isinstance(tree, ast.Expr) else tree
+        for program in programs:
+            for node in ast.walk(program.tree):
+                if type(node) is type(own) and ast.unparse(node) == ast.unparse(own):
+                    segment = ast.get_source_segment("\n".join(program.lines), node)
+                    return how + (" ".join(segment.split()) if segment else old)
+        return found[0]
+
+    return OLD.sub(written, fix)
 
 
 def expression(source: str) -> Any:

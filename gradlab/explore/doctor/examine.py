@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
+from gradlab.explore.doctor.advice import as_written
 from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.cut_history import cuts, flat
 from gradlab.explore.doctor.depth import depth
@@ -12,6 +14,7 @@ from gradlab.explore.doctor.graph_errors import graph_errors
 from gradlab.explore.doctor.late_parameters import made_anew
 from gradlab.explore.doctor.leaves import frozen, rebound, unused
 from gradlab.explore.doctor.losses import losses
+from gradlab.explore.doctor.makers import programs
 from gradlab.explore.doctor.numbers import numbers
 from gradlab.explore.doctor.progress import progress
 from gradlab.explore.doctor.refusals import refusals
@@ -61,4 +64,7 @@ def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
             f"{listed(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "
             "which of them get a gradient, and what they keep from step to step, was not seen."
         )
-    return Diagnosis.of(without_consequences(case, findings), unseen)
+    findings = list(without_consequences(case, findings))
+    sources = [*programs(case), *([case.scene.program] if case.scene is not None else [])]
+    findings = [replace(one, fix=as_written(one.fix, sources)) for one in findings]
+    return Diagnosis.of(findings, unseen)

@@ -32,6 +32,11 @@ class Program:
         self.lines = tuple(lines)
 
     @cached_property
+    def on_one_line(self) -> str:
+        """The text with each run of blanks as one."""
+        return " ".join("\n".join(self.lines).split())
+
+    @cached_property
     def tree(self) -> ast.Module:
         text = "\n".join(line if not line.startswith(("%", "!")) else "" for line in self.lines)
         try:
