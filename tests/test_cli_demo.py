@@ -79,7 +79,7 @@ def test_the_command_prints_it_and_writes_a_page(tmp_path, monkeypatch, capsys):
     assert not page.fetched and "script" not in page.tags and "default-src 'none'" in text
     assert "prefers-color-scheme:dark" in text
     words = "".join(page.words)
-    assert "they broadcast to (96, 96)" in words and "− loss = ((out - y) ** 2).mean()" in words
+    assert "They broadcast to (96, 96)" in words and "− loss = ((out - y) ** 2).mean()" in words
     assert [path.name for path in tmp_path.iterdir()] == ["gradlab-demo.html"]
     assert cli.main(["demo"]) == 1 and "--force replaces it" in capsys.readouterr().err
     assert cli.main(["demo", "-o", "none/there.html"]) == 1 and "no folder" in capsys.readouterr().err

@@ -428,7 +428,7 @@ ROWS.fault(
     """,
     shows="not float(loss) < 1e6",
     cure={"* 9e4": "* 1"},
-    says="`prices = (prices - prices.mean()) / prices.std()` after `prices = torch.rand(64, 3) * 90000.0`",
+    says="`prices = (prices - prices.mean()) / prices.std()` after `prices = torch.rand(64, 3) * 9e4`",
 )
 ROWS.fault(
     "Adam on half weights",
