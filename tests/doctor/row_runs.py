@@ -9,7 +9,7 @@ from typing import Any
 
 from symptoms import SYMPTOMS
 
-from gradlab.diagnose.source_locations import CELL
+from gradlab.diagnose.source_locations import notebook
 
 PRELUDE = """
 import math
@@ -38,8 +38,8 @@ class Run:
         shell.ip.run_line_magic(
             "config", "GradMagics.graph = False"
         )  # nobody looks at the pictures, and they are most of the time
-        for name in [name for name in linecache.cache if CELL.match(name)]:
-            del linecache.cache[name]  # a kernel that has just started knows no cells
+        for name in list(notebook.numbers):
+            linecache.cache.pop(name, None)  # a kernel that has just started knows no cells
         shell.ok(PRELUDE.format(library=library))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the libraries warn of some faults; that is not what is tested
