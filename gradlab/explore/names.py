@@ -345,6 +345,11 @@ def caller_names(depth: int = 1) -> dict[str, Any]:
     return names_in({**frame.f_globals, **frame.f_locals}, first, loop_variables(frame.f_code.co_filename))
 
 
+def is_model(value: Any) -> bool:
+    """Whether a value is a module as torch's are, no class of such."""
+    return not issubclass(type(value), type) and callable(getattr(type(value), "named_modules", None))
+
+
 def modules_in(name: str, model: Any) -> list[tuple[str, Any]]:
     """A model and all its modules, with their paths from its name, as one writes them; of anything else nothing."""
     try:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from gradlab.diagnose.source_locations import CELL, cells, notebook
 from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.doctor.history import Past
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import attribute, loop_leftovers, modules_in, names_in
+from gradlab.explore.names import attribute, is_model, loop_leftovers, modules_in, names_in
 from gradlab.explore.trace.data import Event, GraphNode, Line, Trace
 
 
@@ -152,6 +153,12 @@ class Case:
         """The source of the cell."""
         return Program(self.trace.source if self.trace is not None else ())
 
+    @cached_property
+    def programs(self) -> list[Program]:
+        """The source of the cell, then that of the notebook's other cells, newest first."""
+        others = [name for name in reversed(list(notebook.numbers)) if CELL.match(name) and name != cells.current]
+        return [self.program, *(program for program in map(Program.of_file, others) if program.lines)]
+
     # --------------------------------------------------------------------------------------------------- the namespace
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
@@ -183,10 +190,7 @@ class Case:
         models = {
             name: value
             for name, value in self.namespace.items()
-            if not name.startswith("_")
-            and name not in passing
-            and not isinstance(value, type)
-            and callable(getattr(type(value), "named_modules", None))
+            if not name.startswith("_") and name not in passing and is_model(value)
         }
         inside = {id(part) for model in models.values() for _, part in model.named_modules() if part is not model}
         return {name: model for name, model in models.items() if id(model) not in inside}

@@ -11,6 +11,7 @@ import numpy as np
 from gradlab.explore.doctor.advice import expression
 from gradlab.explore.doctor.flow import Flow
 from gradlab.explore.libraries import library_of
+from gradlab.explore.names import is_model
 from gradlab.explore.trace.values import Value
 
 IGNORED = -100  # unless it is given
@@ -60,7 +61,7 @@ def _weights(flow: Flow, at: int) -> tuple[np.ndarray | None, str]:
             return np.array(operand.value.numbers, float), ""
         return (np.zeros(operand.value.size), "") if operand.value.all_zero else (None, "")
     loss = _value(flow, ast.unparse(call.func)) if call is not None else None
-    held = getattr(loss, "weight", None) if callable(getattr(type(loss), "named_modules", None)) else None
+    held = getattr(loss, "weight", None) if is_model(loss) else None
     if held is None or call is None:
         return None, ""
     return _numbers(held), f"{ast.unparse(call.func)}.weight"

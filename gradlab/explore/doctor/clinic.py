@@ -15,7 +15,7 @@ from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.history import Past, remembered
 from gradlab.explore.doctor.state import cleared, standing
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import names_in, with_held
+from gradlab.explore.names import is_model, names_in, with_held
 from gradlab.explore.report import Subject, differentiate
 from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.data import Trace
@@ -154,7 +154,7 @@ def doctor(out: Any = None, *, params: Any = None, optimizer: Any = None, loss: 
     space = {**frame.f_globals, **frame.f_locals}
     if all(one is None for one in (out, params, optimizer, loss)):
         return HOUSE.tell(space)
-    model = out if _is_module(out) else None
+    model = out if is_model(out) else None
     if model is None and library_of(out) is None and (out is not None or (optimizer is None and loss is None)):
         raise TypeError(
             f"doctor(out) takes a tensor that was computed from others, or a model, and got {type(out).__name__}: {out!r:.80}. "
@@ -202,7 +202,7 @@ def _whole(
     kept = {
         name: value
         for name, value in space.items()
-        if not (_is_module(value) and model is not None and value is not model)
+        if not (is_model(value) and model is not None and value is not model)
         and not (is_optimizer(value) and optimizers and not any(value is one for one in optimizers))
     }
     case = Case(None, kept, sys.exc_info()[1], meant=meant)
@@ -230,10 +230,6 @@ def _case(out: Any, space: dict[str, Any], first: Mapping[str, Any], meant: froz
     subject = Subject(library, library.node(out), tuple(out.shape), "", out)
     trace = differentiate(subject, sources_of(library, [subject.root], names), None, names, recorder)
     return Case(trace, space, meant=meant)
-
-
-def _is_module(value: Any) -> bool:
-    return not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
 
 
 def _optimizers(value: Any) -> list[Any]:

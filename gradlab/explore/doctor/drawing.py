@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from gradlab.explore.doctor.advice import after, instead
 from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.flow import Flow, leaf_names
-from gradlab.explore.doctor.makers import attribute_maker, class_around, maker, module_class, programs
+from gradlab.explore.doctor.makers import attribute_maker, class_around, maker, module_class
 
 ZEROS = ("zeros_", "constant_")  # of nn.init
 FILLING = (*ZEROS, "zero_", "fill_", "apply", "mul_", "copy_", "load_state_dict")
@@ -48,7 +48,7 @@ def _where_made(flow: Flow, name: str) -> str:
 
 def _is_filled_outside(case: Case, name: str) -> bool:
     """Whether tensors are filled outside of functions and classes, maybe after a name is bound there: `for p in …: p.zero_()`."""
-    for program in programs(case):
+    for program in case.programs:
         for statement in program.outer:
             call = statement.value if isinstance(statement, ast.Expr) else None
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
@@ -67,7 +67,7 @@ def _normal(case: Case, name: str) -> str:
 def _filled(case: Case, name: str) -> str | None:
     """Code in place of `nn.init.zeros_(self.fc.weight)`; None where no such call fills just this leaf."""
     model, _, wanted = name.partition(".")
-    for program in programs(case):
+    for program in case.programs:
         found = []
         for statement in program.statements:
             call = statement.value if isinstance(statement, ast.Expr) else None

@@ -14,7 +14,6 @@ from gradlab.explore.doctor.graph_errors import graph_errors
 from gradlab.explore.doctor.late_parameters import made_anew
 from gradlab.explore.doctor.leaves import frozen, rebound, unused
 from gradlab.explore.doctor.losses import losses
-from gradlab.explore.doctor.makers import programs
 from gradlab.explore.doctor.numbers import numbers
 from gradlab.explore.doctor.progress import progress
 from gradlab.explore.doctor.refusals import refusals
@@ -65,6 +64,6 @@ def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
             "which of them get a gradient, and what they keep from step to step, was not seen."
         )
     findings = list(without_consequences(case, findings))
-    sources = [*programs(case), *([case.scene.program] if case.scene is not None else [])]
+    sources = [*case.programs, *([case.scene.program] if case.scene is not None else [])]
     findings = [replace(one, fix=as_written(one.fix, sources)) for one in findings]
     return Diagnosis.of(findings, unseen)

@@ -13,6 +13,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.program import bound, read
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.names import is_model
 
 WALKED = 20_000  # nodes that are looked at
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)
@@ -103,7 +104,7 @@ def _again(scene: Scene, name: str, older: list[ast.stmt], reader: Any) -> str:
 
 def _kept_in_modules(scene: Scene, graph: set[Any]) -> Iterator[tuple[str, str]]:
     for name, value in list(scene.names.items()):
-        if name.startswith("_") or isinstance(value, type) or not callable(getattr(type(value), "named_modules", None)):
+        if name.startswith("_") or not is_model(value):
             continue
         for _, module in value.named_modules():
             for attribute, kept in {**vars(module), **dict(module.named_buffers(recurse=False))}.items():

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import ast
-import linecache
-from collections.abc import Iterator
 
-from gradlab.diagnose.source_locations import CELL, cells, notebook
 from gradlab.explore.doctor.case import Case
-from gradlab.explore.doctor.program import SCOPES, Program, bound
+from gradlab.explore.doctor.program import Program, bound, own_statements
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-
-
-def programs(case: Case) -> list[Program]:
-    """The source of the cell, then that of the notebook's other cells, newest first."""
-    others = [name for name in reversed(list(notebook.numbers)) if CELL.match(name) and name != cells.current]
-    sources = [[line.rstrip("\n") for line in linecache.getlines(name)] for name in others]
-    return [case.program, *(Program(lines) for lines in sources if lines)]
 
 
 def maker(case: Case, name: str) -> ast.stmt | None:
@@ -36,13 +26,13 @@ def maker(case: Case, name: str) -> ast.stmt | None:
 
 def program_of(case: Case, name: str) -> Program | None:
     """The newest cell that binds a plain name."""
-    return next((program for program in programs(case) if program.assigned(name)), None)
+    return next((program for program in case.programs if program.assigned(name)), None)
 
 
 def attribute_maker(case: Case, path: str) -> ast.stmt | None:
     """Return the statement `self.w = …` that makes the parameter `net.w`, if the class of `net` has one such statement."""
     owner, _, last = path.rpartition(".")
-    for program in programs(case):
+    for program in case.programs:
         assignments = [node for node in program.statements if isinstance(node, ast.Assign)]
         found = [node for node in assignments if f"self.{last}" in map(ast.unparse, node.targets)]
         found = [node for node in found if class_around(program, node) == module_class(case, owner)]
@@ -92,17 +82,7 @@ def enclosing(program: Program, line: int) -> list[ast.stmt]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno <= line <= (node.end_lineno or 0)
     ]
     body: ast.AST = max(around, key=lambda node: getattr(node, "lineno", 0)) if around else program.tree
-    return sorted(_own(body), key=lambda node: (node.lineno, node.col_offset))
-
-
-def _own(tree: ast.AST) -> Iterator[ast.stmt]:
-    """The statements in a function or module, without those of the functions and classes in it."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, SCOPES):
-            continue
-        if isinstance(node, ast.stmt):
-            yield node
-        yield from _own(node)
+    return sorted(own_statements(body), key=lambda node: (node.lineno, node.col_offset))
 
 
 def value_at(program: Program, name: str, line: int) -> tuple[ast.expr, int] | None:

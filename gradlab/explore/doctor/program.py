@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ class Program:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = tuple(lines)
+
+    @classmethod
+    def of_file(cls, filename: str) -> Program:
+        """That of a file, or of a cell by the name that IPython gives it."""
+        return cls([line.rstrip("\n") for line in linecache.getlines(filename)])
 
     @cached_property
     def on_one_line(self) -> str:
@@ -67,7 +73,7 @@ class Program:
     @cached_property
     def outer(self) -> set[ast.stmt]:
         """The statements outside of functions and classes."""
-        return set(_outside(self.tree))
+        return set(own_statements(self.tree))
 
     def reads(self, name: str, attribute: str) -> int | None:
         """The line on which `name.attribute` is read."""
@@ -121,12 +127,13 @@ class Program:
         return bool(names & read(last))
 
 
-def _outside(tree: ast.AST) -> Iterator[ast.stmt]:
+def own_statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """The statements of a file or a function in the order of the text, without those of functions and classes in it."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.stmt):
             yield node
         if not isinstance(node, SCOPES):
-            yield from _outside(node)
+            yield from own_statements(node)
 
 
 def bound(statement: ast.stmt) -> set[str]:

@@ -12,7 +12,7 @@ import copy
 import linecache
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,9 +23,10 @@ from gradlab.diagnose.sites import is_users
 from gradlab.diagnose.source_locations import CELL, SourceLocation, cells, clipped, location_of, source_of
 from gradlab.diagnose.user_spelling import USUAL
 from gradlab.explore.doctor import advice
-from gradlab.explore.doctor.program import Program
+from gradlab.explore.doctor.program import Program, own_statements
 from gradlab.explore.libraries import Library, adapters, library_of
-from gradlab.explore.names import loop_variables, module_names
+from gradlab.explore.names import is_model, loop_variables, module_names
+from gradlab.explore.trace import lines
 
 OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but a view
 WRAPPERS = ("__call__", "__torch_function__", "__get__")  # between a call and its function, beside `_calls_modules`
@@ -120,7 +121,7 @@ class Scene:
     @cached_property
     def program(self) -> Program:
         """The failing file."""
-        return Program([line.rstrip("\n") for line in linecache.getlines(self.place.filename)])
+        return Program.of_file(self.place.filename)
 
     @cached_property
     def statement(self) -> Any:
@@ -142,14 +143,11 @@ class Scene:
         """The user's files and cells by their names: the failing one first, then those of the traceback, of the functions and
         classes that the frames can name, and the cells that have run."""
         files = [self.place.filename, *(step.place.filename for step in reversed(self.steps))]
-        for space in (*(step.names for step in reversed(self.steps)), self.namespace):
-            for value in list(space.values()):
-                files += files_of(value)
-        files += [name for name in linecache.cache if CELL.match(name)][::-1]
+        files += known_files([*(step.names for step in reversed(self.steps)), self.namespace])
         programs = {self.place.filename: self.program}
         for name in dict.fromkeys(files):
             if name not in programs and len(programs) < MOST_FILES and is_users(name):
-                programs[name] = Program([line.rstrip("\n") for line in linecache.getlines(name)])
+                programs[name] = Program.of_file(name)
         return programs
 
     @cached_property
@@ -170,7 +168,7 @@ class Scene:
 
     def statements_of(self, function: Any) -> list[ast.stmt]:
         """The statements of a function or a file, those of functions within it left out, in the order of the text."""
-        return sorted(_within(list(function.body)), key=lambda node: (node.lineno, node.col_offset))
+        return sorted(own_statements(function), key=lambda node: (node.lineno, node.col_offset))
 
     def called_functions(self, start: Any = None) -> list[tuple[str, Any]]:
         """The functions of the user's files that are called from the frames of the traceback, or from a statement of the failing
@@ -182,7 +180,7 @@ class Scene:
                 program = self.programs.get(step.place.filename)
                 bodies += self.scope_of(program, step.place) if program is not None else []
         called = [self.value(node.func) for node in ast.walk(start or ast.Pass()) if isinstance(node, ast.Call)]
-        models = [one for one in called if one is not None and _is_model(one)] if start is not None else self.modules()
+        models = [one for one in called if is_model(one)] if start is not None else self.modules()
         kinds = {kind.__name__ for model in models for part in model.modules() for kind in type(part).__mro__}
         names = {"forward"} if models else set()
         known = [
@@ -238,7 +236,7 @@ class Scene:
         modules: dict[int, Any] = {}
         for space in (*(step.names for step in reversed(self.steps)), self.namespace):
             for value in list(space.values()):
-                if not isinstance(value, type) and callable(getattr(type(value), "named_modules", None)):
+                if is_model(value):
                     modules.setdefault(id(value), value)
         return list(modules.values())
 
@@ -312,7 +310,7 @@ class Scene:
             return _attribute(self.value_in(names, node.value), node.attr)
         if isinstance(node, ast.Subscript):
             held, key = self.value_in(names, node.value), self._key(node.slice)
-            if callable(getattr(type(held), "named_modules", None)):
+            if is_model(held):
                 return dict(held.named_children()).get(str(key))
             with suppress(Exception):
                 return held[key] if type(held) in (list, tuple, dict) else None
@@ -433,7 +431,7 @@ class Scene:
             seen = frame.f_locals.get("self")
             if "args" in frame.f_locals and _calls_modules(frame):
                 called = frame.f_locals if "self" in frame.f_locals else called
-            if frame.f_code.co_name in ("forward", "_conv_forward") and callable(getattr(type(seen), "named_modules", None)):
+            if frame.f_code.co_name in ("forward", "_conv_forward") and is_model(seen):
                 arguments = [frame.f_locals.get(name) for name in frame.f_code.co_varnames[1 : frame.f_code.co_argcount]]
                 if called.get("self") is seen:
                     arguments = [*called["args"], *called.get("kwargs", {}).values()] or arguments
@@ -459,10 +457,6 @@ class Scene:
         return module_names([*others, *own], loop_variables(self.place.filename))
 
 
-def _is_model(value: Any) -> bool:
-    return not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
-
-
 def functions_of(tree: Any, owner: Any = None) -> Iterator[tuple[Any, Any]]:
     """The functions of a file, those within others too, and the class of each."""
     for node in ast.iter_child_nodes(tree):
@@ -481,21 +475,12 @@ def _names_called(body: Any) -> Iterator[str]:
 
 
 def operands_of(node: Any) -> list[Any]:
-    """The expressions that an operation or a call is given, items of its lists among them; a method's receiver first."""
-    if isinstance(node, ast.Call):
-        parts: list[Any] = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        for part in (*node.args, *(keyword.value for keyword in node.keywords)):
-            parts += part.elts if isinstance(part, (ast.List, ast.Tuple)) else [part]
-        return parts
-    if isinstance(node, ast.BinOp):
-        return [node.left, node.right]
-    if isinstance(node, ast.Compare):
-        return [node.left, *node.comparators]
-    if isinstance(node, ast.AugAssign):
-        return [node.target, node.value]
+    """The expressions that an operation or a call is given, the items of a call's lists among them; a method's receiver first."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return [node.targets[0], node.value]
-    return [node.operand] if isinstance(node, ast.UnaryOp) else []
+    parts = [] if isinstance(node, ast.Subscript) else lines.operands_of(node)
+    several = [part.elts if isinstance(part, (ast.List, ast.Tuple)) else [part] for part in parts]
+    return [one for some in several for one in some] if isinstance(node, ast.Call) else parts
 
 
 def fits(a: list[int], b: list[int]) -> bool:
@@ -518,9 +503,15 @@ def _watches(frame: Any) -> bool:
     return str(frame.f_globals.get("__name__", "")).startswith(("gradlab.explore", "gradlab.diagnose"))
 
 
+def known_files(spaces: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The files of the functions, classes and models in some namespaces, then the cells that have run, newest first."""
+    files = [name for space in spaces for value in list(space.values()) for name in files_of(value)]
+    return [*files, *(name for name in reversed(list(linecache.cache)) if CELL.match(name))]
+
+
 def files_of(value: Any) -> list[str]:
     """The files in which a function, a class, a module of Python's or the classes of a model were written."""
-    if callable(getattr(type(value), "named_modules", None)) and not isinstance(value, type):
+    if is_model(value):
         with suppress(Exception):
             kinds = dict.fromkeys(type(module) for module in value.modules())
             return [name for kind in kinds for name in files_of(kind)]
@@ -532,17 +523,6 @@ def files_of(value: Any) -> list[str]:
         return [one.__code__.co_filename for one in functions[:1]]
     inner: Any = getattr(value, "__wrapped__", value) if hasattr(value, "__code__") else None
     return [inner.__code__.co_filename] if hasattr(inner, "__code__") else []
-
-
-def _within(body: list[Any]) -> Iterator[Any]:
-    """Statements and those inside them, but for functions and classes."""
-    for statement in body:
-        yield statement
-        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for name in ("body", "orelse", "finalbody"):
-                yield from _within(getattr(statement, name, []))
-            for handler in getattr(statement, "handlers", []):
-                yield from _within(handler.body)
 
 
 def _outermost(node: Any) -> Iterator[Any]:
@@ -569,7 +549,7 @@ def _attribute(value: Any, name: str) -> Any:
     held = getattr(value, "__dict__", None)
     if not isinstance(held, dict):
         return None
-    if not isinstance(value, type) and callable(getattr(type(value), "named_modules", None)):
+    if is_model(value):
         for parts in (value.named_parameters(recurse=False), value.named_buffers(recurse=False), value.named_children()):
             if name in (attributes := dict(parts)):
                 return attributes[name]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ast
 import copy
-import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gradlab.diagnose.sites import is_users
-from gradlab.diagnose.source_locations import CELL, SourceLocation, cells, source_of
+from gradlab.diagnose.source_locations import SourceLocation, cells, source_of
 from gradlab.explore.doctor.advice import instead
 from gradlab.explore.doctor.case import Case
-from gradlab.explore.doctor.program import Program
-from gradlab.explore.doctor.scene import MOST_FILES, files_of
+from gradlab.explore.doctor.program import Program, own_statements
+from gradlab.explore.doctor.scene import MOST_FILES, known_files
 from gradlab.explore.trace.data import Line
 
 OFF = ("no_grad", "inference_mode", "set_grad_enabled", "_set_grad_enabled")
@@ -149,20 +148,10 @@ def last_switch(trees: Mapping[str, Any]) -> tuple[str, Switch] | None:
 
 def _bodies(tree: Any, function: str = "") -> Iterator[tuple[list[Any], str]]:
     """The lists of statements of a file, those of blocks as one with what they are in, each function's by itself."""
-    yield list(_flat(tree.body)), function
+    yield list(own_statements(tree)), function
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield list(_flat(node.body)), node.name
-
-
-def _flat(body: list[Any]) -> Iterator[Any]:
-    for statement in body:
-        yield statement
-        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for name in ("body", "orelse", "finalbody"):
-                yield from _flat(getattr(statement, name, []))
-            for handler in getattr(statement, "handlers", []):
-                yield from _flat(handler.body)
+            yield list(own_statements(node)), node.name
 
 
 # -------------------------------------------------------------------------------------------------- of a computation seen
@@ -209,9 +198,7 @@ def _tree(case: Case, place: Line | None) -> tuple[Any, str]:
 
 def _others(case: Case) -> Iterator[tuple[str, Any]]:
     """The user's other files, parsed: those of the functions and classes of the namespace, and cells that have run."""
-    files = [name for value in list(case.namespace.values()) for name in files_of(value)]
-    files += [name for name in linecache.cache if CELL.match(name)][::-1]
-    for name in list(dict.fromkeys(files))[:MOST_FILES]:
+    for name in list(dict.fromkeys(known_files([case.namespace])))[:MOST_FILES]:
         if is_users(name) and name != cells.current:
             place = SourceLocation(name, "", 1, 1, -1, -1)
-            yield place.where.rpartition(" line ")[0], Program([row.rstrip("\n") for row in linecache.getlines(name)]).tree
+            yield place.where.rpartition(" line ")[0], Program.of_file(name).tree

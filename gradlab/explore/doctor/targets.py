@@ -16,6 +16,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.layer_sources import changed, renamed
 from gradlab.explore.doctor.scene import Scene, dtype_of
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.names import is_model
 
 NEAR = 60  # nodes that are looked at behind the scores, to find the layer that made them
 VOID = 255  # the label that marks pixels without a class in common data sets
@@ -110,7 +111,7 @@ def _last_layer(scene: Scene, scores: Any) -> tuple[str, Any] | None:
     leaf = next(_leaves(library, scores), None) if library is not None and scores.requires_grad else None
     node = _pair(scene)[0][0]
     called: Any = scene.value(node.func) if leaf is None and isinstance(node, ast.Call) else None
-    for module in _modules(scene) if leaf is not None else reversed(list(called.modules())) if _is_module(called) else ():
+    for module in _modules(scene) if leaf is not None else reversed(list(called.modules())) if is_model(called) else ():
         own = list(module.parameters(recurse=False))
         if leaf is not None and not any(one is leaf for one in own):
             continue
@@ -138,13 +139,9 @@ def _modules(scene: Scene) -> Iterator[Any]:
     seen: set[int] = set()
     for space in (*(step.names for step in reversed(scene.steps)), scene.namespace):
         for value in list(space.values()):
-            if _is_module(value) and id(value) not in seen:
+            if is_model(value) and id(value) not in seen:
                 seen.add(id(value))
                 yield from value.modules()
-
-
-def _is_module(value: Any) -> bool:
-    return value is not None and not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
 
 
 def index_out_of_range(scene: Scene, match: re.Match[str]) -> Finding:

@@ -12,6 +12,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.program import bound
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import library_of
+from gradlab.explore.names import is_model
 
 RETURNS = {
     "LSTM": "(output, (h, c))",
@@ -103,7 +104,7 @@ def _maker(scene: Scene, name: str) -> ast.Call | None:
 def _returned(scene: Scene, call: ast.Call) -> str:
     """What a call returns in a sentence, if that is a tuple."""
     called = scene.value(call.func)
-    kinds = [kind.__name__ for kind in type(called).__mro__] if callable(getattr(type(called), "named_modules", None)) else []
+    kinds = [kind.__name__ for kind in type(called).__mro__] if is_model(called) else []
     kind = next((kind for kind in kinds if kind in RETURNS), "")
     if kind:
         return f"({kind}) returns the tuple {RETURNS[kind]}"

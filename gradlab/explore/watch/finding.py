@@ -137,10 +137,6 @@ def _best(space: Mapping[str, Any], leaves: set[int], kind: Callable[[Any], bool
     return loss
 
 
-def _is_model(value: Any) -> bool:
-    return not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
-
-
 def _space(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """The names of the functions that run, innermost first, what `self` holds in them, and the notebook's."""
     space: dict[str, Any] = {}

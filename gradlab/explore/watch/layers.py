@@ -14,7 +14,7 @@ import numpy as np
 
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.gauging import DEAD, Gauge, flat_beyond
-from gradlab.explore.names import attribute, names_in
+from gradlab.explore.names import attribute, is_model, names_in
 from gradlab.explore.sources import reachable
 
 ACTIVATIONS = 200  # modules whose outputs are looked at
@@ -107,7 +107,7 @@ def watched(model_or_params: Any, space: Mapping[str, Any], first: Iterable[str]
     ValueError
         If there is no tensor that requires grad, or one is no leaf.
     """
-    if not isinstance(model_or_params, type) and callable(getattr(type(model_or_params), "named_modules", None)):
+    if is_model(model_or_params):
         return _of_model(model_or_params, space, first)
     if isinstance(model_or_params, Mapping):
         pairs = [(str(name), tensor) for name, tensor in model_or_params.items()]
