@@ -53,7 +53,7 @@ def check_names(finding: Any, case: Any, witness: Any, space: Mapping[str, Any],
 
 
 def evaluated(text: str, space: Mapping[str, Any]) -> Any:
-    """What a name stands for in a namespace; `MISSING` if it has no such name."""
+    """Return the value of a name in a namespace; `MISSING` if there is none."""
     try:
         return eval(text, dict(space))
     except (NameError, AttributeError, LookupError, TypeError):

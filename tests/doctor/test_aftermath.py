@@ -71,7 +71,7 @@ def test_the_advice_cures(run, shell, record_property, name, library):
     assert bool(advised(first.fix)) != (name in WORDS), first.fix
     for change in advised(first.fix):
         texts = followed(row.texts, first.line, change)
-        assert texts is not None, f"{change} stands nowhere in the cells"
+        assert texts is not None, f"{change} is not in the cells"
         ran = run(library, texts)
         assert ran.error is None, (change, ran.said)
         found = asked(shell)

@@ -1,5 +1,5 @@
 """Findings are true: every number in one, of all rows, is recomputed from the row's program without the explorer, and every name
-stands for what is meant."""
+refers to what is meant."""
 
 from __future__ import annotations
 

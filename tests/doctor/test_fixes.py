@@ -72,7 +72,7 @@ class Examined:
 
 
 def first_loss(trace: Any) -> float | None:
-    """What was differentiated first; None where that is no number."""
+    """Return the value of what was differentiated first; None if it is not a finite number."""
     if trace is None:
         return None
     losses = [swept.loss for swept in trace.journal[:1]]
@@ -98,12 +98,12 @@ def weaker(after, finding, new) -> bool:
 
 def wrong_in(examined, library, texts, before, finding, cured) -> list[str]:
     """What is wrong with the fix of a finding. What is also reported of the cells that `cured` gives is not new."""
-    wrong = [f"`{code}` is no name, and nothing that stands in the cells" for code in beside(finding.fix, texts)]
+    wrong = [f"`{code}` is neither a name nor in the cells" for code in beside(finding.fix, texts)]
     wrong += [f"`{code}` is written otherwise in the cells" for code in spelled_otherwise(finding.fix, texts)]
     for pieces in advised(finding.fix):
         changed = followed(texts, finding.line, pieces)
         if changed is None:
-            wrong.append(f"{pieces}: stands nowhere in the cells")
+            wrong.append(f"{pieces}: not in the cells")
             continue
         after = examined(library, changed)
         said = f"{pieces}: "

@@ -72,7 +72,7 @@ def squeezed(text: str) -> str:
 
 
 def followed(texts: Sequence[str], line: int | None, change: Sequence[Piece]) -> tuple[str, ...] | None:
-    """The cells with a change made that a fix says to make; None if a piece of it stands nowhere."""
+    """The cells with a change made that a fix says to make; None if a piece of it is not there."""
     made: Any = tuple(texts)
     for piece in change:
         made = made and typed(made, line, piece)

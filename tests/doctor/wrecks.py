@@ -752,7 +752,7 @@ wreck("a view of what was transposed", "shape", """
     x = torch.randn(3, 4, requires_grad=True)
     h = x.t().view(12)  #!
 """, {"view": "reshape"}, "not contiguous", "`x.t().reshape(12)` in place of `x.t().view(12)`")  # fmt: skip
-wreck("expanded along an axis that is no 1", "shape", """
+wreck("expanded along an axis that is not 1", "shape", """
     x = torch.randn(3)
     y = x.expand(3, 5)  #!
 """, {"x.expand": "x.unsqueeze(1).expand"}, "`x` has shape [3], and [3, 5]", "`x.unsqueeze(1)` in place of `x`")  # fmt: skip

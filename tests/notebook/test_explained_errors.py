@@ -1,4 +1,4 @@
-"""What the doctor knows of an error stands below it, as soon as the cell has failed."""
+"""The doctor's findings on an error are shown below it as soon as the cell has failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step that is written by hand is told of once, by its statement, with the leaves that it moved."""
+"""A step that is written by hand is reported once, by its statement, with the leaves that it moved."""
 
 from __future__ import annotations
 

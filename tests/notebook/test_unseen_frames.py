@@ -33,7 +33,7 @@ LINES = {
     "in a module": "nn.MSELoss()(p, t)",
     "no dim": "F.softmax(p)",
     "no dim, in a module": "nn.Softmax()(p)",
-    "grad of no leaf": "(w * 2).grad",
+    "grad of a non-leaf": "(w * 2).grad",
     "a tensor of a tensor": "torch.tensor(w)",
     "T of three dimensions": "torch.ones(2, 3, 4).T",
     "range": "torch.range(0, 3)",

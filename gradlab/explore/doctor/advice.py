@@ -1,7 +1,7 @@
 """Advice as code that can be typed: what to write in place of what stands there, or before it.
 
 A fix that is code has one of three forms, "`new` in place of `old`", "`new` before `old`" and "`new` after `old`", where `old` is
-an expression or a statement of the user's as it stands in the source. Pieces joined by "and" are one change. Where a place is not
+an expression or a statement of the user's as written in the source. Pieces joined by "and" are one change. Where a place is not
 known, or what is right depends on what was meant, advice is a sentence. A fix after which the loss has another value says so.
 """
 

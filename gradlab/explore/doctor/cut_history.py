@@ -411,7 +411,7 @@ def _is_list(case: Case, torn: CutHistory, text: str) -> bool:
 
 
 def _resolved(case: Case, text: str) -> Any:
-    """What a plain name of the cell stands for; None of another expression."""
+    """Return the value of a plain name of the namespace; None for any other expression."""
     return case.namespace.get(text) if text.isidentifier() else None
 
 

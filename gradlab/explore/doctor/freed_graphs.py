@@ -17,7 +17,7 @@ from gradlab.explore.names import is_model
 
 WALKED = 20_000  # nodes that are looked at
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)
-NEAR = 30  # nodes that are looked at behind what one pass hands to the next
+NEAR = 30  # nodes searched behind a tensor that one pass carries to the next
 
 
 def freed(scene: Scene, match: re.Match[str]) -> Finding:
@@ -35,7 +35,7 @@ def freed(scene: Scene, match: re.Match[str]) -> Finding:
 
 
 def _carried(scene: Scene, name: str) -> Finding | None:
-    """What one pass of a loop hands to the next with its history."""
+    """Find what one pass of a loop carries to the next with its history."""
     if scene.loop is None:
         return None
     inside = [node for node in scene.scope if scene.loop.lineno <= node.lineno <= (scene.loop.end_lineno or 0)]
@@ -66,8 +66,8 @@ def _carried(scene: Scene, name: str) -> Finding | None:
             several = type(scene.names.get(one)) in (tuple, list)
             detached = f"{one} = tuple((part.detach() for part in {one}))" if several else f"{one} = {one}.detach()"
             code = before(detached, source_of(reader)) if isinstance(reader, SIMPLE) else ""
-            fix = f"Detach what one pass hands to the next: {code}." if code else f"Detach `{one}` at the start of each pass."
-            return _held(scene, one, first, f"{scene.quoted(first)} hands `{one}` from one pass of the loop to the next", fix)
+            fix = f"Detach what one pass carries to the next: {code}." if code else f"Detach `{one}` at the start of each pass."
+            return _held(scene, one, first, f"{scene.quoted(first)} carries `{one}` from one pass of the loop to the next", fix)
     for owner, one in _kept_in_modules(scene, graph):
         return _held(
             scene,
@@ -167,8 +167,10 @@ def call_of(node: ast.stmt, method: str) -> Any:
 
 
 def _with_history(value: Any, graph: set[Any]) -> list[Any]:
-    """The tensors of a value that are no leaves and, where a graph is known, are made of something in it that is no leaf: of an
-    LSTM's state and output neither is behind the other."""
+    """Return the tensors of a value that have a history, and share a node with a graph where one is given.
+
+    An LSTM's state and its output share nodes, though neither is computed from the other.
+    """
     parts = list(value) if type(value) in (tuple, list) and len(value) < 100 else [value]
     names = []
     for part in parts:

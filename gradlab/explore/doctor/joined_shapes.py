@@ -139,7 +139,7 @@ def _dimension(scene: Scene, axes: int) -> int:
 
 
 def _nodes(scene: Scene) -> list[Any]:
-    """The tensors' expressions in the list that a call was given; of a name that stands for a list its items."""
+    """Return the expressions of the tensors in a call's list; if the list is given by name, those of its items."""
     call = scene.node
     if not isinstance(call, ast.Call) or not call.args:
         return []
@@ -248,7 +248,7 @@ def _expanded(scene: Scene, match: re.Match[str]) -> Finding:
 
 
 def _einsum(scene: Scene, match: re.Match[str]) -> Finding:
-    """A letter of einsum that stands for two sizes."""
+    """Explain a letter of einsum that has two sizes."""
     letter, size, operand, seen = match[1], int(match[2]), int(match[3]), int(match[4])
     call = scene.node
     text = call.args[0].value if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant) else None

@@ -91,7 +91,7 @@ def _dims(module: Any) -> int:
 
 
 def _input(scene: Scene, tensor: Any) -> Any:
-    """The expression of the failing call that stands for a tensor; None where it was made on the way."""
+    """Return the expression of the failing call whose value is a tensor; None if it was computed on the way."""
     return next((node for node, value in scene.operands if value is tensor), None)
 
 

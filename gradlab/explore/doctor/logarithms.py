@@ -104,7 +104,7 @@ class Logarithm:
         return self._named(node, self.logits)
 
     def _named(self, node: ast.expr, take: Callable[[ast.expr], ast.expr | None]) -> ast.expr | None:
-        """Follow a name to the expression that it stands for."""
+        """Follow a name to the expression that it was assigned."""
         if not isinstance(node, ast.Name) or not self.place.in_cell or self.left == 0:
             return None
         program = self.flow.case.program
@@ -145,7 +145,7 @@ def _call(name: str, *args: ast.expr) -> ast.Call:
 
 
 def _function(node: ast.AST) -> str:
-    """ "softmax" of `torch.softmax(z, 1)` and `z.softmax(1)`; "" of what is no call of an attribute."""
+    """Return "softmax" for `torch.softmax(z, 1)` and `z.softmax(1)`; "" for any other node."""
     return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
 
 

@@ -370,6 +370,6 @@ def _ask(scene: Scene, name: str, value: Any, reader: Any) -> str:
 
 
 def _head(statement: Any) -> str:
-    """A statement as code that stands before it names it: of one with a block its first line."""
+    """Return the code that names a statement in advice: the first line of one with a block."""
     text = ast.unparse(statement)
     return text.partition("\n")[0] if getattr(statement, "body", None) else source_of(statement)

@@ -11,9 +11,9 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def maker(case: Case, name: str) -> ast.stmt | None:
-    """Return the statement that makes what a plain name stands for.
+    """Return the statement that makes the value of a plain name.
 
-    The statement stands outside of functions and loops, and no other statement of its cell binds the name: what is written after
+    The statement is outside of functions and loops, and no other statement of its cell binds the name: what is written after
     it runs once.
     """
     if not name.isidentifier() or name not in case.namespace:
@@ -42,7 +42,7 @@ def attribute_maker(case: Case, path: str) -> ast.stmt | None:
 
 
 def module_class(case: Case, path: str) -> str | None:
-    """The name of the class of a module of the namespace, by its path: "net", "net.layers[0]"; None of what is no module."""
+    """The name of the class of a module of the namespace, by its path: "net", "net.layers[0]"; None for other paths."""
     first, *rest = path.replace("[", ".").replace("]", "").split(".")
     module = case.models.get(first)
     for step in rest:
@@ -51,7 +51,7 @@ def module_class(case: Case, path: str) -> str | None:
 
 
 def class_around(program: Program, statement: ast.stmt) -> str:
-    """The name of the innermost class that a statement stands in; "" outside of classes."""
+    """Return the name of the innermost class around a statement; "" outside of classes."""
     around = [
         node
         for node in program.statements
@@ -61,7 +61,7 @@ def class_around(program: Program, statement: ast.stmt) -> str:
 
 
 def calls(case: Case, name: str) -> list[ast.Call]:
-    """All calls in the cell that ran and in the one that makes what a plain name stands for."""
+    """Return all calls in the cell that ran and in the one that makes the value of a plain name."""
     several = {id(program): program for program in (case.program, program_of(case, name)) if program is not None}
     return [node for program in several.values() for node in ast.walk(program.tree) if isinstance(node, ast.Call)]
 
@@ -86,7 +86,7 @@ def enclosing(program: Program, line: int) -> list[ast.stmt]:
 
 
 def value_at(program: Program, name: str, line: int) -> tuple[ast.expr, int] | None:
-    """Return the expression that a name stands for on a line of the cell, and the line of that expression's statement.
+    """Return the expression that gives a name its value on a line of the cell, and the line of that expression's statement.
 
     None where it is not sure that the expression would give the same there: the name is bound twice, below the line or in a
     tuple, or a name in the expression is bound in between.

@@ -140,7 +140,7 @@ def _named(node: Any) -> tuple[str, bool]:
 
 
 def _given(flow: Flow, i: int) -> list[str]:
-    """The names that a line outside of functions gives to the function or the module in which an operation stands."""
+    """Return the names that a line outside of functions passes to the function or module of an operation."""
     node = flow.nodes[i]
     outer = [call.place for call in flow.trace.calls if node.module == call.path or node.module.startswith(f"{call.path}.")]
     names: list[str] = []
@@ -162,7 +162,7 @@ def _only(flow: Flow, hiding: bool) -> list[str]:
 
 
 def _mask(flow: Flow, name: str) -> np.ndarray | None:
-    """The numbers of a tensor that a name of the program stands for."""
+    """Return the numbers of the tensor that a name of the program refers to."""
     first, *rest = name.split(".")
     value = flow.case.namespace.get(first)
     for step in rest:

@@ -204,7 +204,7 @@ class Scene:
         return [pair for key, pair in found.items() if key not in current]
 
     def holds(self, filename: str, node: Any) -> bool:
-        """Whether a function or class of a file is the one that its name stands for now, and not of a cell that was run again."""
+        """Return whether the name of a function or class still refers to the one in this file."""
         value = self._named.get(node.name)
         if value is None:  # within a function, or of a cell whose names are gone
             return not CELL.match(filename) or any(step.place.filename == filename for step in self.steps)
@@ -374,7 +374,7 @@ class Scene:
         return [(node, value) for node, value in given if library_of(value) is not None]
 
     def shape(self, node: Any) -> list[int] | None:
-        """The shape of what an expression stands for, as far as it follows from the shapes of names."""
+        """Return the shape of an expression's value, as far as it follows from the shapes of names."""
         value = next((one for part, one in self.operands if part is node), None)
         value = self.value(node) if value is None else value
         if library_of(value) is not None:
@@ -399,7 +399,7 @@ class Scene:
         return [b if a == 1 else a for a, b in zip(longer, ones, strict=True)]
 
     def swapped(self, new: str, node: Any) -> str:
-        """ "`new` in place of `old`" for an expression of the failing statement, with so much around it that its text stands once
+        """ "`new` in place of `old`" for an expression of the failing statement, with so much around it that its text occurs once
         in the file's statement, and is not mistaken for that of another file."""
         replacement, around = advice.expression(new), self.statement
         if replacement is None or around is None or node is None:
@@ -499,7 +499,7 @@ def _calls_modules(frame: Any) -> bool:
 
 
 def _watches(frame: Any) -> bool:
-    """Whether a frame is one of the explorers', which run the operation that they were told of."""
+    """Return whether a frame is one of the explorers', which run the operation that they record."""
     return str(frame.f_globals.get("__name__", "")).startswith(("gradlab.explore", "gradlab.diagnose"))
 
 
@@ -543,7 +543,7 @@ def _attribute(value: Any, name: str) -> Any:
     """An attribute that is read without running code: of a module its parts, of a tensor a few, else what the object holds."""
     if library_of(value) is not None:
         with suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch warns of the `.grad` of a tensor that is no leaf
+            warnings.simplefilter("ignore")  # PyTorch warns about the `.grad` of a tensor that is not a leaf
             return getattr(value, name) if name in OF_TENSORS else None
         return None
     held = getattr(value, "__dict__", None)

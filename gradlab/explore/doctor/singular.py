@@ -458,7 +458,7 @@ FUNCTIONS: dict[str, Callable[[Flow, int], Singular | None]] = {
 
 
 # ----------------------------------------------------------------------------------------------------------- derivatives
-# Of the exponents of a power: 1e-12 to a lesser one is no small number any more.
+# The least exponent of a power to which 1e-12 is still a small number.
 LEAST_POWER = 0.5
 SEEN = 1e-4  # relative: a change of a value that is told
 

@@ -38,7 +38,7 @@ def step_cause(case: Case) -> Finding | None:
 
 
 def without_consequences(case: Case, findings: Sequence[Finding]) -> list[Finding]:
-    """Leave out what follows from steps that are told of, if the sweep that is shown came after them."""
+    """Leave out what follows from steps that are reported, if the sweep that is shown came after them."""
     causes = [one for one in findings if "since" in one.evidence]
     if not causes or case.trace is None or case.trace.sweep <= min(one.evidence["since"] for one in causes):
         return list(findings)

@@ -25,13 +25,13 @@ IGNORED = -100  # what the losses ignore unless they are told otherwise
 
 # ---------------------------------------------------------------------------------------------------------- out of range
 def class_out_of_range(scene: Scene, match: re.Match[str]) -> Finding:
-    """Labels that are no classes of the scores."""
+    """Explain labels that are not classes of the scores."""
     scores, target = _pair(scene)
     label = int(match[1])
     if scores is None:
         return Finding(
             "target",
-            f"{scene.said}: there is a label {label}, which is no class.",
+            f"{scene.said}: the label {label} is not a class.",
             fix="Labels count from 0, and the last layer must be as wide as there are classes.",
             evidence={"label": label},
         )
@@ -145,7 +145,7 @@ def _modules(scene: Scene) -> Iterator[Any]:
 
 
 def index_out_of_range(scene: Scene, match: re.Match[str]) -> Finding:
-    """An index of an embedding that is no row of its table."""
+    """Explain an index that is outside of an embedding's table."""
     path, module, arguments = scene.call or ("", None, [])
     rows = getattr(module, "num_embeddings", None)
     indices = _numbers(arguments[0]) if arguments else None
@@ -285,7 +285,7 @@ def _unlike(scene: Scene, scores: Any, target: Any, why: str, code: str, fix: st
 
 # ---------------------------------------------------------------------------------------------------------------- dtypes
 def target_of_integers(scene: Scene, match: re.Match[str]) -> Finding:
-    """Class indices, or indices of a table, that are no integers."""
+    """Explain class indices, or indices of a table, that are not integers."""
     scores, target = _pair(scene)
     named = [target] if target is not None else list(reversed(scene.operands))
     odd = next((one for one in named if one is not None and dtype_of(one[1]) not in ("int64", "uint8")), None)

@@ -70,7 +70,7 @@ def _finding(scene: Scene, node: Any, maker: ast.Call, what: str) -> Finding:
 
 
 def _tuples(scene: Scene) -> Iterator[tuple[Any, ast.Call]]:
-    """The expressions of the failing statement that can stand for a tuple of tensors, and the calls that returned it."""
+    """Return the expressions of the failing statement whose value can be a tuple of tensors, and the calls that returned it."""
     parts = [scene.node] if scene.node is not None else [scene.statement]
     if isinstance(scene.error, AttributeError) and isinstance(scene.node, (ast.Attribute, ast.Call)):
         inner = scene.node.func if isinstance(scene.node, ast.Call) else scene.node

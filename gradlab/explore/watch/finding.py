@@ -16,7 +16,7 @@ from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import is_optimizer
 from gradlab.explore.libraries import library_of
 from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
-from gradlab.explore.names import held_by_self, names_in, with_held
+from gradlab.explore.names import held_by_self, is_model, names_in, with_held
 from gradlab.explore.trace.notes import is_outermost, locals_of
 from gradlab.explore.watch.layers import leaves_of, watched
 from gradlab.explore.watch.watching import Watch
@@ -81,7 +81,7 @@ class Found:
         assert library is not None
         space = with_held(_space(self._namespace()))
         leaves = leaves_of(library, loss)
-        model = _best(space, leaves, _is_model, lambda value: value.parameters())
+        model = _best(space, leaves, is_model, lambda value: value.parameters())
         optimizer = _best(space, leaves, is_optimizer, lambda value: [p for group in value.param_groups for p in group["params"]])
         if model is not None and leaves <= {id(p) for p in model.parameters()}:
             of = watched(model, space)

@@ -16,7 +16,7 @@ loss = out.mean()
 loss.backward()"""
 
 
-def test_the_explanation_stands_below_the_error(open_notebook, tmp_path):
+def test_the_explanation_is_below_the_error(open_notebook, tmp_path):
     page = open_notebook([SETUP, FAILS])
     page.run_cell(0)
     page.run_cell(1)
