@@ -176,6 +176,24 @@ def test_lines_constants_inputs_indices_and_names(lib):
 
 
 @both
+def test_operands_of_a_call_are_those_of_its_arguments(lib):
+    """`F` is not an operand, and an argument given by keyword is where its position is."""
+    nn, F = lib.nn, lib.nn.functional
+    net, x, labels, goal = nn.Linear(3, 4), lib.ones(8, 3), lib.tensor([0, 1, 2, 3] * 2), lib.zeros(8, 4)
+    with gl.tracing() as traced:
+        loss = F.cross_entropy(net(x), labels, weight=lib.ones(4)) + F.mse_loss(target=goal, input=net(x))
+        loss.backward()
+    texts = {
+        (node.operation.partition("Loss")[0], operand.argument, operand.text)
+        for node in traced.trace.nodes
+        for operand in node.operands
+        if node.operation.startswith(("NllLoss", "MseLoss"))
+    }
+    assert ("Mse", 1, "goal") in texts
+    assert texts <= {("Mse", 1, "goal"), ("Nll", 1, "labels"), ("Nll", 2, "lib.ones(4)"), *(("Nll", k, "") for k in (1, 2))}
+
+
+@both
 def test_modules_are_told_by_their_paths(lib):
     model = lib.nn.Sequential(lib.nn.Linear(3, 4), lib.nn.Sequential(lib.nn.Tanh(), lib.nn.Linear(4, 1)))
     X = lib.ones(2, 3)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradlab.explore.doctor.advice import expression, grouped, instead, is_function, statement
+from gradlab.explore.doctor.advice import expression, grouped, instead, statement
 from gradlab.explore.doctor.flow import PLAIN, Flow
+from gradlab.explore.trace.lines import operands_of
 
-# Keywords of an operation's first and second argument, in the libraries' functions and losses.
-POSITIONS = {"self": 0, "input": 0, "x1": 0, "other": 1, "target": 1, "x2": 1, "mat2": 1, "exponent": 1}
 # Functions that are called by another name than that of the operation they record.
 SYNONYMS = {"Sub": ("subtract",), "Mul": ("multiply",), "Div": ("divide", "true_divide"), "Mm": ("matmul",), "Bmm": ("matmul",)}
 
@@ -55,25 +54,9 @@ def _arguments(flow: Flow, i: int) -> dict[int, Any]:
     """Return the parsed arguments of the operation at node `i`, by position."""
     place = flow.nodes[i].place
     tree = None if place is None else expression(place.source) or statement(place.source)
-    if isinstance(tree, ast.BinOp):
-        return {0: tree.left, 1: tree.right}
-    if isinstance(tree, ast.AugAssign):
-        return {0: tree.target, 1: tree.value}
-    return arguments_of(tree) if isinstance(tree, ast.Call) and _is_call_of(flow, i, tree) else {}
-
-
-def arguments_of(call: ast.Call) -> dict[int, Any]:
-    """Return a call's tensor arguments by position; the receiver of a method is its first."""
-    given: list[Any] = list(call.args)
-    if isinstance(call.func, ast.Attribute) and not is_function(call) and not is_loss(call):
-        given.insert(0, call.func.value)
-    if any(isinstance(one, ast.Starred) for one in given):
+    if isinstance(tree, ast.Call) and (not _is_call_of(flow, i, tree) or any(isinstance(one, ast.Starred) for one in tree.args)):
         return {}
-    arguments = dict(enumerate(given))
-    for keyword in call.keywords:
-        if keyword.arg in POSITIONS:
-            arguments[POSITIONS[keyword.arg]] = keyword.value
-    return arguments
+    return dict(enumerate(operands_of(tree)))
 
 
 def is_loss(call: ast.Call) -> bool:

@@ -12,10 +12,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from gradlab.diagnose.source_locations import SIMPLE, SourceLocation, cells, location_of, source_of
+from gradlab.core.tensor import Tensor
+from gradlab.diagnose.source_locations import MODULES, SIMPLE, SourceLocation, cells, location_of, root_name, source_of
 from gradlab.explore.trace.data import Line
 
 LARGEST = 2_000_000  # characters of a file that is parsed
+# Positions of the arguments that are given by keyword, in the libraries' functions and losses.
+POSITIONS = {"self": 0, "input": 0, "x1": 0, "other": 1, "target": 1, "x2": 1, "mat2": 1, "exponent": 1, "weight": 2}
 
 
 class Source:
@@ -140,7 +143,11 @@ def _target(statement: Any, expression: Any) -> str:
 
 
 def operands_of(expression: Any) -> list[Any]:
-    """What a parsed operation is given, as it stands: both sides of a sign, the receiver and the arguments of a call."""
+    """Return the parsed operands of an operation in the order of its arguments.
+
+    Both sides of a sign; the receiver of a tensor's method (not `F` of `F.relu(x)`, not `self` of `self.criterion(x, y)`) and the
+    arguments of a call, those given by keyword where their position is.
+    """
     if isinstance(expression, ast.BinOp):
         return [expression.left, expression.right]
     if isinstance(expression, ast.AugAssign):
@@ -152,8 +159,10 @@ def operands_of(expression: Any) -> list[Any]:
     if isinstance(expression, ast.Subscript):
         return [expression.value]
     if isinstance(expression, ast.Call):
-        receiver = [expression.func.value] if isinstance(expression.func, ast.Attribute) else []
-        return [*receiver, *expression.args, *(keyword.value for keyword in expression.keywords)]
+        func = expression.func
+        method = isinstance(func, ast.Attribute) and root_name(func.value) not in MODULES and hasattr(Tensor, func.attr)
+        keywords = sorted(expression.keywords, key=lambda keyword: POSITIONS.get(keyword.arg or "", len(POSITIONS)))
+        return [*([func.value] if method else []), *expression.args, *(keyword.value for keyword in keywords)]  # type: ignore[attr-defined]
     return []
 
 
