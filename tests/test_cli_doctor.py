@@ -13,7 +13,7 @@ import pytest
 
 from gradlab import cli
 from gradlab.diagnose.source_locations import cells
-from gradlab.explore.trace import recorder
+from gradlab.explore.trace import pacing
 
 TORCHES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
 # A regression in a function of a script; what a test plants stands in place of LOSS, and `# here` marks the line.
@@ -391,7 +391,7 @@ def test_where_numbers_are_born_is_told_when_all_is_nan_since(library, doctor):
 
 @pytest.mark.parametrize("library", TORCHES)
 def test_nan_that_came_while_nobody_looked_is_said_and_found_by_every(library, doctor, monkeypatch):
-    monkeypatch.setattr(recorder, "allowance", lambda own: -1.0)  # after the first call there is no time
+    monkeypatch.setattr(pacing, "allowance", lambda own: -1.0)  # after the first call there is no time
     text = SPOILS.format(library=library)
     status, _, errors = doctor(text)
     assert status == 1 and "`w` holds NaN" in errors and "7 of 8 were not" in errors and "sqrt" not in errors

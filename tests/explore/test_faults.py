@@ -11,7 +11,12 @@ import gradlab as gl
 from gradlab.diagnose.faults import CALLBACKS, Faults, FaultWarning, Watcher, guarded_method
 from gradlab.explore.libraries.backward_calls import AtPoles, GradlabBackwardCalls
 from gradlab.explore.libraries.recording_gradlab import GradlabRecording
+from gradlab.explore.trace.happenings import Happenings
+from gradlab.explore.trace.identities import Identities
+from gradlab.explore.trace.loops import Progress
+from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.trace.trainings import Training, Trainings
 from gradlab.explore.watch.keeping import Keeping
 from gradlab.explore.watch.measuring import Measuring
 
@@ -56,17 +61,19 @@ def observed(kind):
 
 
 RECORDER = [
-    *("begin", "visited", "end", "entered", "exited", "happened", "stepped", "refuse", "settle", "hold"),
-    *("losses_of", "leaf", "settle_journal", "_finish", "_enter", "_judge", "_names", "_share"),
+    *((Recorder, name) for name in ("begin", "visited", "end", "entered", "exited", "stepped", "refuse", "settle", "hold")),
+    *((Recorder, name) for name in ("losses_of", "leaf", "settle_journal", "names_at", "_finish", "_enter", "_begun", "_share")),
+    *((Happenings, "happened"), (Identities, "key"), (Training, "judge"), (Trainings, "of_leaves"), (Progress, "swept")),
+    (Pace, "look_next"),
 ]
 
 
 @pytest.mark.parametrize("lib", LIBRARIES)
-@pytest.mark.parametrize("name", RECORDER)
-def test_a_recorder_that_fails_ends_no_program(lib, name, monkeypatch):
+@pytest.mark.parametrize(("kind", "name"), RECORDER)
+def test_a_recorder_that_fails_ends_no_program(lib, kind, name, monkeypatch):
     lib = library(lib)
     plain = train(lib)
-    monkeypatch.setattr(Recorder, name, strike)
+    monkeypatch.setattr(kind, name, strike)
 
     def program():
         recorder = Recorder(dict)

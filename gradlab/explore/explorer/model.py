@@ -27,7 +27,8 @@ from gradlab.explore.names import names_in
 from gradlab.explore.source_lines import said_of, sources
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.reading import trace_of
-from gradlab.explore.trace.recorder import MOST, Recorder
+from gradlab.explore.trace.making import MOST
+from gradlab.explore.trace.recorder import Recorder
 
 LEVELS = ("code", "modules", "operations")
 SLATE, BLUE = (107, 119, 135), (33, 102, 172)  # of what is negative and positive in a map of values

@@ -16,7 +16,7 @@ from gradlab.core.storage import NUMBER, own_storage, tick
 from gradlab.diagnose.sites import OURS, Loss, Sites, is_ours, site_here
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.trace.notes import Given, KeptArray, Note, Severed, cell_site, is_outermost, locals_of
+from gradlab.explore.trace.notes import Given, KeptArray, Note, Severed, cell_site, users_frames
 from gradlab.explore.trace.values import FEW
 
 BEHIND = 200  # nodes that are looked at behind a cut
@@ -142,31 +142,23 @@ class GradlabRecording(Sites, Recording):
         if tensor.node is not None and tensor.node.op is None:
             write = tensor.storage.writes[-1]
             if write.entry != "step":
-                self.recorder.happened("write", write.site, [tensor])
+                self.recorder.events.happened("write", write.site, [tensor])
         elif (
             (severed := self.losses(tensor)) and severed[0].how in ("data", "detach") and severed[0].operation == "AccumulateGrad"
         ):
             leaves = [node.variable for ref in severed[0].leaves if (node := ref()) is not None]
-            self.recorder.happened("write", tensor.storage.writes[-1].site, leaves)
+            self.recorder.events.happened("write", tensor.storage.writes[-1].site, leaves)
 
     def replaced(self, tensor: Any) -> None:
         if tensor.node is not None and tensor.node.op is None:
-            self.recorder.happened("write", site_here(2), [tensor])
+            self.recorder.events.happened("write", site_here(2), [tensor])
 
     # ----------------------------------------------------------------------------------------------------------- sweeps
     def begin(self, sweep: ReverseSweep) -> None:
-        site, frames = None, []
         self._sites.append(None)
         self._sweeps.append(None)
-        frame: Any = _getframe(1)
-        while frame is not None:
-            name = frame.f_code.co_filename
-            if not (name in OURS or is_ours(name)):
-                site = site or (frame.f_code, frame.f_lasti)
-                frames.append(locals_of(frame))
-                if len(frames) > 20 or is_outermost(frame, cells.current):
-                    break
-            frame = frame.f_back
+        frames = users_frames(_getframe(1), lambda name: name in OURS or is_ours(name))
+        site = (frames[0].code, frames[0].offset) if frames else None
         self._sites[-1] = site
         self._sweeps[-1] = self.recorder.begin(
             self.library,

@@ -16,7 +16,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from sys import _getframe
 from typing import Any
 
@@ -34,7 +34,7 @@ from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
 from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
-from gradlab.explore.trace.notes import NOTE, Given, KeptArray, Note, Severed, is_outermost, locals_of
+from gradlab.explore.trace.notes import NOTE, Given, KeptArray, Note, Severed, users_frames
 from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -256,14 +256,14 @@ class TorchRecording(TorchFunctionMode, Recording):
             self._left(args[0], f"{name}()", site_of(user_frame(3)))
             return
         if name.endswith(("_", "setitem__")) and (leaves := self._leaves_written(name, args)):
-            self.recorder.happened("write", site_of(user_frame(3)), leaves)
+            self.recorder.events.happened("write", site_of(user_frame(3)), leaves)
         if isinstance(result, torch.Tensor):
             results: Sequence[Any] = (result,)
         elif isinstance(result, (tuple, list)):
             results = [x for x in result if isinstance(x, torch.Tensor)]
         else:
             if name == "__set__" and args[0].requires_grad and getattr(func, "__self__", None) is torch.Tensor.data:
-                self.recorder.happened("write", site_of(user_frame(3)), [args[0]])
+                self.recorder.events.happened("write", site_of(user_frame(3)), [args[0]])
             return
         if name == "requires_grad_" and self._numpy and not self.losses(args[0]):  # from_numpy is not seen
             self._born(args[0], site_of(user_frame(3)))
@@ -460,8 +460,8 @@ class TorchRecording(TorchFunctionMode, Recording):
 
     @unseen
     def _asked(self, args: Any, kwargs: Any, own: bool) -> Any:
-        """What a call of `backward` is to be seen with: the roots, the outputs, the site, the locals of the running functions,
-        and whether the graph is kept. None of a call that there is nothing to see of."""
+        """What a call of `backward` is to be seen with: the roots, the outputs, the site, the running functions, and
+        whether the graph is kept. None of a call that there is nothing to see of."""
         library, recorder = self.library, self.recorder
         arguments = dict(zip(("tensors", SEEDS[own], "retain_graph", "create_graph", OTHERS[own]), args, strict=False)) | kwargs
         outputs, weights = _listed(arguments.get("tensors")), _listed(arguments.get(SEEDS[own]))
@@ -475,14 +475,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         if len(weights) != len(outputs) or not all(nodes):
             return None
         frame = user_frame()
-        frames: list[Mapping[str, Any]] = []
-        site = site_of(frame)
-        while frame is not None and len(frames) < 20:
-            if not theirs(frame.f_code.co_filename):
-                frames.append(locals_of(frame))
-                if is_outermost(frame, cells.current):
-                    break
-            frame = frame.f_back
+        site, frames = site_of(frame), users_frames(frame, theirs)
         seeds = [torch.ones_like(output) if weight is None else weight for output, weight in zip(outputs, weights, strict=True)]
         retains = bool(arguments.get("retain_graph") or arguments.get("create_graph"))
         return list(zip(nodes, seeds, strict=True)), outputs, site, frames, retains

@@ -170,7 +170,8 @@ def _trace(recorder: Recorder) -> Trace | None:
 
 def _never_seen(recorder: Recorder, space: Mapping[str, Any], program: Program) -> Finding | None:
     """What is said where leaves have become NaN while nobody looked."""
-    if (recorder.spoilt is not None and not recorder.spoilt.spoilt()) or not recorder.journal.skipped:
+    spoilt = [one.spoilt for one in recorder.trainings.all if one.spoilt is not None]
+    if any(not one.from_odd_leaves for one in spoilt) or not recorder.journal.skipped:
         return None
     leaves = [
         (name, tensor)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,6 +112,13 @@ class Journal:
     def clear(self) -> None:
         self.sweeps.clear()
         self._known.clear()
+
+    def renamed(self, keys: Mapping[int, int]) -> None:
+        """Keys of leaves are replaced with others."""
+        for swept in self.sweeps:
+            for entry in swept.entries:
+                entry.key = keys.get(entry.key, entry.key)
+        self._known = {known.entry.key: known for known in self._known.values()}
 
     def entered(
         self, swept: Swept, entry: Entry, tensor: Any, weakly: Any, weights: np.ndarray, gradient: np.ndarray, version: int

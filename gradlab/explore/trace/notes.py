@@ -10,13 +10,16 @@ import inspect
 import linecache
 import sys
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from types import CodeType
+from typing import Any, NamedTuple
 
 from gradlab.diagnose.sites import own_site
 from gradlab.diagnose.source_locations import cells
 
+FRAMES = 20  # functions that are looked at
 NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
 
 
@@ -151,6 +154,27 @@ def locals_of(frame: Any) -> dict[str, Any]:
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.gettrace() is None:
         space.clear()
     return names
+
+
+class Frame(NamedTuple):
+    """A running function of the user's, while somebody looks: where it is, and its names."""
+
+    code: CodeType
+    offset: int
+    names: dict[str, Any]
+    globals: dict[str, Any]
+
+
+def users_frames(frame: Any, is_other: Callable[[str], bool]) -> list[Frame]:
+    """The user's functions that run from a frame outwards, innermost first; those of files that are another's are left out."""
+    frames: list[Frame] = []
+    while frame is not None and len(frames) < FRAMES:
+        if not is_other(frame.f_code.co_filename):
+            frames.append(Frame(frame.f_code, frame.f_lasti, locals_of(frame), frame.f_globals))
+            if is_outermost(frame, cells.current):
+                break
+        frame = frame.f_back
+    return frames
 
 
 def cell_source() -> tuple[str, ...]:

@@ -8,17 +8,17 @@ Where a NaN or an infinity came to a loss or to a leaf, and the leaf got no fini
 and shown in place of the last: what comes after it follows from it. (A scaler that is too large at first makes infinities and
 goes back: then there are finite ones again.)
 
-It may take half of the time that the program took so far, of a long one a twentieth, and 0.15 s: beyond that whole sweeps go by
-unseen, together with the operations before them, until the program has gone on for long enough. A report says which sweep of how
-many it shows.
+There is a bound to the time that this takes (`pacing`): beyond it whole sweeps go by unseen, together with the operations before
+them. A report says which sweep of how many it shows.
+
+A program may train several models (`trainings`). Of each the last sweep is kept, as plain data once another one begins.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -28,26 +28,27 @@ import numpy as np
 from gradlab import clock
 from gradlab.core.scopes import scoped
 from gradlab.diagnose.faults import Faults
-from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.names import held_by_self, module_names, modules_in, names_in, owners_in, prefixes
+from gradlab.explore.names import held_by_self, module_names, modules_in, names_in, owners_in
 from gradlab.explore.pooled_matrix import reduced
-from gradlab.explore.trace.data import ModuleCall, Trace
+from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.happenings import Happenings
+from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.journal import Entry, Journal, Swept
-from gradlab.explore.trace.notes import Called, Happening, Severed, cell_site, cell_source, line_of
-from gradlab.explore.trace.reading import Names, Reader, Root, Seen, read
+from gradlab.explore.trace.loops import values_around
+from gradlab.explore.trace.making import trace_of_attempt, trace_of_sweep
+from gradlab.explore.trace.notes import Called, Frame, Severed, cell_site, line_of
+from gradlab.explore.trace.pacing import Pace
+from gradlab.explore.trace.reading import Names, Root, Seen
 from gradlab.explore.trace.slopes import slopes_of
-from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep, arrivals_of, leaves_of, uses_of
+from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep, arrivals_of, uses_of
+from gradlab.explore.trace.trainings import Training, Trainings, leaves_near, model_of
 
-SHARE, FREE = 0.5, 0.15  # of the program's own time, and seconds besides
-LONG, LATER = 10.0, 0.05  # seconds of its own time after which the share is smaller
-ALIKE = 100  # tuples of identities that are kept once
 HELD = 64 * 2**20  # bytes that are kept alive until the next sweep has been seen
-EVENTS, CALLS, CUTS = 10_000, 20_000, 1_000
+CALLS, CUTS = 20_000, 1_000
 SHARED = 16 * 2**20  # bytes of cotangents that wait for the rest of a sum
 CELLS = 64  # a side of what is kept of a matrix-shaped gradient
-MOST = 50_000  # nodes of a graph that are read
 
 
 class Recorder:
@@ -59,8 +60,8 @@ class Recorder:
         How many reverse sweeps that wrote `.grad` have run.
     last : Sweep or None
         The last that was looked at.
-    spoilt : Sweep or None
-        The first with a NaN or an infinity in its result or at its leaves, while none of these got a finite gradient since.
+    trainings : Trainings
+        The sweeps of each model.
     on : bool
         Whether operations are being noted.
     call : Called or None
@@ -84,22 +85,22 @@ class Recorder:
         self.asked = 0  # calls of torch.autograd.grad
         self.on = True
         self.last: RecordedSweep | None = None
-        self.spoilt: RecordedSweep | None = None
+        self.identities = Identities()
+        self.events = Happenings(self.identities)
+        self.trainings = Trainings(self.identities)
+        self.ended: Callable[[Training], Any] | None = None  # asked about a training that is over; what it says is kept there
         self.unhurried = False  # whether every sweep is looked at, however long that takes
         self.call: Called | None = None
         self.calls: deque[Called] = deque(maxlen=CALLS)
         self.cuts: deque[Severed] = deque(maxlen=CUTS)
-        self.events: deque[Happening] = deque(maxlen=EVENTS)
-        self.happened_before = 0  # how many of the events are forgotten
         self.journal = Journal()
         self.reborn: WeakKeyDictionary[Any, Sequence[Severed]] = WeakKeyDictionary()  # leaves that are made of what was cut off
         self.refused: list[tuple[Library, Any, str, tuple[Severed, ...], Any]] = []
         self._running: list[RecordedSweep | None] = []
         self._held: deque[tuple[int, Any]] = deque()
         self._bytes = 0
-        self._alike: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._began = clock.now()
-        self._spent = 0.0
+        self._pace = Pace()
+        self._training = self.trainings.rest  # that of the last sweep
         self._recordings: dict[str, Recording] = {}
         self._ours = False  # whether the sweep that runs is called for the user
 
@@ -155,7 +156,8 @@ class Recorder:
         self.close()
         self._held.clear()
         self._bytes = 0
-        self.last = self.spoilt = None
+        self.last = None
+        self.trainings.clear()
         self._running.clear()
         for kept in (self.calls, self.cuts, self.events, self.refused, self.journal, self.reborn):
             kept.clear()
@@ -178,48 +180,16 @@ class Recorder:
         if self.call is not None:
             self.call = self.call.outer
 
-    def happened(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
-        """Something happened to leaves. What one line writes to the same leaves in two operations, as `p.data -= …`, which reads
-        `p.data`, writes to it and binds it again, has happened once."""
-        if kind == "write" and self.events and self._is_same_write(self.events[-1], site, tensors):
-            return
-        self.happened_before += len(self.events) == EVENTS
-        self.events.append(
-            Happening(kind, site, self._once(tuple(id(tensor) for tensor in tensors)), cell=site and cell_site(), **more)
-        )
-
-    @staticmethod
-    def _is_same_write(last: Happening, site: Any, tensors: Sequence[Any]) -> bool:
-        if last.kind != "write" or site is None or last.site is None or last.site[0] is not site[0] or last.site[1] >= site[1]:
-            return False
-        return last.leaves == tuple(id(tensor) for tensor in tensors) and line_of(last.site) == line_of(site)
-
-    def _once(self, keys: tuple[int, ...]) -> tuple[int, ...]:
-        """Equal identities as one object: thousands of steps name the same hundreds of parameters."""
-        if len(self._alike) >= ALIKE:
-            self._alike.clear()
-        return self._alike.setdefault(keys, keys)
-
     def took(self, seconds: float) -> None:
         """Seconds that went into seeing."""
-        self._spent += seconds
+        self._pace.spent += seconds
 
     def stepped(self, library: Library, optimizer: Any, site: Any) -> None:
         """An optimizer has made a step, with the gradients that its parameters still have."""
         started = clock.now()
         held = [p for group in optimizer.param_groups for p in group["params"]]
         moved = [p for p in held if p.grad is not None and not (self.on and library.is_zero(p.grad))]
-        rates = {float(group["lr"]) for group in optimizer.param_groups if "lr" in group}
-        self.happened(
-            "step",
-            site,
-            moved,
-            optimizer=type(optimizer).__name__,
-            rates=tuple(sorted(rates)),
-            maximizes=any(group.get("maximize") for group in optimizer.param_groups),
-            held=self._once(tuple(map(id, held))),
-            whose=id(optimizer),
-        )
+        self.events.stepped(optimizer, site, held, moved)
         self.took(clock.now() - started)
 
     def refuse(self, library: Library, output: Any, severed: Sequence[Severed], site: Any) -> None:
@@ -239,7 +209,7 @@ class Recorder:
         roots: Sequence[tuple[Any, Any]],
         outputs: Sequence[Any],
         site: Any,
-        frames: Sequence[Mapping[str, Any]],
+        frames: Sequence[Frame],
         *,
         accumulates: bool = True,
         late: bool = False,
@@ -249,24 +219,41 @@ class Recorder:
         """A sweep starts, from (node, cotangent) pairs. Returns it if it is to be looked at: one that writes `.grad`, or one of
         our own (`private`).
 
-        `frames` are the locals of the user's functions that are running, innermost first."""
+        `frames` are the user's functions that are running, innermost first."""
         self._running.append(None)
         started = clock.now()
         self.settle()
         if self._ours:
             site, frames = None, ()
+        tops = [node for node, _ in roots]
+        sweep = training = None
+        looks, begins = private or (accumulates and self.on), False
+        nodes, uses = uses_of(library, tops) if looks else (set(), Counter())
+        if accumulates and not private:
+            training, begins = self._training_of(library, nodes or tops, known=looks)
+            training.sweeps += 1
+            if begins and not looks:
+                looks, (nodes, uses) = True, uses_of(library, tops)
+                training, _ = self._training_of(library, nodes, known=True)
+            training.progress.swept(frames)
+            self._training = training
+            self.journal.skipped += not looks
+        looks = looks and not any(self._running)
+        names = self.names_at(library, frames) if looks else Names()
+        if begins and looks and training is not None:
+            self._pace.resume()
+            self._begun(library, training, names)
         if accumulates:
             self.sweeps += 1
-            self.happened("backward", site, outputs)
-        sweep = None
-        self.journal.skipped += accumulates and not private and not self.on
-        if (private or (accumulates and self.on)) and not any(self._running):
-            names = self._names(library, frames)
+            self.events.happened("backward", site, outputs)
+        if looks:
             first = library.values([*outputs, *(g for _, g in roots)])
             own, cotangents = first[: len(outputs)], first[len(outputs) :]
+            number = self.sweeps if training is None else training.sweeps
             sweep = RecordedSweep(
-                library, self.sweeps, [], [library.weakly(out) for out in outputs], names, site, late, private, retains=retains
+                library, number, [], [library.weakly(out) for out in outputs], names, site, late, private, retains=retains
             )
+            sweep.training, sweep.nodes, sweep.uses = training, nodes, uses
             for i, (node, _) in enumerate(roots):
                 whole = library.whole(node)
                 out = outputs[i] if len(outputs) == len(roots) else None
@@ -276,11 +263,68 @@ class Recorder:
                 if library.variable(whole) is not None:
                     self.leaf(sweep, whole)
             sweep.owners = owners_in(self._space(frames, with_namespace=False))
-            sweep.nodes, sweep.uses = uses_of(library, [node for node, _ in roots])
-            sweep.events = self.happened_before + len(self.events)
+            sweep.events = self.events.count
+            if training is not None:
+                self._looked_at(training, sweep, frames)
         self._running[-1] = sweep
         self.took(clock.now() - started)
         return sweep
+
+    def _training_of(self, library: Library, nodes: Collection[Any], *, known: bool) -> tuple[Training, bool]:
+        """The training that a sweep belongs to, and whether it begins with it: by all leaves behind it where its nodes are known,
+        else by those near its roots."""
+        if known:
+            leaves = [leaf for node in nodes if (leaf := library.variable(node)) is not None]
+        else:
+            leaves = [*leaves_near(library, nodes, lambda leaf: library.is_parameter(leaf) or self.trainings.has(leaf))]
+        return self.trainings.of_leaves(library, leaves, looking=known)
+
+    def _begun(self, library: Library, training: Training, names: Names) -> None:
+        """A training begins. Of the others there is plain data from now on, and those whose leaves have no name any more are
+        over: what happened until then was theirs."""
+        self._settle_identities()
+        over = False
+        for other in self.trainings.others(training):
+            self._let_go(other)
+            if not other.over and other.is_of(library) and other.keys.isdisjoint(names.by_id):
+                self.end_training(other)
+                over = True
+        if over and all(other.over for other in self.trainings.others(training)):
+            self._forget_events({key for other in self.trainings.others(training) for key in other.keys})
+
+    def _let_go(self, training: Training) -> None:
+        """Keep of a training what is told of it, and no node of a graph."""
+        shown = training.shown
+        if shown is not None and shown.trace is None:
+            shown.let_go(self.trace(shown))
+            training.last = shown
+
+    def end_training(self, training: Training) -> None:
+        """A training is over: have it looked at, and hold nothing of it any more but what is said of it."""
+        self._let_go(training)
+        training.over = True
+        if self.ended is not None and training.trace is not None:
+            with self.faults:
+                training.said = self.ended(training)
+        training.owners.clear()
+
+    def _forget_events(self, keys: set[int]) -> None:
+        """Forget what happened to leaves up to the last time, and what was seen until then."""
+        self.events.forget_those_of(keys)
+        self.journal.clear()
+        theirs = [call for call in self.calls if (module := call.module()) is None or self.trainings.has_part(module, keys)]
+        for call in theirs:
+            self.calls.remove(call)
+        self.cuts = deque((cut for cut in self.cuts if any(ref() is not None for ref in cut.leaves)), maxlen=CUTS)
+
+    def _looked_at(self, training: Training, sweep: RecordedSweep, frames: Sequence[Frame]) -> None:
+        """A sweep of a training is looked at: keep the names that what learns has now."""
+        training.keep(*values_around(frames))
+        theirs = {name: one for name, one in owners_in(self.namespace()).items() if self.trainings.has_part(one, training.keys)}
+        training.owners = theirs | sweep.owners
+        training.model = model_of(training, sweep.names)
+        cell = cell_site()
+        training.line = training.line or (f"line {line_of(cell)}" if cell is not None else "")
 
     @contextmanager
     def sweeping(self, library: Library, roots: Sequence[tuple[Any, Any]], *args: Any, **kwargs: Any) -> Iterator[None]:
@@ -323,9 +367,8 @@ class Recorder:
         tensor = sweep.library.variable(node)
         if tensor is not None:
             before = sweep.library.values([tensor.grad])[0] if tensor.grad is not None else None
-            sweep.leaves[node] = LeafSeen(
-                node, tensor, str(tensor.device), before, losses=self.losses_of(sweep.library, tensor), key=id(tensor)
-            )
+            losses, key = self.losses_of(sweep.library, tensor), self.identities.key(tensor)
+            sweep.leaves[node] = LeafSeen(node, tensor, str(tensor.device), before, losses=losses, key=key)
 
     def visited(self, sweep: RecordedSweep, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
         """`node` turned the cotangent `g` into one for each of its sources. Of a leaf: `g` arrived there."""
@@ -363,7 +406,7 @@ class Recorder:
                     sweep.parts.setdefault(source, []).append(part)
             if library.variable(source) is not None:
                 self.leaf(sweep, source)
-        self._spent += clock.now() - started
+        self._pace.spent += clock.now() - started
 
     def _given(self, library: Library, seen: Seen, node: Any) -> None:
         """What an operation was given besides, while it is there."""
@@ -399,15 +442,19 @@ class Recorder:
         if sweep is not None:
             sweep.error = error
             sweep.parts.clear()
+            training = sweep.training
             if error is None or self.last is None or self.last.error is not None:
                 self.last = sweep
+                if training is not None:
+                    training.last = sweep
             if not sweep.late:
                 self._finish(sweep)
         self._held.clear()
         self._bytes = 0
         now = clock.now()
-        self._spent += now - started
-        self.on = self.unhurried or self._spent <= allowance(now - self._began - self._spent)
+        self._pace.spent += now - started
+        ahead = self._training.progress
+        self.on = self._pace.look_next(ahead.done, ahead.last) or self.unhurried
 
     def settle(self) -> None:
         """Read the gradients of a sweep that wrote them when it was over."""
@@ -436,19 +483,8 @@ class Recorder:
             if leaf.gradient is not None and len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
                 sweep.maps.append((leaf.node, reduced(library.own_array(g), CELLS)))
         sweep.reduce()
-        if not sweep.private:
-            self._judge(sweep)
-
-    def _judge(self, sweep: RecordedSweep) -> None:
-        """Whether a sweep is the first that went wrong, or tells that the program has come back from one."""
-        if self.spoilt is not None and self.spoilt.odd & (sweep.reached - sweep.odd):
-            self.spoilt = None
-        if (
-            self.spoilt is None
-            and sweep.error is None
-            and (sweep.odd or any(root.value.odd for root in sweep.roots if root.value))
-        ):
-            self.spoilt = sweep
+        if sweep.training is not None:
+            sweep.training.judge(sweep)
 
     def _enter(self, sweep: RecordedSweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:
         """Enter the sweep into the journal."""
@@ -466,7 +502,7 @@ class Recorder:
             name = next(iter(sweep.names.by_node.get(leaf.node, ())), "")
             entry = Entry(
                 name,
-                id(leaf.tensor),
+                leaf.key,
                 library.is_parameter(leaf.tensor),
                 int(leaf.tensor.numel()),
                 float(np.linalg.norm(weights)),
@@ -479,20 +515,29 @@ class Recorder:
             leaf.sample = None
         self.journal.sweeps.append(swept)
 
-    def _names(self, library: Library, frames: Sequence[Mapping[str, Any]]) -> Names:
+    def names_at(self, library: Library, frames: Sequence[Frame]) -> Names:
         """The user's names at this moment: the running functions' locals, innermost first, then the notebook's."""
         space = self._space(frames)
         names = Names.of(library, {**self.called, **names_in(space, first=self.first)})
         names.models = module_names((self.namespace(), space))  # the notebook's first: a trainer calls another's net `model`, too
         return names
 
-    def _space(self, frames: Sequence[Mapping[str, Any]], *, with_namespace: bool = True) -> dict[str, Any]:
+    def _settle_identities(self) -> None:
+        """Replace the keys of what is dead, which may be the ids of what lives."""
+        renamed = self.identities.settle()
+        if not renamed:
+            return
+        self.events.rename(renamed)
+        self.journal.renamed(renamed)
+        self.trainings.renamed(renamed)
+
+    def _space(self, frames: Sequence[Frame], *, with_namespace: bool = True) -> dict[str, Any]:
         """The names of the running functions, what `self` of a trainer holds among them, innermost first; then the notebook's."""
         space: dict[str, Any] = {}
         for frame in frames:
-            for name, value in frame.items():
+            for name, value in frame.names.items():
                 space.setdefault(name, value)
-            for name, value in held_by_self(frame.get("self")):
+            for name, value in held_by_self(frame.names.get("self")):
                 space.setdefault(name, value)
         for name, value in self.namespace().items() if with_namespace else ():
             space.setdefault(name, value)
@@ -506,7 +551,8 @@ class Recorder:
     @property
     def shown(self) -> RecordedSweep | None:
         """The sweep that is told of where none is named."""
-        return self.last if self.spoilt is None or self.last is None or self.last.private else self.spoilt
+        training = None if self.last is None else self.last.training
+        return self.last if training is None else training.shown
 
     def trace(self, sweep: RecordedSweep | None = None) -> Trace:
         """The trace of the last sweep that was looked at, or of the one that was spoilt.
@@ -520,81 +566,20 @@ class Recorder:
         sweep = sweep or self.shown
         if sweep is None:
             raise RuntimeError("no backward was seen: there is no trace. Call backward() while it is recorded.")
-        return sweep.library.unseen(self._trace)(sweep)
-
-    def _trace(self, sweep: RecordedSweep) -> Trace:
-        reader = Reader(sweep.library, sweep.names, sweep.seen)
-        trace = read(reader, sweep.roots, most=MOST)
-        for node, leaf in sweep.leaves.items():
-            if node in reader.index:
-                reader.reached(leaf.losses, reader.index[node])
-        for node, cuts in list(self.reborn.items()):
-            if node in reader.index and node not in sweep.leaves:
-                reader.reached(cuts, reader.index[node])
-        return replace(
-            trace,
-            leaves=leaves_of(sweep, trace),
-            calls=self._calls(reader, trace),
-            cuts=tuple(reader.severed(cut) for cut in self._cuts(reader)),
-            events=tuple(map(reader.event, self.events)),
-            journal=tuple(self._journal()),
-            sweep=sweep.number,
-            sweeps=self.sweeps,
-            source=cell_source(),
-            program=cells.called,
-            freed=not sweep.retains,
-        )
-
-    def _journal(self) -> Iterator[Swept]:
-        """The sweeps in the journal whose events are still known, with the places of these among them."""
-        for swept in self.journal.sweeps:
-            if swept.event > self.happened_before:
-                yield replace(swept, event=swept.event - self.happened_before)
-
-    def _cuts(self, reader: Reader) -> list[Severed]:
-        """The cuts in their order, then those at which a tensor was made of numbers and reached the graph."""
-        known = {id(cut) for cut in self.cuts}
-        return [*self.cuts, *(cut for cut in reader.reaching if id(cut) not in known)]
+        if sweep.trace is not None:
+            return sweep.trace
+        self._settle_identities()
+        return sweep.library.unseen(trace_of_sweep)(self, sweep)
 
     def attempt(self, losses: Sequence[Severed] | None = None, library: Library | None = None, site: Any = None) -> Trace:
         """What was seen where no sweep was: the last that was asked for and could not be, or one of a tensor with these losses.
         The trace has no nodes."""
         if losses is None and self.refused:
             library, _, _, losses, site = self.refused[-1]
-        library = library or self._mostly()
-        names = self._names(library, ())
-        reader = Reader(library, names)
-        reader.reached(losses or (), -1)
-        trace = Trace(library.name, (), ())
-        cuts = self._cuts(reader)
-        return replace(
-            trace,
-            calls=self._calls(reader, trace),
-            cuts=tuple(reader.severed(cut) for cut in cuts),
-            events=tuple(map(reader.event, self.events)),
-            source=cell_source(),
-            program=cells.called,
-            recorded=True,
-            losses=tuple(i for i, cut in enumerate(cuts) if any(cut is loss for loss in losses or ())),
-            asked=reader.lines.line(site),
-        )
+        self._settle_identities()
+        return trace_of_attempt(self, losses, library or self._mostly(), site)
 
     def _mostly(self) -> Library:
         """The library of most of the user's tensors."""
         names = names_in(dict(self.namespace()))
         return max(adapters(), key=lambda library: sum(library.is_tensor(tensor) for tensor in names.values()))
-
-    def _calls(self, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
-        operations: Counter[str] = Counter()
-        for node in trace.nodes:
-            operations.update(prefixes(node.module))
-        return tuple(
-            ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), operations[path])
-            for call in self.calls
-            for path in (reader.path(call),)
-        )
-
-
-def allowance(own: float) -> float:
-    """Seconds that may go into seeing a program that took so many itself."""
-    return FREE + SHARE * min(own, LONG) + LATER * max(own - LONG, 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -37,6 +37,16 @@ class LeafSeen:
 
 
 @dataclass
+class Kept:
+    """What stays of a sweep beside its trace: keys of the leaves that it reached, and of those at which a NaN or an infinity
+    arrived, and whether a leaf was not finite itself."""
+
+    reached: set[int]
+    odd: set[int]
+    from_odd_leaves: bool
+
+
+@dataclass
 class RecordedSweep:
     """A reverse sweep, as it was seen. Holds nodes: the graph lives until the next one, or until the recorder forgets."""
 
@@ -59,20 +69,46 @@ class RecordedSweep:
     parts: dict[Any, list[tuple[Any, int, int, Any]]] = field(default_factory=dict)  # waiting for the rest of a sum
     waiting: int = 0  # bytes of them
     owners: dict[str, Any] = field(default_factory=dict)  # of the functions that ran: models, optimizers, leaves, by name
+    training: Any = None  # the Training that it belongs to
+    trace: Trace | None = None  # plain data, once the graph has been let go
+    _kept: Kept | None = None  # and what is known of its leaves
 
-    def spoilt(self) -> list[LeafSeen]:
-        """The leaves that were not finite themselves."""
-        return [leaf for leaf in self.leaves.values() if leaf.value is not None and not isfinite(leaf.value.norm)]
+    @property
+    def from_odd_leaves(self) -> bool:
+        """Whether a leaf was not finite itself."""
+        if self._kept is not None:
+            return self._kept.from_odd_leaves
+        return any(leaf.value is not None and not isfinite(leaf.value.norm) for leaf in self.leaves.values())
 
     @property
     def reached(self) -> set[int]:
         """The identities of the leaves that got a gradient."""
+        if self._kept is not None:
+            return self._kept.reached
         return {leaf.key for node, leaf in self.leaves.items() if node in self.seen.gradients}
 
     @property
     def odd(self) -> set[int]:
         """Those of them at which a NaN or an infinity arrived."""
+        if self._kept is not None:
+            return self._kept.odd
         return {leaf.key for node, leaf in self.leaves.items() if (g := self.seen.gradients.get(node)) is not None and g.odd}
+
+    def renamed(self, keys: Mapping[int, int]) -> None:
+        """Keys of leaves are replaced with others."""
+        for leaf in self.leaves.values():
+            leaf.key = keys.get(leaf.key, leaf.key)
+        if self._kept is not None:
+            self._kept.reached = {keys.get(key, key) for key in self._kept.reached}
+            self._kept.odd = {keys.get(key, key) for key in self._kept.odd}
+
+    def let_go(self, trace: Trace) -> None:
+        """Keep the plain data, and let go of the graph."""
+        self._kept = Kept(self.reached, self.odd, self.from_odd_leaves)
+        self.trace = trace
+        self.maps = [(name, matrix) for node, matrix in self.maps for name in self.names.by_node.get(node, ())[:1]]
+        self.nodes, self.uses, self.leaves, self.seen = set(), Counter(), {}, Seen()
+        self.roots, self.names, self.owners = [], Names(), {}
 
     def reduce(self) -> None:
         """Read what lies on a device, in one transfer."""

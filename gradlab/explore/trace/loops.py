@@ -1,0 +1,288 @@
+"""Where a program is in its loops, read off its source and the names of its running functions: the values that tell one training
+from another (`act=Sigmoid`), and how far a training has come.
+
+Nothing of the program is called: how long a loop is is known of `range` of numbers that the names hold, of sequences, and of
+PyTorch's data loaders; of others it is not known.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import CodeType
+from typing import Any, NamedTuple
+
+from gradlab.explore.trace.notes import Frame, line_of
+
+LARGEST = 500_000  # characters of a file that is parsed
+TEXT = 24  # characters of a value
+FEW = 4  # numbers of a sequence that are shown
+WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "list", "tuple", "reversed", "sorted", "iter", "progress_bar", "track"))
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class Loop(NamedTuple):
+    """A loop around a line: what it assigns, and what it goes over."""
+
+    targets: tuple[str, ...]
+    over: ast.expr
+
+
+# ------------------------------------------------------------------------------------------------------------------ source
+@lru_cache(maxsize=512)
+def _loops_at(filename: str, lines: int, line: int, first: int) -> tuple[Loop, ...]:
+    """The loops around a line, outermost first, of the function that begins on line `first`."""
+    tree = _parsed(filename, lines)
+    loops: list[Loop] = []
+
+    def visit(node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.expr, ast.stmt)) and not child.lineno <= line <= (child.end_lineno or child.lineno):
+                continue
+            if isinstance(child, (*FUNCTIONS, ast.ClassDef)) and _first_line(child) >= first:
+                loops.clear()  # loops around the function are not the function's
+            if isinstance(child, (ast.For, ast.AsyncFor)) and child.body[0].lineno <= line <= (child.body[-1].end_lineno or 0):
+                loops.append(Loop(_names(child.target), child.iter))
+            elif isinstance(child, COMPREHENSIONS):
+                loops.extend(Loop(_names(one.target), one.iter) for one in child.generators)
+            visit(child)
+
+    visit(tree)
+    return tuple(loops)
+
+
+@lru_cache(maxsize=8)
+def _parsed(filename: str, lines: int) -> ast.Module:
+    text = "".join(linecache.getlines(filename))
+    try:
+        return ast.parse(text if len(text) <= LARGEST else "")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.parse("")
+
+
+def _first_line(node: Any) -> int:
+    """The line on which Python says that a function begins: that of its first decorator."""
+    first: int = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+    return first
+
+
+def _names(target: ast.expr) -> tuple[str, ...]:
+    return tuple(node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+
+
+def loops_around(frame: Frame) -> tuple[Loop, ...]:
+    """The loops of a running function around the line that it is on, outermost first."""
+    line, code = line_of((frame.code, frame.offset)), frame.code
+    if line is None:
+        return ()
+    lines = len(linecache.getlines(code.co_filename))
+    return _loops_at(code.co_filename, lines, line, 0 if _is_module(code) else code.co_firstlineno)
+
+
+def _is_module(code: CodeType) -> bool:
+    return not code.co_flags & inspect.CO_OPTIMIZED
+
+
+# ------------------------------------------------------------------------------------------------------------------ values
+def values_around(frames: Sequence[Frame]) -> tuple[dict[str, str], dict[str, str]]:
+    """What the variables of the loops are that a program is in, and what its running functions were given, as short texts; the
+    outermost first. What has no short text is left out."""
+    loops: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for frame in reversed(frames):
+        code = frame.code
+        for loop in loops_around(frame):
+            for name in loop.targets:
+                if name in frame.names and (text := short(frame.names[name])):
+                    loops.setdefault(name, text)
+        count = code.co_argcount + code.co_kwonlyargcount
+        for name in () if _is_module(code) else code.co_varnames[:count]:
+            if name in frame.names and (text := short(frame.names[name])):
+                given.setdefault(name, text)
+    return loops, given
+
+
+def short(value: Any) -> str:
+    """A value in a few characters: numbers, texts, functions and classes by their names, objects of modules by their class's;
+    "" of others."""
+    kind = type(value)
+    if kind in (bool, int, type(None)):
+        text = repr(value)
+    elif kind is float:
+        text = f"{value:.4g}"
+    elif kind is str:
+        text = value if value.isprintable() else ""
+    elif issubclass(kind, type) or inspect.isroutine(value):
+        text = getattr(value, "__name__", "")
+    elif kind in (list, tuple):
+        parts = [short(one) for one in value[: FEW + 1]]
+        text = f"({', '.join(parts)})" if len(parts) <= FEW and all(parts) else ""
+    elif callable(getattr(kind, "named_parameters", None)) and not any(True for _ in value.parameters()):
+        text = kind.__name__  # an activation
+    else:
+        text = ""
+    return text if isinstance(text, str) and len(text) <= TEXT else ""
+
+
+# ---------------------------------------------------------------------------------------------------------------- progress
+@dataclass
+class Progress:
+    """How far a training has come, as far as its loops tell.
+
+    Attributes
+    ----------
+    done : float or None
+        The share of it that is behind when the next sweep has run; None if that cannot be told.
+    last : bool
+        Whether the next sweep seems to be the last.
+    """
+
+    done: float | None = None
+    last: bool = False
+    _first: dict[tuple[Any, int], Any] = field(default_factory=dict)  # which pass each loop was in at the first sweep
+    _moved: set[tuple[Any, int]] = field(default_factory=set)  # the loops that have gone on since
+    _counted: dict[tuple[Any, int], tuple[Any, int]] = field(default_factory=dict)  # of loops that tell no number: passes so far
+
+    def swept(self, frames: Sequence[Frame]) -> None:
+        """A sweep of the training begins, in these functions."""
+        place: list[tuple[int, int | None]] = []  # of the loops that go on within the training: the pass, and how many
+        outer: tuple[Any, ...] = ()
+        for frame in reversed(frames):
+            space: Mapping[str, Any] = ChainMap(frame.names, frame.globals)
+            for at, loop in enumerate(loops_around(frame)):
+                key = frame.code, at
+                length = length_of(loop.over, space)
+                index = _index(loop, space, length)
+                if index is None:
+                    before, passes = self._counted.get(key, (None, -1))
+                    index = passes + 1 if before == outer else 0
+                    self._counted[key] = outer, index
+                if self._first.setdefault(key, index) != index:
+                    self._moved.add(key)
+                if key in self._moved:
+                    place.append((index, length))
+                outer = *outer, index
+        self.done, self.last = _after_next(place)
+
+
+def _after_next(place: Sequence[tuple[int, int | None]]) -> tuple[float | None, bool]:
+    """The share of nested loops that is behind after the next pass, and whether that one is the last."""
+    if not place or place[0][1] is None:
+        return None, False
+    done, part, last = 0.0, 1.0, True
+    for i, (index, length) in enumerate(place):
+        if not length:
+            return done, False
+        innermost = i == len(place) - 1
+        index = min(index, length - 1)
+        done += part * (index + 2 * innermost) / length
+        part /= length
+        last = last and index >= length - 1 - innermost
+    return min(done, 1.0), last
+
+
+def _index(loop: Loop, space: Mapping[str, Any], length: int | None) -> int | None:
+    """Which pass a loop is in by its variable, where it counts."""
+    name, arguments = _called(loop.over)
+    first = loop.targets[0] if loop.targets else ""
+    value = space.get(first)
+    if type(value) is not int or (not arguments and name != "range"):
+        return None
+    if name in ("range", "trange") and len(loop.targets) == 1:
+        numbers = [_number(one, space) for one in arguments]
+        if len(numbers) == 1:
+            return value
+        if len(numbers) in (2, 3) and all(type(one) is int for one in numbers):
+            step = numbers[2] if len(numbers) == 3 else 1
+            return (value - numbers[0]) // step if step else None
+        return None
+    if name == "enumerate":
+        start = _number(arguments[1], space) if len(arguments) > 1 else 0
+        return value - start if type(start) is int else None
+    if name in WRAPPERS and length is not None:
+        return _index(Loop(loop.targets, arguments[0]), space, length)
+    return None
+
+
+def length_of(over: ast.expr, space: Mapping[str, Any]) -> int | None:
+    """How many passes a loop over an expression makes; None if that cannot be told without calling something."""
+    if isinstance(over, (ast.List, ast.Tuple, ast.Set)):
+        return None if any(isinstance(one, ast.Starred) for one in over.elts) else len(over.elts)
+    name, arguments = _called(over)
+    if name in ("range", "trange"):
+        numbers = [_number(one, space) for one in arguments]
+        if not 1 <= len(numbers) <= 3 or not all(type(one) is int for one in numbers) or (len(numbers) == 3 and not numbers[2]):
+            return None
+        return len(range(*numbers))
+    if name == "zip" and arguments:
+        lengths = [length_of(one, space) for one in arguments]
+        return min((one for one in lengths if one is not None), default=None)
+    if name in WRAPPERS and arguments:
+        return length_of(arguments[0], space)
+    return _length(_value(over, space))
+
+
+def _called(node: ast.expr) -> tuple[str, list[ast.expr]]:
+    """The name of a function that an expression calls, and its arguments."""
+    if not isinstance(node, ast.Call):
+        return "", []
+    function = node.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", ""), node.args
+
+
+def _length(value: Any) -> int | None:
+    kind = type(value)
+    if kind in (list, tuple, dict, set, range, str):
+        return len(value)
+    shape = getattr(value, "shape", None) if kind.__name__ in ("Tensor", "Parameter", "ndarray") else None
+    if isinstance(shape, tuple):
+        return int(shape[0]) if shape else None
+    if any(one.__name__ == "DataLoader" and one.__module__.startswith("torch.") for one in kind.__mro__):
+        try:
+            return len(value)
+        except TypeError:  # of data without a length
+            return None
+    return None
+
+
+def _number(node: ast.expr, space: Mapping[str, Any]) -> Any:
+    """A whole number that is written, named, or computed from such; None of anything else."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _number(node.operand, space)
+        return -value if type(value) is int else None
+    if isinstance(node, ast.BinOp):
+        a, b = _number(node.left, space), _number(node.right, space)
+        if type(a) is not int or type(b) is not int:
+            return None
+        if isinstance(node.op, ast.Add):
+            return a + b
+        if isinstance(node.op, ast.Sub):
+            return a - b
+        if isinstance(node.op, ast.Mult):
+            return a * b
+        return a // b if isinstance(node.op, ast.FloorDiv) and b else None
+    name, arguments = _called(node)
+    if name == "len" and len(arguments) == 1:
+        return length_of(arguments[0], space)
+    if name == "int" and len(arguments) == 1:
+        return _number(arguments[0], space)
+    return _value(node, space)
+
+
+def _value(node: ast.expr, space: Mapping[str, Any]) -> Any:
+    """What a constant is, a name stands for, or an attribute of it holds; None if asking would run code."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return space.get(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, space)
+        held = getattr(owner, "__dict__", None)
+        return held.get(node.attr) if isinstance(held, Mapping) else None
+    return None

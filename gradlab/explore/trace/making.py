@@ -1,0 +1,92 @@
+"""The trace of what a `Recorder` has seen: of one of its sweeps, or of a program without one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gradlab.diagnose.source_locations import cells
+from gradlab.explore.libraries import Library
+from gradlab.explore.names import prefixes
+from gradlab.explore.trace.data import ModuleCall, Trace
+from gradlab.explore.trace.journal import Swept
+from gradlab.explore.trace.notes import Severed, cell_source
+from gradlab.explore.trace.reading import Reader, read
+from gradlab.explore.trace.sweep import RecordedSweep, leaves_of
+
+if TYPE_CHECKING:
+    from gradlab.explore.trace.recorder import Recorder
+
+MOST = 50_000  # nodes of a graph that are read
+
+
+def trace_of_sweep(recorder: Recorder, sweep: RecordedSweep) -> Trace:
+    """The trace of a sweep whose graph is still there."""
+    reader = Reader(sweep.library, sweep.names, sweep.seen)
+    trace = read(reader, sweep.roots, most=MOST)
+    for node, leaf in sweep.leaves.items():
+        if node in reader.index:
+            reader.reached(leaf.losses, reader.index[node])
+    for node, cuts in list(recorder.reborn.items()):
+        if node in reader.index and node not in sweep.leaves:
+            reader.reached(cuts, reader.index[node])
+    training = sweep.training
+    return replace(
+        trace,
+        leaves=leaves_of(sweep, trace),
+        calls=_calls(recorder, reader, trace),
+        cuts=tuple(reader.severed(cut) for cut in _cuts(recorder, reader)),
+        events=tuple(map(reader.event, recorder.events)),
+        journal=tuple(_journal(recorder)),
+        sweep=sweep.number,
+        sweeps=recorder.sweeps if training is None else training.sweeps,
+        source=cell_source(),
+        program=cells.called,
+        freed=not sweep.retains,
+    )
+
+
+def trace_of_attempt(recorder: Recorder, losses: Sequence[Severed] | None, library: Library, site: Any) -> Trace:
+    """What was seen where no sweep was: of one that was asked for and could not be, or of a tensor with these losses. The trace
+    has no nodes."""
+    reader = Reader(library, recorder.names_at(library, ()))
+    reader.reached(losses or (), -1)
+    trace = Trace(library.name, (), ())
+    cuts = _cuts(recorder, reader)
+    return replace(
+        trace,
+        calls=_calls(recorder, reader, trace),
+        cuts=tuple(reader.severed(cut) for cut in cuts),
+        events=tuple(map(reader.event, recorder.events)),
+        source=cell_source(),
+        program=cells.called,
+        recorded=True,
+        losses=tuple(i for i, cut in enumerate(cuts) if any(cut is loss for loss in losses or ())),
+        asked=reader.lines.line(site),
+    )
+
+
+def _journal(recorder: Recorder) -> Iterator[Swept]:
+    """The sweeps in the journal whose events are still known, with the places of these among them."""
+    for swept in recorder.journal.sweeps:
+        if swept.event > recorder.events.forgotten:
+            yield replace(swept, event=swept.event - recorder.events.forgotten)
+
+
+def _cuts(recorder: Recorder, reader: Reader) -> list[Severed]:
+    """The cuts in their order, then those at which a tensor was made of numbers and reached the graph."""
+    known = {id(cut) for cut in recorder.cuts}
+    return [*recorder.cuts, *(cut for cut in reader.reaching if id(cut) not in known)]
+
+
+def _calls(recorder: Recorder, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
+    operations: Counter[str] = Counter()
+    for node in trace.nodes:
+        operations.update(prefixes(node.module))
+    return tuple(
+        ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), operations[path])
+        for call in recorder.calls
+        for path in (reader.path(call),)
+    )

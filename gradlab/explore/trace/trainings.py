@@ -1,0 +1,252 @@
+"""Which of a program's sweeps belong together: those of one model, or of several whose losses share parameters.
+
+A sweep belongs to the training with which it shares a leaf; one that joins two makes one of them. Leaves are `Parameter`s where
+there are any, else what may be the weights of a model written by hand: several leaves, each a matrix or more. A sweep that
+reaches neither is of no training of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradlab.explore.libraries import Library
+from gradlab.explore.names import is_model
+from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.identities import Identities
+from gradlab.explore.trace.loops import Progress
+from gradlab.explore.trace.reading import Names
+from gradlab.explore.trace.sweep import RecordedSweep
+
+MOST = 12  # trainings that are looked at in any case
+NEAR = 200  # nodes behind a loss that are looked at for a leaf
+
+
+@dataclass
+class Training:
+    """The sweeps of one model.
+
+    Attributes
+    ----------
+    keys : set of int
+        What tells its leaves from others (`Identities`).
+    sweeps : int
+        How many there were.
+    last : RecordedSweep or None
+        The last that was looked at.
+    spoilt : RecordedSweep or None
+        The first with a NaN or an infinity in its result or at its leaves, while none of these got a finite gradient since.
+    loops, given : dict of str to str
+        The values of the loops' variables around it and of the functions' arguments, as short texts, that stayed as they were.
+    model : str
+        The user's name for the model; "" for none.
+    line : str
+        The line of the cell that led to its first sweep.
+    owners : dict of str to object
+        The models, optimizers and leaves by the names they had at its last sweep; empty once it is over.
+    over : bool
+        Whether its leaves had no name any more when another training began, or the program has ended.
+    said : object
+        What a doctor said of it then.
+    """
+
+    keys: set[int] = field(default_factory=set)
+    sweeps: int = 0
+    last: RecordedSweep | None = None
+    spoilt: RecordedSweep | None = None
+    loops: dict[str, str] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
+    model: str = ""
+    line: str = ""
+    owners: dict[str, Any] = field(default_factory=dict)
+    over: bool = False
+    said: Any = None
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def shown(self) -> RecordedSweep | None:
+        """The sweep that is told of."""
+        return self.last if self.spoilt is None else self.spoilt
+
+    def is_of(self, library: Library) -> bool:
+        """Whether its sweeps are a library's."""
+        return self.shown is not None and self.shown.library is library
+
+    @property
+    def trace(self) -> Trace | None:
+        """The plain data of that sweep, once it has been made."""
+        return None if self.shown is None else self.shown.trace
+
+    def keep(self, loops: Mapping[str, str], given: Mapping[str, str]) -> None:
+        """A sweep was looked at, within these loops and functions: what has another value than before tells it from none."""
+        if self.sweeps <= 1:
+            self.loops, self.given = dict(loops), dict(given)
+        else:
+            self.loops = {name: text for name, text in self.loops.items() if loops.get(name) == text}
+            self.given = {name: text for name, text in self.given.items() if given.get(name) == text}
+
+    def judge(self, sweep: RecordedSweep) -> None:
+        """Whether a sweep is the first that went wrong, or tells that the program has come back from one."""
+        if self.spoilt is not None and self.spoilt.odd & (sweep.reached - sweep.odd):
+            self.spoilt = None
+        odd = sweep.odd or any(root.value.odd for root in sweep.roots if root.value)
+        if self.spoilt is None and sweep.error is None and odd:
+            self.spoilt = sweep
+
+    def joined(self, other: Training) -> None:
+        """Another was the same one."""
+        self.keys |= other.keys
+        self.sweeps += other.sweeps
+        self.last, self.spoilt = other.last or self.last, self.spoilt or other.spoilt
+        self.owners |= other.owners
+
+
+class Trainings:
+    """Those of a program.
+
+    Attributes
+    ----------
+    known : list of Training
+        In the order in which they began: the first of them, and the last.
+    left_out : int
+        How many others there were.
+    rest : Training
+        The sweeps that belong to none.
+    """
+
+    def __init__(self, identities: Identities) -> None:
+        self.identities = identities
+        self.known: list[Training] = []
+        self.left_out = 0
+        self.rest = Training()
+        self._passed: set[int] = set()  # keys of leaves of those that were left out
+
+    def clear(self) -> None:
+        self.known.clear()
+        self._passed.clear()
+        self.rest = Training()
+
+    def renamed(self, names: Mapping[int, int]) -> None:
+        """Keys are replaced with others."""
+        for training in self.all:
+            training.keys = {names.get(key, key) for key in training.keys}
+            for sweep in (training.last, training.spoilt):
+                if sweep is not None:
+                    sweep.renamed(names)
+        self._passed = {names.get(key, key) for key in self._passed}
+
+    def of_leaves(self, library: Library, leaves: Iterable[Any], *, looking: bool) -> tuple[Training, bool]:
+        """The training of a sweep that reaches these leaves, and whether it begins with it."""
+        leaves = list(leaves)
+        keys = set(self.identities.keys(_weights(library, leaves)))
+        if not keys:
+            return next(iter(self._sharing(set(self.identities.keys(leaves)))), self.rest), False
+        several = self._sharing(keys)
+        if several:
+            first, *others = several
+            for other in others:
+                first.joined(other)
+                self.known.remove(other)
+            first.keys |= keys
+            return first, False
+        if keys & self._passed or (len(self.known) >= MOST and not looking):
+            self.left_out += not keys & self._passed
+            self._passed |= keys
+            return self.rest, False
+        if len(self.known) >= MOST:
+            self._passed |= self.known.pop().keys
+            self.left_out += 1
+        self.known.append(Training(keys))
+        return self.known[-1], True
+
+    def has(self, leaf: Any) -> bool:
+        """Whether a leaf belongs to one of them."""
+        return bool(self._sharing({self.identities.key(leaf)}))
+
+    def has_part(self, value: Any, keys: set[int]) -> bool:
+        """Whether a model or an optimizer has one of these leaves, or is one."""
+        if is_model(value):
+            parts = [part for module in value.modules() for part in vars(module).get("_parameters", {}).values()]
+        elif isinstance(groups := getattr(value, "param_groups", None), list):
+            parts = [part for group in groups for part in group["params"]]
+        else:
+            parts = [value]
+        return any(self.identities.key(part) in keys for part in parts if part is not None)
+
+    def _sharing(self, keys: set[int]) -> list[Training]:
+        return [training for training in self.known if not training.keys.isdisjoint(keys)]
+
+    @property
+    def all(self) -> list[Training]:
+        """Those that are known, and what belongs to none."""
+        return [*self.known, self.rest]
+
+    def others(self, than: Training) -> list[Training]:
+        return [training for training in self.known if training is not than]
+
+
+def _weights(library: Library, leaves: Sequence[Any]) -> list[Any]:
+    """Those of some leaves that a model is known by."""
+    parameters = [leaf for leaf in leaves if library.is_parameter(leaf)]
+    if parameters:
+        return parameters
+    matrices = [leaf for leaf in leaves if len(library.shape_of(leaf) or ()) > 1]
+    return matrices if len(matrices) > 1 else []
+
+
+def leaves_near(library: Library, roots: Iterable[Any], enough: Callable[[Any], bool]) -> Iterator[Any]:
+    """The leaves behind some nodes, depth first, up to the first that is enough."""
+    waiting: deque[Any] = deque(roots)
+    seen: set[Any] = set()
+    while waiting and len(seen) < NEAR:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        leaf = library.variable(node)
+        if leaf is not None:
+            yield leaf
+            if enough(leaf):
+                return
+        waiting.extend(source for source in reversed(library.inputs(node)) if source is not None)
+
+
+def model_of(training: Training, names: Names) -> str:
+    """The user's name of the model that has the leaves of a training; of other leaves ""."""
+    leaf = next((name for key, name in names.by_id.items() if key in training.keys), "")
+    around = [path for path in names.models.values() if leaf.startswith((f"{path}.", f"{path}["))]
+    return min(around, key=len, default="")
+
+
+def labels(trainings: Sequence[Training]) -> list[str]:
+    """What tells some trainings from each other, in a few words: "act=Sigmoid"; else the models' names, else their lines, else
+    their numbers. A single one has none."""
+    if len(trainings) < 2:
+        return [""] * len(trainings)
+    loops = [training.loops for training in trainings]
+    for known in (loops, [{**training.given, **training.loops} for training in trainings]):
+        found = _shortest(known)
+        if found:
+            return found
+    names = [training.model for training in trainings]
+    if all(names) and len(set(names)) == len(names):
+        return names
+    lines = [training.line for training in trainings]
+    if all(lines) and len(set(lines)) == len(lines):
+        return [f"{name}, {line}" if name else line for name, line in zip(names, lines, strict=True)]
+    return [f"{name or 'model'}, {i} of {len(names)}" for i, name in enumerate(names, start=1)]
+
+
+def _shortest(known: Sequence[Mapping[str, str]]) -> list[str]:
+    """The fewest values, those of the outermost loops first, that differ between all; none if there are no such."""
+    names = [name for name in known[0] if len({one.get(name) for one in known}) > 1]
+    chosen: list[str] = []
+    for name in names:
+        chosen.append(name)
+        texts = [", ".join(f"{name}={one[name]}" for name in chosen if name in one) for one in known]
+        if all(texts) and len(set(texts)) == len(texts):
+            alone = [f"{name}={one[name]}" for one in known if name in one]
+            return alone if len(set(alone)) == len(known) else texts
+    return []
