@@ -207,6 +207,7 @@ class GradMagics(Magics):
                 return
             ending = Ending(kind, text, mentions, assigned)
             recorder = recorder_of(self.shell, mentions, self.heat_maps)
+            recorder.ended = lambda training: self._clinic.of_training(training, self.users())
             running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
             running.cells[-1].open()
 
@@ -315,11 +316,13 @@ class GradMagics(Magics):
     def _diagnosed(self, cell: Cell, report: Any) -> Any:
         """The report, or the sentence in place of one, with what is found in the cell."""
         from gradlab.explore.report import Report
+        from gradlab.explore.report.several import others_of
 
         if isinstance(report, Report):
             swept = report.trace if report.trace.leaves else None  # else it is the structure of the graph alone
             diagnosis = self._clinic.look(cell.recorder, self.users(), trace=swept, value=cell.differentiated)
-            return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks)
+            others = others_of(cell.recorder, bounds=self.bounds(), with_graph=self.with_graph(cell.request))
+            return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks, beside=others)
         diagnosis = self._clinic.look(cell.recorder, self.users(), value=self._undifferentiated(cell))
         return report.followed_by(diagnosis.findings)
 

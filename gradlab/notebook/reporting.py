@@ -21,6 +21,7 @@ from gradlab.explore.equivalent_code import EquivalentCode
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import Sentence, Span, code, listed, number, say
 from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
+from gradlab.explore.report.models import calls_said
 from gradlab.explore.report.parts import Remark
 from gradlab.explore.report.table import TableNote
 from gradlab.explore.report.tree import grads_of
@@ -28,6 +29,8 @@ from gradlab.explore.sources import Source, sources_of, weights_for, weights_nee
 from gradlab.explore.statistics import statistics
 from gradlab.explore.trace.data import Leaf
 from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.trace.sweep import RecordedSweep
+from gradlab.explore.trace.trainings import labels
 from gradlab.notebook.backward import Written, backward
 from gradlab.notebook.options import CELL, LINE, Request
 from gradlab.notebook.transform import Ending
@@ -298,16 +301,12 @@ class CellReporter:
             (added if leaf.before is not None else fresh).append(source.name)
             if leaf.before is not None:
                 notes[source.name] = [TableNote(say("accumulated"))]
-        times = "once" if recorder.sweeps == 1 else "twice" if recorder.sweeps == 2 else f"{recorder.sweeps} times"
-        which = "; this is the last call" if recorder.sweeps == sweep.number else f"; this is call {sweep.number}"
-        if sweep is recorder.spoilt:
-            which += ", the first with a NaN or an infinity"
+        odd = sweep.training is not None and sweep is sweep.training.spoilt
+        held = any(source.is_leaf and source.tensor.grad is not None for source in sources)
+        who = say("The cell called ", code("backward()"), " itself")
         deed = say(
-            "The cell called ",
-            code("backward()"),
-            f" itself, {times}",
-            "" if recorder.sweeps == 1 else which,
-            ". ",
+            calls_said(who, trace, recorder.sweeps, self._label(sweep), odd=odd, held=held),
+            " ",
             f"It was called on {len(sweep.roots)} tensors together, of which this is the first. " if len(sweep.roots) > 1 else "",
             _what_happened(fresh, "set"),
             _what_happened(added, "added to"),
@@ -329,6 +328,12 @@ class CellReporter:
             maps=[(f"{name}.grad", matrix) for name, matrix in maps if name],
         )
         return report, None
+
+    def _label(self, sweep: RecordedSweep) -> str:
+        """What tells the model of a sweep from others that the cell trained; "" of a single one."""
+        assert self.recorder is not None
+        known = self.recorder.trainings.known
+        return next((label for one, label in zip(known, labels(known), strict=True) if one is sweep.training), "")
 
 
 # ---------------------------------------------------------------------------------------------------------------- pieces

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradlab.explore.doctor.aftermath import FAMILIES, LEFT, Marks, aftermath, last_error
@@ -21,6 +21,7 @@ from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.saved_values import SavedReader
+from gradlab.explore.trace.trainings import Training, labels
 
 NOTHING = "No %%grad cell has run yet, and `gl.doctor(loss)` was not given anything to look at."
 
@@ -66,12 +67,28 @@ class Clinic:
                 if trace is None:
                     trace, root = _seen(recorder, value)
                 case = Case(trace, with_held(namespace), error, self.past, root=root)
-                self.last = examine(case)
+                self.last = _of_all(recorder, examine(case))
                 remembered(self.past, case)
                 self.marks, self.ended = Marks(namespace), id(error)
             except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
                 self.last = Diagnosis(unseen=(f"The cell could not be looked at: {type(failed).__name__}: {failed}.",))
             return self.last
+
+    def of_training(self, training: Training, namespace: Mapping[str, Any]) -> Diagnosis:
+        """What is found in a training that is over while its program goes on, or that is not the one that is shown.
+
+        Parameters
+        ----------
+        training : Training
+            Of which there is a trace.
+        namespace : mapping of str to object
+            The user's names now; those that the training had come before them.
+        """
+        with self.turn:
+            try:
+                return examine(Case(training.trace, with_held({**namespace, **training.owners}), None, self.past))
+            except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
+                return Diagnosis(unseen=(f"A model could not be looked at: {type(failed).__name__}: {failed}.",))
 
     def tell(self, namespace: Mapping[str, Any]) -> Diagnosis:
         """What was found in the last cell that was seen, or, if anything has happened since, in what is left of it."""
@@ -91,6 +108,23 @@ class Clinic:
 
 
 HOUSE = Clinic()  # of the notebook
+
+
+def _of_all(recorder: Recorder, own: Diagnosis) -> Diagnosis:
+    """What is found of all models that a program trained: of the one that is shown, and of the others."""
+    known, shown = recorder.trainings.known, recorder.shown
+    if len(known) < 2 or shown is None:
+        return own
+    found, unseen = [], [*own.unseen]
+    for training, label in zip(known, labels(known), strict=True):
+        if training is shown.training:
+            training.said = own
+        elif not training.over:
+            recorder.end_training(training)
+        said = training.said if isinstance(training.said, Diagnosis) else Diagnosis()
+        found += [replace(one, model=label) for one in (*said.findings, *said.remarks)]
+        unseen += [sentence for sentence in said.unseen if sentence not in unseen]
+    return Diagnosis.of(found, unseen)
 
 
 def _seen(recorder: Recorder, value: Any) -> tuple[Trace, str]:

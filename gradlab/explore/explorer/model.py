@@ -26,8 +26,8 @@ from gradlab.explore.markup import count, to_text
 from gradlab.explore.names import names_in
 from gradlab.explore.source_lines import said_of, sources
 from gradlab.explore.trace.data import Line, Trace
-from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.making import MOST
+from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 
 LEVELS = ("code", "modules", "operations")

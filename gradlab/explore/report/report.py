@@ -21,7 +21,7 @@ from gradlab.explore.drawing import DIM, MAX_BYTES, SANS, Drawing, above, escape
 from gradlab.explore.graph import Graph
 from gradlab.explore.labels import unnumbered
 from gradlab.explore.markup import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
-from gradlab.explore.report import cell_lines, findings_view, tree_view
+from gradlab.explore.report import cell_lines, findings_view, models, tree_view
 from gradlab.explore.report.comparison import ReportComparison, compare
 from gradlab.explore.report.page import page
 from gradlab.explore.report.parts import Below, Card, Picture, bitmap, code_html, code_latex, code_text
@@ -75,6 +75,9 @@ class Report:
         The graph and the sweep that all of this is of.
     findings, remarks : tuple
         What is wrong, and what is worth knowing: objects with `.kind`, `.message`, `.line`, `.node`, `.fix` and `.evidence`.
+        Where a cell trained several models, of all of them: `.model` is the label of the one concerned.
+    beside : Beside or None
+        The other models that the cell trained; see `models`.
     """
 
     head: tuple[Sentence, ...]
@@ -92,6 +95,7 @@ class Report:
     remarks: tuple[Any, ...] = ()
     graph_drawing: Drawing | None = None
     map_drawings: tuple[Drawing, ...] = ()
+    beside: models.Beside | None = None
     _values: bool = field(default=True, kw_only=True)
     _output: Any = field(default=None, kw_only=True, repr=False, compare=False)  # a weak reference
 
@@ -99,6 +103,19 @@ class Report:
     def sentence(self) -> str:
         """The opening sentences as text."""
         return " ".join(to_text(sentence).strip() for sentence in self.head)
+
+    @property
+    def label(self) -> str:
+        """What tells the model from others that the cell trained: "act=Sigmoid"; "" of a single one."""
+        return "" if self.beside is None else self.beside.label
+
+    @property
+    def models(self) -> dict[str, Report]:
+        """The reports of all models that the cell trained, by their labels, in the order of the program; this one among them."""
+        if self.beside is None:
+            return {"": self}
+        others, place = self.beside.reports, self.beside.place
+        return {one.label: one for one in (*others[:place], self, *others[place:])}
 
     def __getitem__(self, name: str) -> TensorRow:
         """The row of a tensor by the name it has in the table."""
@@ -259,9 +276,16 @@ class Report:
         outputs: list[Any] = [card]
         if jacobian is not None:
             outputs.append(Picture(jacobian, share))
+        if self.beside is not None and self.beside.reports:
+            outputs.append(self._others)
         if self.by_hand or self.picture is not None:
             outputs.append(replace(below, room=share))
         return outputs
+
+    @property
+    def _others(self) -> models.Others:
+        assert self.beside is not None
+        return models.Others(self.beside.reports, Report._card, Report._words)
 
     def _card(self, most: int | None = findings_view.MOST) -> str:
         """The sentence, so many findings, and two columns: the words, and the picture beside them where there is room."""
@@ -290,13 +314,16 @@ class Report:
         grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{"".join(columns)}</div>' if columns else ""
         card = f"{CARD};max-width:{max(room, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
         concerns = findings_view.html(self.findings, self.remarks, most)
+        if self.beside is not None and self.beside.reports:
+            concerns = models.html(self, self.beside) + concerns
         return f'<div {NO_MATH} style="{card}">{head_html(self.head)}{concerns}{grid}</div>'
 
     def _words(self) -> str:
         """The card for a terminal."""
         trees, rows = self._forest
         head = "\n".join(to_text(sentence).strip() for sentence in self.head)
-        said = [findings_view.text(self.findings, self.remarks)]
+        said = [models.text(self, self.beside)] if self.beside is not None and self.beside.reports else []
+        said.append(findings_view.text(self.findings, self.remarks))
         tables = [tree_view.text(trees) if trees else "", self._table(rows, (), self.bounds.leaf_rows).text() if rows else ""]
         first = "\n".join(filter(None, [head, *said, *tables]))
         return "\n\n".join(filter(None, [first, cell_lines.text(self._lines, self.trace.program) if self._lines else ""]))
@@ -309,6 +336,7 @@ class Report:
                 None,
                 [
                     "\n".join(rf"\noindent {to_latex(sentence)}\par" for sentence in self.head),
+                    models.latex(self, self.beside) if self.beside is not None and self.beside.reports else "",
                     findings_view.latex(self.findings, self.remarks),
                     tree_view.latex(trees) if trees else "",
                     self._table(rows, (), self.bounds.leaf_rows).latex() if rows else "",
@@ -327,7 +355,8 @@ class Report:
         """The whole report as a fragment of HTML, with the first findings or, for a page of its own, with all of them."""
         jacobian = f'<div style="padding:10px 2px">{self.jacobian_picture.html()}</div>' if self.jacobian_picture else ""
         card = self._card(None if every_finding else findings_view.MOST)
-        return f"<div>{card}{jacobian}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
+        others = self._others.html() if self.beside is not None and self.beside.reports else ""
+        return f"<div>{card}{jacobian}{others}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
 
     def __repr__(self) -> str:
         return f"<Report: {to_text(self.head[0])}>"
@@ -393,6 +422,8 @@ class Report:
         names = [say("the parameters of ", code(tree.name)) for tree in trees] + [say(code(row.name)) for row in rows]
         parts: list[Any] = ["This page contains "]
         parts += ["values and gradients of ", listed(names)] if names else ["no values of tensors"]
+        if self.beside is not None and self.beside.reports:
+            parts.append(f" of {count(1 + len(self.beside.reports), 'model')}")
         source = [f"{count(len(self.trace.source), 'line')} of {self.trace.program}'s source"] if self._lines else []
         source += ["the equivalent code"] if self.by_hand else []
         parts += [", ", listed(source)] if source else []

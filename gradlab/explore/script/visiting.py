@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from types import ModuleType
 from typing import Any
@@ -23,6 +23,8 @@ from gradlab.explore.libraries.registry import awaited, library_of
 from gradlab.explore.markup import code, count, say
 from gradlab.explore.names import names_in, owners_in
 from gradlab.explore.report import Report, report_of
+from gradlab.explore.report.models import Beside, calls_said
+from gradlab.explore.report.several import others_of
 from gradlab.explore.script.eager import COMPILER, eagerly
 from gradlab.explore.script.frames import trimmed
 from gradlab.explore.script.import_hooks import arrivals
@@ -50,6 +52,8 @@ class Visit:
         How often it called backward.
     unseen : tuple of str
         What was not seen of it, in a sentence each.
+    others : Beside or None
+        The other models that it trained.
     """
 
     program: Program
@@ -58,6 +62,7 @@ class Visit:
     trace: Trace | None
     sweeps: int
     unseen: tuple[str, ...] = ()
+    others: Beside | None = None
 
     @property
     def status(self) -> int:
@@ -75,16 +80,15 @@ class Visit:
         """The report of the last sweep that was looked at, with what was found; None where there was none."""
         if self.trace is None or not self.trace.nodes:
             return None
-        times = "once" if self.sweeps == 1 else "twice" if self.sweeps == 2 else f"{self.sweeps} times"
-        which = f"; this is call {self.trace.sweep}" if self.trace.sweep != self.sweeps else "; this is the last call"
-        deed = say(code(self.program.name), " called ", code("backward()"), f" {times}", which if self.sweeps > 1 else "", ".")
-        return report_of(
+        who = say(code(self.program.name), " called ", code("backward()"))
+        report = report_of(
             self.trace,
-            deed,
+            calls_said(who, self.trace, self.sweeps, "" if self.others is None else self.others.label, held=False),
             backward_calls=self.sweeps,
             findings=self.diagnosis.findings,
             remarks=self.diagnosis.remarks,
         )
+        return replace(report, beside=self.others)
 
 
 def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str, Any]], None] | None = None) -> Visit:
@@ -104,6 +108,8 @@ def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str
     with running(program) as main:
         recorder = Recorder(lambda: vars(main))
         recorder.unhurried = every
+        clinic = Clinic()
+        recorder.ended = lambda training: clinic.of_training(training, _names_of(main))
         error: BaseException | None = None
         try:
             try:
@@ -125,7 +131,7 @@ def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str
                 raise SystemExit(ended)
             if after is not None and error is None:
                 after(vars(main))
-            return _looked_at(program, recorder, main, error, ended)
+            return _looked_at(program, recorder, clinic, main, error, ended)
         finally:
             recorder.forget()
 
@@ -145,19 +151,26 @@ def _ended(error: BaseException | None) -> int:
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
-def _looked_at(program: Program, recorder: Recorder, main: ModuleType, error: BaseException | None, ended: int) -> Visit:
-    space = {name: value for name, value in vars(main).items() if not name.startswith("__")}
+def _names_of(main: ModuleType) -> dict[str, Any]:
+    """The script's own names."""
+    return {name: value for name, value in vars(main).items() if not name.startswith("__")}
+
+
+def _looked_at(
+    program: Program, recorder: Recorder, clinic: Clinic, main: ModuleType, error: BaseException | None, ended: int
+) -> Visit:
+    space = _names_of(main)
     if recorder.last is not None:
         space = {**space, **recorder.last.owners}
     if error is not None:
         space = {**_where(error, program.filename), **space}
     failed = error if isinstance(error, Exception) else None
-    clinic = Clinic()
     trace = _trace(recorder)
     diagnosis = clinic.look(recorder, space, trace=trace, error=failed)
     if lost := _never_seen(recorder, space, program):
         diagnosis = Diagnosis.of([*diagnosis.findings, *diagnosis.remarks, lost], diagnosis.unseen)
-    return Visit(program, ended, diagnosis, trace, recorder.sweeps, tuple(_unseen(program, recorder, trace)))
+    unseen = tuple(_unseen(program, recorder, trace))
+    return Visit(program, ended, diagnosis, trace, recorder.sweeps, unseen, others_of(recorder))
 
 
 def _trace(recorder: Recorder) -> Trace | None:

@@ -11,7 +11,7 @@ import ast
 import inspect
 import linecache
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType
@@ -28,10 +28,11 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class Loop(NamedTuple):
-    """A loop around a line: what it assigns, and what it goes over."""
+    """A loop around a line: its variables, what it goes over, and the names that its body assigns to."""
 
     targets: tuple[str, ...]
     over: ast.expr
+    assigned: frozenset[str] = frozenset()
 
 
 # ------------------------------------------------------------------------------------------------------------------ source
@@ -48,7 +49,8 @@ def _loops_at(filename: str, lines: int, line: int, first: int) -> tuple[Loop, .
             if isinstance(child, (*FUNCTIONS, ast.ClassDef)) and _first_line(child) >= first:
                 loops.clear()  # loops around the function are not the function's
             if isinstance(child, (ast.For, ast.AsyncFor)) and child.body[0].lineno <= line <= (child.body[-1].end_lineno or 0):
-                loops.append(Loop(_names(child.target), child.iter))
+                stored = (_names(part) for part in child.body)
+                loops.append(Loop(_names(child.target), child.iter, frozenset(name for names in stored for name in names)))
             elif isinstance(child, COMPREHENSIONS):
                 loops.extend(Loop(_names(one.target), one.iter) for one in child.generators)
             visit(child)
@@ -72,8 +74,9 @@ def _first_line(node: Any) -> int:
     return first
 
 
-def _names(target: ast.expr) -> tuple[str, ...]:
-    return tuple(node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+def _names(node: ast.AST) -> tuple[str, ...]:
+    """The names that are assigned to."""
+    return tuple(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
 
 
 def loops_around(frame: Frame) -> tuple[Loop, ...]:
@@ -141,13 +144,47 @@ class Progress:
         The share of it that is behind when the next sweep has run; None if that cannot be told.
     last : bool
         Whether the next sweep seems to be the last.
+    over : bool
+        Whether the next sweep seems to be the first of another model's: a loop makes models, and those in it are at their end.
     """
 
     done: float | None = None
     last: bool = False
+    over: bool = False
     _first: dict[tuple[Any, int], Any] = field(default_factory=dict)  # which pass each loop was in at the first sweep
+    _makers: set[tuple[Any, int]] = field(default_factory=set)  # the loops that make a model in each pass
     _moved: set[tuple[Any, int]] = field(default_factory=set)  # the loops that have gone on since
+    _last: dict[tuple[Any, int], int] = field(default_factory=dict)  # and at the last
     _counted: dict[tuple[Any, int], tuple[Any, int]] = field(default_factory=dict)  # of loops that tell no number: passes so far
+
+    def begun(self, frames: Sequence[Frame], is_part: Callable[[Any], bool]) -> None:
+        """A training begins: the loops that made its model, which is what `is_part` tells, are not its own."""
+        for depth, frame in enumerate(frames):
+            arguments = frame.code.co_varnames[: frame.code.co_argcount + frame.code.co_kwonlyargcount]
+            made = {name for name, value in frame.names.items() if name not in arguments and is_part(value)}
+            if made:
+                inner = [
+                    (frame.code, at) for at, loop in enumerate(loops_around(frame)) if made & {*loop.assigned, *loop.targets}
+                ]
+                outer = [(one.code, at) for one in frames[depth + 1 :] for at, _ in enumerate(loops_around(one))]
+                self._makers = {*inner, *outer}
+                self.over = self._makes_more(frames)
+                return
+
+    def _makes_more(self, frames: Sequence[Frame]) -> bool:
+        """Whether a loop that makes models is not at its end, and those within it, which go on, are."""
+        goes_on = False
+        for frame in frames:
+            space: Mapping[str, Any] = ChainMap(frame.names, frame.globals)
+            for at, loop in enumerate(loops_around(frame)):
+                key = frame.code, at
+                length = length_of(loop.over, space)
+                at_end = length is not None and self._last.get(key, 0) >= length - 1
+                if key in self._makers:
+                    goes_on |= not at_end
+                elif key in self._moved and not at_end:
+                    return False
+        return goes_on
 
     def swept(self, frames: Sequence[Frame]) -> None:
         """A sweep of the training begins, in these functions."""
@@ -163,12 +200,14 @@ class Progress:
                     before, passes = self._counted.get(key, (None, -1))
                     index = passes + 1 if before == outer else 0
                     self._counted[key] = outer, index
+                self._last[key] = index
                 if self._first.setdefault(key, index) != index:
                     self._moved.add(key)
                 if key in self._moved:
                     place.append((index, length))
                 outer = *outer, index
         self.done, self.last = _after_next(place)
+        self.over = bool(self._makers) and self._makes_more(frames)
 
 
 def _after_next(place: Sequence[tuple[int, int | None]]) -> tuple[float | None, bool]:

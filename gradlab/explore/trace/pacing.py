@@ -35,7 +35,7 @@ class Pace:
         self._cost = 0.0  # seconds that the last look took
         self._near = False  # whether a sweep of the last twentieth was looked at
 
-    def look_next(self, done: float | None, last: bool) -> bool:
+    def look_next(self, done: float | None, last: bool, *, anyway: bool = False) -> bool:
         """Whether the next sweep is to be looked at, the one before being over.
 
         Parameters
@@ -44,17 +44,20 @@ class Pace:
             The share of the training that is behind when the next sweep has run; None if that cannot be told.
         last : bool
             Whether the next sweep seems to be the last.
+        anyway : bool, default False
+            Whether it is looked at whatever time there is.
         """
         if self._resumed is not None:
             self._cost = self.spent - self._resumed
         near = done is not None and done >= NEAR
         kept = 0 if last else 1 if near and not self._near else 2
         left = allowance(clock.now() - self._began - self.spent) - self.spent
-        look = left >= kept * self._cost
+        look = anyway or left >= kept * self._cost
         self._near = near and (self._near or look)
         self._resumed = self.spent if look else None
         return look
 
     def resume(self) -> None:
-        """The next sweep is looked at, whatever time there is."""
-        self._resumed = self.spent
+        """A sweep is looked at that was not meant to be."""
+        if self._resumed is None:
+            self._resumed = self.spent

@@ -320,6 +320,8 @@ class Recorder:
     def _looked_at(self, training: Training, sweep: RecordedSweep, frames: Sequence[Frame]) -> None:
         """A sweep of a training is looked at: keep the names that what learns has now."""
         training.keep(*values_around(frames))
+        if training.sweeps == 1:
+            training.progress.begun(frames, lambda value: self.trainings.has_part(value, training.keys))
         theirs = {name: one for name, one in owners_in(self.namespace()).items() if self.trainings.has_part(one, training.keys)}
         training.owners = theirs | sweep.owners
         training.model = model_of(training, sweep.names)
@@ -454,7 +456,8 @@ class Recorder:
         now = clock.now()
         self._pace.spent += now - started
         ahead = self._training.progress
-        self.on = self._pace.look_next(ahead.done, ahead.last) or self.unhurried
+        anyway = self.unhurried or (ahead.over and self.trainings.has_room)
+        self.on = self._pace.look_next(ahead.done, ahead.last, anyway=anyway)
 
     def settle(self) -> None:
         """Read the gradients of a sweep that wrote them when it was over."""

@@ -161,6 +161,11 @@ class Trainings:
         self.known.append(Training(keys))
         return self.known[-1], True
 
+    @property
+    def has_room(self) -> bool:
+        """Whether another one would be looked at in any case."""
+        return len(self.known) < MOST
+
     def has(self, leaf: Any) -> bool:
         """Whether a leaf belongs to one of them."""
         return bool(self._sharing({self.identities.key(leaf)}))

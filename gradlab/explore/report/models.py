@@ -1,0 +1,244 @@
+"""The models that one cell trained, side by side: a table with a row for each, and the reports of the others folded below.
+
+Everything is static: a row of `<details>` stays readable where a notebook is not trusted, on a saved page, and on paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradlab.explore.markup import (
+    NO_MATH,
+    Sentence,
+    code,
+    count,
+    escape_html,
+    number,
+    say,
+    scalar,
+    style,
+    to_html,
+    to_latex,
+    to_text,
+)
+from gradlab.explore.report.table import FONT, HEAD, RULE, TABULAR
+
+if TYPE_CHECKING:
+    from gradlab.explore.report.report import Report
+    from gradlab.explore.trace.data import Trace
+
+CARDS = 6  # reports of other models that are shown in full
+ROOM = 400_000  # characters of these
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A model in a few figures.
+
+    Attributes
+    ----------
+    label : str
+        What tells it from the others: "act=Sigmoid".
+    calls : str
+        How often backward was called for it, and which of these calls the figures are of.
+    loss : str
+    first, last : str
+        ‖gradient‖ of its first and its last weights, "" if they got none.
+    ratio : str
+        The first over the last.
+    found : str
+        How many Problems and Notes there are.
+    shown : bool
+        Whether it is the one whose report stands below.
+    """
+
+    label: str
+    calls: str
+    loss: str
+    first: str
+    last: str
+    ratio: str
+    found: str
+    shown: bool
+
+
+HEADINGS = ("model", "calls", "loss", "first layer", "last layer", "first ÷ last", "found")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a report knows of the other models that were trained with its own.
+
+    Attributes
+    ----------
+    label : str
+        What tells its own model from them.
+    reports : tuple of Report
+        Theirs, in the order of the program.
+    place : int
+        Where its own stands among them.
+    left_out : int
+        How many models more there were.
+    found : dict of str to (int, int)
+        How many Problems and Notes there are of each, by label.
+    """
+
+    label: str
+    reports: tuple[Report, ...] = ()
+    place: int = 0
+    left_out: int = 0
+    found: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def rows(self, own: Report) -> list[ModelRow]:
+        """The rows of the table."""
+        reports = [*self.reports[: self.place], own, *self.reports[self.place :]]
+        return [_row(one, one is own, *self.found.get(one.label, (0, 0))) for one in reports]
+
+
+def _row(report: Report, shown: bool, problems: int, notes: int) -> ModelRow:
+    weights = [row for row in report.rows if row.gradient is not None and len(row.shape) > 1]
+    norms = [row.gradient.norm for row in weights if row.gradient is not None]
+    ends = (norms[0], norms[-1]) if len(norms) > 1 else (None, None)
+    trace = report.trace
+    calls = str(trace.sweeps) if trace.sweep == trace.sweeps else f"call {trace.sweep} of {trace.sweeps}"
+    outputs = [trace.nodes[i].value for i in trace.outputs]
+    numbers = outputs[0].numbers if len(outputs) == 1 and outputs[0] is not None else None
+    told = [count(n, noun) for n, noun in ((problems, "Problem"), (notes, "Note")) if n]
+    return ModelRow(
+        report.label,
+        calls,
+        scalar(numbers[0]) if numbers is not None and len(numbers) == 1 else "",
+        "" if ends[0] is None else number(ends[0]),
+        "" if ends[1] is None else number(ends[1]),
+        number(ends[0] / ends[1], 2) if ends[0] is not None and ends[1] else "",
+        ", ".join(told) or "nothing",
+        shown,
+    )
+
+
+def _cells(row: ModelRow) -> tuple[str, ...]:
+    return row.label, row.calls, row.loss, row.first, row.last, row.ratio, row.found
+
+
+def _title(rows: Sequence[ModelRow], left_out: int) -> Sentence:
+    more = f" {count(left_out, 'more model')} {'was' if left_out == 1 else 'were'} not looked at." if left_out else ""
+    shown = next((row.label for row in rows if row.shown), "")
+    return say(code("backward()"), f" was called for {count(len(rows), 'model')}. Shown first: ", code(shown), f".{more}")
+
+
+def html(own: Report, beside: Beside) -> str:
+    """The table, a block of the card."""
+    rows = beside.rows(own)
+    cell = f"padding:3px 14px 3px 0;text-align:right;white-space:nowrap;border:none;{TABULAR}"
+    first = "padding:3px 18px 3px 0;text-align:left;white-space:nowrap;border:none"
+    look = ("", "", "", style("gradient"), style("gradient"), "", "")
+    head = "".join(
+        f'<th style="{first if i == 0 else cell};font-weight:400;opacity:.72">{escape_html(text)}</th>'
+        for i, text in enumerate(HEADINGS)
+    )
+    body = ""
+    for row in rows:
+        cells = "".join(
+            f'<td style="{first if i == 0 else cell};{look[i]}{";font-weight:600" if row.shown and not i else ""}">'
+            f"{escape_html(text)}</td>"
+            for i, text in enumerate(_cells(row))
+        )
+        body += f'<tr style="background:none">{cells}</tr>'
+    return (
+        f'<div style="padding:7px 14px;border-top:{RULE};overflow-x:auto"><div>{to_html(_title(rows, beside.left_out))}</div>'
+        f'<table style="border-collapse:collapse;margin:3px 0 0 0;font-size:12.5px;background:none;color:inherit">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def text(own: Report, beside: Beside) -> str:
+    """The same for a terminal."""
+    rows = beside.rows(own)
+    table = [HEADINGS, *map(_cells, rows)]
+    wide = [max(len(line[i]) for line in table) for i in range(len(HEADINGS))]
+    lines = [
+        "  ".join(one.ljust(wide[i]) if i in (0, len(wide) - 1) else one.rjust(wide[i]) for i, one in enumerate(line)).rstrip()
+        for line in table
+    ]
+    return "\n".join([to_text(_title(rows, beside.left_out)), *(f"  {line}" for line in lines)])
+
+
+def latex(own: Report, beside: Beside) -> str:
+    """The same for LaTeX."""
+    rows = beside.rows(own)
+    lines = [" & ".join(to_latex(say(one)) for one in line) + r" \\" for line in [HEADINGS, *map(_cells, rows)]]
+    body = "\n".join(lines)
+    return (
+        rf"\noindent {to_latex(_title(rows, beside.left_out))}\par"
+        f"\n\\noindent\\begin{{tabular}}{{l{'r' * 5}l}}\n{body}\n\\end{{tabular}}\\par"
+    )
+
+
+@dataclass(frozen=True)
+class Others:
+    """The reports of the other models as an output: their cards, folded, each under its label."""
+
+    reports: tuple[Report, ...]
+    card: Callable[[Report], str]  # a report's own card
+    words: Callable[[Report], str]  # and the same for a terminal
+
+    def html(self) -> str:
+        folds, room = [], ROOM
+        for report in self.reports[:CARDS]:
+            body = self.card(report)
+            room -= len(body)
+            if room < 0:
+                break
+            folds.append(
+                f'<details {NO_MATH} style="max-width:1180px;margin:2px 0;border:{RULE};border-radius:8px;{FONT}">'
+                f'<summary style="{HEAD};cursor:pointer;border-radius:8px">{escape_html(report.label)}</summary>'
+                f'<div style="padding:4px 8px">{body}</div></details>'
+            )
+        rest = len(self.reports) - len(folds)
+        if rest:
+            more = say(f"{count(rest, 'more report')}: ", code("report.models"), ".")
+            folds.append(f'<div {NO_MATH} style="padding:3px 14px;{FONT};opacity:.72">{to_html(more)}</div>')
+        return "".join(folds)
+
+    def text(self) -> str:
+        return "\n\n".join(f"── {report.label} ──\n{self.words(report)}" for report in self.reports[:CARDS])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.html(), "text/plain": self.text()}
+
+
+# --------------------------------------------------------------------------------------------------------- how often, which
+def times(n: int) -> str:
+    """ "once", "twice", "300 times"."""
+    return "once" if n == 1 else "twice" if n == 2 else f"{n} times"
+
+
+def calls_said(who: Sentence, trace: Trace, total: int, label: str = "", *, odd: bool = False, held: bool = True) -> Sentence:
+    """How often backward was called, and which call is shown.
+
+    Parameters
+    ----------
+    who : Sentence
+        "The cell called `backward()` itself".
+    trace : Trace
+        Of that call; its `sweeps` are those of one model.
+    total : int
+        The calls for all models.
+    label : str
+        What tells this model from others.
+    odd : bool, default False
+        Whether the call is the first with a NaN or an infinity.
+    held : bool, default True
+        Whether leaves have a `.grad` now.
+    """
+    last = trace.sweep == trace.sweeps
+    which = f"; this is {'the last call' if last else f'call {trace.sweep}'}"
+    if odd:
+        which += ", the first with a NaN or an infinity"
+    mine = say(f", {times(trace.sweeps)} for ", code(label)) if total != trace.sweeps and label else ()
+    later = say(", and ", code(".grad"), " now holds that of a later call") if held and not last else ()
+    if trace.sweeps == 1:
+        return say(who, f", {times(total)}", mine, ".")
+    return say(who, f", {times(total)}", mine, which, later, ".")
