@@ -5,9 +5,9 @@ Everything is static: a row of `<details>` stays readable where a notebook is no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradlab.explore.markup import (
     NO_MATH,
@@ -24,10 +24,7 @@ from gradlab.explore.markup import (
     to_text,
 )
 from gradlab.explore.report.table import FONT, HEAD, RULE, TABULAR
-
-if TYPE_CHECKING:
-    from gradlab.explore.report.report import Report
-    from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.data import Trace
 
 CARDS = 6  # reports of other models that are shown in full
 ROOM = 400_000  # characters of these
@@ -86,18 +83,18 @@ class Beside:
     """
 
     label: str
-    reports: tuple[Report, ...] = ()
+    reports: tuple[Any, ...] = ()
     place: int = 0
     left_out: int = 0
     found: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    def rows(self, own: Report) -> list[ModelRow]:
+    def rows(self, own: Any) -> list[ModelRow]:
         """The rows of the table."""
         reports = [*self.reports[: self.place], own, *self.reports[self.place :]]
         return [_row(one, one is own, *self.found.get(one.label, (0, 0))) for one in reports]
 
 
-def _row(report: Report, shown: bool, problems: int, notes: int) -> ModelRow:
+def _row(report: Any, shown: bool, problems: int, notes: int) -> ModelRow:
     weights = [row for row in report.rows if row.gradient is not None and len(row.shape) > 1]
     norms = [row.gradient.norm for row in weights if row.gradient is not None]
     ends = (norms[0], norms[-1]) if len(norms) > 1 else (None, None)
@@ -128,7 +125,7 @@ def _title(rows: Sequence[ModelRow], left_out: int) -> Sentence:
     return say(code("backward()"), f" was called for {count(len(rows), 'model')}. Shown first: ", code(shown), f".{more}")
 
 
-def html(own: Report, beside: Beside) -> str:
+def html(own: Any, beside: Beside) -> str:
     """The table, a block of the card."""
     rows = beside.rows(own)
     cell = f"padding:3px 14px 3px 0;text-align:right;white-space:nowrap;border:none;{TABULAR}"
@@ -153,7 +150,7 @@ def html(own: Report, beside: Beside) -> str:
     )
 
 
-def text(own: Report, beside: Beside) -> str:
+def text(own: Any, beside: Beside) -> str:
     """The same for a terminal."""
     rows = beside.rows(own)
     table = [HEADINGS, *map(_cells, rows)]
@@ -165,7 +162,7 @@ def text(own: Report, beside: Beside) -> str:
     return "\n".join([to_text(_title(rows, beside.left_out)), *(f"  {line}" for line in lines)])
 
 
-def latex(own: Report, beside: Beside) -> str:
+def latex(own: Any, beside: Beside) -> str:
     """The same for LaTeX."""
     rows = beside.rows(own)
     lines = [" & ".join(to_latex(say(one)) for one in line) + r" \\" for line in [HEADINGS, *map(_cells, rows)]]
@@ -178,32 +175,45 @@ def latex(own: Report, beside: Beside) -> str:
 
 @dataclass(frozen=True)
 class Others:
-    """The reports of the other models as an output: their cards, folded, each under its label."""
+    """The reports of the other models as an output: their cards, folded, each under its label.
 
-    reports: tuple[Report, ...]
-    card: Callable[[Report], str]  # a report's own card
-    words: Callable[[Report], str]  # and the same for a terminal
+    Attributes
+    ----------
+    cards : tuple of (str, str, str)
+        The label of each, its card as HTML, and the same for a terminal: see `Report.folded`.
+    left : int
+        How many reports there are besides.
+    """
+
+    cards: tuple[tuple[str, str, str], ...]
+    left: int = 0
+
+    @classmethod
+    def of(cls, reports: Sequence[Any]) -> Others:
+        """Those of some reports, as far as there is room."""
+        cards, room = [], ROOM
+        for report in reports[:CARDS]:
+            cards.append(report.folded())
+            room -= len(cards[-1][1])
+            if room < 0:
+                cards.pop()
+                break
+        return cls(tuple(cards), len(reports) - len(cards))
 
     def html(self) -> str:
-        folds, room = [], ROOM
-        for report in self.reports[:CARDS]:
-            body = self.card(report)
-            room -= len(body)
-            if room < 0:
-                break
-            folds.append(
-                f'<details {NO_MATH} style="max-width:1180px;margin:2px 0;border:{RULE};border-radius:8px;{FONT}">'
-                f'<summary style="{HEAD};cursor:pointer;border-radius:8px">{escape_html(report.label)}</summary>'
-                f'<div style="padding:4px 8px">{body}</div></details>'
-            )
-        rest = len(self.reports) - len(folds)
-        if rest:
-            more = say(f"{count(rest, 'more report')}: ", code("report.models"), ".")
+        folds = [
+            f'<details {NO_MATH} style="max-width:1180px;margin:2px 0;border:{RULE};border-radius:8px;{FONT}">'
+            f'<summary style="{HEAD};cursor:pointer;border-radius:8px">{escape_html(label)}</summary>'
+            f'<div style="padding:4px 8px">{card}</div></details>'
+            for label, card, _ in self.cards
+        ]
+        if self.left:
+            more = say(f"{count(self.left, 'more report')}: ", code("report.models"), ".")
             folds.append(f'<div {NO_MATH} style="padding:3px 14px;{FONT};opacity:.72">{to_html(more)}</div>')
         return "".join(folds)
 
     def text(self) -> str:
-        return "\n\n".join(f"── {report.label} ──\n{self.words(report)}" for report in self.reports[:CARDS])
+        return "\n\n".join(f"── {label} ──\n{words}" for label, _, words in self.cards)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": self.html(), "text/plain": self.text()}

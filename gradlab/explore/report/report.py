@@ -277,15 +277,15 @@ class Report:
         if jacobian is not None:
             outputs.append(Picture(jacobian, share))
         if self.beside is not None and self.beside.reports:
-            outputs.append(self._others)
+            outputs.append(models.Others.of(self.beside.reports))
         if self.by_hand or self.picture is not None:
             outputs.append(replace(below, room=share))
         return outputs
 
-    @property
-    def _others(self) -> models.Others:
-        assert self.beside is not None
-        return models.Others(self.beside.reports, Report._card, Report._words)
+    def folded(self) -> tuple[str, str, str]:
+        """What stands of it, folded, below the report of another model: its label, its card as HTML, and the same
+        for a terminal."""
+        return self.label, self._card(), self._words()
 
     def _card(self, most: int | None = findings_view.MOST) -> str:
         """The sentence, so many findings, and two columns: the words, and the picture beside them where there is room."""
@@ -355,7 +355,7 @@ class Report:
         """The whole report as a fragment of HTML, with the first findings or, for a page of its own, with all of them."""
         jacobian = f'<div style="padding:10px 2px">{self.jacobian_picture.html()}</div>' if self.jacobian_picture else ""
         card = self._card(None if every_finding else findings_view.MOST)
-        others = self._others.html() if self.beside is not None and self.beside.reports else ""
+        others = models.Others.of(self.beside.reports).html() if self.beside is not None and self.beside.reports else ""
         return f"<div>{card}{jacobian}{others}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
 
     def __repr__(self) -> str:
