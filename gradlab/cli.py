@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser(
         "doctor",
         help="run a script, and say what is wrong with its gradients",
-        usage="gradlab doctor [--html FILE] [--every] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        usage="gradlab doctor [--html FILE] [--all] [--every] (SCRIPT | -m MODULE) [ARGUMENT ...]",
         description="Run a Python script of PyTorch's or gradlab's, with its arguments, as python would, and print what is wrong "
         "with its gradients to standard error when it ends, also by an error or Ctrl-C.",
         epilog="The exit status is the script's own if that is not 0; else 1 if a Problem was found, and 0 if none was. "
@@ -95,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument(
         "--html", metavar="FILE", type=Path, help="write what was found, and the report of the last backward, as a page"
     )
+    doctor.add_argument("--all", action="store_true", help="print all that was found, not the first three")
     doctor.add_argument("--every", action="store_true", help="look at every backward, however long that takes")
     doctor.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as of python -m")
     doctor.add_argument("script", metavar="SCRIPT", help="a Python file")
@@ -183,7 +184,7 @@ def _doctor(arguments: argparse.Namespace, kept: list[str]) -> int:
     visit = script.visit(asked, every=arguments.every)
     with suppress(OSError, ValueError):  # what the script printed comes first
         sys.stdout.flush()
-    print(script.text(visit), file=sys.stderr)
+    print(script.text(visit, every=arguments.all), file=sys.stderr)
     if page is not None:
         try:
             page.write_text(script.page_of(visit), encoding="utf-8")

@@ -127,6 +127,30 @@ def test_a_fault_is_found_in_its_line_and_the_status_is_1(library, loss, doctor)
     assert FAULTS[loss] in errors
 
 
+MANY = """\
+import gradlab as torch
+
+w = torch.tensor([4.0, 0.0], requires_grad=True)
+m = torch.tensor([1.0], requires_grad=True)
+v = torch.tensor([2.0, 0.0], requires_grad=True)
+k = torch.tensor([3.0], requires_grad=True)
+p = torch.zeros(4, 1, requires_grad=True)
+loss = (w.log() * w).sum() + torch.round(k).sum() + (v / v).sum() + (m * 2).detach().sum() + ((p - torch.ones(4)) ** 2).mean()
+loss.backward()
+"""
+
+
+def test_three_findings_are_printed_and_all_of_them_when_asked(doctor):
+    _, _, errors = doctor(MANY)
+    first = re.findall("■ Problem|□ Note", errors)
+    more = re.search(r"(\d+) more problems?(?:, (\d+) more notes?)?: `gradlab doctor --all`", errors)
+    assert len(first) == 3 and more is not None
+    _, _, errors = doctor(MANY, before=["--all"])
+    every = re.findall("■ Problem|□ Note", errors)
+    assert len(every) == 3 + sum(int(n or 0) for n in more.groups()) and "more problem" not in errors
+    assert every == sorted(every)
+
+
 @pytest.mark.parametrize("library", TORCHES)
 def test_what_a_trainer_holds_has_names(library, doctor):
     """The second layer is in no optimizer; both live in attributes of an object of a function."""

@@ -15,7 +15,6 @@ from gradlab.explore.markup import number, say, to_text
 from gradlab.explore.report import make_report, report_of
 from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.cell_lines import cell_lines, shortened
-from gradlab.explore.report.findings_view import MOST
 from gradlab.explore.report.plain_data import stats
 from gradlab.explore.report.rows import rows_of
 from gradlab.explore.report.tree import forest, steps_of
@@ -275,24 +274,51 @@ def finding(n, **facts):
     return SimpleNamespace(**known | facts)
 
 
-def test_findings_stand_before_the_table_at_most_five():
+def folded(html):
+    """What an HTML fragment shows, and what is folded in it, with the title of the fold."""
+    found = re.search("<details[^>]*><summary[^>]*>(.*?)</summary>(.*?)</details>", html, re.DOTALL)
+    assert found is not None
+    return html[: found.start()] + html[found.end() :], *(re.sub("<[^>]*>", "", part) for part in found.groups())
+
+
+def test_three_findings_stand_before_the_table():
     trace = traced(STEP, {"gl": gl})
-    report = report_of(trace, findings=[finding(i) for i in range(4)], remarks=[finding(i) for i in range(4, 8)])
-    for text in (report.parts()[0].text, report.parts()[0].html, report.parts()[0].latex):
-        assert text.index("Number 0") < text.index("Number 4") < text.index("gradient", text.index("3 more notes"))
-        assert text.count("Problem") == 4 and text.count("Note") == 1 and "Number 5" not in text and "Rests on" not in text
-    assert MOST == 5 and "report.remarks" in report.parts()[0].text
+    report = report_of(trace, findings=[finding(i) for i in range(2)], remarks=[finding(i) for i in range(2, 6)])
+    card = report.parts()[0]
+    shown, title, rest = folded(card.html)
+    for text in (card.text, shown, card.latex):
+        assert text.index("Number 0") < text.index("Number 1") < text.index("Number 2") < text.rindex("gradient")
+        assert text.count("Problem") == 2 and text.count("Note") == 1 and "Number 3" not in text and "Rests on" not in text
+    assert "3 more notes: report.remarks" in card.text
+    assert title == "3 more notes" and all(f"Number {i} of x.  line {i}Do y." in rest for i in (3, 4, 5))
     assert not re.search("Problem|Note", report_of(trace).parts()[0].text)
 
 
+def test_three_findings_need_no_fold():
+    report = report_of(traced(STEP, {"gl": gl}), findings=[finding(i) for i in range(3)])
+    assert "<details" not in report.parts()[0].html and "more" not in report.parts()[0].text
+
+
 def test_a_page_has_every_finding(tmp_path):
-    """Its reader has no `report` to ask for the others."""
+    """In sight: a page is also printed."""
     report = report_of(
         traced(STEP, {"gl": gl}), findings=[finding(i) for i in range(6)], remarks=[finding(i) for i in range(6, 9)]
     )
     page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
-    assert all(f"Number {i} of" in page for i in range(9)) and "report.findings" not in page
-    assert "report.findings and report.remarks" in re.sub("<[^>]*>", "", report.parts()[0].html)
+    assert all(f"Number {i} of" in page for i in range(9)) and "report.findings" not in page and "more" not in page
+    assert folded(report.parts()[0].html)[1] == "3 more problems, 3 more notes"
+    assert "3 more problems, 3 more notes: report.findings and report.remarks" in report.parts()[0].text
+
+
+def test_the_model_stands_before_the_finding_and_is_escaped():
+    report = report_of(traced(STEP, {"gl": gl}), findings=[finding(1, model="act=<b>_"), finding(2)])
+    card = report.parts()[0]
+    assert "■ Problem  act=<b>_: Number 1 of x." in card.text and "■ Problem  Number 2" in card.text
+    assert (
+        "act=&lt;b&gt;_" in card.html
+        and "<b>_" not in card.html
+        and r"act=<b>\_" in card.latex.replace(r"\textless{}", "<").replace(r"\textgreater{}", ">")
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ saved and compared

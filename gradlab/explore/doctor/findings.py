@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 ONCE = ("rebound-leaf",)  # kinds of which a line has one cause, though an error and what was seen both show it
-SHOWN = 5  # findings in a report; the rest is counted
+SHOWN = 3  # findings in a report, Problems before Notes; the rest is folded or counted
+NAMED = 4  # further places, or models, that are named in a finding
 
 
 def sentence(advice: str) -> str:
@@ -39,6 +41,10 @@ class Finding:
         Findings of greater worth stand first.
     lines : tuple of int
         Further lines that it concerns.
+    model : str
+        What it is about where several models were trained: "act=Sigmoid"; "" where there is one.
+    times : int
+        How many findings it stands for that differ by their line or their names alone.
     """
 
     kind: str
@@ -50,6 +56,8 @@ class Finding:
     remark: bool = False
     worth: float = 1.0
     lines: tuple[int, ...] = ()
+    model: str = ""
+    times: int = 1
 
     def __str__(self) -> str:
         return f"{self.message} {self.fix}".strip()
@@ -75,32 +83,142 @@ class Diagnosis:
 
     @classmethod
     def of(cls, findings: Sequence[Finding], unseen: Sequence[str] = ()) -> Diagnosis:
-        """The findings sorted, Problems and Notes apart. Of two families that name one kind and the same fix in one line, the
-        worthier is heard."""
+        """The findings sorted, Problems and Notes apart, those that are alike as one with a count.
+
+        Of two families that name one kind and the same fix in one line, the worthier is heard.
+        """
         ordered = sorted(findings, key=lambda finding: -finding.worth)
-        first = {(one.kind, one.line, one.fix): one for one in reversed(ordered)}
-        ordered = [one for one in ordered if not one.fix or first[one.kind, one.line, one.fix] is one]
-        by_line: dict[int | None, Finding] = {}
+        first = {(one.kind, one.line, one.fix, one.model): one for one in reversed(ordered)}
+        ordered = [one for one in ordered if not one.fix or first[one.kind, one.line, one.fix, one.model] is one]
+        by_line: dict[tuple[int | None, str], Finding] = {}
         for one in ordered:
-            if one.kind in ONCE and (one.line not in by_line or "` in place of `" not in by_line[one.line].fix):
-                by_line[one.line] = one
-        ordered = [one for one in ordered if one.kind not in ONCE or by_line[one.line] is one]
+            place = one.line, one.model
+            if one.kind in ONCE and (place not in by_line or "` in place of `" not in by_line[place].fix):
+                by_line[place] = one
+        ordered = [one for one in ordered if one.kind not in ONCE or by_line[one.line, one.model] is one]
+        ordered = across_models(counted(ordered))
         return cls(
             tuple(finding for finding in ordered if not finding.remark),
             tuple(finding for finding in ordered if finding.remark),
             tuple(unseen),
         )
 
-    def text(self) -> str:
-        """In words, for a terminal."""
-        if not self.findings and not self.remarks:
-            lines = ["Nothing was found."]
-        else:
-            lines = [f"Problem: {finding}" for finding in self.findings[:SHOWN]]
-            if len(self.findings) > SHOWN:
-                lines.append(f"… and {len(self.findings) - SHOWN} more.")
-            lines += [f"Note: {finding}" for finding in self.remarks[:SHOWN]]
+    def text(self, *, every: bool = False) -> str:
+        """In words, for a terminal.
+
+        Parameters
+        ----------
+        every : bool, default False
+            All findings, not the first `SHOWN` and the number of the others.
+        """
+        words = [f"Problem{_of(one)}: {one}" for one in self.findings] + [f"Note{_of(one)}: {one}" for one in self.remarks]
+        shown = len(words) if every else SHOWN
+        lines = words[:shown] or ["Nothing was found."]
+        if len(words) > shown:
+            lines.append(f"{hidden(self.findings, self.remarks)}: `.text(every=True)` has all of them.")
         return "\n".join([*lines, *self.unseen])
 
     def __repr__(self) -> str:
         return self.text()
+
+
+def _of(finding: Finding) -> str:
+    return f" ({finding.model})" if finding.model else ""
+
+
+def hidden(findings: Sequence[Any], remarks: Sequence[Any], shown: int = SHOWN) -> str:
+    """How many findings are not among the first: "2 more problems, 1 more note"; "" of none."""
+    problems = max(len(findings) - shown, 0)
+    notes = len(findings) + len(remarks) - max(shown, len(findings))
+    many = ((problems, "problem"), (max(notes, 0), "note"))
+    return ", ".join(f"{n} more {noun}{'s' * (n > 1)}" for n, noun in many if n)
+
+
+# ------------------------------------------------------------------------------------------------- findings that are alike
+CODE = "`[^`]*`"
+PLACE = r"(?:\bon line \d+|\bat \S+ line \d+|\bline \d+)"
+TOKEN = re.compile(f"{CODE}|{PLACE}")
+NAMES = re.compile(rf"(?:the \d+ parameters of )?{CODE}(?:(?:, | and ){CODE})*(?: and \d+ more)?")
+CHANGE = f"{CODE} (?:in place of|before|after) {CODE}"  # see `advice`
+CHANGES = re.compile(f"{CHANGE}(?: and {CHANGE})*")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\bNaN\b|∞")
+PLURAL = {"has": "have", "gets": "get", "is": "are", "was": "were", "does": "do", "it": "them", "its": "their"}
+SINGULAR = re.compile(rf"\b(?:{'|'.join(PLURAL)})\b")
+LONG = 40  # characters of code that are not repeated beside a line
+
+
+def counted(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings, the worthiest first, with one in place of several that differ by their lines or by the names in them alone."""
+    kept: dict[Any, list[Finding]] = {}
+    for one in findings:
+        kept.setdefault((one.kind, one.remark, one.model, _pattern(one.message), _advice(one.fix)), []).append(one)
+    return [_together(alike) for alike in kept.values()]
+
+
+def across_models(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings, the worthiest first, with one in place of several that differ by the model, and by numbers, alone."""
+    kept: dict[Any, list[Finding]] = {}
+    for i, one in enumerate(findings):
+        said = NUMBER.sub("0", _pattern(one.message)), NUMBER.sub("0", _advice(one.fix))
+        key = (one.kind, one.remark, one.line, *said) if one.model else i
+        kept.setdefault(key, []).append(one)
+    return [_of_models(alike) for alike in kept.values()]
+
+
+def _pattern(text: str) -> str:
+    """A text without its names and lines, in the plural."""
+    return SINGULAR.sub(lambda word: PLURAL[word[0]], re.sub(PLACE, "line 0", NAMES.sub("``", text)))
+
+
+def _advice(fix: str) -> str:
+    """A fix without the change that it says to make, if it is one change."""
+    return CHANGES.sub("``", fix) if len(CHANGES.findall(fix)) == 1 else fix
+
+
+def _together(alike: Sequence[Finding]) -> Finding:
+    """One finding that says where else the same is so."""
+    first, *others = alike
+    if not others:
+        return first
+    places = list(dict.fromkeys(filter(None, (_differs(first, other) for other in others))))
+    more = [f"{len(places) - NAMED + 1} more"] if len(places) > NAMED else []
+    shown = places[: NAMED - 1] if more else places
+    if len(shown) > 1 and all(re.fullmatch(r"on line \d+", place) for place in shown):
+        shown = [f"on lines {shown[0].removeprefix('on line ')}", *(place.removeprefix("on line ") for place in shown[1:])]
+    said = f"The same {_listed([*shown, *more])}." if places else f"({len(alike)} times)"
+    lines = [line for other in others for line in (other.line, *other.lines) if line is not None]
+    changes = list(dict.fromkeys(change for one in alike for change in CHANGES.findall(one.fix)))
+    fix = first.fix if first.fix == _advice(first.fix) else CHANGES.sub(lambda _: " and ".join(changes), first.fix)
+    return replace(
+        first,
+        message=f"{first.message} {said}",
+        fix=fix,
+        lines=tuple(dict.fromkeys((*first.lines, *(line for line in lines if line != first.line)))),
+        times=sum(one.times for one in alike),
+    )
+
+
+def _differs(first: Finding, other: Finding) -> str:
+    """Where another finding of the same pattern lies: "of `b` on line 9"."""
+    pairs = list(zip(TOKEN.findall(first.message), TOKEN.findall(other.message), strict=False))
+    name = next((f"of {b}" for a, b in pairs if a != b and b[0] == "`" == a[0]), "")
+    place = next((b if b[:2] in ("on", "at") else f"on {b}" for a, b in pairs if a != b and b[0] != "`" != a[0]), "")
+    if not place and other.line not in (None, first.line):
+        place = f"on line {other.line}"
+    return " ".join(filter(None, ("" if place and len(name) > LONG else name, place)))
+
+
+def _of_models(alike: Sequence[Finding]) -> Finding:
+    """One finding that names the models of which the same is so."""
+    first, *others = alike
+    models = list(dict.fromkeys(one.model for one in alike))
+    if not others or len(models) == 1:
+        return first
+    more = [f"{len(models) - NAMED + 1} more"] if len(models) > NAMED else []
+    shown = models[: NAMED - 1] if more else models
+    whose = "" if all(one.message == first.message for one in others) else f" These numbers are of `{first.model}`."
+    return replace(first, message=f"{first.message}{whose}", model=_listed([*shown, *more]))
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

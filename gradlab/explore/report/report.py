@@ -287,8 +287,8 @@ class Report:
         for a terminal."""
         return self.label, self._card(), self._words()
 
-    def _card(self, most: int | None = findings_view.MOST) -> str:
-        """The sentence, so many findings, and two columns: the words, and the picture beside them where there is room."""
+    def _card(self, *, every: bool = False) -> str:
+        """The sentence, the first findings or every one, and two columns: the words, and, if there is room, the picture."""
         trees, rows = self._forest
         left, needed = [], 0.0 if self._jacobian_alone else float(COLUMN)
         if trees:
@@ -313,7 +313,7 @@ class Report:
             room += wide
         grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{"".join(columns)}</div>' if columns else ""
         card = f"{CARD};max-width:{max(room, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
-        concerns = findings_view.html(self.findings, self.remarks, most)
+        concerns = findings_view.html(self.findings, self.remarks, every=every)
         if self.beside is not None and self.beside.reports:
             concerns = models.html(self, self.beside) + concerns
         return f'<div {NO_MATH} style="{card}">{head_html(self.head)}{concerns}{grid}</div>'
@@ -354,7 +354,7 @@ class Report:
     def html(self, *, every_finding: bool = False) -> str:
         """The whole report as a fragment of HTML, with the first findings or, for a page of its own, with all of them."""
         jacobian = f'<div style="padding:10px 2px">{self.jacobian_picture.html()}</div>' if self.jacobian_picture else ""
-        card = self._card(None if every_finding else findings_view.MOST)
+        card = self._card(every=every_finding)
         others = models.Others.of(self.beside.reports).html() if self.beside is not None and self.beside.reports else ""
         return f"<div>{card}{jacobian}{others}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
 

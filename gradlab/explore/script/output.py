@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gradlab.explore.doctor.findings import SHOWN, Finding
+from gradlab.explore.doctor.findings import SHOWN, Finding, hidden
 from gradlab.explore.markup import NO_MATH, Sentence, Span, code, count, dimmed, say, to_html
 from gradlab.explore.report import findings_view
 from gradlab.explore.report.page import page
@@ -15,9 +15,18 @@ from gradlab.explore.script.visiting import INTERRUPTED, Visit
 WIDTH = 100  # of a terminal's line
 
 
-def text(visit: Visit, *, unseen: bool = True) -> str:
-    """For a terminal: a heading, each finding below its file and line, and what was not seen."""
-    return "\n\n".join([heading(visit), *_findings(visit), *(_wrapped(one, "") for one in _unseen(visit) if unseen)])
+def text(visit: Visit, *, unseen: bool = True, every: bool = False) -> str:
+    """For a terminal: a heading, each finding below its file and line, and what was not seen.
+
+    Parameters
+    ----------
+    visit : Visit
+    unseen : bool, default True
+        Say what was not seen.
+    every : bool, default False
+        All findings, not the first few and the number of the others.
+    """
+    return "\n\n".join([heading(visit), *_findings(visit, every), *(_wrapped(one, "") for one in _unseen(visit) if unseen)])
 
 
 def heading(visit: Visit) -> str:
@@ -40,13 +49,15 @@ def _counted(visit: Visit) -> str:
     return ", ".join(parts)
 
 
-def _findings(visit: Visit) -> Iterator[str]:
+def _findings(visit: Visit, every: bool) -> Iterator[str]:
     seen = visit.diagnosis
-    for word, mark, some in (("Problem", "■", seen.findings), ("Note", "□", seen.remarks)):
-        for finding in some[:SHOWN]:
-            yield "\n".join([*_where(visit, finding), _wrapped(f"{mark} {word}  {finding.message}"), *_fix(finding)])
-        if len(some) > SHOWN:
-            yield f"… and {count(len(some) - SHOWN, f'more {word}')}."
+    known = [("■ Problem", one) for one in seen.findings] + [("□ Note", one) for one in seen.remarks]
+    for mark, finding in known if every else known[:SHOWN]:
+        model = f"{finding.model}: " if finding.model else ""
+        yield "\n".join([*_where(visit, finding), _wrapped(f"{mark}  {model}{finding.message}"), *_fix(finding)])
+    if len(known) > SHOWN and not every:
+        more = hidden(seen.findings, seen.remarks)
+        yield f"{more}: `gradlab doctor --all` prints all of them, `--html FILE` writes them to a page."
 
 
 def _where(visit: Visit, finding: Finding) -> Iterator[str]:
@@ -89,6 +100,6 @@ def page_of(visit: Visit) -> str:
     report = visit.report()
     if report is not None:
         return page(title, body + report.html(every_finding=True), report.contains(advice=False))
-    findings = findings_view.html(visit.diagnosis.findings, visit.diagnosis.remarks, None)
+    findings = findings_view.html(visit.diagnosis.findings, visit.diagnosis.remarks, every=True)
     contains: Sentence = say("This page contains the lines that findings name, and no values of tensors.")
     return page(title, body + (f'<div {NO_MATH} style="{CARD}">{findings}</div>' if findings else ""), contains)
