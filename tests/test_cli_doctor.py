@@ -127,6 +127,32 @@ def test_a_fault_is_found_in_its_line_and_the_status_is_1(library, loss, doctor)
     assert FAULTS[loss] in errors
 
 
+EARLY = {  # what ends a script before any backward, and what is said of it, without a word on gradients that are missing
+    "nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))(torch.randn(1, 4)).sum().backward()": (
+        "1 Problem",
+        "(BatchNorm1d)",
+        "[1, 3]",
+    ),
+    "nn.Linear(4, 3)(torch.randn(2, 5)).sum().backward()": ("1 Problem", "takes 4 features"),
+    "torch.nn.init.nothing(3)": ("nothing was found", "`torch.nn.init.nothing(3)` on line 4 with AttributeError", "has no rule"),
+}
+
+
+@pytest.mark.parametrize("library", TORCHES)
+@pytest.mark.parametrize("line", EARLY)
+def test_a_script_that_fails_before_any_backward_is_explained(library, line, doctor):
+    status, _, errors = doctor(f"import {library} as torch\nfrom {library} import nn\n\n{line}\n")
+    said = errors[errors.index("── gradlab doctor") :]
+    assert status == 1 and "before any backward(): " + EARLY[line][0] in said
+    assert all(words in " ".join(said.split()) for words in EARLY[line][1:])
+    assert "gradients to look at" not in said and "No backward() was called" not in said
+
+
+def test_a_script_that_exits_by_itself_is_told_as_before(doctor):
+    status, _, errors = doctor("import gradlab\nraise SystemExit(3)\n")
+    assert status == 3 and "called no backward(): nothing to look at" in errors and "No backward() was called" in errors
+
+
 MANY = """\
 import gradlab as torch
 

@@ -458,6 +458,27 @@ wreck("a batch norm of a batch of one", "shape", """
         loss.backward()
 """, {"zip(X.split(4), y.split(4))": "zip(X[:8].split(4), y[:8].split(4))"},
       "`net[1]` (BatchNorm1d)", "[1, 3]", "drop_last")  # fmt: skip
+wreck("a batch norm of the rest that a loader gives", "shape", """
+    from importlib import import_module
+    data = import_module(torch.__name__ + ".utils.data")
+    net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+    examples = data.TensorDataset(torch.randn(9, 4), torch.randint(0, 2, (9,)))
+    # %%
+    loader = data.DataLoader(examples, batch_size=4)
+    for xb, yb in loader:
+        loss = F.cross_entropy(net(xb), yb)  #!
+        loss.backward()
+        net.zero_grad()
+""", {"DataLoader(examples, batch_size=4)": "DataLoader(examples, batch_size=4, drop_last=True)"},
+      "`net[1]` (BatchNorm1d)", "[1, 3]", "drop_last=True")  # fmt: skip
+wreck("a batch norm of one picture that is evaluated", "shape", """
+    net = nn.Sequential(nn.Conv2d(1, 3, 3), nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(3, 2))
+    picture = torch.randn(1, 1, 8, 8)
+    # %%
+    with torch.no_grad():
+        scores = net(picture)  #!
+""", {"        scores = net(picture)  #!": "        net.eval()\n        scores = net(picture)"},
+      "`net[2]` (BatchNorm2d)", "[1, 3, 1, 1]", "`net.eval()` before `scores = net(picture)`")  # fmt: skip
 wreck("an instance norm of one position", "shape", """
     net = nn.Sequential(nn.Conv2d(1, 3, 4), nn.InstanceNorm2d(3))
     out = net(torch.randn(2, 1, 4, 4))  #!

@@ -15,6 +15,7 @@ x, w = torch.ones(16, 3), torch.ones(3, requires_grad=True)
 """
 FAULTS = {  # a cell that fails, and what must be said of it
     "loss = model(x).mean()\nloss.backward()": ("model[0]", "line 2", "4 features"),
+    "norm = nn.BatchNorm1d(3)\nloss = norm(x[:1]).sum()\nloss.backward()": ("norm", "BatchNorm1d", "line 3", "[1, 3]"),
     "y = torch.sigmoid(w)\nloss = (y * y).sum()\ny.add_(1)\nloss.backward()": ("y.add_(1)", "line 4"),
 }
 
@@ -38,6 +39,7 @@ def test_it_is_what_the_doctor_says_when_asked(shell, library):
     shell.ok(START.format(library=library))
     below = shell.run("%%grad\n" + next(iter(FAULTS))).text
     asked = str(shell.ok("%doctor").result)
+    assert "No parameter has a `.grad`" not in asked
     assert below.split("  ", 1)[1].partition("\n")[0] in asked.replace("`", "")
 
 
@@ -51,6 +53,17 @@ def test_of_what_nothing_is_known_nothing_is_said(shell, magic, cell):
     assert ran.error is not None
     assert not any("Problem" in bundle.get("text/plain", "") for bundle in ran.outputs), ran.text
     assert "Nothing was found" not in ran.text
+
+
+@pytest.mark.parametrize(
+    "cell", ["1 / 0", "loss = {}['a']\nloss.backward()", "model(x[:, :1].expand(16, 4)).mean().backward()\n1 / 0"]
+)
+def test_a_doctor_cell_says_which_error_it_cannot_explain(shell, cell):
+    shell.ok(START.format(library="gradlab"))
+    ran = shell.run(f"%%doctor\n{cell}")
+    assert "The run ended at" in ran.text and "has no rule for this error" in ran.text
+    assert "backward()" not in ran.text.replace("loss.backward()", "")
+    assert "has no rule for this error" in str(shell.ok("%doctor").result)
 
 
 def test_wrong_options_are_their_own_explanation(shell):

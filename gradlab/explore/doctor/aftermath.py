@@ -48,20 +48,26 @@ def aftermath(namespace: Mapping[str, Any], error: BaseException | None = None, 
     """
     case = Case(None, namespace, error)
     diagnosis = examine(case, FAMILIES)
-    unseen = [*diagnosis.unseen, *([older] if older else [])]
-    if error is not None and not (diagnosis.findings and examine(case, FAMILIES[:2]).findings):
-        unseen.append(_ended(case, error))
+    ended = unexplained(case)
+    unseen = [*diagnosis.unseen, *([older] if older else []), *ended]
     try:
         empty = cleared(case)
     except Exception:  # noqa: BLE001  (what failed is in `unseen` already)
         empty = ""
-    if empty:
+    if empty and (error is None or ended):
         unseen.append(empty)
     if any(one.kind in HALFWAY for one in diagnosis.findings):
         kept = tuple(one for one in diagnosis.findings if one.kind != "no-gradient")
         diagnosis = replace(diagnosis, findings=kept)
     nothing = error is None and not case.optimizers and not any(one.model or one.graded for one in case.learners.values())
     return replace(diagnosis, unseen=(*unseen, *([NOTHING] if nothing and not diagnosis.findings else []), LEFT))
+
+
+def unexplained(case: Case) -> tuple[str, ...]:
+    """Return a sentence on an error that ended a run and that no finding explains; none of another."""
+    if case.error is None or examine(case, FAMILIES[:2]).findings:
+        return ()
+    return (_ended(case, case.error),)
 
 
 def _ended(case: Case, error: BaseException) -> str:
@@ -71,7 +77,7 @@ def _ended(case: Case, error: BaseException) -> str:
     what = f"{type(error).__name__}{f': {first:.160}' if first else ''}".rstrip(".")
     if isinstance(error, KeyboardInterrupt):
         return f"The run was interrupted{f' at {where}' if where else ''}."
-    return f"The run ended{f' at {where}' if where else ''} with {what}. Of that no more can be told."
+    return f"The run ended{f' at {where}' if where else ''} with {what}. The doctor has no rule for this error."
 
 
 def last_error() -> tuple[BaseException | None, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradlab.explore.doctor.aftermath import FAMILIES, LEFT, Marks, aftermath, last_error
+from gradlab.explore.doctor.aftermath import FAMILIES, LEFT, Marks, aftermath, last_error, unexplained
 from gradlab.explore.doctor.case import Case, is_optimizer
 from gradlab.explore.doctor.examine import examine
 from gradlab.explore.doctor.findings import Diagnosis
@@ -67,7 +67,8 @@ class Clinic:
                 if trace is None:
                     trace, root = _seen(recorder, value)
                 case = Case(trace, with_held(namespace), error, self.past, root=root)
-                self.last = _of_all(recorder, examine(case))
+                found = _of_all(recorder, examine(case))
+                self.last = found if found.findings else replace(found, unseen=(*found.unseen, *unexplained(case)))
                 remembered(self.past, case)
                 self.marks, self.ended = Marks(namespace), id(error)
             except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)

@@ -37,13 +37,15 @@ def heading(visit: Visit) -> str:
 def _ended(visit: Visit) -> str:
     how = " was interrupted and" if visit.ended == INTERRUPTED else f" ended with status {visit.ended} and" if visit.ended else ""
     times = "once" if visit.sweeps == 1 else count(visit.sweeps, "time")
+    if visit.failed and not visit.sweeps:
+        return f"{how.removesuffix(' and')} before any backward()"
     return f"{how} called backward() {times}" if visit.sweeps else f"{how} called no backward()"
 
 
 def _counted(visit: Visit) -> str:
     seen = visit.diagnosis
     if not (visit.sweeps or seen.findings or seen.remarks):
-        return "nothing to look at"
+        return "nothing was found" if visit.failed else "nothing to look at"
     parts = [count(len(seen.findings), "Problem")] if seen.findings else ["no Problem"]
     parts += [count(len(seen.remarks), "Note")] if seen.remarks else []
     return ", ".join(parts)

@@ -52,6 +52,8 @@ class Visit:
         How often it called backward.
     unseen : tuple of str
         What was not seen of it, in a sentence each.
+    failed : bool
+        Whether an error ended it.
     others : Beside or None
         The other models that it trained.
     """
@@ -62,6 +64,7 @@ class Visit:
     trace: Trace | None
     sweeps: int
     unseen: tuple[str, ...] = ()
+    failed: bool = False
     others: Beside | None = None
 
     @property
@@ -169,8 +172,8 @@ def _looked_at(
     diagnosis = clinic.look(recorder, space, trace=trace, error=failed)
     if lost := _never_seen(recorder, space, program):
         diagnosis = Diagnosis.of([*diagnosis.findings, *diagnosis.remarks, lost], diagnosis.unseen)
-    unseen = tuple(_unseen(program, recorder, trace))
-    return Visit(program, ended, diagnosis, trace, recorder.sweeps, unseen, others_of(recorder))
+    unseen = tuple(_unseen(program, recorder, trace, failed))
+    return Visit(program, ended, diagnosis, trace, recorder.sweeps, unseen, failed is not None, others_of(recorder))
 
 
 def _trace(recorder: Recorder) -> Trace | None:
@@ -219,9 +222,9 @@ def _where(error: BaseException, filename: str) -> dict[str, Any]:
     return space
 
 
-def _unseen(program: Program, recorder: Recorder, trace: Trace | None) -> list[str]:
+def _unseen(program: Program, recorder: Recorder, trace: Trace | None, failed: Exception | None) -> list[str]:
     sentences = []
-    if not recorder.sweeps and not recorder.refused:
+    if not recorder.sweeps and not recorder.refused and failed is None:
         sentences.append(
             "No backward() was called in the script's own process and thread, so there are no gradients to look at. What other "
             "processes and threads do is not seen."
