@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import sys
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType
@@ -23,8 +24,12 @@ LARGEST = 500_000  # characters of a file that is parsed
 TEXT = 24  # characters of a value
 FEW = 4  # numbers of a sequence that are shown
 WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "list", "tuple", "reversed", "sorted", "iter", "progress_bar", "track"))
+INLINED = sys.version_info >= (3, 12)  # comprehensions run in the frame that they stand in
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+Variable = tuple[str, int]  # its name, and how deep in the program its function runs
 
 
 class Loop(NamedTuple):
@@ -37,8 +42,8 @@ class Loop(NamedTuple):
 
 # ------------------------------------------------------------------------------------------------------------------ source
 @lru_cache(maxsize=512)
-def _loops_at(filename: str, lines: int, line: int, first: int) -> tuple[Loop, ...]:
-    """The loops around a line, outermost first, of the function that begins on line `first`."""
+def _loops_at(filename: str, lines: int, line: int, first: int, comprehension: bool) -> tuple[Loop, ...]:
+    """The loops around a line, outermost first, of the function that begins on line `first`, or of the comprehension there."""
     tree = _parsed(filename, lines)
     loops: list[Loop] = []
 
@@ -52,7 +57,11 @@ def _loops_at(filename: str, lines: int, line: int, first: int) -> tuple[Loop, .
                 stored = (_names(part) for part in child.body)
                 loops.append(Loop(_names(child.target), child.iter, frozenset(name for names in stored for name in names)))
             elif isinstance(child, COMPREHENSIONS):
-                loops.extend(Loop(_names(one.target), one.iter) for one in child.generators)
+                parts = [Loop(_names(one.target), one.iter) for one in child.generators]
+                if comprehension:
+                    loops[:] = parts
+                elif INLINED and not isinstance(child, ast.GeneratorExp):
+                    loops.extend(parts)
             visit(child)
 
     visit(tree)
@@ -85,7 +94,11 @@ def loops_around(frame: Frame) -> tuple[Loop, ...]:
     if line is None:
         return ()
     lines = len(linecache.getlines(code.co_filename))
-    return _loops_at(code.co_filename, lines, line, 0 if _is_module(code) else code.co_firstlineno)
+    return _loops_at(code.co_filename, lines, line, 0 if _is_module(code) else code.co_firstlineno, _is_comprehension(code))
+
+
+def _is_comprehension(code: CodeType) -> bool:
+    return code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 def _is_module(code: CodeType) -> bool:
@@ -93,21 +106,20 @@ def _is_module(code: CodeType) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------------ values
-def values_around(frames: Sequence[Frame]) -> tuple[dict[str, str], dict[str, str]]:
+def values_around(frames: Sequence[Frame]) -> tuple[dict[Variable, str], dict[Variable, str]]:
     """What the variables of the loops are that a program is in, and what its running functions were given, as short texts; the
     outermost first. What has no short text is left out."""
-    loops: dict[str, str] = {}
-    given: dict[str, str] = {}
-    for frame in reversed(frames):
+    loops: dict[Variable, str] = {}
+    given: dict[Variable, str] = {}
+    for depth, frame in enumerate(reversed(frames)):
         code = frame.code
-        for loop in loops_around(frame):
-            for name in loop.targets:
-                if name in frame.names and (text := short(frame.names[name])):
-                    loops.setdefault(name, text)
+        for name in (name for loop in loops_around(frame) for name in loop.targets):
+            if name in frame.names and (text := short(frame.names[name])):
+                loops[name, depth] = text
         count = code.co_argcount + code.co_kwonlyargcount
         for name in () if _is_module(code) else code.co_varnames[:count]:
             if name in frame.names and (text := short(frame.names[name])):
-                given.setdefault(name, text)
+                given[name, depth] = text
     return loops, given
 
 
@@ -154,8 +166,8 @@ class Progress:
     _first: dict[tuple[Any, int], Any] = field(default_factory=dict)  # which pass each loop was in at the first sweep
     _makers: set[tuple[Any, int]] = field(default_factory=set)  # the loops that make a model in each pass
     _moved: set[tuple[Any, int]] = field(default_factory=set)  # the loops that have gone on since
-    _last: dict[tuple[Any, int], int] = field(default_factory=dict)  # and at the last
-    _counted: dict[tuple[Any, int], tuple[Any, int]] = field(default_factory=dict)  # of loops that tell no number: passes so far
+    _last: dict[tuple[Any, int], tuple[int, int | None]] = field(default_factory=dict)  # and at the last, and how many there are
+    _counted: dict[tuple[Any, int], tuple[Any, Any, int]] = field(default_factory=dict)  # of loops that tell no number
 
     def begun(self, frames: Sequence[Frame], is_part: Callable[[Any], bool]) -> None:
         """A training begins: the loops that made its model, which is what `is_part` tells, are not its own."""
@@ -168,46 +180,53 @@ class Progress:
                 ]
                 outer = [(one.code, at) for one in frames[depth + 1 :] for at, _ in enumerate(loops_around(one))]
                 self._makers = {*inner, *outer}
-                self.over = self._makes_more(frames)
+                self.over = self._makes_more(key for key, _, _ in _running(frames))
                 return
-
-    def _makes_more(self, frames: Sequence[Frame]) -> bool:
-        """Whether a loop that makes models is not at its end, and those within it, which go on, are."""
-        goes_on = False
-        for frame in frames:
-            space: Mapping[str, Any] = ChainMap(frame.names, frame.globals)
-            for at, loop in enumerate(loops_around(frame)):
-                key = frame.code, at
-                length = length_of(loop.over, space)
-                at_end = length is not None and self._last.get(key, 0) >= length - 1
-                if key in self._makers:
-                    goes_on |= not at_end
-                elif key in self._moved and not at_end:
-                    return False
-        return goes_on
 
     def swept(self, frames: Sequence[Frame]) -> None:
         """A sweep of the training begins, in these functions."""
+        loops = [*_running(frames)]
         place: list[tuple[int, int | None]] = []  # of the loops that go on within the training: the pass, and how many
         outer: tuple[Any, ...] = ()
-        for frame in reversed(frames):
-            space: Mapping[str, Any] = ChainMap(frame.names, frame.globals)
-            for at, loop in enumerate(loops_around(frame)):
-                key = frame.code, at
-                length = length_of(loop.over, space)
-                index = _index(loop, space, length)
-                if index is None:
-                    before, passes = self._counted.get(key, (None, -1))
-                    index = passes + 1 if before == outer else 0
-                    self._counted[key] = outer, index
-                self._last[key] = index
-                if self._first.setdefault(key, index) != index:
-                    self._moved.add(key)
-                if key in self._moved:
-                    place.append((index, length))
-                outer = *outer, index
+        for i, (key, loop, space) in enumerate(loops):
+            shadowed = {name for _, other, _ in loops[i + 1 :] for name in other.targets} & {*loop.targets}
+            length = length_of(loop.over, space)
+            index = None if shadowed else _index(loop, space, length)
+            if index is None:
+                innermost = i == len(loops) - 1
+                values = None if innermost or shadowed else tuple(id(space.get(name)) for name in loop.targets)
+                before, seen, passes = self._counted.get(key, (None, None, -1))
+                goes_on = before == outer and (innermost or values != seen)
+                index = passes + 1 if goes_on else 0 if before != outer else passes
+                self._counted[key] = outer, values, index
+            self._last[key] = index, length
+            if self._first.setdefault(key, index) != index:
+                self._moved.add(key)
+            if key in self._moved:
+                place.append((index, length))
+            outer = *outer, index
         self.done, self.last = _after_next(place)
-        self.over = bool(self._makers) and self._makes_more(frames)
+        self.over = self._makes_more(key for key, _, _ in loops)
+
+    def _makes_more(self, keys: Iterable[Any]) -> bool:
+        """Whether a loop that makes models is not at its end, and those within it, which go on, are."""
+        goes_on = False
+        for key in keys:
+            index, length = self._last.get(key, (0, None))
+            at_end = length is not None and index >= length - 1
+            if key in self._makers:
+                goes_on |= not at_end
+            elif key in self._moved and not at_end:
+                return False
+        return goes_on
+
+
+def _running(frames: Sequence[Frame]) -> Iterator[tuple[tuple[Any, int], Loop, Mapping[str, Any]]]:
+    """The loops of the running functions, outermost first: what tells each from others, and the names that it sees."""
+    for depth, frame in reversed([*enumerate(frames)]):
+        around = frames[depth + 1].names if _is_comprehension(frame.code) and depth + 1 < len(frames) else {}
+        for at, loop in enumerate(loops_around(frame)):
+            yield (frame.code, at), loop, ChainMap(frame.names, around, frame.globals)
 
 
 def _after_next(place: Sequence[tuple[int, int | None]]) -> tuple[float | None, bool]:

@@ -30,7 +30,7 @@ from gradlab.core.scopes import scoped
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.names import held_by_self, module_names, modules_in, names_in, owners_in
+from gradlab.explore.names import held_by_self, is_model, module_names, modules_in, names_in, owners_in
 from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.happenings import Happenings
@@ -43,7 +43,7 @@ from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.reading import Names, Root, Seen
 from gradlab.explore.trace.slopes import slopes_of
 from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep, arrivals_of, uses_of
-from gradlab.explore.trace.trainings import Training, Trainings, leaves_near, model_of
+from gradlab.explore.trace.trainings import Training, Trainings, leaves_near
 
 HELD = 64 * 2**20  # bytes that are kept alive until the next sweep has been seen
 CALLS, CUTS = 20_000, 1_000
@@ -324,7 +324,7 @@ class Recorder:
             training.progress.begun(frames, lambda value: self.trainings.has_part(value, training.keys))
         theirs = {name: one for name, one in owners_in(self.namespace()).items() if self.trainings.has_part(one, training.keys)}
         training.owners = theirs | sweep.owners
-        training.model = model_of(training, sweep.names)
+        training.model = next((name for name, one in training.owners.items() if is_model(one)), "")
         cell = cell_site()
         training.line = training.line or (f"line {line_of(cell)}" if cell is not None else "")
 

@@ -16,8 +16,7 @@ from gradlab.explore.libraries import Library
 from gradlab.explore.names import is_model
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.identities import Identities
-from gradlab.explore.trace.loops import Progress
-from gradlab.explore.trace.reading import Names
+from gradlab.explore.trace.loops import Progress, Variable
 from gradlab.explore.trace.sweep import RecordedSweep
 
 MOST = 12  # trainings that are looked at in any case
@@ -38,7 +37,7 @@ class Training:
         The last that was looked at.
     spoilt : RecordedSweep or None
         The first with a NaN or an infinity in its result or at its leaves, while none of these got a finite gradient since.
-    loops, given : dict of str to str
+    loops, given : dict of (str, int) to str
         The values of the loops' variables around it and of the functions' arguments, as short texts, that stayed as they were.
     model : str
         The user's name for the model; "" for none.
@@ -56,8 +55,8 @@ class Training:
     sweeps: int = 0
     last: RecordedSweep | None = None
     spoilt: RecordedSweep | None = None
-    loops: dict[str, str] = field(default_factory=dict)
-    given: dict[str, str] = field(default_factory=dict)
+    loops: dict[Variable, str] = field(default_factory=dict)
+    given: dict[Variable, str] = field(default_factory=dict)
     model: str = ""
     line: str = ""
     owners: dict[str, Any] = field(default_factory=dict)
@@ -79,7 +78,7 @@ class Training:
         """The plain data of that sweep, once it has been made."""
         return None if self.shown is None else self.shown.trace
 
-    def keep(self, loops: Mapping[str, str], given: Mapping[str, str]) -> None:
+    def keep(self, loops: Mapping[Variable, str], given: Mapping[Variable, str]) -> None:
         """A sweep was looked at, within these loops and functions: what has another value than before tells it from none."""
         if self.sweeps <= 1:
             self.loops, self.given = dict(loops), dict(given)
@@ -218,13 +217,6 @@ def leaves_near(library: Library, roots: Iterable[Any], enough: Callable[[Any], 
         waiting.extend(source for source in reversed(library.inputs(node)) if source is not None)
 
 
-def model_of(training: Training, names: Names) -> str:
-    """The user's name of the model that has the leaves of a training; of other leaves ""."""
-    leaf = next((name for key, name in names.by_id.items() if key in training.keys), "")
-    around = [path for path in names.models.values() if leaf.startswith((f"{path}.", f"{path}["))]
-    return min(around, key=len, default="")
-
-
 def labels(trainings: Sequence[Training]) -> list[str]:
     """What tells some trainings from each other, in a few words: "act=Sigmoid"; else the models' names, else their lines, else
     their numbers. A single one has none."""
@@ -244,14 +236,12 @@ def labels(trainings: Sequence[Training]) -> list[str]:
     return [f"{name or 'model'}, {i} of {len(names)}" for i, name in enumerate(names, start=1)]
 
 
-def _shortest(known: Sequence[Mapping[str, str]]) -> list[str]:
+def _shortest(known: Sequence[Mapping[Variable, str]]) -> list[str]:
     """The fewest values, those of the outermost loops first, that differ between all; none if there are no such."""
-    names = [name for name in known[0] if len({one.get(name) for one in known}) > 1]
-    chosen: list[str] = []
-    for name in names:
-        chosen.append(name)
-        texts = [", ".join(f"{name}={one[name]}" for name in chosen if name in one) for one in known]
-        if all(texts) and len(set(texts)) == len(texts):
-            alone = [f"{name}={one[name]}" for one in known if name in one]
-            return alone if len(set(alone)) == len(known) else texts
+    differ = [variable for variable in known[0] if len({one.get(variable) for one in known}) > 1]
+    for most in range(1, len(differ) + 1):
+        for chosen in (differ[most - 1 : most], differ[:most]):
+            texts = [", ".join(f"{one[0]}={values[one]}" for one in chosen if one in values) for values in known]
+            if all(texts) and len(set(texts)) == len(texts):
+                return texts
     return []

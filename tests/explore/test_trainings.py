@@ -1,0 +1,380 @@
+"""Several models in one program: each is known by its leaves, told from the others by a name, and looked at to its end."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.explore.trace.identities import Identities
+from gradlab.explore.trace.loops import Progress, short, values_around
+from gradlab.explore.trace.notes import users_frames
+from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.trace.trainings import MOST, Training, labels
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+pytestmark = pytest.mark.usefixtures("clock")
+both = pytest.mark.parametrize("lib", [gl, pytest.param(torch, marks=pytest.mark.torch)], ids=["gradlab", "torch"])
+
+
+def net_of(lib, act="ReLU"):
+    return lib.nn.Sequential(lib.nn.Linear(3, 4), getattr(lib.nn, act)(), lib.nn.Linear(4, 1))
+
+
+def sweep(lib, net, *seeds):
+    net.zero_grad()
+    x = lib.tensor(np.random.default_rng(*seeds or (0,)).normal(size=(5, 3)).astype(np.float32))
+    loss = (net(x) ** 2).mean()
+    loss.backward()
+    return loss
+
+
+# --------------------------------------------------------------------------------------------------- which belong together
+@both
+def test_each_model_of_a_loop_is_one_training(lib):
+    space, norms, said = {}, [], []
+    with Recorder(lambda: space) as recorder:
+        recorder.ended = lambda training: said.append(training.owners["net"][1]) or len(said)
+        for act in ["Sigmoid", "Tanh", "ReLU"]:
+            space["net"] = net_of(lib, act)
+            for _ in range(4):
+                sweep(lib, space["net"])
+            norms.append([float(np.linalg.norm(p.grad.numpy())) for p in space["net"].parameters()])
+        known = recorder.trainings.known
+        assert [(one.sweeps, one.over) for one in known] == [(4, True), (4, True), (4, False)]
+        assert labels(known) == ["act=Sigmoid", "act=Tanh", "act=ReLU"]
+        recorder.end_training(known[2])
+    assert [type(one).__name__ for one in said] == ["Sigmoid", "Tanh", "ReLU"], "each is looked at with the names it had"
+    assert [one.said for one in known] == [1, 2, 3]
+    for training, expected in zip(known, norms, strict=True):
+        trace = training.trace
+        assert (trace.sweep, trace.sweeps) == (4, 4)
+        assert len(trace.leaves) == 4 and len({leaf.name for leaf in trace.leaves}) == 4, "never two models in one table"
+        np.testing.assert_allclose(sorted(leaf.gradient.norm for leaf in trace.leaves), sorted(expected), rtol=1e-5)
+
+
+@both
+def test_a_model_that_was_replaced_is_let_go(lib):
+    space, gone = {}, []
+    with Recorder(lambda: space) as recorder:
+        for _ in range(3):
+            space["net"] = net_of(lib)
+            gone.append(weakref.ref(next(iter(space["net"].parameters()))))
+            sweep(lib, space["net"])
+        gc.collect()
+        assert [ref() is None for ref in gone] == [True, True, False]
+        assert recorder.trainings.known[0].owners == {}
+
+
+@both
+def test_models_that_take_turns_are_two_and_go_on(lib):
+    space = {"a": net_of(lib), "b": net_of(lib, "Tanh")}
+    with Recorder(lambda: space) as recorder:
+        for i in range(5):
+            sweep(lib, space["a"], i)
+            sweep(lib, space["b"], i)
+        known = recorder.trainings.known
+        assert [(one.sweeps, one.over, one.model) for one in known] == [(5, False, "a"), (5, False, "b")]
+        assert labels(known) == ["a", "b"]
+        for one in known:
+            recorder.end_training(one)
+        assert [(one.trace.sweep, one.trace.sweeps) for one in known] == [(5, 5), (5, 5)]
+        assert {leaf.key for leaf in known[0].trace.leaves} == {id(p) for p in space["a"].parameters()}
+
+
+@both
+def test_losses_that_share_parameters_are_one_training(lib):
+    """A critic learns alone first, then a generator through it: as in an adversarial network."""
+    space = {"critic": net_of(lib), "generator": lib.nn.Linear(3, 3)}
+    with Recorder(lambda: space) as recorder:
+        for i in range(3):
+            sweep(lib, space["critic"], i)
+            x = lib.tensor(np.random.default_rng(i).normal(size=(5, 3)).astype(np.float32))
+            (-space["critic"](space["generator"](x))).mean().backward()
+        (training,) = recorder.trainings.known
+        assert training.sweeps == 6 and len(training.keys) == 6
+        assert len(recorder.trace().leaves) == 6 and recorder.trace().sweep == 6
+
+
+@both
+def test_two_trainings_that_a_loss_joins_become_one(lib):
+    space = {"a": net_of(lib), "b": net_of(lib)}
+    with Recorder(lambda: space) as recorder:
+        sweep(lib, space["a"])
+        sweep(lib, space["b"])
+        x = lib.tensor(np.ones((2, 3), np.float32))
+        (space["a"](x) + space["b"](x)).sum().backward()
+        (training,) = recorder.trainings.known
+        assert training.sweeps == 3 and len(recorder.trace().leaves) == 8
+
+
+@both
+def test_weights_of_a_model_by_hand_are_told_apart_and_single_tensors_are_not(lib):
+    space = {}
+
+    def made(*shape):
+        return lib.tensor(np.ones(shape, np.float32), requires_grad=True)
+
+    with Recorder(lambda: space) as recorder:
+        for scale in (1.0, 2.0):
+            space["W1"], space["W2"] = made(3, 4), made(4, 1)
+            (made(2, 3).detach() @ space["W1"] @ space["W2"] * scale).sum().backward()
+        for n in range(3):
+            space["x"] = made(3)
+            (space["x"] ** n).sum().backward()
+        assert [(one.sweeps, len(one.keys)) for one in recorder.trainings.known] == [(1, 2), (1, 2)]
+        assert recorder.trainings.rest.sweeps == 3
+        assert labels(recorder.trainings.known) == ["scale=1", "scale=2"]
+
+
+@both
+def test_there_is_an_end_to_models(lib):
+    space = {}
+    with Recorder(lambda: space) as recorder:
+        for i in range(MOST + 5):
+            space["net"] = net_of(lib)
+            sweep(lib, space["net"], i)
+        trainings = recorder.trainings
+        assert len(trainings.known) == MOST and trainings.left_out == 5
+        assert labels(trainings.known)[-1] == f"i={MOST + 4}", "the last is shown"
+        assert recorder.trace().leaves[0].name.startswith("net")
+
+
+@both
+def test_when_there_is_no_time_each_model_is_looked_at_all_the_same(lib, monkeypatch, clock):
+    finish = Recorder._finish
+    monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
+    space = {}
+    with Recorder(lambda: space) as recorder:
+        for act in ["Sigmoid", "Tanh", "ReLU"]:
+            space["net"] = net_of(lib, act)
+            for _ in iter([1, 2, 3].copy()):
+                sweep(lib, space["net"])
+        known = recorder.trainings.known
+        assert [(one.sweeps, one.shown.number) for one in known] == [(3, 1), (3, 1), (3, 1)]
+        recorder.end_training(known[2])
+    places = [node.place for one in known for node in one.trace.nodes if node.kind == "operation"]
+    assert sum(place is None for place in places) < len(places), "the first of them with its lines"
+
+
+@both
+def test_one_backward_for_each_model_has_its_lines_though_there_is_no_time(lib, monkeypatch, clock):
+    """That a loop makes a model in each pass is read off its source, so that the next one's operations are seen, too."""
+    finish = Recorder._finish
+    monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
+    with Recorder(dict) as recorder:
+        for act in ["Sigmoid", "Tanh", "ReLU"]:
+            net = net_of(lib, act)
+            sweep(lib, net)
+        known = recorder.trainings.known
+        recorder.end_training(known[2])
+    for one in known:
+        assert all(node.place is not None for node in one.trace.nodes if node.kind == "operation")
+
+
+# ------------------------------------------------------------------------------------------------------------- their names
+def training(loops=(), given=(), model="", line=""):
+    values = ({(name, 0): text for name, text in dict(one).items()} for one in (loops, given))
+    return Training(loops=next(values), given=next(values), model=model, line=line)
+
+
+@pytest.mark.parametrize(
+    ("trainings", "expected"),
+    [
+        ([training({"act": "ReLU"}, model="net")], [""]),
+        ([training({"act": "ReLU", "seed": "0"}), training({"act": "Tanh", "seed": "0"})], ["act=ReLU", "act=Tanh"]),
+        (
+            [training({"a": "1", "b": "1"}), training({"a": "1", "b": "2"}), training({"a": "2", "b": "1"})],
+            ["a=1, b=1", "a=1, b=2", "a=2, b=1"],
+        ),
+        ([training({"i": "0", "act": "ReLU"}), training({"i": "1", "act": "Tanh"})], ["i=0", "i=1"]),
+        ([training(given={"lr": "0.1"}), training(given={"lr": "1"})], ["lr=0.1", "lr=1"]),
+        ([training(model="a"), training(model="b")], ["a", "b"]),
+        ([training(model="net", line="line 3"), training(model="net", line="line 5")], ["net, line 3", "net, line 5"]),
+        ([training(model="net", line="line 3"), training(model="net", line="line 3")], ["net, 1 of 2", "net, 2 of 2"]),
+        ([training(), training()], ["model, 1 of 2", "model, 2 of 2"]),
+    ],
+)
+def test_labels(trainings, expected):
+    assert labels(trainings) == expected
+
+
+class Odd:
+    def __repr__(self):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3, "3"),
+        (0.25, "0.25"),
+        (1e-5, "1e-05"),
+        ("adam", "adam"),
+        (True, "True"),
+        (None, "None"),
+        (gl.nn.ReLU, "ReLU"),
+        (gl.nn.ReLU(), "ReLU"),
+        (gl.tanh, "tanh"),
+        ([64, 32], "(64, 32)"),
+        (list(range(9)), ""),
+        ("x" * 99, ""),
+        ("two\nlines", ""),
+        (gl.nn.Linear(2, 1), ""),
+        (Odd(), ""),
+        (gl.ones(3), ""),
+    ],
+)
+def test_short_texts(value, text):
+    assert short(value) == text
+
+
+def test_values_are_those_of_loops_comprehensions_and_arguments():
+    import sys
+
+    def by_name(values):
+        return {name: text for (name, _), text in values.items()}
+
+    def here():
+        return values_around(users_frames(sys._getframe(1), lambda name: name != __file__))
+
+    def fit(lr, width=8):
+        return [here() for step in range(2) if step >= 0][-1]
+
+    for name, lr in [("a", 0.5)]:
+        loops, given = fit(lr)
+        assert name
+    assert by_name(loops) == {"name": "a", "lr": "0.5", "step": "1"} and by_name(given) == {"lr": "0.5", "width": "8"}
+    loops, given = [fit(rate) for rate in (0.1, 0.2)][-1]
+    assert by_name(loops)["rate"] == "0.2" and by_name(given)["lr"] == "0.2"
+
+
+# ------------------------------------------------------------------------------------------------------ how far it has come
+class Config:
+    epochs = 2
+
+    def __init__(self):
+        self.steps = 3
+
+
+def seen(progress):
+    import sys
+
+    progress.swept(users_frames(sys._getframe(1), lambda name: name != __file__))
+    return progress.done, progress.last
+
+
+N = 4
+
+
+def loops_with_known_ends():
+    data, config, count = ["a", "b", "c"], Config(), 5
+
+    def ranges(p):
+        return [seen(p) for _ in range(count)]
+
+    def over_names(p):
+        return [seen(p) for i in range(1, 2 * N - 3)]
+
+    def enumerated(p):
+        return [seen(p) for i, x in enumerate(data, 1)]
+
+    def lists(p):
+        found = []
+        for _ in data:
+            done = seen(p)
+            found.append(done)
+        return found
+
+    def attributes(p):
+        found = []
+        for _step in range(config.steps):
+            for _ in zip(data, range(9), strict=False):
+                found += [seen(p)]
+        return found
+
+    return [ranges, over_names, enumerated, lists, attributes]
+
+
+@pytest.mark.parametrize("program", loops_with_known_ends(), ids=lambda program: program.__name__)
+def test_a_loop_tells_how_far_it_has_come(program):
+    """When a sweep begins it is told what share is behind once the next one has run, from the second on."""
+    found = program(Progress())
+    total = len(found)
+    first = 4 if program.__name__ == "attributes" else 1  # an outer loop is the training's own once it has gone on
+    for i, (done, last) in enumerate(found[first:], start=first):
+        assert done == pytest.approx(min(1.0, (i + 2) / total)), i
+        assert last == (i >= total - 2)
+
+
+def test_nothing_is_said_of_loops_without_a_known_end():
+    progress, data = Progress(), iter([1, 2, 3])
+    found = []
+    for _ in data:
+        found += (seen(progress),)
+    while len(found) < 5:
+        found.append(seen(progress))
+    assert set(found) == {(None, False)}
+
+
+def test_a_range_is_read_and_not_called():
+    class Loud:
+        def __getattr__(self, name):
+            raise AssertionError("it was asked")
+
+        def __len__(self):
+            raise AssertionError("it was asked")
+
+        def __iter__(self):
+            return iter([1, 2])
+
+    progress, loud = Progress(), Loud()
+    for _ in loud:
+        found = seen(progress)
+    assert found == (None, False)
+
+
+# -------------------------------------------------------------------------------------------------------------- identities
+class Thing:
+    pass
+
+
+def test_the_id_of_a_dead_object_is_no_others_key():
+    """Python gives a new object the memory of one that has just died."""
+    identities = Identities()
+    old = Thing()
+    first = identities.key(old)
+    assert first == id(old) == identities.key(old)
+    del old
+    things = [Thing() for _ in range(1000)]
+    new = next((thing for thing in things if id(thing) == first), None)
+    assert new is not None
+    second = identities.key(new)
+    assert second != first and second == identities.key(new)
+    renamed = identities.settle()
+    assert renamed[second] == id(new) and renamed[first] not in {id(thing) for thing in things}
+    assert identities.key(new) == id(new) and identities.settle() == {}
+
+
+@both
+def test_events_of_a_dead_model_are_not_a_living_ones(lib):
+    space = {}
+    with Recorder(lambda: space) as recorder:
+        for _ in range(6):
+            space["net"] = net_of(lib)
+            space["opt"] = lib.optim.SGD(space["net"].parameters(), lr=0.1)
+            sweep(lib, space["net"])
+            space["opt"].step()
+        trace = recorder.trace()
+    living = {id(p) for p in space["net"].parameters()}
+    steps = [event for event in trace.events if event.kind == "step"]
+    assert [set(event.held) for event in steps] == [living] and steps[0].whose == id(space["opt"])
+    assert {leaf.key for leaf in trace.leaves} == living
+    assert [len(swept.entries) for swept in trace.journal] == [4]
