@@ -1,4 +1,4 @@
-"""The models that one cell trained, side by side: a table with a row for each, and the reports of the others folded below.
+"""The models that one cell trained, side by side: a table with a row for each, which opens to its report.
 
 Everything is static: a row of `<details>` stays readable where a notebook is not trusted, on a saved page, and on paper.
 """
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradlab.explore.markup import (
-    NO_MATH,
     Sentence,
     code,
     count,
@@ -23,11 +22,14 @@ from gradlab.explore.markup import (
     to_latex,
     to_text,
 )
-from gradlab.explore.report.table import FONT, HEAD, RULE, TABULAR
+from gradlab.explore.report.table import RULE, TABULAR
 from gradlab.explore.trace.data import Trace
 
-CARDS = 6  # reports of other models that are shown in full
-ROOM = 400_000  # characters of these
+CARDS = 6  # reports of other models that their rows open to
+ROOM = 300_000  # characters of these
+WIDTHS = (110, 80, 95, 95, 95, 170)  # pixels of the figures
+WIDE = sum(WIDTHS) + 110
+LINE = "padding:3px 14px;overflow:hidden;line-height:1.6"
 
 
 @dataclass(frozen=True)
@@ -126,28 +128,39 @@ def _title(rows: Sequence[ModelRow], left_out: int) -> Sentence:
 
 
 def html(own: Any, beside: Beside) -> str:
-    """The table, a block of the card."""
+    """The table, a block of the card: a row of another model opens to its report."""
+    cards, room = [], ROOM
+    for report in beside.reports[:CARDS]:
+        card = report.card_html()
+        room -= len(card)
+        cards.append(card if room >= 0 else "")
+    others = iter([*cards, *[""] * (len(beside.reports) - len(cards))])
     rows = beside.rows(own)
-    cell = f"padding:3px 14px 3px 0;text-align:right;white-space:nowrap;border:none;{TABULAR}"
-    first = "padding:3px 18px 3px 0;text-align:left;white-space:nowrap;border:none"
-    look = ("", "", "", style("gradient"), style("gradient"), "", "")
-    head = "".join(
-        f'<th style="{first if i == 0 else cell};font-weight:400;opacity:.72">{escape_html(text)}</th>'
-        for i, text in enumerate(HEADINGS)
-    )
-    body = ""
-    for row in rows:
-        cells = "".join(
-            f'<td style="{first if i == 0 else cell};{look[i]}{";font-weight:600" if row.shown and not i else ""}">'
-            f"{escape_html(text)}</td>"
-            for i, text in enumerate(_cells(row))
-        )
-        body += f'<tr style="background:none">{cells}</tr>'
+    body = "".join(_row_html(row, "" if row.shown else next(others)) for row in rows)
+    title = f'<div style="padding:7px 14px 3px">{to_html(_title(rows, beside.left_out))}</div>'
+    head = f'<div style="{LINE};font-size:12px;opacity:.72">{_cells_html(HEADINGS, ("",) * 7)}</div>'
+    return f'<div style="border-top:{RULE};overflow-x:auto">{title}<div style="min-width:{WIDE}px">{head}{body}</div></div>'
+
+
+def _row_html(row: ModelRow, card: str) -> str:
+    look = ("font-weight:600" if row.shown else "", "", "", style("gradient"), style("gradient"), "", "")
+    line = _cells_html(_cells(row), look)
+    if not card:
+        return f'<div style="{LINE};border-top:{RULE};padding-left:28px">{line}</div>'
     return (
-        f'<div style="padding:7px 14px;border-top:{RULE};overflow-x:auto"><div>{to_html(_title(rows, beside.left_out))}</div>'
-        f'<table style="border-collapse:collapse;margin:3px 0 0 0;font-size:12.5px;background:none;color:inherit">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<details><summary style="{LINE};border-top:{RULE};cursor:pointer">{line}</summary>'
+        f'<div style="padding:6px 14px 10px 28px">{card}</div></details>'
     )
+
+
+def _cells_html(texts: Sequence[str], look: Sequence[str]) -> str:
+    """The label, and at the right the figures."""
+    cells = "".join(
+        f'<span style="display:inline-block;min-width:{width}px;{look}">{escape_html(text)}</span>'
+        for text, look, width in zip(texts[1:], look[1:], WIDTHS, strict=True)
+    )
+    label = f'<span style="{look[0]}">{escape_html(texts[0])}</span>'
+    return f'<span style="float:right;text-align:right;white-space:nowrap;{TABULAR}">{cells}</span>{label}'
 
 
 def text(own: Any, beside: Beside) -> str:
@@ -171,52 +184,6 @@ def latex(own: Any, beside: Beside) -> str:
         rf"\noindent {to_latex(_title(rows, beside.left_out))}\par"
         f"\n\\noindent\\begin{{tabular}}{{l{'r' * 5}l}}\n{body}\n\\end{{tabular}}\\par"
     )
-
-
-@dataclass(frozen=True)
-class Others:
-    """The reports of the other models as an output: their cards, folded, each under its label.
-
-    Attributes
-    ----------
-    cards : tuple of (str, str, str)
-        The label of each, its card as HTML, and the same for a terminal: see `Report.folded`.
-    left : int
-        How many reports there are besides.
-    """
-
-    cards: tuple[tuple[str, str, str], ...]
-    left: int = 0
-
-    @classmethod
-    def of(cls, reports: Sequence[Any]) -> Others:
-        """Those of some reports, as far as there is room."""
-        cards, room = [], ROOM
-        for report in reports[:CARDS]:
-            cards.append(report.folded())
-            room -= len(cards[-1][1])
-            if room < 0:
-                cards.pop()
-                break
-        return cls(tuple(cards), len(reports) - len(cards))
-
-    def html(self) -> str:
-        folds = [
-            f'<details {NO_MATH} style="max-width:1180px;margin:2px 0;border:{RULE};border-radius:8px;{FONT}">'
-            f'<summary style="{HEAD};cursor:pointer;border-radius:8px">{escape_html(label)}</summary>'
-            f'<div style="padding:4px 8px">{card}</div></details>'
-            for label, card, _ in self.cards
-        ]
-        if self.left:
-            more = say(f"{count(self.left, 'more report')}: ", code("report.models"), ".")
-            folds.append(f'<div {NO_MATH} style="padding:3px 14px;{FONT};opacity:.72">{to_html(more)}</div>')
-        return "".join(folds)
-
-    def text(self) -> str:
-        return "\n\n".join(f"── {label} ──\n{words}" for label, _, words in self.cards)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/html": self.html(), "text/plain": self.text()}
 
 
 # --------------------------------------------------------------------------------------------------------- how often, which

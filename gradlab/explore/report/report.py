@@ -276,16 +276,13 @@ class Report:
         outputs: list[Any] = [card]
         if jacobian is not None:
             outputs.append(Picture(jacobian, share))
-        if self.beside is not None and self.beside.reports:
-            outputs.append(models.Others.of(self.beside.reports))
         if self.by_hand or self.picture is not None:
             outputs.append(replace(below, room=share))
         return outputs
 
-    def folded(self) -> tuple[str, str, str]:
-        """What stands of it, folded, below the report of another model: its label, its card as HTML, and the same
-        for a terminal."""
-        return self.label, self._card(), self._words()
+    def card_html(self) -> str:
+        """Its card as HTML: what the row of its model opens to beside the report of another one."""
+        return self._card()
 
     def _card(self, *, every: bool = False) -> str:
         """The sentence, the first findings or every one, and two columns: the words, and, if there is room, the picture."""
@@ -355,8 +352,7 @@ class Report:
         """The whole report as a fragment of HTML, with the first findings or, for a page of its own, with all of them."""
         jacobian = f'<div style="padding:10px 2px">{self.jacobian_picture.html()}</div>' if self.jacobian_picture else ""
         card = self._card(every=every_finding)
-        others = models.Others.of(self.beside.reports).html() if self.beside is not None and self.beside.reports else ""
-        return f"<div>{card}{jacobian}{others}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
+        return f"<div>{card}{jacobian}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
 
     def __repr__(self) -> str:
         return f"<Report: {to_text(self.head[0])}>"
