@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from faults import contact_errors, contact_names, contact_numbers, cuts, depth, leaves, losses, numbers, styles, training
-from healthy import basics, everyday, generative, language, partial, reinforcement, tricks, vision
+from healthy import basics, everyday, generative, language, partial, reinforcement, several_losses, tricks, vision
 from healthy import contact_errors as healthy_errors
 from healthy import contact_names as healthy_names
 from healthy import contact_numbers as healthy_numbers
@@ -18,7 +18,7 @@ FAULTS = {
 HEALTHY = {
     name: row
     for family in (
-        *(basics, vision, language, generative, reinforcement, partial, tricks, everyday),
+        *(basics, vision, language, generative, reinforcement, partial, tricks, everyday, several_losses),
         *(healthy_errors, healthy_names, healthy_numbers),
     )
     for name, row in family.ROWS.items()

@@ -13,6 +13,7 @@ from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.graph_errors import graph_errors
 from gradlab.explore.doctor.late_parameters import made_anew
 from gradlab.explore.doctor.leaves import frozen, rebound, unused
+from gradlab.explore.doctor.loss_table import leaks
 from gradlab.explore.doctor.losses import losses
 from gradlab.explore.doctor.numbers import numbers
 from gradlab.explore.doctor.progress import progress
@@ -38,6 +39,7 @@ FAMILIES: list[Family] = [
     replaced,
     made_anew,
     accumulated,
+    leaks,
     empty,
     progress,
     depth,

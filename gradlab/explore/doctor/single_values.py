@@ -73,7 +73,7 @@ def _is_evaluation(scene: Scene) -> bool:
 def _model(scene: Scene, module: Any) -> str:
     """The model that the failing statement calls and the layer is in."""
     for node in ast.walk(scene.statement or ast.Pass()):
-        model = scene.value(node.func) if isinstance(node, ast.Call) else None
+        model: Any = scene.value(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and is_model(model) and any(part is module for part in model.modules()):
             return source_of(node.func)
     return ""

@@ -27,7 +27,7 @@ from gradlab.explore.trace.data import Trace
 
 CARDS = 6  # reports of other models that their rows open to
 ROOM = 300_000  # characters of these
-WIDTHS = (110, 80, 95, 95, 95, 170)  # pixels of the figures
+WIDTHS = (110, 80, 125, 125, 95, 140)  # pixels of the figures
 WIDE = sum(WIDTHS) + 110
 LINE = "padding:3px 14px;overflow:hidden;line-height:1.6"
 
@@ -63,7 +63,7 @@ class ModelRow:
     shown: bool
 
 
-HEADINGS = ("model", "calls", "loss", "first layer", "last layer", "first ÷ last", "found")
+HEADINGS = ("model", "calls", "loss", "first ‖gradient‖", "last ‖gradient‖", "first ÷ last", "found")
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _cells(row: ModelRow) -> tuple[str, ...]:
 def _title(rows: Sequence[ModelRow], left_out: int) -> Sentence:
     more = f" {count(left_out, 'more model')} {'was' if left_out == 1 else 'were'} not looked at." if left_out else ""
     shown = next((row.label for row in rows if row.shown), "")
-    return say(code("backward()"), f" was called for {count(len(rows), 'model')}. Shown first: ", code(shown), f".{more}")
+    return say(code("backward()"), f" was called for {count(len(rows), 'model')}. Below is ", code(shown), f".{more}")
 
 
 def html(own: Any, beside: Beside) -> str:

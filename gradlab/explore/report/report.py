@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradlab.explore import report_picture as pictures
+from gradlab.explore.doctor.loss_table import LossTable, loss_table
 from gradlab.explore.drawing import DIM, MAX_BYTES, SANS, Drawing, above, escape, text_width
 from gradlab.explore.graph import Graph
 from gradlab.explore.labels import unnumbered
 from gradlab.explore.markup import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
-from gradlab.explore.report import cell_lines, findings_view, models, tree_view
+from gradlab.explore.report import cell_lines, findings_view, loss_table_view, models, tree_view
 from gradlab.explore.report.comparison import ReportComparison, compare
 from gradlab.explore.report.page import page
 from gradlab.explore.report.parts import Below, Card, Picture, bitmap, code_html, code_latex, code_text
@@ -148,6 +149,11 @@ class Report:
     @cached_property
     def _lines(self) -> tuple[cell_lines.CellLine, ...]:
         return cell_lines.cell_lines(self.trace)
+
+    @cached_property
+    def losses(self) -> LossTable | None:
+        """Which loss moves which optimizer's parameters, where there are several of either; else None."""
+        return loss_table(self.trace)
 
     def plot(self, kind: str = "heat", ax: Any = None) -> Any:
         """Plot with matplotlib.
@@ -297,6 +303,8 @@ class Report:
             needed = max(needed, table.width)
         if self._lines:
             left.append(f'<div style="border-top:{RULE}">{cell_lines.html(self._lines, self.trace.program)}</div>')
+        if self.losses is not None:
+            left.append(loss_table_view.html(self.losses))
         if self.map_drawings:
             maps = "".join(f'<div style="min-width:0">{drawing.html()}</div>' for drawing in self.map_drawings)
             left.append(f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>')
@@ -323,7 +331,8 @@ class Report:
         said.append(findings_view.text(self.findings, self.remarks))
         tables = [tree_view.text(trees) if trees else "", self._table(rows, (), self.bounds.leaf_rows).text() if rows else ""]
         first = "\n".join(filter(None, [head, *said, *tables]))
-        return "\n\n".join(filter(None, [first, cell_lines.text(self._lines, self.trace.program) if self._lines else ""]))
+        lines = cell_lines.text(self._lines, self.trace.program) if self._lines else ""
+        return "\n\n".join(filter(None, [first, lines, loss_table_view.text(self.losses) if self.losses else ""]))
 
     def _latex(self) -> str:
         """The card for LaTeX, and the code: the picture is a bitmap of its own."""
@@ -338,6 +347,7 @@ class Report:
                     tree_view.latex(trees) if trees else "",
                     self._table(rows, (), self.bounds.leaf_rows).latex() if rows else "",
                     cell_lines.latex(self._lines, self.trace.program) if self._lines else "",
+                    loss_table_view.latex(self.losses) if self.losses else "",
                     code_latex(self.by_hand) if self.by_hand else "",
                 ],
             )
