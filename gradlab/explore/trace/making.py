@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library
 from gradlab.explore.names import prefixes
 from gradlab.explore.trace.data import ModuleCall, Trace
-from gradlab.explore.trace.journal import Swept
-from gradlab.explore.trace.notes import Severed, cell_source
-from gradlab.explore.trace.reading import Reader, read
+from gradlab.explore.trace.happenings import Happenings
+from gradlab.explore.trace.journal import Journal, Swept
+from gradlab.explore.trace.notes import Called, Frame, Severed, cell_source
+from gradlab.explore.trace.reading import Names, Reader, read
 from gradlab.explore.trace.sweep import RecordedSweep, leaves_of
-
-if TYPE_CHECKING:
-    from gradlab.explore.trace.recorder import Recorder
 
 MOST = 50_000  # nodes of a graph that are read
 
 
-def trace_of_sweep(recorder: Recorder, sweep: RecordedSweep) -> Trace:
+class Seen(Protocol):
+    """What a recorder has seen, as far as a trace tells of it."""
+
+    sweeps: int
+    calls: deque[Called]
+    cuts: deque[Severed]
+    events: Happenings
+    journal: Journal
+    reborn: WeakKeyDictionary[Any, Sequence[Severed]]
+
+    def names_at(self, library: Library, frames: Sequence[Frame]) -> Names: ...
+
+
+def trace_of_sweep(recorder: Seen, sweep: RecordedSweep) -> Trace:
     """The trace of a sweep whose graph is still there."""
     reader = Reader(sweep.library, sweep.names, sweep.seen)
     trace = read(reader, sweep.roots, most=MOST)
@@ -48,7 +60,7 @@ def trace_of_sweep(recorder: Recorder, sweep: RecordedSweep) -> Trace:
     )
 
 
-def trace_of_attempt(recorder: Recorder, losses: Sequence[Severed] | None, library: Library, site: Any) -> Trace:
+def trace_of_attempt(recorder: Seen, losses: Sequence[Severed] | None, library: Library, site: Any) -> Trace:
     """What was seen where no sweep was: of one that was asked for and could not be, or of a tensor with these losses. The trace
     has no nodes."""
     reader = Reader(library, recorder.names_at(library, ()))
@@ -68,20 +80,20 @@ def trace_of_attempt(recorder: Recorder, losses: Sequence[Severed] | None, libra
     )
 
 
-def _journal(recorder: Recorder) -> Iterator[Swept]:
+def _journal(recorder: Seen) -> Iterator[Swept]:
     """The sweeps in the journal whose events are still known, with the places of these among them."""
     for swept in recorder.journal.sweeps:
         if swept.event > recorder.events.forgotten:
             yield replace(swept, event=swept.event - recorder.events.forgotten)
 
 
-def _cuts(recorder: Recorder, reader: Reader) -> list[Severed]:
+def _cuts(recorder: Seen, reader: Reader) -> list[Severed]:
     """The cuts in their order, then those at which a tensor was made of numbers and reached the graph."""
     known = {id(cut) for cut in recorder.cuts}
     return [*recorder.cuts, *(cut for cut in reader.reaching if id(cut) not in known)]
 
 
-def _calls(recorder: Recorder, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
+def _calls(recorder: Seen, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
     operations: Counter[str] = Counter()
     for node in trace.nodes:
         operations.update(prefixes(node.module))
