@@ -119,7 +119,7 @@ OPTIMIZER = gl.optim.SGD(LAYER.parameters(), lr=0.0)
 
 
 def found():
-    training = Found(dict, quiet=True)
+    training = Found(dict)
     return scoped(training.open, training.close)
 
 

@@ -23,9 +23,10 @@ NOTHING = "%%watch: the cell called no backward(), so there is nothing to show. 
 
 
 class Here(threading.local):
-    """The `%%watch` cell that this thread runs: what is found, the options, IPython's ExecutionInfo."""
+    """The `%%watch` cell that this thread runs: what is found, the options, IPython's ExecutionInfo; the live view, if any."""
 
     running: tuple[Any, Request, Any] | None = None
+    view: Any = None
 
 
 @magics_class
@@ -55,6 +56,10 @@ class WatchMagics(Magics):
         The loss is what backward() is called on; the model, or the tensors, and the optimizer are found by their names. -o keeps
         the run: NAME.findings, NAME.save("run.html"), NAME.data(). `with gl.watch(model, optimizer) as w:` does the same in any
         program.
+
+        A cell may train several models, one after the other or in turn. Each is shown by itself, by the variable of the loop that
+        tells it apart (`act=Sigmoid`), or its name. -o keeps them as a mapping then: NAME["act=Sigmoid"].findings, NAME[0],
+        list(NAME).
         """
         self._magics.parsed(parse_watch, line)
         raise self._magics.refused(WATCH, cell)
@@ -64,8 +69,8 @@ class WatchMagics(Magics):
         from gradlab.explore.watch.finding import Found
 
         self.stop()
-        finder = Found(self._users, int(request.every), quiet=request.quiet)
-        self._here.running = finder, request, info
+        finder = Found(self._users, int(request.every), tell=self._tell)
+        self._here.running, self._here.view = (finder, request, info), None
         finder.open()
 
     def after_cell(self, result: Any = None) -> None:
@@ -82,14 +87,20 @@ class WatchMagics(Magics):
         error = None if result is None else result.error_before_exec or result.error_in_exec
         self._here.running = None
         finder.close(error)
+        view, self._here.view = self._here.view, None
+        result = finder.result
         if request.out is not None:
-            self.shell.user_ns[request.out] = finder.watch
+            self.shell.user_ns[request.out] = result
         if request.quiet:
             return
-        if finder.watch is None and error is None:
-            print((finder.trouble and f"%%watch: {finder.trouble}") or NOTHING)  # noqa: T201  (a cell's output)
-        elif finder.watch is not None and not self._is_live():
-            display(finder.watch)
+        if finder.trouble:
+            print(f"%%watch: {finder.trouble}")  # noqa: T201  (a cell's output)
+        elif result is None and error is None:
+            print(NOTHING)  # noqa: T201
+        if view is not None:
+            view.show(finder.runs, over=True)
+        elif result is not None:
+            display(result)
         if error is not None:
             self._explain(error)
 
@@ -99,6 +110,16 @@ class WatchMagics(Magics):
         from gradlab.notebook.explained_error import explain_below
 
         explain_below(error_findings(self._users(), error), error)
+
+    def _tell(self, finder: Any) -> None:
+        """Show a training that was found, live, where there is a front end; beside those that the cell's view shows already."""
+        if self._here.running is None or self._here.running[1].quiet or not self._is_live():
+            return
+        if self._here.view is None:
+            (watch,) = list(finder.runs.values())[:1]
+            self._here.view = self._magics.keep(watch.widget())
+            display(self._here.view)
+        self._here.view.show(finder.runs)
 
     def show(self, watch: Any) -> None:
         """Show a run that begins, live, where there is a front end."""

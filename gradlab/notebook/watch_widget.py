@@ -20,6 +20,7 @@ import traitlets
 
 from gradlab import clock
 from gradlab.explore.watch import Watch
+from gradlab.explore.watch.runs import Runs
 from gradlab.explore.watch.snapshot import columns, described, moments, snapshot
 from gradlab.notebook.live_view import LiveView, as_twin
 from gradlab.notebook.watch_view import script_and_styles
@@ -27,61 +28,30 @@ from gradlab.notebook.watch_view import script_and_styles
 FRAME, SHARE = 0.1, 0.01  # seconds between two frames at least; share of the time that they take
 
 
-class WatchWidget(LiveView):
-    """A live view of a watched training, made by `Watch.widget()`."""
+class Feed:
+    """One run as it is told to the browser.
 
-    _esm, _css = script_and_styles()
+    Parameters
+    ----------
+    watch : Watch
+    trait : str
+        Where the widget keeps the run as it was told in whole, the last time.
+    """
 
-    run = traitlets.Dict().tag(sync=True)  # the run as it was told in whole, the last time
-    live = traitlets.Bool(True).tag(sync=True)
-    token = traitlets.Unicode().tag(sync=True)
-    timeout = traitlets.Float(10.0).tag(sync=True)
-
-    def __init__(self, watch: Watch, **traits: Any) -> None:
-        self._watch = watch
-        self._next = 0.0
+    def __init__(self, watch: Watch, trait: str) -> None:
+        self.watch, self.trait = watch, trait
         self._told = -1  # the last step with histograms that was told
         self._width = 0
-        self._picture: Any = None
-        super().__init__(run=self._whole(), token=uuid.uuid4().hex, **traits)
-        self._listen()
-        me = weakref.ref(self)
 
-        def listener(watch: Watch) -> None:
-            widget = me()
-            if widget is not None:
-                widget.step()
-
-        watch.listeners.append(listener)
-
-    # ------------------------------------------------------------------------------------------------------------ frames
-    def step(self) -> None:
-        """The loop has made a step, is held, or is over."""
-        watch = self._watch
-        if watch.ended:
-            self.run = self._whole()
-            self._refresh_picture()
-            return
-        began = clock.now()
-        if began < self._next and not watch.is_paused:
-            return
-        frame = self._frame()
-        if frame is not None:
-            self.send({"frame": frame})
-        else:
-            self.run = self._whole()
-        spent = clock.now() - began
-        self._next = began + max(FRAME, spent / SHARE)
-        watch.spent(spent)
-
-    def _whole(self) -> dict[str, Any]:
-        data = snapshot(self._watch)
+    def whole(self) -> dict[str, Any]:
+        """All that is known now."""
+        data = snapshot(self.watch)
         self._note(data)
         return data
 
-    def _frame(self) -> dict[str, Any] | None:
+    def frame(self) -> dict[str, Any] | None:
         """What changed since the last frame; None where all did."""
-        watch = self._watch
+        watch = self.watch
         said = described(watch)  # it reads what waits, and so may pool columns
         first = watch.changed()
         data = columns(watch, first)
@@ -95,14 +65,87 @@ class WatchWidget(LiveView):
 
     def _note(self, data: dict[str, Any]) -> None:
         self._width = data["width"]
-        self._told = self._watch.last_moment()
-        self._watch.changed(seen=True)
+        self._told = self.watch.last_moment()
+        self.watch.changed(seen=True)
+
+
+class WatchWidget(LiveView):
+    """A live view of a watched training, made by `Watch.widget()`; of a cell's, if `show` gives it more."""
+
+    _esm, _css = script_and_styles()
+
+    run = traitlets.Dict().tag(sync=True)  # the run as it was told in whole, the last time; of others `run1`, `run2` …
+    tabs = traitlets.List().tag(sync=True)  # (trait, label) of each run, if there are several
+    rest = traitlets.Unicode().tag(sync=True)  # of what is not shown
+    live = traitlets.Bool(True).tag(sync=True)
+    token = traitlets.Unicode().tag(sync=True)
+    timeout = traitlets.Float(10.0).tag(sync=True)
+
+    def __init__(self, watch: Watch, **traits: Any) -> None:
+        self._feeds = [Feed(watch, "run")]
+        self._shown: Any = watch  # whose picture stays
+        self._next = 0.0
+        self._picture: Any = None
+        super().__init__(run=self._feeds[0].whole(), token=uuid.uuid4().hex, **traits)
+        self._listen()
+        self._follow(self._feeds[0])
+
+    def show(self, runs: Runs, *, over: bool = False) -> None:
+        """Show the trainings of a cell, each on a tab; `over`: there will be no more."""
+        known = {id(feed.watch): feed for feed in self._feeds}
+        for watch in runs.values():
+            if id(watch) not in known:
+                feed = known[id(watch)] = Feed(watch, f"run{len(self._feeds)}")
+                self._feeds.append(feed)
+                self.add_traits(**{feed.trait: traitlets.Dict().tag(sync=True)})
+                self.set_trait(feed.trait, feed.whole())
+                self._follow(feed)
+        if len(runs) > 1:
+            self.tabs = [[known[id(watch)].trait, label] for label, watch in runs.items()]
+        self.rest = runs.unwatched_text
+        if len(runs) > 1 or self.rest:
+            self._shown = runs
+            if over:
+                self._refresh_picture()
+
+    def _follow(self, feed: Feed) -> None:
+        me = weakref.ref(self)
+
+        def listener(watch: Watch) -> None:
+            widget = me()
+            if widget is not None:
+                widget.step(feed)
+
+        feed.watch.listeners.append(listener)
+
+    # ------------------------------------------------------------------------------------------------------------ frames
+    def step(self, feed: Feed | None = None) -> None:
+        """A loop has made a step, is held, or is over: the first one's, if it is not said whose."""
+        feed = feed or self._feeds[0]
+        watch = feed.watch
+        if watch.ended:
+            self.set_trait(feed.trait, feed.whole())
+            if self._shown is watch:
+                self._refresh_picture()
+            return
+        began = clock.now()
+        if began < self._next and not watch.is_paused:
+            return
+        frame = feed.frame()
+        if frame is not None:
+            self.send({"frame": frame, "run": feed.trait})
+        else:
+            self.set_trait(feed.trait, feed.whole())
+        spent = clock.now() - began
+        self._next = began + max(FRAME, spent / SHARE)
+        watch.spent(spent)
 
     # ---------------------------------------------------------------------------------------------------------- messages
     def _heard(self, _: Any, message: Any, buffers: Any) -> None:
         """Answer one message of a view: a flag is set, or a step computed again."""
         message = message if isinstance(message, dict) else {}
-        ask, watch = str(message.get("ask")), self._watch
+        ask, trait = str(message.get("ask")), message.get("run", "run")
+        watch = next((feed.watch for feed in self._feeds if feed.trait == trait), self._feeds[0].watch)
         answer: dict[str, Any] = {}
         try:
             if ask == "pause":
@@ -116,11 +159,11 @@ class WatchWidget(LiveView):
             answer["paused"] = watch.is_paused and not watch.ended
         except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
             answer = {"error": f"{type(error).__name__}: {error}"}
-        self.send({"answer": str(message.get("id", "")), "ask": ask, **answer})
+        self.send({"answer": str(message.get("id", "")), "ask": ask, "run": trait, **answer})
 
     # ----------------------------------------------------------------------------------------------------------- display
     def _said(self) -> str:
-        return f"live view of the training of {self._watch.of.called or 'tensors'}"
+        return f"live view of the training of {self._feeds[0].watch.of.called or 'tensors'}"
 
     def _ipython_display_(self, **_: Any) -> None:
         """Display the static picture, and the live view as a second output below it."""
@@ -130,7 +173,7 @@ class WatchWidget(LiveView):
         self._show()
 
     def _static(self) -> dict[str, str]:
-        return as_twin(self._watch._repr_mimebundle_())
+        return as_twin(self._shown._repr_mimebundle_())
 
     def _refresh_picture(self) -> None:
         if self._picture is not None:

@@ -40,6 +40,12 @@ class Torch(Library):
 
         return array(tensor)
 
+    def weak(self, tensor: Any) -> Callable[[], Any]:
+        from torch.utils.weak import TensorWeakRef
+
+        weak: Callable[[], Any] = TensorWeakRef(tensor)
+        return weak
+
     def form(self, tensor: Any) -> str:
         from gradlab.explore.libraries.forms_torch import form
 

@@ -83,6 +83,10 @@ class Library:
         """`function`, whose operations on tensors no mode of the program's sees, as far as the library has modes."""
         return function
 
+    def weak(self, tensor: Any) -> Callable[[], Any]:
+        """A weak reference to a tensor: it returns None once the tensor is gone."""
+        return weakref.ref(tensor)
+
     def form(self, tensor: Any) -> str:
         """Describe a tensor that is not an ordinary dense one: "sparse, 12 of 9 000 stored". Return "" for an ordinary one."""
         return ""

@@ -1,99 +1,294 @@
-"""What a training cell trains, found when it calls `backward` for the first time: the loss, the model or tensors, the optimizer.
+"""What a cell trains, found where it calls `backward`: for each training the loss, the model or tensors, the optimizer.
 
 They are looked for among the names of the functions that run and of the notebook: what the loss is computed from, the model that
-has most of these leaves, the optimizer that holds them.
+has most of these leaves, the optimizer that holds them. A loss that is computed from what no training under way moves begins
+another one: of the next network in a loop, of the critic beside the actor. Which it belongs to is asked of the nearest leaf, and
+of all leaves only where `backward` is called from a place that was not seen yet.
+
+A training is over when another one begins and nobody but its watch holds its model any more; then the watch lets go of it, too.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.sites import is_ours
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import is_optimizer
-from gradlab.explore.libraries import library_of
+from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
 from gradlab.explore.names import held_by_self, is_model, names_in, with_held
 from gradlab.explore.trace.notes import is_outermost, locals_of
-from gradlab.explore.watch.layers import leaves_of, watched
+from gradlab.explore.watch.layers import WatchedModel, leaves_behind, watched
+from gradlab.explore.watch.loop_labels import Identity, labels, loop_values
+from gradlab.explore.watch.runs import Runs
 from gradlab.explore.watch.watching import Watch
 
 FRAMES = 20
+MOST = 12  # trainings of a cell that are watched
+
+Path = tuple[Any, ...]  # where `backward` was called: code and instruction of each frame
 
 
-class Found:
-    """A training that watches itself begin.
+class Training:
+    """A training that is watched.
 
     Attributes
     ----------
-    watch : Watch or None
-        Once `backward` has been called.
+    sweeps : int
+        How many times `backward` was called on its losses.
+    alone : bool
+        Whether it has had a loss of its own, which no other training takes part in.
     """
 
-    def __init__(self, namespace: Callable[[], Mapping[str, Any]], every: int = 1, *, quiet: bool = False) -> None:
-        self._namespace, self._every, self._quiet = namespace, every, quiet
-        self._first = _First()
-        self._sweeps = BackwardCalls(self._swept, self._first, Faults("looked for what the cell trains"))
-        self.watch: Watch | None = None
+    def __init__(self, watch: Watch, identity: Identity, optimized: bool) -> None:
+        self.watch, self.identity, self._optimized = watch, identity, optimized
+        self.sweeps, self.alone, self.shown = 0, False, False
+        self._sampled = 1
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether something learns: a model, what an optimizer moves, or what is differentiated again and again."""
+        return self._optimized or bool(self.watch.of.called) or self.sweeps > 1
+
+    def swept(self, frames: Callable[[], Iterable[Any]], passing: set[Any]) -> None:
+        """`backward` is called on one of its losses. At some of them, ever more rarely, see which variables of loops have changed
+        since it began, and add them to `passing`."""
+        self.sweeps += 1
+        if self.sweeps == 2 * self._sampled:
+            self._sampled = self.sweeps
+            now = loop_values(frames())
+            passing.update(variable for variable, value in self.identity.loops.items() if now.get(variable, value) != value)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """It is over, by an error perhaps. Nothing of the program is held any more."""
+        watch = self.watch
+        try:
+            if watch.has_begun and not watch.ended:
+                try:
+                    if error is None:
+                        watch.end_step()
+                finally:
+                    watch.__exit__(type(error) if error is not None else None, error, None)
+        finally:
+            watch.release()
+
+
+class Found:
+    """The trainings of a cell, which are watched from their first `backward` on.
+
+    Parameters
+    ----------
+    namespace : callable
+        Returns the names of the notebook.
+    every : int
+        Steps between two looks at least.
+    tell : callable, optional
+        Called with this whenever there is another training to be shown.
+
+    Attributes
+    ----------
+    trainings : list of Training
+        In the order in which they began.
+    trouble : str
+        Why a training could not be watched.
+    """
+
+    def __init__(
+        self, namespace: Callable[[], Mapping[str, Any]], every: int = 1, *, tell: Callable[[Found], None] | None = None
+    ) -> None:
+        self._namespace, self._every, self._tell = namespace, every, tell
+        self._current = _Current()
+        self._sweeps = BackwardCalls(self._swept, self._current, Faults("looked for what the cell trains"))
+        self.trainings: list[Training] = []
         self.trouble = ""
+        self._of: dict[int, Training] = {}  # by the identity of a tensor that a running watch holds
+        self._owners: dict[Path, tuple[Training, ...]] = {}  # of losses, by the path of the call and the nearest training
+        self._latest: tuple[Training, ...] = ()  # what the last sweep belonged to
+        self._passing: set[Any] = set()  # variables of loops that change within a training
+        self._vain = 0  # sweeps that began no training after all
+        self._others: dict[int, Callable[[], Any]] = {}  # the leaves of those that are not watched
+        self._unwatched = 0
+
+    @property
+    def runs(self) -> Runs:
+        """What is watched, by label."""
+        shown = [one for one in self.trainings if one.is_certain] or self.trainings[-1:]
+        for one in shown:
+            one.identity.loops = {key: value for key, value in one.identity.loops.items() if key not in self._passing}
+        named = labels([one.identity for one in shown])
+        return Runs({name: one.watch for name, one in zip(named, shown, strict=True)}, self._unwatched)
+
+    @property
+    def result(self) -> Watch | Runs | None:
+        """What the cell is found to have trained: one Watch, or several as `Runs`."""
+        runs = self.runs
+        return runs if len(runs) > 1 or runs.unwatched else next(iter(runs.values()), None)
 
     def open(self) -> None:
         """From here on."""
         self._sweeps.open()
 
     def close(self, error: BaseException | None = None) -> None:
-        """The cell is over, by an error perhaps. May be called again."""
+        """The cell is over, by an error perhaps, which ended what was trained last. May be called again."""
         try:
-            if self.watch is not None and not self.watch.ended:
-                try:
-                    if error is None:
-                        self.watch.end_step()
-                finally:
-                    self.watch.__exit__(type(error) if error is not None else None, error, None)
+            with ExitStack() as ends:
+                for one in self.trainings:
+                    ends.callback(one.end, error if one in self._latest else None)
         finally:
-            self._sweeps.close()  # it was open before the watch's own
+            self._of.clear()
+            self._owners.clear()
+            self._latest = ()
+            self._sweeps.close()
 
+    # ------------------------------------------------------------------------------------------------------------- sweeps
     def _swept(self, loss: Any) -> None:
         """`backward` is called on a tensor."""
-        if self.watch is None:
-            if self.trouble:
-                return
+        self._current.of = None
+        library = library_of(loss)
+        if library is None:
+            return
+        owners = self._owners_of(library, loss)
+        if not owners:
+            return
+        everybody = owners
+        if len(owners) == 1:
+            owners[0].alone = True
+        else:  # of a loss that goes through another's model, as a generator's through the critic
+            owners = tuple(one for one in owners if not one.alone) or owners
+        self._latest = owners
+        for one in everybody:
+            one.watch.is_concerned = one in owners
+        for one in owners:
+            if one.sweeps:
+                one.watch.end_step()
+            one.swept(lambda: list(_frames()), self._passing)
+            if one.watch.has_lost_its_optimizer:
+                self._follow_another(one)
+            if loss.numel() == 1:
+                one.watch.begins(loss)
+                one.watch.note(loss)
+        self._current.of = None if owners[0].watch.measuring.gauge.waits else owners[0].watch.keeping
+        self._show(owners)
+
+    def _show(self, owners: Iterable[Training]) -> None:
+        new = [one for one in owners if one.is_certain and not one.shown]
+        if new:
+            for one in new:
+                one.shown = True
+            if self._tell is not None:
+                self._tell(self)
+
+    def _owners_of(self, library: Library, loss: Any) -> tuple[Training, ...]:
+        """The trainings that a loss belongs to; those that it begins among them."""
+        path = _path()
+        leaves: dict[int, Any] = {}
+        for leaf in leaves_behind(library, loss):
+            nearest = self._of.get(id(leaf))
+            if (other := self._others.get(id(leaf))) is not None and other() is leaf:
+                return ()
+            if nearest is not None:
+                key = (path, nearest)
+                if key not in self._owners:
+                    leaves = {id(one): one for one in leaves_behind(library, loss)}
+                    self._owners[key] = self._divided(library, loss, leaves)
+                return self._owners[key]
+            leaves[id(leaf)] = leaf
+        return self._divided(library, loss, leaves)
+
+    def _divided(self, library: Library, loss: Any, leaves: Mapping[int, Any]) -> tuple[Training, ...]:
+        """The trainings under way that leaves belong to, and new ones for the rest."""
+        owners = dict.fromkeys(self._of[key] for key in leaves if key in self._of)
+        rest = {key: leaf for key, leaf in leaves.items() if key not in self._of}
+        if rest and not self.trouble:
             try:
-                self.watch = self._find(loss)
+                for one in self._begun(library, loss, rest, optimized=bool(owners)):
+                    owners[one] = None
             except Exception as error:  # noqa: BLE001  (the cell runs as it would)
                 self.trouble = f"{type(error).__name__}: {error}"
-                return
-            self.watch.quiet = self._quiet
-            self.watch.__enter__()
-            self._first.of = self.watch.keeping
-        else:
-            self._first.of = None
-            self.watch.end_step()
-        if loss.numel() == 1:
-            self.watch.begins(loss)
-            self.watch.note(loss)
+        return tuple(owners)
 
-    def _find(self, loss: Any) -> Watch:
-        library = library_of(loss)
-        assert library is not None
+    # ------------------------------------------------------------------------------------------------------------ trainings
+    def _begun(self, library: Library, loss: Any, leaves: Mapping[int, Any], *, optimized: bool) -> Iterator[Training]:
+        """The trainings that begin with a loss and some of its leaves. `optimized`: only of what an optimizer moves."""
+        parameter = any(type(leaf).__name__ == "Parameter" for leaf in leaves.values())
+        if self._vain >= MOST and not parameter and not optimized and len(leaves) == 1:
+            return
+        self._end_unused()
         space = with_held(_space(self._namespace()))
-        leaves = leaves_of(library, loss)
-        model = _best(space, leaves, is_model, lambda value: value.parameters())
-        optimizer = _best(space, leaves, is_optimizer, lambda value: [p for group in value.param_groups for p in group["params"]])
-        if model is not None and leaves <= {id(p) for p in model.parameters()}:
-            of = watched(model, space)
-        else:
-            known = {name: tensor for name, tensor in names_in(space).items() if id(tensor) in leaves}
-            of = watched(known or {"x": loss}, space)
-        called = next((name for name, value in space.items() if value is loss and name[:1] != "_"), "loss")
-        return Watch(of, optimizer, every=self._every, loss=called)
+        frames = list(_frames())
+        parts = list(self._parts(space, set(leaves), optimized))
+        if len(self.trainings) + len(parts) > MOST:
+            self._count(library, leaves, len(parts))
+            return
+        for of, optimizer in parts:
+            called = next((name for name, value in space.items() if value is loss and name[:1] != "_"), "loss")
+            watch = Watch(of or watched({"x": loss}, space), optimizer, every=self._every, loss=called)
+            watch.quiet, watch.listens = True, False
+            training = Training(watch, Identity(_name(watch.of, space), _line(frames), loop_values(frames)), optimizer is not None)
+            self.trainings.append(training)
+            watch.__enter__()
+            self._of.update((id(p), training) for p in watch.of.params)
+            yield training
+
+    def _parts(self, space: Mapping[str, Any], leaves: set[int], optimized: bool) -> Iterator[tuple[WatchedModel | None, Any]]:
+        """(what learns, its optimizer or None) for each training that some leaves belong to: one of the model that has them all;
+        else one for each optimizer that holds some."""
+        model = _best(space, leaves, is_model, _parameters)
+        optimizer = _best(space, leaves, is_optimizer, _moved)
+        if optimizer is None and optimized:
+            return
+        if model is not None and leaves <= _identities(_parameters(model)):
+            if not self._is_watched(model):
+                yield watched(model, space), optimizer
+            return
+        if optimizer is None:
+            yield _tensors(space, leaves), None
+            return
+        while optimizer is not None:
+            part = leaves & _identities(_moved(optimizer))
+            model = _best(space, part, is_model, _parameters)
+            if model is None or not part <= _identities(_parameters(model)):
+                yield _tensors(space, part), optimizer
+            elif not self._is_watched(model):
+                yield watched(model, space), optimizer
+            leaves = leaves - part
+            optimizer = _best(space, leaves, is_optimizer, _moved)
+
+    def _is_watched(self, model: Any) -> bool:
+        return any(id(p) in self._of for p in _parameters(model))
+
+    def _follow_another(self, one: Training) -> None:
+        """Count the steps of the optimizer that moves a training's tensors now."""
+        space = with_held(_space(self._namespace()))
+        optimizer = _best(space, _identities(one.watch.of.params), is_optimizer, _moved)
+        if optimizer is not None:
+            one.watch.follow(optimizer)
+
+    def _end_unused(self) -> None:
+        """End the trainings whose model is gone."""
+        for one in list(self.trainings):
+            if one.watch.ended or not one.watch.of.release_unused():
+                continue
+            self._of = {key: training for key, training in self._of.items() if training is not one}
+            self._owners = {key: owners for key, owners in self._owners.items() if one not in owners}
+            one.end()
+            if not one.is_certain:
+                self.trainings.remove(one)
+                self._vain += 1
+
+    def _count(self, library: Library, leaves: Mapping[int, Any], parts: int) -> None:
+        """Count trainings that are not watched, and know their losses again."""
+        self._others.update((key, library.weak(leaf)) for key, leaf in leaves.items())
+        self._unwatched += parts
 
 
-class _First(Keeper):
-    """Looks at the sweep at which a watch began: that one looks at those that begin after it."""
+class _Current(Keeper):
+    """Looks at each sweep for the training that it belongs to."""
 
     def __init__(self) -> None:
         self.of: Keeper | None = None
@@ -124,33 +319,80 @@ class _First(Keeper):
             self.of.disarmed()
 
 
-def _best(space: Mapping[str, Any], leaves: set[int], kind: Callable[[Any], bool], parts: Callable[[Any], Any]) -> Any:
+# ------------------------------------------------------------------------------------------------------------- among names
+def _best(space: Mapping[str, Any], leaves: set[int], kind: Callable[[Any], bool], parts: Callable[[Any], Iterable[Any]]) -> Any:
     """The value of a kind that holds most of the leaves; the smaller one of two that hold as many."""
-    loss, best = None, (0, 0)
+    found, best = None, (0, 0)
     for name, value in space.items():
         if not isinstance(name, str) or name[:1] == "_" or not kind(value):
             continue
-        own = {id(p) for p in parts(value)}
+        own = _identities(parts(value))
         score = len(own & leaves), -len(own)
-        if score[0] and (loss is None or score > best):
-            loss, best = value, score
-    return loss
+        if score[0] and (found is None or score > best):
+            found, best = value, score
+    return found
 
 
-def _space(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of the functions that run, innermost first, what `self` holds in them, and the notebook's."""
-    space: dict[str, Any] = {}
+def _parameters(model: Any) -> Iterable[Any]:
+    parameters: Iterable[Any] = model.parameters()
+    return parameters
+
+
+def _moved(optimizer: Any) -> list[Any]:
+    """What an optimizer moves."""
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _identities(tensors: Iterable[Any]) -> set[int]:
+    return set(map(id, tensors))
+
+
+def _tensors(space: Mapping[str, Any], leaves: set[int]) -> WatchedModel | None:
+    """Leaves by their names; None if they have none."""
+    known = {name: tensor for name, tensor in names_in(space).items() if id(tensor) in leaves}
+    return watched(known, space) if known else None
+
+
+def _name(of: WatchedModel, space: Mapping[str, Any]) -> str:
+    """What the program calls a model, where it is named first: `net_a`, and not `model` in the function that trains it."""
+    if of.model is None:
+        return of.names[0] if len(of.names) == 1 else f"{of.names[0]} …"
+    names = [name for name, value in space.items() if value is of.model and name[:1] != "_"]
+    plain = [name for name in names if "." not in name]
+    return (plain or names or [of.called])[-1]
+
+
+def _line(frames: Iterable[Any]) -> int | None:
+    """The line of the cell that runs, if it is one of these frames'."""
+    return next((frame.f_lineno for frame in frames if frame.f_code.co_filename == cells.current), None)
+
+
+# ------------------------------------------------------------------------------------------------------------------ frames
+def _frames() -> Iterator[Any]:
+    """The frames of the program that runs, innermost first, out to the module's or the cell's own."""
     frame: Any = sys._getframe(1)
     count = 0
     while frame is not None and count < FRAMES:
         if not is_ours(frame.f_code.co_filename) and not frame.f_globals.get("__name__", "").startswith("torch."):
             count += 1
-            own = locals_of(frame)
-            for name, value in (*own.items(), *held_by_self(own.get("self"))):
-                space.setdefault(name, value)
+            yield frame
             if is_outermost(frame, cells.current):
                 break
         frame = frame.f_back
+
+
+def _path() -> Path:
+    """Where the program is."""
+    return tuple([(frame.f_code, frame.f_lasti) for frame in _frames()])
+
+
+def _space(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The names of the functions that run, innermost first, what `self` holds in them, and the notebook's."""
+    space: dict[str, Any] = {}
+    for frame in _frames():
+        own = locals_of(frame)
+        for name, value in (*own.items(), *held_by_self(own.get("self"))):
+            space.setdefault(name, value)
     for name, value in namespace.items():
         space.setdefault(name, value)
     return space

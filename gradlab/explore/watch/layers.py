@@ -5,9 +5,10 @@ A layer is a module with parameters of its own. It is called as one would write 
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,14 @@ class Activation:
 
 
 @dataclass(frozen=True)
+class ReleasedTensor:
+    """What is known of a tensor that is not held any more."""
+
+    shape: tuple[int, ...]
+    requires_grad: bool
+
+
+@dataclass
 class WatchedModel:
     """What is watched.
 
@@ -47,6 +56,8 @@ class WatchedModel:
         Whose parameters they are.
     called : str
         What the model is called; "" without one.
+    held : bool
+        Whether the tensors and modules are held still; else `params` has what is known of them.
     """
 
     library: Library
@@ -58,6 +69,30 @@ class WatchedModel:
     activations: tuple[Activation, ...] = ()
     model: Any = None
     called: str = ""
+    held: bool = True
+
+    def release(self) -> None:
+        """Hold no tensor and no module any more."""
+        if self.held:
+            self.params = tuple(ReleasedTensor(tuple(p.shape), bool(p.requires_grad)) for p in self.params)
+            self.activations = tuple(replace(one, module=None) for one in self.activations)
+            self.model, self.held = None, False
+
+    def release_unused(self) -> bool:
+        """Release the model and its tensors if nobody else holds all of them any more. Return whether."""
+        if not self.held:
+            return True
+        weak = [self.library.weak(p) for p in self.params]
+        modules = [weakref.ref(one.module) for one in self.activations]
+        model = (lambda: None) if self.model is None else weakref.ref(self.model)
+        whole = self.model is not None
+        self.release()
+        params, outputs, of = tuple(one() for one in weak), [one() for one in modules], model()
+        if any(one is None for one in (*params, *outputs)) or (whole and of is None):
+            return True
+        self.params, self.model, self.held = params, of, True
+        self.activations = tuple(replace(one, module=it) for one, it in zip(self.activations, outputs, strict=True))
+        return False
 
     def by_layer(self, norms: np.ndarray) -> np.ndarray:
         """The norms of layers from those of their parameters, shape (…, parameters); NaN stands for none and counts as 0 beside
@@ -213,7 +248,11 @@ def _made(
 
 def leaves_of(library: Library, loss: Any) -> set[int]:
     """What tells the leaves that a tensor is computed from."""
-    leaves: set[int] = set()
+    return {id(leaf) for leaf in leaves_behind(library, loss)}
+
+
+def leaves_behind(library: Library, loss: Any) -> Iterator[Any]:
+    """The leaves that a tensor is computed from, those first that the fewest operations lie between."""
     first = library.node(loss)
     most = library.at_most(MOST)
     seen, waiting = {first}, deque([first])
@@ -221,9 +260,8 @@ def leaves_of(library: Library, loss: Any) -> set[int]:
         node = waiting.popleft()
         leaf = library.variable(node)
         if leaf is not None:
-            leaves.add(id(leaf))
+            yield leaf
         for source in library.inputs(node):
             if source is not None and source not in seen:
                 seen.add(source)
                 waiting.append(source)
-    return leaves

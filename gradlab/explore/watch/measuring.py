@@ -162,10 +162,11 @@ class Measuring:
             self.gradients.looked(step, self._looking)
             self._looking = 0.0
         self._compare()
-        if self.spread.due(step) and self.histograms.wants(step):
+        if self.watched.held and self.spread.due(step) and self.histograms.wants(step):
             self._spread(step)
         self._end(float("nan"))
-        self._copy(self.row.step)
+        if self.watched.held:
+            self._copy(self.row.step)
         self.spent += clock.now() - began
 
     def noted(self, loss: Any) -> None:
@@ -235,7 +236,7 @@ class Measuring:
             self._copied, self._copying = step, clock.now() - began
 
     def _compare(self) -> None:
-        if self._copied == self.row.step and self._copies is not None:
+        if self._copied == self.row.step and self._copies is not None and self.watched.held:
             began = clock.now()
             self.row.moved = self.gauge.moved(self.watched.params, self._copies)
             self.updates.looked(self.row.step, self._copying + clock.now() - began)
@@ -272,6 +273,10 @@ class Measuring:
         """Time in which nothing ran is nobody's."""
         self.began += seconds
         self._ended = self._ended[0] + seconds, self._ended[1]
+
+    def release(self) -> None:
+        """Hold no copy of the weights any more."""
+        self._copies = None
 
     def frame(self, whole: bool = False) -> None:
         """Read what waits, into columns. `whole`: with the last step."""

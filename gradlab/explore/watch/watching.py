@@ -26,6 +26,7 @@ from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.libraries.gauging import UnreadableError
 from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.watch.comparing import RunComparison
+from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.keeping import Keeping
 from gradlab.explore.watch.layers import WatchedModel, refuse_lazy, watched
@@ -60,7 +61,8 @@ class Watch:
         self.of, self.every, self.called = of, every, loss
         self.optimizer_name = "" if optimizer is None else type(optimizer).__name__
         self.library = of.library.name
-        self._optimizer: Any = optimizer
+        self._by_hand = optimizer is None
+        self._optimizer: Any = None if optimizer is None else weakref.ref(optimizer)
         self.measuring = Measuring(of, every)
         self._noted = of.library.unseen(self.measuring.noted)
         self._judge = Judge(self.measuring, of, loss, self.optimizer_name)
@@ -78,9 +80,11 @@ class Watch:
         self.faults = Faults("watched the training")
         self.listeners: list[Callable[[Watch], None]] = []  # told of each frame
         self.quiet = False  # whether a notebook shows nothing of it while it runs
+        self.is_concerned = True  # whether the sweep that runs is of a loss of this training
+        self.listens = True  # whether it finds out by itself where `backward` is called
         self._pause, self._once = False, False
         self.keeping = Keeping(self, self._replay)
-        self._sweeps = BackwardCalls(_weakly(self.begins), self.keeping, self.faults)
+        self._sweeps = BackwardCalls(weakly(self.begins), self.keeping, self.faults)
 
     # ------------------------------------------------------------------------------------------------------- the block
     def __enter__(self) -> Watch:
@@ -95,10 +99,8 @@ class Watch:
         self._extent.__exit__(None, None, None)  # what stopped the block is raised by the `with` statement itself
 
     def _open(self) -> None:
-        optimizer = self._optimizer
-        if optimizer is not None:
-            self._handles.append(optimizer.register_step_pre_hook(self._hook(self._before)))
-            self._handles.append(optimizer.register_step_post_hook(self._hook(self._after)))
+        if not self._by_hand:
+            self.follow(self._optimizer())
         else:
             for i, p in enumerate(self.of.params):
                 self._handles.append(p.register_post_accumulate_grad_hook(self._hook(self._arrived, i)))
@@ -106,35 +108,59 @@ class Watch:
                 self.measuring.begin()
         with self.safely():
             self._lend()
-        if not self.measuring.gauge.waits:
+        if self.listens and not self.measuring.gauge.waits:
             self._sweeps.open()
         show = VIEWS.get("a run")
         if show is not None and not self.quiet:
             with self.safely():
                 show(self)
 
+    def follow(self, optimizer: Any) -> None:
+        """Count the steps of an optimizer, and of no other."""
+        remove_all(self._handles)
+        self._optimizer = weakref.ref(optimizer)
+        self._handles.append(optimizer.register_step_pre_hook(self._hook(self._before)))
+        self._handles.append(optimizer.register_step_post_hook(self._hook(self._after)))
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the block was entered."""
+        return self._extent is not None
+
+    def release(self) -> None:
+        """Hold nothing of the program any more; the numbers stay."""
+        self.of.release()
+        self.measuring.release()
+
+    @property
+    def has_lost_its_optimizer(self) -> bool:
+        """Whether the optimizer whose steps are counted is gone."""
+        return not self._by_hand and self._optimizer() is None
+
     def _hook(self, method: Any, *more: Any) -> Callable[..., None]:
         """A hook of the library's that calls a method of this watch."""
-        return self.of.library.unseen(_weakly(method, *more))
+        return self.of.library.unseen(weakly(method, *more))
 
     def _lend(self) -> None:
         """Hook what is looked at in the step that comes, and that alone: a module or a leaf with hooks is slower."""
+        if not self.of.held:
+            return
         measuring, step = self.measuring, self.measuring.row.step
         if measuring.units.due(step):
             if not self._units:
                 for i, one in enumerate(self.of.activations):
                     self._units.append(one.module.register_forward_hook(self._hook(self._output, i)))
         else:
-            _remove(self._units)
+            remove_all(self._units)
         if measuring.gradients.due(step):
             if not self._probes:
                 self._probes.append(self.of.params[self._probe].register_hook(self._hook(self._comes, self._probe)))
         else:
-            _remove(self._probes)
+            remove_all(self._probes)
 
     def _close(self) -> None:
         for handles in (self._handles, self._units, self._probes):
-            _remove(handles)
+            remove_all(handles)
         self._sweeps.close()
         if not self.ended:
             self.ended = True
@@ -144,12 +170,11 @@ class Watch:
             with self.safely():
                 self._replay.let_go()
                 self.keeping.let_go()
-            self._optimizer = None
             self._tell()
 
     # --------------------------------------------------------------------------------------------------------- the hooks
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not _has_closure(args, kwargs):
+        if not has_closure(args, kwargs):
             try:
                 self.measuring.before_step()
             except Exception as error:  # noqa: BLE001  (as in `safely`, which costs more, as all hooks do it)
@@ -157,7 +182,7 @@ class Watch:
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
-            if _has_closure(args, kwargs):  # it computed the gradients itself
+            if has_closure(args, kwargs):  # it computed the gradients itself
                 self.measuring.before_step()
             self.measuring.after_step(rate_of(optimizer))
         except Exception as error:  # noqa: BLE001
@@ -166,7 +191,8 @@ class Watch:
 
     def _arrived(self, i: int, _: Any) -> None:
         try:
-            self.measuring.arrived(i)
+            if self.is_concerned:
+                self.measuring.arrived(i)
         except Exception as error:  # noqa: BLE001
             self.failed(error)
 
@@ -179,7 +205,8 @@ class Watch:
 
     def _comes(self, i: int, _: Any) -> None:
         try:
-            self.measuring.stale(self.of.params[i].grad)
+            if self.is_concerned:
+                self.measuring.stale(self.of.params[i].grad)
         except Exception as error:  # noqa: BLE001
             self.failed(error)
 
@@ -238,7 +265,7 @@ class Watch:
 
     def end_step(self) -> None:
         """A step by hand is over; of one that an optimizer makes, its hook tells."""
-        if self._optimizer is None and not self.ended:
+        if self._by_hand and not self.ended:
             with self.safely():
                 kept, step = self.kept, self.measuring.row.step + 1
                 if kept is not None and kept.step == step and kept.what == "gradient" and kept.sweep is None:
@@ -489,28 +516,6 @@ class Watch:
 
     def __repr__(self) -> str:
         return text(self)
-
-
-def _remove(handles: list[Any]) -> None:
-    while handles:
-        handles[-1].remove()
-        handles.pop()
-
-
-def _weakly(method: Any, *more: Any) -> Callable[..., None]:
-    """A hook that does not keep the watch whose method it calls, with `more` before what it is given."""
-    weak, function = weakref.ref(method.__self__), method.__func__
-
-    def hook(*args: Any) -> None:
-        owner = weak()
-        if owner is not None:
-            function(owner, *more, *args)
-
-    return hook
-
-
-def _has_closure(args: Any, kwargs: Any) -> bool:
-    return kwargs.get("closure") is not None or bool(args and callable(args[0]))
 
 
 def watch(

@@ -1,0 +1,103 @@
+"""Several watched trainings of one cell: what `%%watch -o NAME` keeps of them, and how they are shown below one another."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gradlab.explore.drawing import MAX_BYTES, Drawing, tidy
+from gradlab.explore.markup import NO_MATH, count, escape_html
+from gradlab.explore.watch import twin
+from gradlab.explore.watch.snapshot import snapshot
+from gradlab.explore.watch.watching import Watch
+
+OPEN = 3  # trainings that are shown without being unfolded
+GAP = 26.0
+HEADING = 24.0
+
+
+class Runs(Mapping[str, Watch]):
+    """The trainings of a cell, by what tells them apart, in the order in which they began.
+
+    Parameters
+    ----------
+    runs : mapping of str to Watch
+    unwatched : int
+        How many more trainings there were, of which nothing is known.
+
+    Attributes
+    ----------
+    findings : dict of str to Diagnosis
+        What is found in each.
+
+    Examples
+    --------
+    >>> runs["act=Sigmoid"].findings  # doctest: +SKIP
+    >>> runs[-1].compare(runs[0])  # doctest: +SKIP
+    """
+
+    def __init__(self, runs: Mapping[str, Watch], unwatched: int = 0) -> None:
+        self._runs, self.unwatched = dict(runs), unwatched
+
+    def __getitem__(self, key: str | int) -> Watch:
+        return list(self._runs.values())[key] if isinstance(key, int) else self._runs[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def findings(self) -> dict[str, Any]:
+        return {label: watch.findings for label, watch in self._runs.items()}
+
+    @property
+    def unwatched_text(self) -> str:
+        """A sentence about the trainings that were not watched; "" if all were."""
+        if not self.unwatched:
+            return ""
+        were = "was" if self.unwatched == 1 else "were"
+        return f"{count(self.unwatched, 'more training')} of this cell {were} not watched: {len(self)} is the most."
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        runs = {label: snapshot(watch) for label, watch in self._runs.items()}
+        drawings = {label: twin.drawing(data) for label, data in runs.items()}
+        cards = [
+            _folded(label, runs[label], twin.card(runs[label], picture.html()), len(runs) <= OPEN or k == len(runs) - 1)
+            for k, (label, picture) in enumerate(drawings.items())
+        ]
+        rest = f'<div style="opacity:.72">{escape_html(self.unwatched_text)}</div>' if self.unwatched else ""
+        bundle = {"text/html": f"<div {NO_MATH}>{''.join(cards)}{rest}</div>", "text/plain": self._text(runs)}
+        bitmap = _joined(drawings).png(max_bytes=MAX_BYTES)
+        return bundle if bitmap is None else {**bundle, "image/png": base64.b64encode(bitmap).decode()}
+
+    def __repr__(self) -> str:
+        return self._text({label: snapshot(watch) for label, watch in self._runs.items()})
+
+    def _text(self, runs: Mapping[str, dict[str, Any]]) -> str:
+        parts = [f"{label}\n{'─' * len(label)}\n{twin.words(data)}" for label, data in runs.items()]
+        return "\n\n".join([*parts, *([self.unwatched_text] if self.unwatched else [])])
+
+
+def _folded(label: str, data: dict[str, Any], card: str, shown: bool) -> str:
+    """One training below its heading, which says how it ended."""
+    said = "".join(text for text, _ in data["head"])
+    problems = sum(word == "Problem" for word, _, _ in data["findings"])
+    more = f" · ■ {count(problems, 'problem')}" if problems else ""
+    return (
+        f'<details{" open" if shown else ""} style="margin:6px 0"><summary style="cursor:pointer;padding:2px 0">'
+        f"<b>{escape_html(label)}</b>"
+        f'<span style="opacity:.72;font-size:12px"> &nbsp;{escape_html(said)}</span>{more}</summary>{card}</details>'
+    )
+
+
+def _joined(drawings: Mapping[str, Drawing]) -> Drawing:
+    """The pictures below one another, each with its label."""
+    parts, y = [], 0.0
+    for label, picture in drawings.items():
+        parts.append(twin.written(0, y + 14, label, weight=600, size=13))
+        parts.append(f'<g transform="translate(0 {tidy(y + HEADING)})">{picture.body}</g>')
+        y += HEADING + picture.height + GAP
+    return Drawing("".join(parts), twin.WIDE, max(y - GAP, 1.0), "", "\n".join(drawings))

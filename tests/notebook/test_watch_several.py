@@ -1,0 +1,262 @@
+"""`%%watch` of a cell that trains several models: each is watched by itself, said by what tells it apart, and let go of."""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+
+import pytest
+from leftovers import left_behind, left_in_torch
+
+from gradlab.explore.watch import Watch, loop_labels
+from gradlab.explore.watch.finding import MOST
+from gradlab.explore.watch.runs import Runs
+
+SETUP = """import LIB as lib, gradlab as gl, weakref
+lib.manual_seed(0)
+x, y = lib.randn(32, 4), lib.randn(32, 1)
+nn = lib.nn
+alive = []
+def make(act, width=8):
+    net = nn.Sequential(nn.Linear(4, width), act(), nn.Linear(width, 1))
+    alive.append(weakref.ref(net))
+    return net
+def train(net, steps=6, lr=0.1):
+    opt = lib.optim.SGD(net.parameters(), lr=lr)
+    for i in range(steps):
+        opt.zero_grad()
+        loss = ((net(x) - y) ** 2).mean()
+        loss.backward()
+        opt.step()
+    return loss.item()"""
+
+IN_TURN = """for act in [nn.Sigmoid, nn.Tanh, nn.ReLU]:
+    net = make(act)
+    last = train(net)"""
+
+
+@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
+def ready(request, shell):
+    shell.ok(SETUP.replace("LIB", request.param))
+    yield shell
+    assert left_behind() == []
+    if request.param == "torch":
+        assert left_in_torch() == []
+
+
+def living(shell):
+    """Which of the models that were made live."""
+    return [ref() is not None for ref in shell.ns["alive"]]
+
+
+def hooks_on(shell, optimizer, *params):
+    """How many hooks an optimizer and parameters have."""
+    if shell.ns["lib"].__name__ == "torch":
+        of_params = [len(p._backward_hooks or ()) + len(getattr(p, "_post_accumulate_grad_hooks", None) or ()) for p in params]
+        return len(optimizer._optimizer_step_pre_hooks) + len(optimizer._optimizer_step_post_hooks) + sum(of_params)
+    return len(optimizer._before) + len(optimizer._after) + sum(len(p._backward_hooks or ()) for p in params)
+
+
+# ------------------------------------------------------------------------------------------------------- one after the other
+def test_each_network_of_a_loop_is_watched_and_said_by_the_loops_value(ready):
+    ran = ready.ok(f"%%watch -o w\n{IN_TURN}")
+    w = ready.ns["w"]
+    assert isinstance(w, Runs) and list(w) == ["act=Sigmoid", "act=Tanh", "act=ReLU"]
+    assert [one.steps for one in w.values()] == [6, 6, 6]
+    assert [one.of.activations[0].kind for one in w.values()] == ["Sigmoid", "Tanh", "ReLU"]
+    assert w["act=ReLU"].data()["loss"][-1] == pytest.approx(ready.ns["last"], rel=1e-4)
+    assert set(w.findings) == set(w) and w[0] is w["act=Sigmoid"] and w[-1] is w["act=ReLU"]
+    assert all(label in ran.text for label in w)
+    assert all(one.of.layers == ("net[0]", "net[2]") for one in w.values())
+
+
+def test_the_numbers_are_those_of_each_network_watched_alone(ready):
+    ready.ok(f"%%watch -o w\nlib.manual_seed(3)\n{IN_TURN}")
+    together = {label: one.data() for label, one in ready.ns["w"].items()}
+    ready.ok("lib.manual_seed(3)")
+    for act in ("Sigmoid", "Tanh", "ReLU"):
+        ready.ok(f"%%watch -o one -q\nnet = make(nn.{act})\ntrain(net)")
+        alone, other = ready.ns["one"].data(), together[f"act={act}"]
+        for name in ("loss", "gradient net[0]", "gradient net[2]"):
+            assert alone[name] == pytest.approx(other[name], rel=1e-6, nan_ok=True)
+
+
+def test_a_network_that_is_over_is_let_go_of_while_the_next_one_trains(ready):
+    ready.ok(
+        "seen = []\ndef steps_of(net):\n    opt = lib.optim.SGD(net.parameters(), lr=0.1)\n    for i in range(3):\n"
+        "        opt.zero_grad(); ((net(x) - y) ** 2).mean().backward(); opt.step()\n"
+        "    seen.append([ref() is not None for ref in alive])"
+    )
+    ready.ok("%%watch -o w\nfor act in [nn.Sigmoid, nn.Tanh, nn.ReLU]:\n    net = make(act)\n    steps_of(net)")
+    assert ready.ns["seen"] == [[True], [False, True], [False, False, True]]
+    assert [one.ended for one in ready.ns["w"].values()] == [True] * 3
+    del ready.ns["net"]
+    assert living(ready) == [False] * 3, "what is kept of a run holds no model"
+    assert "Step 3" in repr(ready.ns["w"]) and ready.ns["w"][0].data()["ratio net[0]"].size
+
+
+def test_moved_by_hand_each_counts_its_steps(ready):
+    ready.ok(
+        "%%watch -o w\nfor lr in (0.1, 0.05, 0.02):\n    a, b = lib.ones(4, 1).requires_grad_(), lib.zeros(1).requires_grad_()\n"
+        "    for i in range(5):\n        loss = ((x @ a + b - y) ** 2).mean()\n        loss.backward()\n"
+        "        with lib.no_grad():\n            for p in (a, b):\n                p -= lr * p.grad\n                p.grad = None"
+    )
+    w = ready.ns["w"]
+    assert list(w) == ["lr=0.1", "lr=0.05", "lr=0.02"]
+    assert [one.steps for one in w.values()] == [5, 5, 5]
+    ratios = [one.data()["ratio a"][0] for one in w.values()]
+    assert ratios[0] == pytest.approx(2 * ratios[1], rel=1e-3) and ratios[1] == pytest.approx(2.5 * ratios[2], rel=1e-3)
+    assert not any(one.trouble for one in w.values())
+
+
+def test_one_tensor_that_descends_by_several_rates(ready):
+    ready.ok(
+        "%%watch -o w\nfor lr in (0.1, 0.5):\n    t = lib.tensor(3.0, requires_grad=True)\n    for i in range(4):\n"
+        "        f = t * t\n        f.backward()\n        with lib.no_grad():\n            t -= lr * t.grad\n        t.grad = None"
+    )
+    assert {label: one.steps for label, one in ready.ns["w"].items()} == {"lr=0.1": 4, "lr=0.5": 4}
+
+
+def test_derivatives_of_many_points_are_no_trainings(ready):
+    ran = ready.ok(
+        "%%watch -o w\nfor k in range(40):\n    t = lib.tensor(float(k), requires_grad=True)\n    (t * t).backward()\n"
+        "net = make(nn.Tanh)\nlast = train(net)"
+    )
+    w = ready.ns["w"]
+    assert isinstance(w, Watch) and w.steps == 6 and w.layers == ("net[0]", "net[2]")
+    assert "not watched" not in ran.text
+
+
+def test_the_same_network_trained_twice_is_one_training_whose_steps_all_count(ready):
+    ready.ok("%%watch -o w\nnet = make(nn.Tanh)\ntrain(net)\ntrain(net, steps=4)")
+    assert isinstance(ready.ns["w"], Watch) and ready.ns["w"].steps == 10
+
+
+# ----------------------------------------------------------------------------------------------------------------- in turn
+def test_two_networks_in_turn_go_on_side_by_side(ready):
+    ready.ok(
+        "%%watch -o w\nactor, critic = make(nn.Tanh), make(nn.ReLU)\n"
+        "first, second = (lib.optim.SGD(n.parameters(), lr=0.1) for n in (actor, critic))\n"
+        "for i in range(12):\n    first.zero_grad()\n    policy = actor(x).square().mean()\n    policy.backward()\n    first.step()\n"
+        "    if i % 2:\n        second.zero_grad()\n        value = ((critic(x) - y) ** 2).mean()\n        value.backward()\n"
+        "        second.step()"
+    )
+    w = ready.ns["w"]
+    assert {label: (one.steps, one.called) for label, one in w.items()} == {"actor": (12, "policy"), "critic": (6, "value")}
+    assert hooks_on(ready, ready.ns["first"], *ready.ns["actor"].parameters()) == 0
+    assert not any(one.ended is False for one in w.values())
+
+
+def test_models_that_only_closures_hold_are_not_taken_for_over(ready):
+    ready.ok(
+        "def stepper(net):\n    opt = lib.optim.SGD(net.parameters(), lr=0.1)\n    def step():\n        opt.zero_grad()\n"
+        "        ((net(x) - y) ** 2).mean().backward()\n        opt.step()\n    return step"
+    )
+    ready.ok(
+        "%%watch -o w\nsteppers = [stepper(make(act)) for act in (nn.Sigmoid, nn.Tanh)]\nfor i in range(5):\n"
+        "    for k, step in enumerate(steppers):\n        step()"
+    )
+    assert {label: one.steps for label, one in ready.ns["w"].items()} == {"k=0": 5, "k=1": 5}
+
+
+GAN = """G, D = nn.Linear(2, 4), nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+of_g, of_d = lib.optim.SGD(G.parameters(), lr=0.01), lib.optim.SGD(D.parameters(), lr=0.01)
+noise = lib.randn(32, 2)
+def critic_step():
+    of_d.zero_grad()
+    d_loss = (D(G(noise).detach()) ** 2).mean() + ((D(x) - 1) ** 2).mean()
+    d_loss.backward()
+    of_d.step()
+    return d_loss
+def generator_step():
+    of_g.zero_grad()
+    g_loss = ((D(G(noise)) - 1) ** 2).mean()
+    g_loss.backward()
+    of_g.step()
+    return g_loss
+"""
+
+
+@pytest.mark.parametrize("order", ["critic first", "generator first"])
+def test_a_generator_and_its_critic_are_both_watched_each_with_its_own_loss(ready, order):
+    ready.ok(GAN)
+    steps = ["    d_losses.append(critic_step().item())\n", "    g_losses.append(generator_step().item())\n"]
+    body = "".join(steps if order == "critic first" else steps[::-1])
+    ready.ok(f"%%watch -o w\nd_losses, g_losses = [], []\nfor i in range(40):\n{body}")
+    w = ready.ns["w"]
+    assert sorted(w) == ["D", "G"] and w["D"].steps == w["G"].steps == 40
+    assert w["D"].data()["loss"] == pytest.approx(ready.ns["d_losses"], rel=1e-4)
+    assert w["G"].data()["loss"] == pytest.approx(ready.ns["g_losses"], rel=1e-4)
+    for one in w.values():
+        assert "Nothing was found" in str(one.findings), "what the generator's loss adds to the critic's .grad is cleared in time"
+
+
+# ------------------------------------------------------------------------------------------------------------- how they end
+def test_more_than_the_most_are_counted(ready):
+    ran = ready.ok(f"%%watch -o w\nfor seed in range({MOST + 3}):\n    lib.manual_seed(seed)\n    net = make(nn.Tanh)\n    train(net, 3)")
+    w = ready.ns["w"]
+    assert len(w) == MOST and w.unwatched == 3 and list(w)[:2] == ["seed=0", "seed=1"]
+    assert f"3 more trainings of this cell were not watched: {MOST} is the most." in ran.text
+    del ready.ns["net"]
+    gc.collect()
+    assert not any(living(ready))
+
+
+def test_an_error_stops_what_was_trained_last(ready):
+    ran = ready.run(f"%%watch -o w\n{IN_TURN.replace('last = train(net)', 'last = train(net, 3)')}\n    if act is nn.Tanh: 1 / 0")
+    assert isinstance(ran.error, ZeroDivisionError)
+    assert {label: one.interrupted for label, one in ready.ns["w"].items()} == {"act=Sigmoid": "", "act=Tanh": "ZeroDivisionError"}
+
+
+def test_many_are_folded_but_the_last(ready):
+    ran = ready.ok("%%watch\nfor width in (2, 3, 4, 5):\n    net = make(nn.Tanh, width)\n    train(net, 2)")
+    (page,) = [bundle["text/html"] for bundle in ran.outputs if "text/html" in bundle]
+    headings = re.findall(r"<details( open)? style=[^>]*><summary[^>]*><b>(.*?)</b>", page)
+    assert headings == [("", "width=2"), ("", "width=3"), ("", "width=4"), (" open", "width=5")]
+
+
+def test_an_evil_value_of_a_loop_is_inert(ready):
+    ran = ready.ok("%%watch\nfor name in ('<img src=x>', '`$b$'):\n    net = make(nn.Tanh)\n    train(net, 2)")
+    (page,) = [bundle["text/html"] for bundle in ran.outputs if "text/html" in bundle]
+    assert "<img src=x" not in page and "&lt;img src=x&gt;" in page
+
+
+# ------------------------------------------------------------------------------------------------------------------- names
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        ("for act in (nn.Tanh, nn.ReLU):\n    for lr in (0.1, 0.01):\n        train(make(act), lr=lr)",
+         ["act=Tanh, lr=0.1", "act=Tanh, lr=0.01", "act=ReLU, lr=0.1", "act=ReLU, lr=0.01"]),
+        ("for i, act in enumerate((nn.Tanh, nn.ReLU)):\n    train(make(act))", ["act=Tanh", "act=ReLU"]),
+        ("for name, net in {'small': make(nn.Tanh, 2), 'large': make(nn.Tanh, 9)}.items():\n    train(net)", ["name=small", "name=large"]),
+        ("a, b = make(nn.Tanh), make(nn.ReLU)\ntrain(a)\ntrain(b)", ["a", "b"]),
+        ("net = make(nn.Tanh)\ntrain(net)\nnet = make(nn.Tanh)\ntrain(net)", ["net, line 3", "net, line 5"]),
+        ("k = 0\nwhile k < 2:\n    net = make(nn.Tanh)\n    train(net)\n    k += 1", ["net (1)", "net (2)"]),
+        ("lasts = [train(make(act)) for act in (nn.Tanh, nn.ReLU)]", ["act=Tanh", "act=ReLU"]),
+        ("for epoch in range(2):\n    for act in (nn.Tanh, nn.ReLU):\n        train(make(act))",
+         ["act=Tanh, epoch=0", "act=ReLU, epoch=0", "act=Tanh, epoch=1", "act=ReLU, epoch=1"]),
+    ],
+    ids=["a grid", "counted as well", "named", "two names", "one name twice", "a while loop", "a comprehension", "two loops"],
+)
+def test_what_tells_them_apart(ready, cell, labels):
+    if "lasts" in cell and sys.version_info >= (3, 12):
+        pytest.skip("a comprehension of a module has no names of its own there")
+    ready.ok(f"%%watch -q -o w\n{cell}")
+    found = [", ".join(sorted(label.split(", "))) for label in ready.ns["w"]]
+    assert found == [", ".join(sorted(label.split(", "))) for label in labels]
+
+
+def test_values_of_loops_are_said_without_running_the_users_code():
+    class Loud:
+        def __repr__(self):
+            raise AssertionError("called")
+
+    class Named(type):
+        __name__ = property(lambda self: 1 / 0)
+
+    class Quiet(metaclass=Named):
+        pass
+
+    said = [loop_labels._said(value) for value in (Loud(), Quiet, 0.1, 3, "x" * 99, (1, 2.5), lambda: 0, len)]
+    assert said == [None, ("Quiet", False), ("0.1", False), ("3", True), None, ("(1, 2.5)", False), None, ("len", False)]
