@@ -75,7 +75,7 @@ class WatchWidget(LiveView):
     _esm, _css = script_and_styles()
 
     run = traitlets.Dict().tag(sync=True)  # the run as it was told in whole, the last time; of others `run1`, `run2` …
-    tabs = traitlets.List().tag(sync=True)  # (trait, label) of each run, if there are several
+    tabs: traitlets.List[Any] = traitlets.List().tag(sync=True)  # (trait, label) of each run, if there are several
     rest = traitlets.Unicode().tag(sync=True)  # of what is not shown
     live = traitlets.Bool(True).tag(sync=True)
     token = traitlets.Unicode().tag(sync=True)
@@ -97,8 +97,7 @@ class WatchWidget(LiveView):
             if id(watch) not in known:
                 feed = known[id(watch)] = Feed(watch, f"run{len(self._feeds)}")
                 self._feeds.append(feed)
-                self.add_traits(**{feed.trait: traitlets.Dict().tag(sync=True)})
-                self.set_trait(feed.trait, feed.whole())
+                self.add_traits(**{feed.trait: traitlets.Dict(feed.whole()).tag(sync=True)})
                 self._follow(feed)
         if len(runs) > 1:
             self.tabs = [[known[id(watch)].trait, label] for label, watch in runs.items()]

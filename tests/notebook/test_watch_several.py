@@ -98,9 +98,11 @@ def test_a_network_that_is_over_is_let_go_of_while_the_next_one_trains(ready):
 
 def test_moved_by_hand_each_counts_its_steps(ready):
     ready.ok(
-        "%%watch -o w\nfor lr in (0.1, 0.05, 0.02):\n    a, b = lib.ones(4, 1).requires_grad_(), lib.zeros(1).requires_grad_()\n"
+        "%%watch -o w\nfor lr in (0.1, 0.05, 0.02):\n"
+        "    a, b = lib.ones(4, 1).requires_grad_(), lib.zeros(1).requires_grad_()\n"
         "    for i in range(5):\n        loss = ((x @ a + b - y) ** 2).mean()\n        loss.backward()\n"
-        "        with lib.no_grad():\n            for p in (a, b):\n                p -= lr * p.grad\n                p.grad = None"
+        "        with lib.no_grad():\n            for p in (a, b):\n                p -= lr * p.grad\n"
+        "                p.grad = None"
     )
     w = ready.ns["w"]
     assert list(w) == ["lr=0.1", "lr=0.05", "lr=0.02"]
@@ -112,8 +114,10 @@ def test_moved_by_hand_each_counts_its_steps(ready):
 
 def test_one_tensor_that_descends_by_several_rates(ready):
     ready.ok(
-        "%%watch -o w\nfor lr in (0.1, 0.5):\n    t = lib.tensor(3.0, requires_grad=True)\n    for i in range(4):\n"
-        "        f = t * t\n        f.backward()\n        with lib.no_grad():\n            t -= lr * t.grad\n        t.grad = None"
+        "%%watch -o w\nfor lr in (0.1, 0.5):\n    t = lib.tensor(3.0, requires_grad=True)\n"
+        "    for i in range(4):\n"
+        "        f = t * t\n        f.backward()\n        with lib.no_grad():\n            t -= lr * t.grad\n"
+        "        t.grad = None"
     )
     assert {label: one.steps for label, one in ready.ns["w"].items()} == {"lr=0.1": 4, "lr=0.5": 4}
 
@@ -138,7 +142,8 @@ def test_two_networks_in_turn_go_on_side_by_side(ready):
     ready.ok(
         "%%watch -o w\nactor, critic = make(nn.Tanh), make(nn.ReLU)\n"
         "first, second = (lib.optim.SGD(n.parameters(), lr=0.1) for n in (actor, critic))\n"
-        "for i in range(12):\n    first.zero_grad()\n    policy = actor(x).square().mean()\n    policy.backward()\n    first.step()\n"
+        "for i in range(12):\n    first.zero_grad()\n    policy = actor(x).square().mean()\n    policy.backward()\n"
+        "    first.step()\n"
         "    if i % 2:\n        second.zero_grad()\n        value = ((critic(x) - y) ** 2).mean()\n        value.backward()\n"
         "        second.step()"
     )
@@ -194,7 +199,9 @@ def test_a_generator_and_its_critic_are_both_watched_each_with_its_own_loss(read
 
 # ------------------------------------------------------------------------------------------------------------- how they end
 def test_more_than_the_most_are_counted(ready):
-    ran = ready.ok(f"%%watch -o w\nfor seed in range({MOST + 3}):\n    lib.manual_seed(seed)\n    net = make(nn.Tanh)\n    train(net, 3)")
+    ran = ready.ok(
+        f"%%watch -o w\nfor seed in range({MOST + 3}):\n    lib.manual_seed(seed)\n    net = make(nn.Tanh)\n    train(net, 3)"
+    )
     w = ready.ns["w"]
     assert len(w) == MOST and w.unwatched == 3 and list(w)[:2] == ["seed=0", "seed=1"]
     assert f"3 more trainings of this cell were not watched: {MOST} is the most." in ran.text
@@ -206,7 +213,10 @@ def test_more_than_the_most_are_counted(ready):
 def test_an_error_stops_what_was_trained_last(ready):
     ran = ready.run(f"%%watch -o w\n{IN_TURN.replace('last = train(net)', 'last = train(net, 3)')}\n    if act is nn.Tanh: 1 / 0")
     assert isinstance(ran.error, ZeroDivisionError)
-    assert {label: one.interrupted for label, one in ready.ns["w"].items()} == {"act=Sigmoid": "", "act=Tanh": "ZeroDivisionError"}
+    assert {label: one.interrupted for label, one in ready.ns["w"].items()} == {
+        "act=Sigmoid": "",
+        "act=Tanh": "ZeroDivisionError",
+    }
 
 
 def test_many_are_folded_but_the_last(ready):
@@ -226,16 +236,23 @@ def test_an_evil_value_of_a_loop_is_inert(ready):
 @pytest.mark.parametrize(
     ("cell", "labels"),
     [
-        ("for act in (nn.Tanh, nn.ReLU):\n    for lr in (0.1, 0.01):\n        train(make(act), lr=lr)",
-         ["act=Tanh, lr=0.1", "act=Tanh, lr=0.01", "act=ReLU, lr=0.1", "act=ReLU, lr=0.01"]),
+        (
+            "for act in (nn.Tanh, nn.ReLU):\n    for lr in (0.1, 0.01):\n        train(make(act), lr=lr)",
+            ["act=Tanh, lr=0.1", "act=Tanh, lr=0.01", "act=ReLU, lr=0.1", "act=ReLU, lr=0.01"],
+        ),
         ("for i, act in enumerate((nn.Tanh, nn.ReLU)):\n    train(make(act))", ["act=Tanh", "act=ReLU"]),
-        ("for name, net in {'small': make(nn.Tanh, 2), 'large': make(nn.Tanh, 9)}.items():\n    train(net)", ["name=small", "name=large"]),
+        (
+            "nets = {'small': make(nn.Tanh, 2), 'large': make(nn.Tanh, 9)}\nfor name, net in nets.items():\n    train(net)",
+            ["name=small", "name=large"],
+        ),
         ("a, b = make(nn.Tanh), make(nn.ReLU)\ntrain(a)\ntrain(b)", ["a", "b"]),
         ("net = make(nn.Tanh)\ntrain(net)\nnet = make(nn.Tanh)\ntrain(net)", ["net, line 3", "net, line 5"]),
         ("k = 0\nwhile k < 2:\n    net = make(nn.Tanh)\n    train(net)\n    k += 1", ["net (1)", "net (2)"]),
         ("lasts = [train(make(act)) for act in (nn.Tanh, nn.ReLU)]", ["act=Tanh", "act=ReLU"]),
-        ("for epoch in range(2):\n    for act in (nn.Tanh, nn.ReLU):\n        train(make(act))",
-         ["act=Tanh, epoch=0", "act=ReLU, epoch=0", "act=Tanh, epoch=1", "act=ReLU, epoch=1"]),
+        (
+            "for epoch in range(2):\n    for act in (nn.Tanh, nn.ReLU):\n        train(make(act))",
+            ["act=Tanh, epoch=0", "act=ReLU, epoch=0", "act=Tanh, epoch=1", "act=ReLU, epoch=1"],
+        ),
     ],
     ids=["a grid", "counted as well", "named", "two names", "one name twice", "a while loop", "a comprehension", "two loops"],
 )

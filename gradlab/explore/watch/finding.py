@@ -229,7 +229,9 @@ class Found:
             called = next((name for name, value in space.items() if value is loss and name[:1] != "_"), "loss")
             watch = Watch(of or watched({"x": loss}, space), optimizer, every=self._every, loss=called)
             watch.quiet, watch.listens = True, False
-            training = Training(watch, Identity(_name(watch.of, space), _line(frames), loop_values(frames)), optimizer is not None)
+            training = Training(
+                watch, Identity(_name(watch.of, space), _line(frames), loop_values(frames)), optimizer is not None
+            )
             self.trainings.append(training)
             watch.__enter__()
             self._of.update((id(p), training) for p in watch.of.params)

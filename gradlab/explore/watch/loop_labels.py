@@ -69,10 +69,10 @@ def loop_values(frames: Iterable[Any]) -> dict[Variable, LoopValue]:
 def labels(trainings: Sequence[Identity]) -> list[str]:
     """What each is called beside the others: "act=Sigmoid"; "critic"; "net, line 7"; "net (2)"."""
     variables = list(dict.fromkeys(variable for one in trainings for variable in one.loops))
-    counting = {variable: any(variable in one.loops and one.loops[variable].counts for one in trainings) for variable in variables}
+    counting = {variable for one in trainings for variable, value in one.loops.items() if value.counts}
     columns: list[tuple[Variable | str, list[Any]]] = [
         (variable, [one.loops[variable].text if variable in one.loops else None for one in trainings])
-        for variable in sorted(variables, key=counting.__getitem__)
+        for variable in sorted(variables, key=counting.__contains__)
     ]
     columns += [("name", [one.called for one in trainings]), ("line", [one.line for one in trainings])]
     chosen: set[Variable | str] = set()

@@ -82,8 +82,8 @@ class Runs(Mapping[str, Watch]):
 
 
 def _folded(label: str, data: dict[str, Any], card: str, shown: bool) -> str:
-    """One training below its heading, which says how it ended."""
-    said = "".join(text for text, _ in data["head"])
+    """One training below its heading, which says how it went where the card is folded."""
+    said = "" if shown else "".join(text for text, _ in data["head"])
     problems = sum(word == "Problem" for word, _, _ in data["findings"])
     more = f" · ■ {count(problems, 'problem')}" if problems else ""
     return (

@@ -80,8 +80,7 @@ class Watch:
         self.faults = Faults("watched the training")
         self.listeners: list[Callable[[Watch], None]] = []  # told of each frame
         self.quiet = False  # whether a notebook shows nothing of it while it runs
-        self.is_concerned = True  # whether the sweep that runs is of a loss of this training
-        self.listens = True  # whether it finds out by itself where `backward` is called
+        self.is_concerned, self.listens = True, True  # by the sweep that runs; and whether it finds out itself where one begins
         self._pause, self._once = False, False
         self.keeping = Keeping(self, self._replay)
         self._sweeps = BackwardCalls(weakly(self.begins), self.keeping, self.faults)

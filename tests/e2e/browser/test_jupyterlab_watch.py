@@ -68,3 +68,45 @@ def test_a_bad_step_is_replayed_by_a_click(open_notebook):
     expect(view.locator(".gl-findings")).to_contain_text("At step")
     view.get_by_role("button", name="Replay").click()
     expect(view.locator(".gl-aside > pre").first).to_contain_text("NaN")
+
+
+SEVERAL = """%%watch -o w
+import itertools
+for width in (3, 4):
+    net = gl.nn.Sequential(gl.nn.Linear(4, width), gl.nn.ReLU(), gl.nn.Linear(width, 1))
+    opt = gl.optim.SGD(net.parameters(), lr=0.05)
+    for step in itertools.count() if width == 4 else range(30):
+        opt.zero_grad()
+        loss = ((net(x) - y) ** 2).mean()
+        loss.backward()
+        opt.step()"""
+
+
+@pytest.mark.exhaustive
+def test_each_training_of_a_cell_has_a_tab(open_notebook):
+    page = open_notebook([SETUP, SEVERAL, "print(*w)"])
+    page.run_cell(0)
+    page.page.evaluate(
+        "() => { const nb = jupyterapp.shell.currentWidget; nb.content.activeCellIndex = 1; nb.content.deselectAll();"
+        " jupyterapp.commands.execute('notebook:run-cell'); }"
+    )
+    view = page.output(1).locator(".gl-watch")
+    first, second = (view.get_by_role("tab", name=f"width={width}") for width in (3, 4))
+    expect(second).to_have_attribute("aria-selected", "true", timeout=60_000)
+    expect(second).to_have_attribute("data-running", "")
+    expect(first).not_to_have_attribute("data-running", "")
+    first.click()
+    expect(view.locator(".gl-run:visible .gl-head b").first).to_have_text("Step 30")
+    second.click()
+    made = steps(view.locator(".gl-run:visible"))
+    page.page.wait_for_function(
+        "made => Number(document.querySelector('.gl-run:not([hidden]) .gl-head b').textContent.replace(/\\D/g, '')) > made",
+        arg=made,
+    )
+    page.page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.interrupt()")
+    expect(view).not_to_have_attribute("data-running", "")
+    expect(view.locator(".gl-run:visible .gl-head")).to_contain_text("stopped by KeyboardInterrupt")
+    expect(page.cell(1).locator(".jp-InputPrompt").first).to_have_text("[2]:")
+    page.run_cell(2)
+    assert page.text(2).split() == ["width=3", "width=4"]
+    assert page.errors == []

@@ -1,206 +1,133 @@
-// The live view of a training, and of a saved one. The loop feeds it: frames come from inside of it, ten a second at most, while
-// the kernel is busy with it. So history, hover and sliding back in time live here, and nothing of them asks the kernel. A click on
-// pause only sets a flag there; where the kernel hears nothing while it runs, the view says so.
+// The live view of what a cell trains, and of a saved training. Of several trainings each has a tab; the newest is shown until
+// another one is chosen.
 
-import { SUPPRESS, button, disable, html } from "../kit/dom.js";
-import { grouped } from "../kit/format.js";
-import { Kernel } from "../kit/kernel.js";
-import { charts } from "./charts.js";
-import { numbers } from "./numbers.js";
-import { merged, stepsOf } from "./run.js";
+import { SUPPRESS, html } from "../kit/dom.js";
+import { training } from "./training.js";
 
 /** @import { Model } from "../kit/kernel.js" */
 /** @import { Told } from "./run.js" */
 
-const LATER = "The kernel runs the loop and hears nothing meanwhile: this takes effect after the loop.";
+const ONLY = "run"; // where the widget keeps the first training
 
 /**
  * What anywidget calls for each view of the widget; the function returned ends the view.
  * @param {{ model: Model, el: HTMLElement }} widget
  */
 function render({ model, el }) {
-  /** @type {Told} */
-  let run = model.get("run");
   const live = Boolean(model.get("live"));
-  /** @type {number | null} */
-  let chosen = null; // a column; null: the newest
-  /** @type {number | null} */
-  let hovered = null;
-  let wished = false; // whether the loop is to pause
+  /** @type {string | null} */
+  let chosen = null; // null: the newest
+  const strip = html("div", { class: "gl-tabs", role: "tablist", "aria-label": "the trainings of the cell", hidden: "" }),
+    rest = html("div", { class: "gl-dim gl-rest", hidden: "" });
+  const root = html("div", { class: "gl-view gl-watch" }, strip, rest);
+  /** @type {Map<string, { tab: HTMLButtonElement, label: Text, mark: HTMLElement, view: ReturnType<typeof training>, run: Told }>} */
+  const shown = new Map();
 
-  const sentence = html("div", {}),
-    findings = html("div", { class: "gl-findings", role: "status", hidden: "" }),
-    note = html("span", { class: "gl-dim gl-waiting", role: "status" }),
-    cost = html("span", { class: "gl-dim gl-cost" }),
-    report = html("pre", { hidden: "", tabindex: "0", [SUPPRESS]: "true" }),
-    code = html("pre", { tabindex: "0", [SUPPRESS]: "true" });
-  const table = numbers();
-  const picture = charts({
-    hover(step) {
-      hovered = step === null ? null : columnOf(step);
-      look();
-    },
-    choose(step) {
-      chosen = columnOf(step);
-      look();
-    },
-  });
-
-  const pause = button("Pause", "Hold the loop between two steps: w.pause()", () => {
-    wished = !(wished || run.paused);
-    kernel?.ask(wished ? "pause" : "resume");
-    buttons();
-  });
-  const once = button("One step", "Let the loop make one step: w.resume(once=True)", () => kernel?.ask("once")),
-    replay = button("Replay", "Compute the first step with a NaN or an infinity again: w.replay()", () => kernel?.ask("replay"));
-  const slider = html("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "step", [SUPPRESS]: "true" });
-  slider.addEventListener("input", () => {
-    chosen = Number(slider.value) >= run.count - 1 ? null : Number(slider.value);
-    look();
-  });
-  const newest = button("Newest", "Back to the newest step", () => {
-    chosen = null;
-    look();
-  });
-  const where = html("label", { class: "gl-time" }, "step ", slider);
-  const bar = html("div", { class: "gl-buttons" }, ...(live ? [pause, once, replay] : []), where, newest, note, cost);
-  const root = html(
-    "div",
-    { class: "gl-view gl-watch", role: "group", "aria-label": "a training over its steps" },
-    html("div", { class: "gl-head" }, sentence),
-    findings,
-    bar,
-    html(
-      "div",
-      { class: "gl-body" },
-      picture.root,
-      html("div", { class: "gl-aside" }, table.root, report, html("details", {}, html("summary", {}, "Code"), code)),
-    ),
-  );
-
-  const kernel = live
-    ? new Kernel(model, {
-        busy() {},
-        waiting: () => (note.textContent = run.ended ? "waiting for the kernel …" : LATER),
-        silent: (text) => (note.textContent = run.ended ? text : LATER),
-        back() {},
-        heard(answer, _buffers, mine) {
-          if (!mine) return;
-          note.textContent = answer.error ?? "";
-          if (typeof answer.paused === "boolean") {
-            run = { ...run, paused: answer.paused };
-            wished = answer.paused;
-          }
-          if (typeof answer.report === "string") {
-            report.textContent = answer.report;
-            report.hidden = false;
-          }
-          buttons();
-        },
-        idle() {},
-      })
-    : null;
-
-  /** @param {number} step counted from 0, from the place of a pointer */
-  function columnOf(step) {
-    return Math.max(0, Math.min(run.count - 1, Math.floor(step / run.width)));
+  /** @param {string} key */
+  function add(key) {
+    const label = document.createTextNode(""),
+      mark = html("span", { class: "gl-mark" });
+    const tab = html("button", { type: "button", role: "tab", onclick: () => choose(key), [SUPPRESS]: "true" }, label, mark);
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const keys = [...shown.keys()],
+        next = keys[(keys.indexOf(key) + step + keys.length) % keys.length];
+      choose(next);
+      shown.get(next)?.tab.focus();
+      event.preventDefault();
+    });
+    const view = training(part(model, key), (run) => {
+      const known = shown.get(key);
+      if (known) known.run = run;
+      marks();
+    });
+    view.root.hidden = true;
+    shown.set(key, { tab, label, mark, view, run: model.get(key) });
+    strip.append(tab);
+    rest.before(view.root);
   }
 
-  /** Draw what is looked at: under the pointer, chosen, or the newest. */
-  function look() {
-    const last = Math.max(0, run.count - 1),
-      column = hovered ?? chosen ?? last;
-    slider.max = String(last);
-    slider.value = String(chosen ?? last);
-    const share = last ? (100 * Number(slider.value)) / last : 100;
-    slider.style.setProperty("--gl-from", "0%");
-    slider.style.setProperty("--gl-to", `${share}%`);
-    const [from, to] = stepsOf(run, chosen ?? last);
-    slider.setAttribute("aria-valuetext", from === to ? `step ${grouped(from)}` : `steps ${grouped(from)} to ${grouped(to)}`);
-    disable(newest, chosen === null);
-    picture.mark(hovered === null && chosen === null ? null : Math.min((column + 0.5) * run.width, run.steps));
-    if (run.count) table.show(run, Math.min(column, last), hovered === null && chosen === null);
+  /** @param {string} key */
+  function choose(key) {
+    chosen = key === [...shown.keys()].at(-1) ? null : key;
+    select();
   }
 
-  function buttons() {
-    const held = wished || run.paused;
-    pause.textContent = held ? "Go on" : "Pause";
-    pause.setAttribute("aria-pressed", String(held));
-    disable(pause, run.ended);
-    disable(once, run.ended || !held);
-    replay.hidden = !run.replay;
-    for (const one of [pause, once]) one.hidden = run.ended;
+  function select() {
+    const newest = [...shown.keys()].at(-1),
+      current = chosen ?? newest;
+    for (const [key, { tab, view }] of shown) {
+      tab.setAttribute("aria-selected", String(key === current));
+      tab.tabIndex = key === current ? 0 : -1;
+      view.root.hidden = key !== current;
+    }
   }
 
-  /** Everything that was told anew. */
+  /** What is found, and what runs, of trainings that are not looked at. */
+  function marks() {
+    for (const { tab, mark, run } of shown.values()) {
+      const problems = run.findings.filter(([word]) => word === "Problem").length;
+      mark.textContent = problems ? " ■" : "";
+      tab.title = problems ? `${problems} ${problems === 1 ? "problem" : "problems"}` : "";
+      tab.toggleAttribute("data-running", live && !run.ended);
+    }
+    root.toggleAttribute("data-running", live && [...shown.values()].some(({ run }) => !run.ended));
+  }
+
   function update() {
-    sentence.replaceChildren(...run.head.flatMap(([text, kind]) => spans(text, kind)));
-    findings.hidden = run.findings.length === 0;
-    findings.replaceChildren(
-      ...run.findings.map(([word, message, fix]) =>
-        html(
-          "div",
-          {},
-          html("b", {}, `${word === "Problem" ? "■" : "□"} ${word}`),
-          " ",
-          ...coded(message),
-          ...(fix ? [html("div", { class: "gl-dim gl-fix" }, ...coded(fix))] : []),
-        ),
-      ),
-    );
-    cost.textContent = run.cost;
-    code.textContent = run.code;
-    root.toggleAttribute("data-running", live && !run.ended);
-    buttons();
-    picture.show(run);
-    look();
+    /** @type {[string, string][]} */
+    const tabs = model.get("tabs") ?? [];
+    const several = tabs.length ? tabs : [[ONLY, ""]];
+    for (const [key] of several) if (!shown.has(key) && model.get(key)) add(key);
+    for (const [key, text] of several) {
+      const known = shown.get(key);
+      if (known) known.label.data = text;
+    }
+    strip.hidden = shown.size < 2;
+    rest.textContent = model.get("rest") ?? "";
+    rest.hidden = !rest.textContent;
+    select();
+    marks();
   }
 
-  /** @param {any} message */
-  function heard(message) {
-    if (!message?.frame) return;
-    const wide = run.width;
-    run = merged(run, message.frame);
-    if (chosen !== null && run.width !== wide) chosen = Math.floor((chosen * wide) / run.width);
-    update();
-  }
-  function told() {
-    const wide = run.width;
-    run = model.get("run");
-    if (chosen !== null && run.width !== wide) chosen = Math.floor((chosen * wide) / run.width);
-    update();
-  }
-  model.on("msg:custom", heard);
-  model.on("change:run", told);
+  for (const event of ["change:tabs", "change:rest"]) model.on(event, update);
   el.append(root);
   update();
   return () => {
-    model.off("msg:custom", heard);
-    model.off("change:run", told);
-    picture.end();
-    kernel?.leave();
+    for (const event of ["change:tabs", "change:rest"]) model.off(event, update);
+    for (const { view } of shown.values()) view.end();
     root.remove();
   };
 }
 
 /**
- * @param {string} text
- * @param {string} kind
- * @returns {(string | HTMLElement)[]}
+ * The widget's model as far as it is of one training.
+ * @param {Model} model
+ * @param {string} key where the training is kept
+ * @returns {Model}
  */
-function spans(text, kind) {
-  const classes = { strong: "gl-strong", dim: "gl-dim", value: "gl-forward", code: "gl-code" };
-  const name = classes[/** @type {keyof typeof classes} */ (kind)];
-  if (kind === "code") return [html("code", {}, text)];
-  return name ? [html(kind === "strong" ? "b" : "span", { class: name }, text)] : [text];
-}
-
-/**
- * A text in which code stands between backticks.
- * @param {string} text
- */
-function coded(text) {
-  return text.split("\u0060").map((part, k) => (k % 2 ? html("code", {}, part) : part));
+function part(model, key) {
+  const own = (/** @type {string} */ event) => (event === "change:run" ? `change:${key}` : event);
+  /** @type {Map<(...given: any[]) => void, (...given: any[]) => void>} */
+  const filters = new Map();
+  return {
+    get: (name) => model.get(name === ONLY ? key : name),
+    on(event, listener) {
+      if (event !== "msg:custom") return model.on(own(event), listener);
+      /** @param {any[]} given */
+      const filter = (...given) => {
+        if ((given[0]?.run ?? ONLY) === key) listener(...given);
+      };
+      filters.set(listener, filter);
+      model.on(event, filter);
+    },
+    off(event, listener) {
+      model.off(own(event), filters.get(listener) ?? listener);
+      filters.delete(listener);
+    },
+    send: (content, ...more) => model.send({ ...content, run: key }, ...more),
+  };
 }
 
 export { render };

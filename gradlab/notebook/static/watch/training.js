@@ -1,0 +1,208 @@
+// One training as a view shows it, live or saved. The loop feeds it: frames come from inside of it, ten a second at most, while
+// the kernel is busy with it. So history, hover and sliding back in time live here, and nothing of them asks the kernel. A click on
+// pause only sets a flag there; where the kernel hears nothing while it runs, the view says so.
+
+import { SUPPRESS, button, disable, html } from "../kit/dom.js";
+import { grouped } from "../kit/format.js";
+import { Kernel } from "../kit/kernel.js";
+import { charts } from "./charts.js";
+import { numbers } from "./numbers.js";
+import { merged, stepsOf } from "./run.js";
+
+/** @import { Model } from "../kit/kernel.js" */
+/** @import { Told } from "./run.js" */
+
+const LATER = "The kernel runs the loop and hears nothing meanwhile: this takes effect after the loop.";
+
+/**
+ * @param {Model} model which says of the training alone
+ * @param {(run: Told) => void} tell of what was told anew
+ */
+function training(model, tell) {
+  /** @type {Told} */
+  let run = model.get("run");
+  const live = Boolean(model.get("live"));
+  /** @type {number | null} */
+  let chosen = null; // a column; null: the newest
+  /** @type {number | null} */
+  let hovered = null;
+  let wished = false; // whether the loop is to pause
+
+  const sentence = html("div", {}),
+    findings = html("div", { class: "gl-findings", role: "status", hidden: "" }),
+    note = html("span", { class: "gl-dim gl-waiting", role: "status" }),
+    cost = html("span", { class: "gl-dim gl-cost" }),
+    report = html("pre", { hidden: "", tabindex: "0", [SUPPRESS]: "true" }),
+    code = html("pre", { tabindex: "0", [SUPPRESS]: "true" });
+  const table = numbers();
+  const picture = charts({
+    hover(step) {
+      hovered = step === null ? null : columnOf(step);
+      look();
+    },
+    choose(step) {
+      chosen = columnOf(step);
+      look();
+    },
+  });
+
+  const pause = button("Pause", "Hold the loop between two steps: w.pause()", () => {
+    wished = !(wished || run.paused);
+    kernel?.ask(wished ? "pause" : "resume");
+    buttons();
+  });
+  const once = button("One step", "Let the loop make one step: w.resume(once=True)", () => kernel?.ask("once")),
+    replay = button("Replay", "Compute the first step with a NaN or an infinity again: w.replay()", () => kernel?.ask("replay"));
+  const slider = html("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "step", [SUPPRESS]: "true" });
+  slider.addEventListener("input", () => {
+    chosen = Number(slider.value) >= run.count - 1 ? null : Number(slider.value);
+    look();
+  });
+  const newest = button("Newest", "Back to the newest step", () => {
+    chosen = null;
+    look();
+  });
+  const where = html("label", { class: "gl-time" }, "step ", slider);
+  const bar = html("div", { class: "gl-buttons" }, ...(live ? [pause, once, replay] : []), where, newest, note, cost);
+  const root = html(
+    "div",
+    { class: "gl-run", role: "group", "aria-label": "a training over its steps" },
+    html("div", { class: "gl-head" }, sentence),
+    findings,
+    bar,
+    html(
+      "div",
+      { class: "gl-body" },
+      picture.root,
+      html("div", { class: "gl-aside" }, table.root, report, html("details", {}, html("summary", {}, "Code"), code)),
+    ),
+  );
+
+  const kernel = live
+    ? new Kernel(model, {
+        busy() {},
+        waiting: () => (note.textContent = run.ended ? "waiting for the kernel …" : LATER),
+        silent: (text) => (note.textContent = run.ended ? text : LATER),
+        back() {},
+        heard(answer, _buffers, mine) {
+          if (!mine) return;
+          note.textContent = answer.error ?? "";
+          if (typeof answer.paused === "boolean") {
+            run = { ...run, paused: answer.paused };
+            wished = answer.paused;
+          }
+          if (typeof answer.report === "string") {
+            report.textContent = answer.report;
+            report.hidden = false;
+          }
+          buttons();
+        },
+        idle() {},
+      })
+    : null;
+
+  /** @param {number} step counted from 0, from the place of a pointer */
+  function columnOf(step) {
+    return Math.max(0, Math.min(run.count - 1, Math.floor(step / run.width)));
+  }
+
+  /** Draw what is looked at: under the pointer, chosen, or the newest. */
+  function look() {
+    const last = Math.max(0, run.count - 1),
+      column = hovered ?? chosen ?? last;
+    slider.max = String(last);
+    slider.value = String(chosen ?? last);
+    const share = last ? (100 * Number(slider.value)) / last : 100;
+    slider.style.setProperty("--gl-from", "0%");
+    slider.style.setProperty("--gl-to", `${share}%`);
+    const [from, to] = stepsOf(run, chosen ?? last);
+    slider.setAttribute("aria-valuetext", from === to ? `step ${grouped(from)}` : `steps ${grouped(from)} to ${grouped(to)}`);
+    disable(newest, chosen === null);
+    picture.mark(hovered === null && chosen === null ? null : Math.min((column + 0.5) * run.width, run.steps));
+    if (run.count) table.show(run, Math.min(column, last), hovered === null && chosen === null);
+  }
+
+  function buttons() {
+    const held = wished || run.paused;
+    pause.textContent = held ? "Go on" : "Pause";
+    pause.setAttribute("aria-pressed", String(held));
+    disable(pause, run.ended);
+    disable(once, run.ended || !held);
+    replay.hidden = !run.replay;
+    for (const one of [pause, once]) one.hidden = run.ended;
+  }
+
+  /** Everything that was told anew. */
+  function update() {
+    sentence.replaceChildren(...run.head.flatMap(([text, kind]) => spans(text, kind)));
+    findings.hidden = run.findings.length === 0;
+    findings.replaceChildren(
+      ...run.findings.map(([word, message, fix]) =>
+        html(
+          "div",
+          {},
+          html("b", {}, `${word === "Problem" ? "■" : "□"} ${word}`),
+          " ",
+          ...coded(message),
+          ...(fix ? [html("div", { class: "gl-dim gl-fix" }, ...coded(fix))] : []),
+        ),
+      ),
+    );
+    cost.textContent = run.cost;
+    code.textContent = run.code;
+    buttons();
+    picture.show(run);
+    look();
+    tell(run);
+  }
+
+  /** @param {any} message */
+  function heard(message) {
+    if (!message?.frame) return;
+    const wide = run.width;
+    run = merged(run, message.frame);
+    if (chosen !== null && run.width !== wide) chosen = Math.floor((chosen * wide) / run.width);
+    update();
+  }
+  function told() {
+    const wide = run.width;
+    run = model.get("run");
+    if (chosen !== null && run.width !== wide) chosen = Math.floor((chosen * wide) / run.width);
+    update();
+  }
+  model.on("msg:custom", heard);
+  model.on("change:run", told);
+  update();
+  return {
+    root,
+    end() {
+      model.off("msg:custom", heard);
+      model.off("change:run", told);
+      picture.end();
+      kernel?.leave();
+      root.remove();
+    },
+  };
+}
+
+/**
+ * @param {string} text
+ * @param {string} kind
+ * @returns {(string | HTMLElement)[]}
+ */
+function spans(text, kind) {
+  const classes = { strong: "gl-strong", dim: "gl-dim", value: "gl-forward", code: "gl-code" };
+  const name = classes[/** @type {keyof typeof classes} */ (kind)];
+  if (kind === "code") return [html("code", {}, text)];
+  return name ? [html(kind === "strong" ? "b" : "span", { class: name }, text)] : [text];
+}
+
+/**
+ * A text in which code stands between backticks.
+ * @param {string} text
+ */
+function coded(text) {
+  return text.split("\u0060").map((part, k) => (k % 2 ? html("code", {}, part) : part));
+}
+
+export { training };
