@@ -16,14 +16,14 @@ from contextlib import ExitStack
 from typing import Any
 
 from gradlab.diagnose.faults import Faults
-from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.sites import OURS, is_ours
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import is_optimizer
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
 from gradlab.explore.names import held_by_self, is_model, names_in, with_held
 from gradlab.explore.trace.notes import is_outermost, locals_of
-from gradlab.explore.watch.layers import WatchedModel, leaves_behind, watched
+from gradlab.explore.watch.layers import WatchedModel, leaves_behind, route_to, watched
 from gradlab.explore.watch.loop_labels import Identity, labels, loop_values
 from gradlab.explore.watch.runs import Runs
 from gradlab.explore.watch.watching import Watch
@@ -108,6 +108,7 @@ class Found:
         self.trouble = ""
         self._of: dict[int, Training] = {}  # by the identity of a tensor that a running watch holds
         self._owners: dict[Path, tuple[Training, ...]] = {}  # of losses, by the path of the call and the nearest training
+        self._routes: dict[Path, tuple[int, ...]] = {}  # from a loss to the nearest leaf that is known
         self._latest: tuple[Training, ...] = ()  # what the last sweep belonged to
         self._passing: set[Any] = set()  # variables of loops that change within a training
         self._vain = 0  # sweeps that began no training after all
@@ -142,6 +143,7 @@ class Found:
         finally:
             self._of.clear()
             self._owners.clear()
+            self._routes.clear()
             self._latest = ()
             self._sweeps.close()
 
@@ -186,6 +188,9 @@ class Found:
     def _owners_of(self, library: Library, loss: Any) -> tuple[Training, ...]:
         """The trainings that a loss belongs to; those that it begins among them."""
         path = _path()
+        known = self._at_end_of_route(library, loss, path)
+        if known is not None and (path, known) in self._owners:
+            return self._owners[path, known]
         leaves: dict[int, Any] = {}
         for leaf in leaves_behind(library, loss):
             nearest = self._of.get(id(leaf))
@@ -193,12 +198,24 @@ class Found:
                 return ()
             if nearest is not None:
                 key = (path, nearest)
+                self._routes[path] = route_to(library, loss, leaf)
                 if key not in self._owners:
                     leaves = {id(one): one for one in leaves_behind(library, loss)}
                     self._owners[key] = self._divided(library, loss, leaves)
                 return self._owners[key]
             leaves[id(leaf)] = leaf
         return self._divided(library, loss, leaves)
+
+    def _at_end_of_route(self, library: Library, loss: Any, path: Path) -> Training | None:
+        """The training of the leaf that lies where the nearest one lay when `backward` was called from this place before."""
+        node = library.node(loss)
+        for at in self._routes.get(path, ()):
+            sources = library.inputs(node)
+            if at >= len(sources) or sources[at] is None:
+                return None
+            node = sources[at]
+        leaf = library.variable(node)
+        return None if leaf is None else self._of.get(id(leaf))
 
     def _divided(self, library: Library, loss: Any, leaves: Mapping[int, Any]) -> tuple[Training, ...]:
         """The trainings under way that leaves belong to, and new ones for the rest."""
@@ -375,7 +392,8 @@ def _frames() -> Iterator[Any]:
     frame: Any = sys._getframe(1)
     count = 0
     while frame is not None and count < FRAMES:
-        if not is_ours(frame.f_code.co_filename) and not frame.f_globals.get("__name__", "").startswith("torch."):
+        name = frame.f_code.co_filename
+        if not (name in OURS or is_ours(name)) and not frame.f_globals.get("__name__", "").startswith("torch."):
             count += 1
             yield frame
             if is_outermost(frame, cells.current):

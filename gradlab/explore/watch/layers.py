@@ -265,3 +265,23 @@ def leaves_behind(library: Library, loss: Any) -> Iterator[Any]:
             if source is not None and source not in seen:
                 seen.add(source)
                 waiting.append(source)
+
+
+def route_to(library: Library, loss: Any, leaf: Any) -> tuple[int, ...]:
+    """The way from a tensor to one of the leaves behind it: which input to take of each node. It is one of the shortest."""
+    first = library.node(loss)
+    came: dict[Any, tuple[Any, int]] = {}
+    waiting = deque([first])
+    while waiting:
+        node = waiting.popleft()
+        if library.variable(node) is leaf:
+            route: list[int] = []
+            while node is not first:
+                node, at = came[node]
+                route.append(at)
+            return tuple(reversed(route))
+        for at, source in enumerate(library.inputs(node)):
+            if source is not None and source is not first and source not in came:
+                came[source] = node, at
+                waiting.append(source)
+    return ()
