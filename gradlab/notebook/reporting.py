@@ -28,9 +28,9 @@ from gradlab.explore.report.tree import grads_of
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
 from gradlab.explore.statistics import statistics
 from gradlab.explore.trace.data import Leaf
+from gradlab.explore.trace.labels import labels
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.sweep import RecordedSweep
-from gradlab.explore.trace.trainings import labels
 from gradlab.notebook.backward import Written, backward
 from gradlab.notebook.options import CELL, LINE, Request
 from gradlab.notebook.transform import Ending
@@ -333,7 +333,8 @@ class CellReporter:
         """What tells the model of a sweep from others that the cell trained; "" of a single one."""
         assert self.recorder is not None
         known = self.recorder.trainings.known
-        return next((label for one, label in zip(known, labels(known), strict=True) if one is sweep.training), "")
+        named = zip(known, labels([one.identity for one in known]), strict=True)
+        return next((label for one, label in named if one is sweep.training), "")
 
 
 # ---------------------------------------------------------------------------------------------------------------- pieces

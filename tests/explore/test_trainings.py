@@ -10,10 +10,11 @@ import pytest
 
 import gradlab as gl
 from gradlab.explore.trace.identities import Identities
-from gradlab.explore.trace.loops import Progress, short, values_around
+from gradlab.explore.trace.labels import Identity, labels, short, values_around
+from gradlab.explore.trace.loops import Progress
 from gradlab.explore.trace.notes import users_frames
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.trace.trainings import MOST, Training, labels
+from gradlab.explore.trace.trainings import MOST
 
 try:
     import torch
@@ -49,7 +50,7 @@ def test_each_model_of_a_loop_is_one_training(lib):
             norms.append([float(np.linalg.norm(p.grad.numpy())) for p in space["net"].parameters()])
         known = recorder.trainings.known
         assert [(one.sweeps, one.over) for one in known] == [(4, True), (4, True), (4, False)]
-        assert labels(known) == ["act=Sigmoid", "act=Tanh", "act=ReLU"]
+        assert labels([one.identity for one in known]) == ["act=Sigmoid", "act=Tanh", "act=ReLU"]
         recorder.end_training(known[2])
     assert [type(one).__name__ for one in said] == ["Sigmoid", "Tanh", "ReLU"], "each is looked at with the names it had"
     assert [one.said for one in known] == [1, 2, 3]
@@ -81,8 +82,8 @@ def test_models_that_take_turns_are_two_and_go_on(lib):
             sweep(lib, space["a"], i)
             sweep(lib, space["b"], i)
         known = recorder.trainings.known
-        assert [(one.sweeps, one.over, one.model) for one in known] == [(5, False, "a"), (5, False, "b")]
-        assert labels(known) == ["a", "b"]
+        assert [(one.sweeps, one.over, one.identity.model) for one in known] == [(5, False, "a"), (5, False, "b")]
+        assert labels([one.identity for one in known]) == ["a", "b"]
         for one in known:
             recorder.end_training(one)
         assert [(one.trace.sweep, one.trace.sweeps) for one in known] == [(5, 5), (5, 5)]
@@ -131,7 +132,7 @@ def test_weights_of_a_model_by_hand_are_told_apart_and_single_tensors_are_not(li
             (space["x"] ** n).sum().backward()
         assert [(one.sweeps, len(one.keys)) for one in recorder.trainings.known] == [(1, 2), (1, 2)]
         assert recorder.trainings.rest.sweeps == 3
-        assert labels(recorder.trainings.known) == ["scale=1", "scale=2"]
+        assert labels([one.identity for one in recorder.trainings.known]) == ["scale=1", "scale=2"]
 
 
 @both
@@ -143,7 +144,7 @@ def test_there_is_an_end_to_models(lib):
             sweep(lib, space["net"], i)
         trainings = recorder.trainings
         assert len(trainings.known) == MOST and trainings.left_out == 5
-        assert labels(trainings.known)[-1] == f"i={MOST + 4}", "the last is shown"
+        assert labels([one.identity for one in trainings.known])[-1] == f"i={MOST + 4}", "the last is shown"
         assert recorder.trace().leaves[0].name.startswith("net")
 
 
@@ -182,7 +183,7 @@ def test_one_backward_for_each_model_has_its_lines_though_there_is_no_time(lib, 
 # ------------------------------------------------------------------------------------------------------------- their names
 def training(loops=(), given=(), model="", line=""):
     values = ({(name, 0): text for name, text in dict(one).items()} for one in (loops, given))
-    return Training(loops=next(values), given=next(values), model=model, line=line)
+    return Identity(model, line, next(values), next(values))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def training(loops=(), given=(), model="", line=""):
             [training({"a": "1", "b": "1"}), training({"a": "1", "b": "2"}), training({"a": "2", "b": "1"})],
             ["a=1, b=1", "a=1, b=2", "a=2, b=1"],
         ),
-        ([training({"i": "0", "act": "ReLU"}), training({"i": "1", "act": "Tanh"})], ["i=0", "i=1"]),
+        ([training({"i": "0", "act": "ReLU"}), training({"i": "1", "act": "Tanh"})], ["act=ReLU", "act=Tanh"]),
         ([training(given={"lr": "0.1"}), training(given={"lr": "1"})], ["lr=0.1", "lr=1"]),
         ([training(model="a"), training(model="b")], ["a", "b"]),
         ([training(model="net", line="line 3"), training(model="net", line="line 5")], ["net, line 3", "net, line 5"]),
@@ -223,11 +224,11 @@ class Odd:
         (gl.nn.ReLU, "ReLU"),
         (gl.nn.ReLU(), "ReLU"),
         (gl.tanh, "tanh"),
-        ([64, 32], "(64, 32)"),
+        ([64, 32], "[64, 32]"),
         (list(range(9)), ""),
         ("x" * 99, ""),
         ("two\nlines", ""),
-        (gl.nn.Linear(2, 1), ""),
+        (gl.nn.Linear(2, 1), "Linear"),
         (Odd(), ""),
         (gl.ones(3), ""),
     ],

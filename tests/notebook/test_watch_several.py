@@ -9,7 +9,8 @@ import sys
 import pytest
 from leftovers import left_behind, left_in_torch
 
-from gradlab.explore.watch import Watch, loop_labels
+from gradlab.explore.trace.labels import short
+from gradlab.explore.watch import Watch
 from gradlab.explore.watch.finding import MOST
 from gradlab.explore.watch.runs import Runs
 
@@ -247,7 +248,7 @@ def test_an_evil_value_of_a_loop_is_inert(ready):
         ),
         ("a, b = make(nn.Tanh), make(nn.ReLU)\ntrain(a)\ntrain(b)", ["a", "b"]),
         ("net = make(nn.Tanh)\ntrain(net)\nnet = make(nn.Tanh)\ntrain(net)", ["net, line 3", "net, line 5"]),
-        ("k = 0\nwhile k < 2:\n    net = make(nn.Tanh)\n    train(net)\n    k += 1", ["net (1)", "net (2)"]),
+        ("k = 0\nwhile k < 2:\n    net = make(nn.Tanh)\n    train(net)\n    k += 1", ["net, 1 of 2", "net, 2 of 2"]),
         ("lasts = [train(make(act)) for act in (nn.Tanh, nn.ReLU)]", ["act=Tanh", "act=ReLU"]),
         (
             "for epoch in range(2):\n    for act in (nn.Tanh, nn.ReLU):\n        train(make(act))",
@@ -275,5 +276,5 @@ def test_values_of_loops_are_said_without_running_the_users_code():
     class Quiet(metaclass=Named):
         pass
 
-    said = [loop_labels._said(value) for value in (Loud(), Quiet, 0.1, 3, "x" * 99, (1, 2.5), lambda: 0, len)]
-    assert said == [None, ("Quiet", False), ("0.1", False), ("3", True), None, ("(1, 2.5)", False), None, ("len", False)]
+    said = [short(value) for value in (Loud(), Quiet, 0.1, 3, "x" * 99, (1, 2.5), lambda: 0, len)]
+    assert said == ["", "Quiet", "0.1", "3", "", "(1, 2.5)", "", "len"]

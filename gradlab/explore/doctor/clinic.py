@@ -19,9 +19,10 @@ from gradlab.explore.names import is_model, names_in, with_held
 from gradlab.explore.report import Subject, differentiate
 from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.labels import labels
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.saved_values import SavedReader
-from gradlab.explore.trace.trainings import Training, labels
+from gradlab.explore.trace.trainings import Training
 
 NOTHING = "No %%grad cell has run yet, and `gl.doctor(loss)` was not given anything to look at."
 
@@ -117,7 +118,7 @@ def _of_all(recorder: Recorder, own: Diagnosis) -> Diagnosis:
     if len(known) < 2 or shown is None:
         return own
     found, unseen = [], [*own.unseen]
-    for training, label in zip(known, labels(known), strict=True):
+    for training, label in zip(known, labels([one.identity for one in known]), strict=True):
         if training is shown.training:
             training.said = own
         elif not training.over:

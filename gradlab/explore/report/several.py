@@ -9,8 +9,9 @@ from gradlab.explore.markup import code, say
 from gradlab.explore.report.builder import report_of
 from gradlab.explore.report.models import Beside, calls_said
 from gradlab.explore.report.report import Bounds, Report
+from gradlab.explore.trace.labels import labels
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.trace.trainings import Training, labels
+from gradlab.explore.trace.trainings import Training
 
 
 def others_of(recorder: Recorder, *, bounds: Bounds | None = None, with_graph: bool = True) -> Beside | None:
@@ -30,7 +31,7 @@ def others_of(recorder: Recorder, *, bounds: Bounds | None = None, with_graph: b
     own = shown.training if shown is not None else None
     if len(known) < 2 or own not in known:
         return None
-    called = labels(known)
+    called = labels([one.identity for one in known])
     others = [
         _report(training, label, recorder.sweeps, bounds, with_graph)
         for training, label in zip(known, called, strict=True)

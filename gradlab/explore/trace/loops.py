@@ -1,5 +1,4 @@
-"""Where a program is in its loops, read off its source and the names of its running functions: the values that tell one training
-from another (`act=Sigmoid`), and how far a training has come.
+"""Where a program is in its loops, read off its source and the names of its running functions: how far a training has come.
 
 Nothing of the program is called: how long a loop is is known of `range` of numbers that the names hold, of sequences, and of
 PyTorch's data loaders; of others it is not known.
@@ -21,15 +20,10 @@ from typing import Any, NamedTuple
 from gradlab.explore.trace.notes import Frame, line_of
 
 LARGEST = 500_000  # characters of a file that is parsed
-TEXT = 24  # characters of a value
-FEW = 4  # numbers of a sequence that are shown
 WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "list", "tuple", "reversed", "sorted", "iter", "progress_bar", "track"))
 INLINED = sys.version_info >= (3, 12)  # comprehensions run in the frame that they stand in
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-
-
-Variable = tuple[str, int]  # its name, and how deep in the program its function runs
 
 
 class Loop(NamedTuple):
@@ -94,55 +88,12 @@ def loops_around(frame: Frame) -> tuple[Loop, ...]:
     if line is None:
         return ()
     lines = len(linecache.getlines(code.co_filename))
-    return _loops_at(code.co_filename, lines, line, 0 if _is_module(code) else code.co_firstlineno, _is_comprehension(code))
+    first = code.co_firstlineno if code.co_flags & inspect.CO_OPTIMIZED else 0  # else a module's or a cell's own lines
+    return _loops_at(code.co_filename, lines, line, first, _is_comprehension(code))
 
 
 def _is_comprehension(code: CodeType) -> bool:
     return code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-
-
-def _is_module(code: CodeType) -> bool:
-    return not code.co_flags & inspect.CO_OPTIMIZED
-
-
-# ------------------------------------------------------------------------------------------------------------------ values
-def values_around(frames: Sequence[Frame]) -> tuple[dict[Variable, str], dict[Variable, str]]:
-    """What the variables of the loops are that a program is in, and what its running functions were given, as short texts; the
-    outermost first. What has no short text is left out."""
-    loops: dict[Variable, str] = {}
-    given: dict[Variable, str] = {}
-    for depth, frame in enumerate(reversed(frames)):
-        code = frame.code
-        for name in (name for loop in loops_around(frame) for name in loop.targets):
-            if name in frame.names and (text := short(frame.names[name])):
-                loops[name, depth] = text
-        count = code.co_argcount + code.co_kwonlyargcount
-        for name in () if _is_module(code) else code.co_varnames[:count]:
-            if name in frame.names and (text := short(frame.names[name])):
-                given[name, depth] = text
-    return loops, given
-
-
-def short(value: Any) -> str:
-    """A value in a few characters: numbers, texts, functions and classes by their names, objects of modules by their class's;
-    "" of others."""
-    kind = type(value)
-    if kind in (bool, int, type(None)):
-        text = repr(value)
-    elif kind is float:
-        text = f"{value:.4g}"
-    elif kind is str:
-        text = value if value.isprintable() else ""
-    elif issubclass(kind, type) or inspect.isroutine(value):
-        text = getattr(value, "__name__", "")
-    elif kind in (list, tuple):
-        parts = [short(one) for one in value[: FEW + 1]]
-        text = f"({', '.join(parts)})" if len(parts) <= FEW and all(parts) else ""
-    elif callable(getattr(kind, "named_parameters", None)) and not any(True for _ in value.parameters()):
-        text = kind.__name__  # an activation
-    else:
-        text = ""
-    return text if isinstance(text, str) and len(text) <= TEXT else ""
 
 
 # ---------------------------------------------------------------------------------------------------------------- progress
@@ -172,8 +123,7 @@ class Progress:
     def begun(self, frames: Sequence[Frame], is_part: Callable[[Any], bool]) -> None:
         """A training begins: the loops that made its model, which is what `is_part` tells, are not its own."""
         for depth, frame in enumerate(frames):
-            arguments = frame.code.co_varnames[: frame.code.co_argcount + frame.code.co_kwonlyargcount]
-            made = {name for name, value in frame.names.items() if name not in arguments and is_part(value)}
+            made = {name for name, value in frame.names.items() if name not in frame.arguments and is_part(value)}
             if made:
                 inner = [
                     (frame.code, at) for at, loop in enumerate(loops_around(frame)) if made & {*loop.assigned, *loop.targets}

@@ -164,6 +164,13 @@ class Frame(NamedTuple):
     names: dict[str, Any]
     globals: dict[str, Any]
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of what the function was given; none of a module or a cell."""
+        code = self.code
+        count = code.co_argcount + code.co_kwonlyargcount if code.co_flags & inspect.CO_OPTIMIZED else 0
+        return code.co_varnames[:count]
+
 
 def users_frames(frame: Any, is_other: Callable[[str], bool]) -> list[Frame]:
     """The user's functions that run from a frame outwards, innermost first; those of files that are another's are left out."""

@@ -36,7 +36,6 @@ from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.happenings import Happenings
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.journal import Entry, Journal, Swept
-from gradlab.explore.trace.loops import values_around
 from gradlab.explore.trace.making import trace_of_attempt, trace_of_sweep
 from gradlab.explore.trace.notes import Called, Frame, Severed, cell_site, line_of
 from gradlab.explore.trace.pacing import Pace
@@ -319,14 +318,15 @@ class Recorder:
 
     def _looked_at(self, training: Training, sweep: RecordedSweep, frames: Sequence[Frame]) -> None:
         """A sweep of a training is looked at: keep the names that what learns has now."""
-        training.keep(*values_around(frames))
+        identity = training.identity
+        identity.keep(frames)
         if training.sweeps == 1:
             training.progress.begun(frames, lambda value: self.trainings.has_part(value, training.keys))
         theirs = {name: one for name, one in owners_in(self.namespace()).items() if self.trainings.has_part(one, training.keys)}
         training.owners = theirs | sweep.owners
-        training.model = next((name for name, one in training.owners.items() if is_model(one)), "")
+        identity.model = next((name for name, one in training.owners.items() if is_model(one)), "")
         cell = cell_site()
-        training.line = training.line or (f"line {line_of(cell)}" if cell is not None else "")
+        identity.line = identity.line or (f"line {line_of(cell)}" if cell is not None else "")
 
     @contextmanager
     def sweeping(self, library: Library, roots: Sequence[tuple[Any, Any]], *args: Any, **kwargs: Any) -> Iterator[None]:

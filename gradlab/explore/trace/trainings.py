@@ -16,7 +16,8 @@ from gradlab.explore.libraries import Library
 from gradlab.explore.names import is_model
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.identities import Identities
-from gradlab.explore.trace.loops import Progress, Variable
+from gradlab.explore.trace.labels import Identity
+from gradlab.explore.trace.loops import Progress
 from gradlab.explore.trace.sweep import RecordedSweep
 
 MOST = 12  # trainings that are looked at in any case
@@ -37,12 +38,8 @@ class Training:
         The last that was looked at.
     spoilt : RecordedSweep or None
         The first with a NaN or an infinity in its result or at its leaves, while none of these got a finite gradient since.
-    loops, given : dict of (str, int) to str
-        The values of the loops' variables around it and of the functions' arguments, as short texts, that stayed as they were.
-    model : str
-        The user's name for the model; "" for none.
-    line : str
-        The line of the cell that led to its first sweep.
+    identity : Identity
+        What tells it from others.
     owners : dict of str to object
         The models, optimizers and leaves by the names they had at its last sweep; empty once it is over.
     over : bool
@@ -55,10 +52,7 @@ class Training:
     sweeps: int = 0
     last: RecordedSweep | None = None
     spoilt: RecordedSweep | None = None
-    loops: dict[Variable, str] = field(default_factory=dict)
-    given: dict[Variable, str] = field(default_factory=dict)
-    model: str = ""
-    line: str = ""
+    identity: Identity = field(default_factory=Identity)
     owners: dict[str, Any] = field(default_factory=dict)
     over: bool = False
     said: Any = None
@@ -77,14 +71,6 @@ class Training:
     def trace(self) -> Trace | None:
         """The plain data of that sweep, once it has been made."""
         return None if self.shown is None else self.shown.trace
-
-    def keep(self, loops: Mapping[Variable, str], given: Mapping[Variable, str]) -> None:
-        """A sweep was looked at, within these loops and functions: what has another value than before tells it from none."""
-        if self.sweeps <= 1:
-            self.loops, self.given = dict(loops), dict(given)
-        else:
-            self.loops = {name: text for name, text in self.loops.items() if loops.get(name) == text}
-            self.given = {name: text for name, text in self.given.items() if given.get(name) == text}
 
     def judge(self, sweep: RecordedSweep) -> None:
         """Whether a sweep is the first that went wrong, or tells that the program has come back from one."""
@@ -215,33 +201,3 @@ def leaves_near(library: Library, roots: Iterable[Any], enough: Callable[[Any], 
             if enough(leaf):
                 return
         waiting.extend(source for source in reversed(library.inputs(node)) if source is not None)
-
-
-def labels(trainings: Sequence[Training]) -> list[str]:
-    """What tells some trainings from each other, in a few words: "act=Sigmoid"; else the models' names, else their lines, else
-    their numbers. A single one has none."""
-    if len(trainings) < 2:
-        return [""] * len(trainings)
-    loops = [training.loops for training in trainings]
-    for known in (loops, [{**training.given, **training.loops} for training in trainings]):
-        found = _shortest(known)
-        if found:
-            return found
-    names = [training.model for training in trainings]
-    if all(names) and len(set(names)) == len(names):
-        return names
-    lines = [training.line for training in trainings]
-    if all(lines) and len(set(lines)) == len(lines):
-        return [f"{name}, {line}" if name else line for name, line in zip(names, lines, strict=True)]
-    return [f"{name or 'model'}, {i} of {len(names)}" for i, name in enumerate(names, start=1)]
-
-
-def _shortest(known: Sequence[Mapping[Variable, str]]) -> list[str]:
-    """The fewest values, those of the outermost loops first, that differ between all; none if there are no such."""
-    differ = [variable for variable in known[0] if len({one.get(variable) for one in known}) > 1]
-    for most in range(1, len(differ) + 1):
-        for chosen in (differ[most - 1 : most], differ[:most]):
-            texts = [", ".join(f"{one[0]}={values[one]}" for one in chosen if one in values) for values in known]
-            if all(texts) and len(set(texts)) == len(texts):
-                return texts
-    return []

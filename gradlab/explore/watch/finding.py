@@ -22,9 +22,9 @@ from gradlab.explore.doctor.case import is_optimizer
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
 from gradlab.explore.names import held_by_self, is_model, names_in, with_held
-from gradlab.explore.trace.notes import is_outermost, locals_of
+from gradlab.explore.trace.labels import Identity, labels
+from gradlab.explore.trace.notes import Frame, is_outermost, line_of, locals_of
 from gradlab.explore.watch.layers import WatchedModel, leaves_behind, route_to, watched
-from gradlab.explore.watch.loop_labels import Identity, labels, loop_values
 from gradlab.explore.watch.runs import Runs
 from gradlab.explore.watch.watching import Watch
 
@@ -55,14 +55,13 @@ class Training:
         """Whether something learns: a model, what an optimizer moves, or what is differentiated again and again."""
         return self._optimized or bool(self.watch.of.called) or self.sweeps > 1
 
-    def swept(self, frames: Callable[[], Iterable[Any]], passing: set[Any]) -> None:
+    def swept(self, frames: Callable[[], list[Frame]]) -> None:
         """`backward` is called on one of its losses. At some of them, ever more rarely, see which variables of loops have changed
-        since it began, and add them to `passing`."""
+        since it began."""
         self.sweeps += 1
         if self.sweeps == 2 * self._sampled:
             self._sampled = self.sweeps
-            now = loop_values(frames())
-            passing.update(variable for variable, value in self.identity.loops.items() if now.get(variable, value) != value)
+            self.identity.keep(frames())
 
     def end(self, error: BaseException | None = None) -> None:
         """It is over, by an error perhaps. Nothing of the program is held any more."""
@@ -110,7 +109,6 @@ class Found:
         self._owners: dict[Path, tuple[Training, ...]] = {}  # of losses, by the path of the call and the nearest training
         self._routes: dict[Path, tuple[int, ...]] = {}  # from a loss to the nearest leaf that is known
         self._latest: tuple[Training, ...] = ()  # what the last sweep belonged to
-        self._passing: set[Any] = set()  # variables of loops that change within a training
         self._vain = 0  # sweeps that began no training after all
         self._others: dict[int, Callable[[], Any]] = {}  # the leaves of those that are not watched
         self._unwatched = 0
@@ -119,8 +117,6 @@ class Found:
     def runs(self) -> Runs:
         """What is watched, by label."""
         shown = [one for one in self.trainings if one.is_certain] or self.trainings[-1:]
-        for one in shown:
-            one.identity.loops = {key: value for key, value in one.identity.loops.items() if key not in self._passing}
         named = labels([one.identity for one in shown])
         return Runs({name: one.watch for name, one in zip(named, shown, strict=True)}, self._unwatched)
 
@@ -168,7 +164,7 @@ class Found:
         for one in owners:
             if one.sweeps:
                 one.watch.end_step()
-            one.swept(lambda: list(_frames()), self._passing)
+            one.swept(_running)
             if one.watch.has_lost_its_optimizer:
                 self._follow_another(one)
             if loss.numel() == 1:
@@ -237,7 +233,7 @@ class Found:
             return
         self._end_unused()
         space = with_held(_space(self._namespace()))
-        frames = list(_frames())
+        frames = _running()
         parts = list(self._parts(space, set(leaves), optimized))
         if len(self.trainings) + len(parts) > MOST:
             self._count(library, leaves, len(parts))
@@ -246,9 +242,9 @@ class Found:
             called = next((name for name, value in space.items() if value is loss and name[:1] != "_"), "loss")
             watch = Watch(of or watched({"x": loss}, space), optimizer, every=self._every, loss=called)
             watch.quiet, watch.listens = True, False
-            training = Training(
-                watch, Identity(_name(watch.of, space), _line(frames), loop_values(frames)), optimizer is not None
-            )
+            identity = Identity(_name(watch.of, space), _line(frames))
+            identity.keep(frames)
+            training = Training(watch, identity, optimizer is not None)
             self.trainings.append(training)
             watch.__enter__()
             self._of.update((id(p), training) for p in watch.of.params)
@@ -381,9 +377,10 @@ def _name(of: WatchedModel, space: Mapping[str, Any]) -> str:
     return (plain or names or [of.called])[-1]
 
 
-def _line(frames: Iterable[Any]) -> int | None:
+def _line(frames: Iterable[Frame]) -> str:
     """The line of the cell that runs, if it is one of these frames'."""
-    return next((frame.f_lineno for frame in frames if frame.f_code.co_filename == cells.current), None)
+    sites = ((frame.code, frame.offset) for frame in frames if frame.code.co_filename == cells.current)
+    return next((f"line {line_of(site)}" for site in sites), "")
 
 
 # ------------------------------------------------------------------------------------------------------------------ frames
@@ -399,6 +396,11 @@ def _frames() -> Iterator[Any]:
             if is_outermost(frame, cells.current):
                 break
         frame = frame.f_back
+
+
+def _running() -> list[Frame]:
+    """The same with their names."""
+    return [Frame(frame.f_code, frame.f_lasti, locals_of(frame), frame.f_globals) for frame in _frames()]
 
 
 def _path() -> Path:
