@@ -159,7 +159,7 @@ def test_when_there_is_no_time_each_model_is_looked_at_all_the_same(lib, monkeyp
             for _ in iter([1, 2, 3].copy()):
                 sweep(lib, space["net"])
         known = recorder.trainings.known
-        assert [(one.sweeps, one.shown.number) for one in known] == [(3, 1), (3, 1), (3, 1)]
+        assert [(one.sweeps, one.shown.number) for one in known] == [(3, 1), (3, 1), (3, 1)], "nothing tells which is the last"
         recorder.end_training(known[2])
     places = [node.place for one in known for node in one.trace.nodes if node.kind == "operation"]
     assert sum(place is None for place in places) < len(places), "the first of them with its lines"
@@ -312,7 +312,17 @@ def test_a_loop_tells_how_far_it_has_come(program):
     first = 4 if program.__name__ == "attributes" else 1  # an outer loop is the training's own once it has gone on
     for i, (done, last) in enumerate(found[first:], start=first):
         assert done == pytest.approx(min(1.0, (i + 2) / total)), i
-        assert last == (i >= total - 2)
+        assert last == (i == total - 2)
+
+
+def test_the_last_of_several_sweeps_of_a_pass_is_the_last():
+    """As of a critic and a generator that take turns."""
+    progress, found = Progress(), []
+    for _ in range(4):
+        found.append(seen(progress)[1])
+        found.append(seen(progress)[1])
+        found.append(seen(progress)[1])
+    assert found == [False] * 10 + [True, False]
 
 
 def test_nothing_is_said_of_loops_without_a_known_end():

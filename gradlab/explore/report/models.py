@@ -82,6 +82,8 @@ class Beside:
         How many models more there were.
     found : dict of str to (int, int)
         How many Problems and Notes there are of each, by label.
+    own : tuple
+        The findings of its own.
     """
 
     label: str
@@ -89,6 +91,7 @@ class Beside:
     place: int = 0
     left_out: int = 0
     found: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    own: tuple[Any, ...] = ()
 
     def rows(self, own: Any) -> list[ModelRow]:
         """The rows of the table."""

@@ -230,7 +230,8 @@ class Report:
         """
         from gradlab.explore.report.why import why
 
-        return why(self.trace, self.rows, (*self.findings, *self.remarks), name, self._output)
+        found = (*self.findings, *self.remarks) if self.beside is None else self.beside.own
+        return why(self.trace, self.rows, found, name, self._output)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for plots and tests of one's own; `json.dumps` takes it as it is.

@@ -39,7 +39,8 @@ def others_of(recorder: Recorder, *, bounds: Bounds | None = None, with_graph: b
     ]
     found = {label: _found(training.said) for training, label in zip(known, called, strict=True)}
     place = sum(training.trace is not None for training in known[: known.index(own)])
-    return Beside(called[known.index(own)], tuple(others), place, recorder.trainings.left_out, found)
+    label, left_out = called[known.index(own)], recorder.trainings.left_out
+    return Beside(label, tuple(others), place, left_out, found, (*own.said.findings, *own.said.remarks) if own.said else ())
 
 
 def _report(training: Training, label: str, total: int, bounds: Bounds | None, with_graph: bool) -> Report:
@@ -56,7 +57,7 @@ def _report(training: Training, label: str, total: int, bounds: Bounds | None, w
         findings=getattr(said, "findings", ()),
         remarks=getattr(said, "remarks", ()),
     )
-    return replace(report, beside=Beside(label))
+    return replace(report, beside=Beside(label, own=(*report.findings, *report.remarks)))
 
 
 def _found(said: Any) -> tuple[int, int]:

@@ -115,6 +115,9 @@ class Progress:
     last: bool = False
     over: bool = False
     _first: dict[tuple[Any, int], Any] = field(default_factory=dict)  # which pass each loop was in at the first sweep
+    _path: tuple[int, ...] | None = None  # which pass of each loop it is in
+    _in_pass: int = 0  # sweeps of this pass so far
+    _per_pass: int = 1  # and of the pass before
     _makers: set[tuple[Any, int]] = field(default_factory=set)  # the loops that make a model in each pass
     _moved: set[tuple[Any, int]] = field(default_factory=set)  # the loops that have gone on since
     _last: dict[tuple[Any, int], tuple[int, int | None]] = field(default_factory=dict)  # and at the last, and how many there are
@@ -137,7 +140,7 @@ class Progress:
         """A sweep of the training begins, in these functions."""
         loops = [*_running(frames)]
         place: list[tuple[int, int | None]] = []  # of the loops that go on within the training: the pass, and how many
-        outer: tuple[Any, ...] = ()
+        outer: tuple[int, ...] = ()
         for i, (key, loop, space) in enumerate(loops):
             shadowed = {name for _, other, _ in loops[i + 1 :] for name in other.targets} & {*loop.targets}
             length = length_of(loop.over, space)
@@ -155,8 +158,16 @@ class Progress:
             if key in self._moved:
                 place.append((index, length))
             outer = *outer, index
-        self.done, self.last = _after_next(place)
-        self.over = self._makes_more(key for key, _, _ in loops)
+        self._in_pass, self._per_pass = (self._in_pass + 1, self._per_pass) if outer == self._path else (1, self._in_pass or 1)
+        self._path = outer
+        self.done = _share_after_next(place)
+        left = [None if length is None else length - 1 - index for index, length in place]  # passes after this one
+        ending = left and not any(left[:-1]) and None not in left
+        if self._per_pass > 1:
+            self.last = bool(ending) and left[-1] == 0 and self._in_pass == self._per_pass - 1
+        else:
+            self.last = bool(ending) and left[-1] == 1
+        self.over = self._in_pass >= self._per_pass and self._makes_more(key for key, _, _ in loops)
 
     def _makes_more(self, keys: Iterable[Any]) -> bool:
         """Whether a loop that makes models is not at its end, and those within it, which go on, are."""
@@ -179,20 +190,17 @@ def _running(frames: Sequence[Frame]) -> Iterator[tuple[tuple[Any, int], Loop, M
             yield (frame.code, at), loop, ChainMap(frame.names, around, frame.globals)
 
 
-def _after_next(place: Sequence[tuple[int, int | None]]) -> tuple[float | None, bool]:
-    """The share of nested loops that is behind after the next pass, and whether that one is the last."""
+def _share_after_next(place: Sequence[tuple[int, int | None]]) -> float | None:
+    """The share of nested loops that is behind after the next pass; None where that is not known."""
     if not place or place[0][1] is None:
-        return None, False
-    done, part, last = 0.0, 1.0, True
+        return None
+    done, part = 0.0, 1.0
     for i, (index, length) in enumerate(place):
         if not length:
-            return done, False
-        innermost = i == len(place) - 1
-        index = min(index, length - 1)
-        done += part * (index + 2 * innermost) / length
+            break
+        done += part * (min(index, length - 1) + 2 * (i == len(place) - 1)) / length
         part /= length
-        last = last and index >= length - 1 - innermost
-    return min(done, 1.0), last
+    return min(done, 1.0)
 
 
 def _index(loop: Loop, space: Mapping[str, Any], length: int | None) -> int | None:

@@ -1,8 +1,9 @@
 """How much of a program is looked at: which sweeps, so that looking takes a bounded share of its time and the last ones are seen.
 
 Looking may take half of the time that the program took so far, of a long one a twentieth, and 0.15 s. Sweeps that there is no
-time for go by unseen, together with the operations before them. The time of two looks is kept in reserve: for the last twentieth
-of the loops that the program is in, and for their last pass.
+time for go by unseen, together with the operations before them. The time of two looks is kept in reserve for the last twentieth
+of the loops that the program is in. The first sweep of each model, and the last if the loops tell which that is, are looked at
+in any case.
 """
 
 from __future__ import annotations
@@ -35,22 +36,20 @@ class Pace:
         self._cost = 0.0  # seconds that the last look took
         self._near = False  # whether a sweep of the last twentieth was looked at
 
-    def look_next(self, done: float | None, last: bool, *, anyway: bool = False) -> bool:
+    def look_next(self, done: float | None, *, anyway: bool = False) -> bool:
         """Whether the next sweep is to be looked at, the one before being over.
 
         Parameters
         ----------
         done : float or None
             The share of the training that is behind when the next sweep has run; None if that cannot be told.
-        last : bool
-            Whether the next sweep seems to be the last.
         anyway : bool, default False
             Whether it is looked at whatever time there is.
         """
         if self._resumed is not None:
             self._cost = self.spent - self._resumed
         near = done is not None and done >= NEAR
-        kept = 0 if last else 1 if near and not self._near else 2
+        kept = 1 if near and not self._near else 2
         left = allowance(clock.now() - self._began - self.spent) - self.spent
         look = anyway or left >= kept * self._cost
         self._near = near and (self._near or look)

@@ -456,8 +456,8 @@ class Recorder:
         now = clock.now()
         self._pace.spent += now - started
         ahead = self._training.progress
-        anyway = self.unhurried or (ahead.over and self.trainings.has_room)
-        self.on = self._pace.look_next(ahead.done, ahead.last, anyway=anyway)
+        anyway = self.unhurried or ahead.last or (ahead.over and self.trainings.has_room)
+        self.on = self._pace.look_next(ahead.done, anyway=anyway)
 
     def settle(self) -> None:
         """Read the gradients of a sweep that wrote them when it was over."""
