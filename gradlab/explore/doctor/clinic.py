@@ -124,8 +124,10 @@ def _of_all(recorder: Recorder, own: Diagnosis) -> Diagnosis:
         elif not training.over:
             recorder.end_training(training)
         said = training.said if isinstance(training.said, Diagnosis) else Diagnosis()
-        for one in (*said.findings, *said.remarks):  # a node is one of the graph that is shown
-            found.append(replace(one, model=label, node=one.node if said is own else None))
+        found += [
+            replace(one, model=label, node=one.node if said is own else None)  # a node is one of the graph that is shown
+            for one in (*said.findings, *said.remarks)
+        ]
         unseen += [sentence for sentence in said.unseen if sentence not in unseen]
     return Diagnosis.of(found, unseen)
 
