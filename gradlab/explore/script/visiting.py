@@ -232,7 +232,9 @@ def _unseen(program: Program, recorder: Recorder, trace: Trace | None, failed: E
     elif trace is not None and recorder.journal.skipped:
         looked = recorder.sweeps - recorder.journal.skipped
         which = (
-            "the last call among them" if trace.sweep == trace.sweeps else f"the last of these was call {trace.sweep} of {trace.sweeps}"
+            "the last call among them"
+            if trace.sweep == trace.sweeps
+            else f"the last of these was call {trace.sweep} of {trace.sweeps}"
         )
         sentences.append(
             f"{looked} of {count(recorder.sweeps, 'backward call')} were looked at, so as not to slow the script; {which}."
