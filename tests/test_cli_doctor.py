@@ -332,6 +332,34 @@ def test_what_is_no_script_is_said(name, said, here, capsys):
     assert said in shown.err and not shown.out
 
 
+MODELS = """\
+import {library} as lib
+nn = lib.nn
+lib.manual_seed(0)
+X, Y = lib.randn(16, 4), lib.randint(0, 3, (16,))
+def train(act, last):
+    net = nn.Sequential(nn.Linear(4, 8), act(), nn.Linear(8, 3), *last)
+    opt = lib.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(4):
+        opt.zero_grad()
+        loss = nn.functional.cross_entropy(net(X), Y)  # here
+        loss.backward()
+        opt.step()
+for act, last in [(nn.Sigmoid, [nn.Softmax(1)]), (nn.Tanh, [])]:
+    train(act, last)
+"""
+
+
+@pytest.mark.parametrize("library", TORCHES)
+def test_every_model_of_a_script_is_looked_at(library, doctor, here):
+    text = MODELS.format(library=library)
+    status, _, errors = doctor(text, before=["--html", "page.html"])
+    assert status == 1 and lines_of(errors) == [line_with(text)] and "called backward() 8 times: 1 Problem" in errors
+    assert "■ Problem  act=Sigmoid: " in errors
+    page = (here / "page.html").read_text()
+    assert "act=Tanh" in page and "for 2 models" in page
+
+
 def test_other_code_of_the_process_keeps_its_names(doctor):
     """A second script sees nothing of the first."""
     doctor("left = 1\nimport gradlab as gl\n(gl.ones(2, requires_grad=True) * 0).sum().backward()\n")
@@ -444,7 +472,7 @@ def test_nan_that_came_while_nobody_looked_is_said_and_found_by_every(library, d
     monkeypatch.setattr(pacing, "allowance", lambda own: -1.0)  # after the first call there is no time
     text = SPOILS.format(library=library)
     status, _, errors = doctor(text)
-    assert status == 1 and "`w` holds NaN" in errors and "7 of 8 were not" in errors and "sqrt" not in errors
+    assert status == 1 and "`w` holds NaN" in errors and "6 of 8 were not" in errors and "sqrt" not in errors
     advice = re.search(r"`gradlab doctor (.*?)`", errors)[1].split()
     assert advice == ["--every", "train.py"]
     status, _, errors = doctor(text, before=advice[:1])

@@ -1,0 +1,147 @@
+"""`%%grad` and `%%doctor` cells that train several models: each has its row, its report and its findings."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gradlab.explore.doctor.clinic import HOUSE
+
+GRADLAB = "import gradlab as lib"
+TORCH = "import torch as lib"
+SETUP = """{library}
+lib.manual_seed(0)
+nn = lib.nn
+X, Y = lib.randn(32, 8), lib.randint(0, 3, (32,))
+def make(act):
+    return nn.Sequential(nn.Linear(8, 16), act(), nn.Linear(16, 16), act(), nn.Linear(16, 3))
+def look(net):
+    net.zero_grad()
+    loss = nn.functional.cross_entropy(net(X), Y)
+    loss.backward()
+def train(net, steps=5, lr=0.1):
+    opt = lib.optim.SGD(net.parameters(), lr=lr)
+    for _ in range(steps):
+        opt.zero_grad()
+        loss = nn.functional.cross_entropy(net(X), Y)
+        loss.backward()
+        opt.step()
+"""
+THREE = "for act in [nn.Sigmoid, nn.Tanh, nn.ReLU]:\n    net = make(act)\n    look(net)"
+
+
+@pytest.fixture(params=[GRADLAB, pytest.param(TORCH, marks=pytest.mark.torch)], ids=["gradlab", "torch"])
+def ready(shell, request, clock):
+    if request.param is TORCH:
+        pytest.importorskip("torch")
+    shell.ok(SETUP.format(library=request.param))
+    return shell
+
+
+def shown(ran):
+    (card,) = [bundle["text/html"] for bundle in ran.outputs if "calls</span>" in bundle.get("text/html", "")]
+    return card
+
+
+def test_each_model_has_a_row_and_a_report(ready):
+    ran = ready.ok(f"%%grad -o r\n{THREE}")
+    report = ready.ns["r"]
+    assert list(report.models) == ["act=Sigmoid", "act=Tanh", "act=ReLU"] and report.models["act=ReLU"] is report
+    assert "backward() was called for 3 models. Below is act=ReLU." in ran.text
+    assert "itself, 3 times, once for act=ReLU." in ran.text
+    kinds = [one.trace.nodes for one in report.models.values()]
+    for act, nodes in zip(("Sigmoid", "Tanh", "Relu"), kinds, strict=True):
+        assert sum(act in node.operation for node in nodes) == 2
+    assert [len(one.rows) for one in report.models.values()] == [6, 6, 6], "never two models in one table"
+    grads = [p.grad for p in ready.ns["net"].parameters()]
+    assert report["net[0].weight"].gradient.norm == pytest.approx(float((grads[0] ** 2).sum()) ** 0.5, rel=1e-4)
+    card = shown(ran)
+    assert card.count("<details") >= 2 and "once for " in card
+
+
+def test_a_row_has_the_figures_of_its_model(ready):
+    ready.ok(f"%%grad -o r\nseen = []\n{THREE}\n    seen.append([p.grad.norm().item() for p in net.parameters() if p.ndim > 1])")
+    report = ready.ns["r"]
+    for row, norms in zip(report.beside.rows(report), ready.ns["seen"], strict=True):
+        assert float(row.first.replace("−", "-")) == pytest.approx(norms[0], rel=1e-3)
+        assert float(row.last.replace("−", "-")) == pytest.approx(norms[-1], rel=1e-3)
+        assert float(row.ratio.replace("−", "-")) == pytest.approx(norms[0] / norms[-1], rel=0.06)
+        assert row.calls == "1"
+
+
+def test_one_after_the_other_under_one_name(ready):
+    """The second has other parameters, some at the ids of the first's."""
+    cell = "net = make(nn.Tanh)\ntrain(net)\nnet = make(nn.ReLU)\ntrain(net, steps=7)"
+    ran = ready.ok(f"%%grad -o r\n{cell}")
+    report = ready.ns["r"]
+    assert [(label, one.trace.sweep, one.trace.sweeps) for label, one in report.models.items()] == [
+        ("steps=5", 5, 5),
+        ("steps=7", 7, 7),
+    ]
+    assert all(len(one.rows) == 6 for one in report.models.values())
+    assert "12 times, 7 times for steps=7; this is the last call." in ran.text
+
+
+def test_findings_are_of_their_models(ready):
+    cell = "for act in [nn.Tanh, nn.Sigmoid]:\n    net = make(act)\n    if act is nn.Tanh:\n        net.append(nn.Softmax(1))\n"
+    cell += "    look(net)"
+    ready.ok(f"%%grad -o r\n{cell}")
+    report = ready.ns["r"]
+    twice = [one for one in report.findings if "softmax" in one.message]
+    assert [one.model for one in twice] == ["act=Tanh"] and HOUSE.last.findings == report.findings
+    assert report.beside.found["act=Tanh"][0] == 1 and report.beside.found["act=Sigmoid"][0] == 0
+    assert [one.kind for one in report.models["act=Tanh"].findings] == [twice[0].kind]
+    assert "takes logits" not in report.why("net[0].weight").sentence, "another model's finding is no answer"
+
+
+def test_a_finding_of_all_is_one(ready):
+    cell = "for act in [nn.Tanh, nn.Sigmoid]:\n    net = make(act)\n    net.append(nn.Softmax(1))\n    look(net)"
+    ran = ready.ok(f"%%doctor\n{cell}")
+    (finding,) = [one for one in HOUSE.last.findings if "softmax" in one.message]
+    assert finding.model == "act=Tanh and act=Sigmoid" and "Problem (act=Tanh and act=Sigmoid)" in ran.text
+
+
+def test_models_that_take_turns(ready):
+    cell = "a, b = make(nn.Tanh), make(nn.ReLU)\nfor i in range(4):\n    look(a)\n    look(b)"
+    ready.ok(f"%%grad -o r\n{cell}")
+    assert [(label, one.trace.sweep, one.trace.sweeps) for label, one in ready.ns["r"].models.items()] == [
+        ("a", 4, 4),
+        ("b", 4, 4),
+    ]
+
+
+def test_a_healthy_search_is_quiet(ready):
+    cell = "".join(f"for lr in {rates}:\n    net = make(nn.Tanh)\n    train(net, 8, lr)\n" for rates in ([0.1, 0.2], [0.3, 0.4]))
+    ready.ok(f"%%doctor\n{cell}")
+    assert not HOUSE.last.findings and not HOUSE.last.remarks and not HOUSE.last.unseen
+
+
+def test_an_evil_label_is_inert(ready):
+    ran = ready.ok("%%grad -o r\nfor name in ['<img src=x>', '$a_1$ & \\\\b']:\n    net = make(nn.Tanh)\n    look(net)")
+    card = shown(ran)
+    assert "<img src=x" not in card and "&lt;img src=x&gt;" in card
+    latex = "".join(bundle.get("text/latex", "") for bundle in ran.outputs)
+    assert "$a_1$" not in latex and "\\$a\\_1\\$ \\&" in latex
+
+
+def test_a_report_of_several_is_saved_and_told(ready, tmp_path):
+    ready.ok(f"%%grad -q -o r\n{THREE}")
+    report = ready.ns["r"]
+    page = report.save(tmp_path / "r.html").read_text()
+    assert "act=Sigmoid" in page and "of 3 models" in page
+    bare = report.save(tmp_path / "bare.html", values=False).read_text()
+    assert "act=Sigmoid" not in bare
+    json.dumps(report.to_dict())
+
+
+def test_a_later_call_is_said_to_be_in_grad(ready, monkeypatch, clock):
+    """When there is no time to look at the last call, and nothing tells which is the last."""
+    from gradlab.explore.trace.recorder import Recorder
+
+    finish = Recorder._finish
+    monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
+    ran = ready.ok("%%grad\nnet = make(nn.Tanh)\nk = 0\nwhile k < 5:\n    look(net)\n    k += 1")
+    assert "5 times; this is call 1, and .grad now holds that of a later call." in ran.text
+    ran = ready.ok("%%grad\nnet = make(nn.Tanh)\nfor k in range(5):\n    look(net)")
+    assert "5 times; this is the last call." in ran.text
