@@ -473,6 +473,7 @@ def test_nan_that_came_while_nobody_looked_is_said_and_found_by_every(library, d
     text = SPOILS.format(library=library)
     status, _, errors = doctor(text)
     assert status == 1 and "`w` holds NaN" in errors and "6 of 8 were not" in errors and "sqrt" not in errors
+    assert "8 times: 1 Problem\n" in errors, "nothing is said of what follows from it"
     advice = re.search(r"`gradlab doctor (.*?)`", errors)[1].split()
     assert advice == ["--every", "train.py"]
     status, _, errors = doctor(text, before=advice[:1])

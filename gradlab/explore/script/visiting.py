@@ -171,7 +171,8 @@ def _looked_at(
     trace = _trace(recorder)
     diagnosis = clinic.look(recorder, space, trace=trace, error=failed)
     if lost := _never_seen(recorder, space, program):
-        diagnosis = Diagnosis.of([*diagnosis.findings, *diagnosis.remarks, lost], diagnosis.unseen)
+        others = [one for one in diagnosis.remarks if one.kind != "nan-input"]  # which follow from it
+        diagnosis = Diagnosis.of([*diagnosis.findings, *others, lost], diagnosis.unseen)
     unseen = tuple(_unseen(program, recorder, trace, failed))
     return Visit(program, ended, diagnosis, trace, recorder.sweeps, unseen, failed is not None, others_of(recorder))
 
