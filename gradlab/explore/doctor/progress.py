@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 import math
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from gradlab.explore.doctor.advice import instead, negated, turned
@@ -13,9 +14,9 @@ from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import bare
 from gradlab.explore.doctor.step_causes import optimizer_call, rate, runs, step_cause
-from gradlab.explore.doctor.training import event_line, names, statement, timelines, write_after
+from gradlab.explore.doctor.training import after, event_line, names, statement, timelines, write_after
 from gradlab.explore.trace.data import Event, Line
-from gradlab.explore.trace.journal import Entry, Swept
+from gradlab.explore.trace.journal import Entry, Swept, looked_at
 
 IN_A_ROW = 3  # steps up that are no accident: of a step to a random side each loss grows with probability ½, three with ⅛
 # The least cosine of three steps in a row with their gradients. Of 192 runs (gradient descent, momentum, Adam, RMSprop; two
@@ -24,12 +25,19 @@ IN_A_ROW = 3  # steps up that are no accident: of a step to a random side each l
 UP = 0.1
 STUCK = 0.99  # share of the elements that a step leaves as they were, though their gradient is not 0: all but a few
 ORDINARY = 1e-2  # a rate at which the same gradient would move them; otherwise training has arrived
-SWINGS = 5  # sweeps in a row that turn back; with random batches, whose gradients' cosine has either sign, that has 2^-5 at most
+SWINGS = 5  # sweeps in a row that turn back
 # A step of descent multiplies the gradient along a direction of curvature c by 1 − rate · c: where the steepest one is
 # overstepped it turns round, with a cosine of −1 if that direction has all of it; −0.9 leaves a fifth of its square to others.
 BACK = -0.9
+# Turning alone is no fault: near a minimum, and with random batches, gradients of few elements turn as often as not. What a
+# swing of amplitude x costs is E = ½ c x², and the step that makes it, of length rate · c x, goes 2 rate · c · E along the
+# gradient, 4 E at rate · c = 2, where it comes no further. So a quarter of ⟨Δw, g⟩ has to be a part of the loss that counts.
+COST = 0.1
 GAIN = 0.1  # share of the loss that swinging has to have gained to be let alone: five steps of 2 % each
 ARRIVED = 0.1  # of the first loss: what swings below has come down before
+# On one and the same data the loss of a swing comes back to what it was two steps before; that of batches of 64 rows is off by
+# an eighth of the deviation of the rows.
+SCATTER = 0.05
 BLOWN = 10.0  # growth of the loss while it swings, which no noise of batches makes
 # Operations that give nothing below 0, nothing above 0, and those that leave the sign of what they are given.
 ABOVE = frozenset(
@@ -95,9 +103,11 @@ def _ascent(case: Case) -> Finding | None:
             if event is None or _is_attack(case, window[0], moving):
                 continue
             name = window[0].root or "the loss"
-            meant = any(word in name.lower() for word in REWARDS) or not (
-                _sign(case) == 1 or any(word in name.lower() for word in ERRORS)
-            )
+            falls = _sign(case) == 1 or any(word in name.lower() for word in ERRORS)
+            reward = any(word in name.lower() for word in REWARDS)
+            if not falls and (reward or event.maximizes):
+                return None  # somebody wrote down that it is to grow
+            meant = reward or not falls
             told = " (maximize=True)" if event.maximizes else ""
             return Finding(
                 "ascent",
@@ -257,36 +267,91 @@ def _still(case: Case) -> Finding | None:
 
 
 def _swings(case: Case) -> Finding | None:
+    before = _before_each(case)
     for run in runs(case):
-        back: list[Swept] = []
-        for swept in run:
-            largest = max(swept.entries, key=lambda entry: entry.arrived)
-            if largest.turn is not None and largest.turn < BACK:
-                back.append(swept)
+        for back in _stretches(case, run, before):
+            steps, losses = [swept for swept, _ in back], [swept.loss or 0.0 for swept, _ in back]
+            if not (_blows_up(run, losses) or _stays(run, back)) or _is_overcome(run, steps):
                 continue
-            if len(back) >= SWINGS:
-                break
-            back = []
-        if len(back) < SWINGS or back[0].loss is None or back[-1].loss is None:
-            continue
-        first, last = back[0].loss, back[-1].loss
-        grown = last > BLOWN * abs(first) > 0
-        if not grown and (first <= 0 or last < (1 - GAIN) * first or last < ARRIVED * (run[0].loss or 0.0)):
-            continue
-        largest = max(back[-1].entries, key=lambda entry: entry.arrived)
-        event = write_after(case, back[0], [entry.key for entry in back[0].entries])
-        if event is None:
-            continue
-        name = run[0].root or "the loss"
-        return Finding(
-            "update-ratio",
-            f"{statement(event.place)} steps over the valley and back{rate(event)}: in {len(back)} sweeps in a row "
-            "the gradient of "
-            f"{names(case, [largest])} turned round (cosine {largest.turn:.3g} with the one before), and `{name}` "
-            f"{'grew' if last > first else 'went'} from {first:.4g} to {last:.4g}.",
-            event_line(event),
-            fix="Take a smaller learning rate: half of it, or less.",
-            evidence={"of": largest.name, "cosine": largest.turn, "sweeps": len(back), "first": first, "last": last},
-            worth=7.5,
-        )
+            largest = back[-1][1]
+            event = write_after(case, steps[0], [largest.key])
+            if event is None:
+                continue
+            first, last = losses[0], losses[-1]
+            name = run[0].root or "the loss"
+            return Finding(
+                "update-ratio",
+                f"{statement(event.place)} steps over the valley and back{rate(event)}: in {len(back)} sweeps in a row "
+                "the gradient of "
+                f"{names(case, [largest])} turned round (cosine {largest.turn:.3g} with the one before), and {_quoted(name)} "
+                f"{'grew' if last > first else 'went'} from {first:.4g} to {last:.4g}.",
+                event_line(event),
+                fix="Take a smaller learning rate: half of it, or less.",
+                evidence={"of": largest.name, "cosine": largest.turn, "sweeps": len(back), "first": first, "last": last},
+                worth=7.5,
+            )
     return None
+
+
+def _before_each(case: Case) -> dict[tuple[int, int], tuple[Swept, Entry]]:
+    """The sweep before, and what it brought, by the number of a sweep and the leaf."""
+    pairs = [(key, pair) for key, line in timelines(case).items() for pair in pairwise(line)]
+    return {(swept.number, key): earlier for key, (earlier, (swept, _)) in pairs}
+
+
+def _stretches(
+    case: Case, run: Sequence[Swept], before: Mapping[tuple[int, int], tuple[Swept, Entry]]
+) -> Iterable[list[tuple[Swept, Entry]]]:
+    """The sweeps in a row in which the largest gradient, of the leaves that are moved between them, turned back."""
+    back: list[tuple[Swept, Entry]] = []
+    written: set[int] = set()  # between the sweep before and this one
+    for i, swept in enumerate(run):
+        # A gradient is compared with that of the same loss, and across a step: another loss, or another part of the data
+        # before the same step, points elsewhere by itself.
+        moved = []
+        for entry in swept.entries if i else ():
+            last, earlier = before.get((swept.number, entry.key), (None, None))
+            if last is run[i - 1] and earlier is not None and earlier.moved and entry.key in written:
+                moved.append(entry)
+        written = {key for event in after(case, swept) if event.kind != "backward" for key in (*event.keys, *event.held)}
+        largest = max(moved, key=lambda entry: entry.arrived, default=None)
+        if largest is not None and largest.turn is not None and largest.turn < BACK:
+            back.append((swept, largest))
+            continue
+        if len(back) >= SWINGS:
+            yield back
+        back = []
+    if len(back) >= SWINGS:
+        yield back
+
+
+def _blows_up(run: Sequence[Swept], losses: Sequence[float]) -> bool:
+    """Whether a loss is in the end many times the largest that it was at first, and when it began to swing."""
+    quarter = max(2, len(losses) // 4)
+    largest = max(abs(loss) for loss in (*(swept.loss or 0.0 for swept in run[:SWINGS]), *losses[:quarter]))
+    return statistics.median(losses[-quarter:]) > BLOWN * largest > 0
+
+
+def _stays(run: Sequence[Swept], back: Sequence[tuple[Swept, Entry]]) -> bool:
+    """Whether a loss swings without coming down, and pays for it."""
+    losses = [swept.loss or 0.0 for swept, _ in back]
+    level, first, last = statistics.median(losses), losses[0], losses[-1]
+    if first <= 0 or level <= 0 or last < (1 - GAIN) * first or last < ARRIVED * (run[0].loss or 0.0):
+        return False
+    costs = [cost for swept, _ in back if (cost := _along(swept)) is not None]
+    scatter = statistics.median(abs(c - a) for a, c in zip(losses, losses[2:], strict=False))
+    steady = scatter <= SCATTER * level or all(b > a for a, b in pairwise(losses))
+    return steady and bool(costs) and statistics.median(costs) / 4 >= COST * level
+
+
+def _along(swept: Swept) -> float | None:
+    """How far the step after a sweep went down its gradient, −⟨Δw, g⟩ over all leaves; None if that was not seen."""
+    parts = [-entry.along * entry.size / looked_at(entry.size) for entry in swept.entries if entry.along is not None]
+    return math.fsum(parts) if parts else None
+
+
+def _is_overcome(run: Sequence[Swept], steps: Sequence[Swept]) -> bool:
+    """Whether the loss has come down after it swung."""
+    losses = [swept.loss or 0.0 for swept in steps]
+    later = [swept.loss or 0.0 for swept in run if swept.number > steps[-1].number]
+    return len(later) >= SWINGS and statistics.median(later) < (1 - GAIN) * statistics.median(losses)

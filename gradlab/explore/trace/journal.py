@@ -173,5 +173,13 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float | None:
 
 def spaced(flat: Any) -> Any:
     """Up to `SAMPLE` elements of a flat array or tensor, evenly spaced."""
-    size = flat.shape[0]
-    return flat[:: max(1, -(-size // SAMPLE))]
+    return flat[:: _stride(flat.shape[0])]
+
+
+def looked_at(size: int) -> int:
+    """How many elements of a leaf are looked at."""
+    return -(-size // _stride(size))
+
+
+def _stride(size: int) -> int:
+    return max(1, -(-size // SAMPLE))

@@ -330,6 +330,28 @@ ROWS.fault(
     says="z",
 )
 ROWS.fault(
+    "a rate that is too large for fresh batches",
+    "update-ratio",
+    """
+    torch.manual_seed(3)
+    w, b = torch.zeros(1, requires_grad=True), torch.zeros(1, requires_grad=True)
+    opt = optim.SGD([w, b], lr=1.05)
+    history = []
+    # %%
+    for i in range(60):
+        x = torch.randn(32, 1)
+        y = x[:, 0] * 0.7 + 1 + torch.randn(32)
+        loss = ((x @ w + b - y) ** 2).mean()
+        history.append(loss.item())
+        opt.zero_grad()
+        loss.backward()
+        opt.step() #!
+    """,
+    shows="history[-1] > 100 * history[0]",
+    cure={"lr=1.05": "lr=0.1"},
+    says="1.05",
+)
+ROWS.fault(
     "a loss that swings",
     "update-ratio",
     """
