@@ -555,6 +555,22 @@ loss_of(w).backward()
     assert "torch.compile was set aside" in ours.stderr
 
 
+@pytest.mark.torch
+@pytest.mark.e2e
+def test_nothing_is_said_of_compiling_where_nothing_was_compiled(here):
+    (here / "train.py").write_text("""\
+import torch
+import torch._dynamo
+
+w = torch.ones(3, requires_grad=True)
+if w.sum() > 5:
+    w = torch.compile(w)
+(w * w).sum().backward()
+""")
+    ours = as_python("-m", "gradlab", "doctor", "train.py", cwd=here)
+    assert ours.returncode == 0 and "set aside" not in ours.stderr
+
+
 # ------------------------------------------------------------------------------------------------------------ long trainings
 @pytest.mark.e2e
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory as Linux tells it")

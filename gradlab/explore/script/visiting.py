@@ -116,11 +116,11 @@ def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str
         error: BaseException | None = None
         try:
             try:
-                with eagerly() as compiler_arrived:
+                with eagerly() as eager:
 
                     def arrived() -> None:
                         recorder.meet_libraries()
-                        compiler_arrived()
+                        eager.arrived()
 
                     recorder.meet_libraries()
                     with arrivals({*awaited(), COMPILER}, arrived):
@@ -134,7 +134,7 @@ def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str
                 raise SystemExit(ended)
             if after is not None and error is None:
                 after(vars(main))
-            return _looked_at(program, recorder, clinic, main, error, ended)
+            return _looked_at(program, recorder, clinic, main, error, ended, compiled=eager.asked)
         finally:
             recorder.forget()
 
@@ -160,11 +160,19 @@ def _names_of(main: ModuleType) -> dict[str, Any]:
 
 
 def _looked_at(
-    program: Program, recorder: Recorder, clinic: Clinic, main: ModuleType, error: BaseException | None, ended: int
+    program: Program,
+    recorder: Recorder,
+    clinic: Clinic,
+    main: ModuleType,
+    error: BaseException | None,
+    ended: int,
+    *,
+    compiled: bool,
 ) -> Visit:
     space = _names_of(main)
-    if recorder.last is not None:
-        space = {**space, **recorder.last.owners}
+    if recorder.shown is not None:
+        training = recorder.shown.training
+        space = {**space, **(recorder.shown.owners if training is None else training.owners)}
     if error is not None:
         space = {**_where(error, program.filename), **space}
     failed = error if isinstance(error, Exception) else None
@@ -173,7 +181,7 @@ def _looked_at(
     if lost := _never_seen(recorder, space, program):
         others = [one for one in diagnosis.remarks if one.kind != "nan-input"]  # which follow from it
         diagnosis = Diagnosis.of([*diagnosis.findings, *others, lost], diagnosis.unseen)
-    unseen = tuple(_unseen(program, recorder, trace, failed))
+    unseen = tuple(_unseen(recorder, trace, failed, compiled))
     return Visit(program, ended, diagnosis, trace, recorder.sweeps, unseen, failed is not None, others_of(recorder))
 
 
@@ -223,7 +231,7 @@ def _where(error: BaseException, filename: str) -> dict[str, Any]:
     return space
 
 
-def _unseen(program: Program, recorder: Recorder, trace: Trace | None, failed: Exception | None) -> list[str]:
+def _unseen(recorder: Recorder, trace: Trace | None, failed: Exception | None, compiled: bool) -> list[str]:
     sentences = []
     if not recorder.sweeps and not recorder.refused and failed is None:
         sentences.append(
@@ -240,9 +248,7 @@ def _unseen(program: Program, recorder: Recorder, trace: Trace | None, failed: E
         sentences.append(
             f"{looked} of {count(recorder.sweeps, 'backward call')} were looked at, so as not to slow the script; {which}."
         )
-    if COMPILER in sys.modules and (
-        "compile(" in program.source or any(call.kind == "OptimizedModule" for call in recorder.calls)
-    ):
+    if compiled:
         sentences.append(
             "torch.compile was set aside: what it compiles ran as it is written, so that its lines could be seen. What compiling "
             "itself does to a number was not."
