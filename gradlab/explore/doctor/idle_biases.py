@@ -1,36 +1,66 @@
-"""Biases without effect: what comes after them takes out whatever is added to all rows, or to all entries of a row."""
+"""Biases without effect: what comes after them takes out whatever is added to all rows, or to all entries of a row.
+
+At an optimum the gradients of a bias add up to zero, too, though it has an effect. So they must be next to nothing beside those
+of other leaves, in each sweep that was seen, and the operation that takes it out must be there. A Note is worth reading where the
+bias can be left out: not of the keys of an attention, whose layers have biases by habit.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from gradlab.explore.doctor.case import listed
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import CASTS, SHAPES, Flow, leaf_names
-from gradlab.explore.doctor.starving import NORMALISATIONS
+from gradlab.explore.doctor.starving import EPSILON, NORMALISATIONS, ROUNDING
+from gradlab.explore.doctor.training import timelines
 
-SCORING = frozenset(("Mm", "Bmm", "Baddbmm", "Matmul", "Mul", "Div", "MaskedFill", "Add"))  # between scores and their softmax
+SCORING = frozenset(("Mul", "Div", "MaskedFill", "Add"))  # between scores and their softmax
 FAR = 40  # operations after a bias that are looked at
+# Of the norm of all gradients: what is below at each sweep is no part of them. Of the healthy cells in our tests, a bias that
+# has an effect has 0.01 or more at its first sweep.
+NOTHING = 1e-3
 
 
 def idle_biases(flow: Flow, found: Mapping[int, Sequence[int]]) -> Iterable[Finding]:
     """Notes on biases without effect, by the node that adds them: one Note for all that stand before a normalisation."""
     normalised: dict[int, str] = {}
+    idle: dict[int, list[int]] = {}
+    reasons: dict[str, list[int]] = {}
     for at, leaves in found.items():
+        without = [leaf for leaf in leaves if _is_without(flow, leaf, at)]
+        if not without:
+            continue
+        idle[at] = without
+        single = all(math.prod(flow.nodes[leaf].shape or ()) == 1 for leaf in without)
         normalisation = _normalisation(flow, at)
         if normalisation:
             normalised[at] = normalisation
         elif _is_centred(flow, at):
-            yield _note(flow, [at], leaves, "the mean over the rows is subtracted from what it is added to")
-        elif _is_scored(flow, at):
-            yield _note(flow, [at], leaves, "it adds the same to all entries of a row of the softmax")
-        else:
-            yield _note(flow, [at], leaves, "what comes after it does not depend on what is added to all rows")
+            reasons.setdefault("the mean over the rows is subtracted from what it is added to", []).append(at)
+        elif single and _is_scored(flow, at):
+            reasons.setdefault("it adds the same to all entries of a row of the softmax", []).append(at)
     if normalised:
-        leaves = list(dict.fromkeys(leaf for at in normalised for leaf in found[at]))
         first, *others = dict.fromkeys(normalised.values())
         reason = f"the normalisation after each, as {first}," if others else first
-        yield _note(flow, list(normalised), leaves, f"{reason} subtracts the mean")
+        reasons[f"{reason} subtracts the mean"] = list(normalised)
+    for reason, nodes in reasons.items():
+        yield _note(flow, nodes, list(dict.fromkeys(leaf for at in nodes for leaf in idle[at])), reason)
+
+
+def _is_without(flow: Flow, leaf: int, at: int) -> bool:
+    """Whether a leaf got nothing beside the others in each sweep that was seen."""
+    node = flow.nodes[leaf]
+    epsilon = EPSILON.get(node.gradient.dtype if node.gradient is not None else "", 0.0)
+    rows = math.prod(flow.nodes[at].shape or ()) / max(math.prod(node.shape or ()), 1)
+    most = max(NOTHING, 10 * ROUNDING * epsilon * math.sqrt(rows))
+    key = next((one.key for one in flow.trace.leaves if one.node == leaf), None)
+    norms = [norm for i, norm in enumerate(flow.norms) if norm is not None and flow.nodes[i].kind == "leaf"]
+    shares = [((flow.norms[leaf] or 0.0), math.hypot(*norms))]
+    earlier = timelines(flow.case).get(key, ()) if key is not None else ()
+    shares += [(entry.arrived, math.hypot(*(one.arrived for one in swept.entries))) for swept, entry in earlier]
+    return all(own <= most * whole for own, whole in shares)
 
 
 def _note(flow: Flow, nodes: Sequence[int], leaves: Sequence[int], reason: str) -> Finding:
@@ -39,7 +69,7 @@ def _note(flow: Flow, nodes: Sequence[int], leaves: Sequence[int], reason: str) 
     evidence = {"arrived": flow.norms[at], "leaves": tuple(names), "at": at}
     has = f"The bias {listed(names)} has" if len(names) == 1 else f"The biases {listed(names)} have"
     fix = ("Use bias=False.") if of_layers else ""
-    where = "" if of_layers else f" in {flow.code(at)}{flow.place(at)}"
+    where = "" if of_layers or len(names) > 1 else f" in {flow.code(at)}{flow.place(at)}"
     return Finding("cancelled", f"{has} no effect{where}: {reason}.", flow.line(at), at, fix, evidence, remark=True)
 
 
@@ -79,7 +109,7 @@ def _is_centred(flow: Flow, at: int) -> bool:
 
 
 def _is_scored(flow: Flow, at: int) -> bool:
-    """Whether what follows is a softmax, directly or of scores that are products."""
+    """Whether what follows is a softmax."""
     seen, waiting = {at}, [at]
     while waiting and len(seen) < FAR:
         for i in _after(flow, waiting.pop(0)):

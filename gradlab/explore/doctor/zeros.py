@@ -261,15 +261,16 @@ def _still(flow: Flow, hungry: Starved, at: int) -> Finding | None:
 
 
 # ----------------------------------------------------------------------------------------------------------- cancelled
-def _sum(flow: Flow, hungry: Starved, at: int) -> Finding:
+def _sum(flow: Flow, hungry: Starved, at: int) -> Finding | None:
     leaves = hungry.leaves[at]
+    if _partial(flow, hungry, leaves):
+        return None  # a difference of two results, as a critic's of real and fake, has no use for the last bias
     parts = [(flow.handed[key(edge)], edge.target) for edge in flow.uses[at] if flow.handed.get(key(edge))]
     makers = [made_constant(flow, target) for _, target in parts]
     maker = makers[0] if len(set(makers)) == 1 and makers[0] != parts[0][1] else max(makers)
     norms = " and ".join(figure(norm) for norm, _ in parts[:3]) + (" …" if len(parts) > 3 else "")
     ways = " and ".join(dict.fromkeys(flow.code(target) for _, target in parts[:3]))
     total = flow.norms[at] or 0.0
-    remark = _partial(flow, hungry, leaves)
     because = (
         f" {flow.code(maker)}{flow.place(maker)} weighs them so that they cancel." if maker not in dict(parts).values() else ""
     )
@@ -279,9 +280,8 @@ def _sum(flow: Flow, hungry: Starved, at: int) -> Finding:
         f"{'exactly 0' if total == 0 else f'a rounding error ({figure(total)})'}.{because} {_get(flow, leaves, 'nothing')}.",
         flow.line(maker) if flow.line(maker) is not None else flow.line(parts[-1][1]),
         at,
-        "" if remark else "Use another loss: this one is the same whatever they are.",
+        "Use another loss: this one is the same whatever they are.",
         {"norms": tuple(norm for norm, _ in parts), "total": total, "leaves": tuple(leaf_names(flow, leaves)), "at": at},
-        remark=remark,
         worth=5.0,
     )
 
