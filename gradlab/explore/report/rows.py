@@ -11,7 +11,7 @@ from gradlab.explore.markup import code, grouped, number, say
 from gradlab.explore.report.table import TableNote, TensorRow
 from gradlab.explore.sources import Source
 from gradlab.explore.statistics import Statistics
-from gradlab.explore.trace.data import Leaf
+from gradlab.explore.trace.data import Leaf, Trace
 from gradlab.explore.trace.lines import Lines
 from gradlab.explore.trace.values import Value
 
@@ -34,13 +34,19 @@ class Facts:
 
 
 def rows_of(
-    leaves: Sequence[Leaf], sources: Sequence[Source], extra: Mapping[str, Sequence[TableNote]], *, jacobian_only: bool = False
+    leaves: Sequence[Leaf],
+    sources: Sequence[Source],
+    extra: Mapping[str, Sequence[TableNote]],
+    *,
+    jacobian_only: bool = False,
+    meant: frozenset[int] | None = None,
 ) -> list[TensorRow]:
     """The rows, in the order of the sources.
 
     Values and gradients are the trace's, of the moment of its sweep. A source that is no leaf of the trace (one that is not used,
     takes no gradient, or was computed on the way) is read as it is now, and so is a gradient that a source holds itself. Where
-    there are no sources there is a row for each leaf.
+    there are no sources there is a row for each leaf. `meant` are the identities of what is meant to get a gradient, None where
+    nobody says: of others, as of a target network, it is no warning that they have none.
     """
     named = {leaf.name: leaf for leaf in leaves if leaf.name}
     unnamed = [leaf for leaf in leaves if not leaf.name]
@@ -57,7 +63,9 @@ def rows_of(
                 facts = replace(facts, gradient=gradient, gradient_form=_form(source.gradient), before=None)
         else:
             facts = _now(source, known[source.name, "value"], gradient)
-        rows.append(row_of(facts, _why(source, facts, jacobian_only), (*extra.get(source.name, ()), *_made_at(source))))
+        notes = (*extra.get(source.name, ()), *_made_at(source))
+        expected = meant is None or id(source.tensor) in meant
+        rows.append(row_of(facts, _why(source, facts, jacobian_only), notes, expected=expected))
     for at, leaf in enumerate([] if sources else [*named.values(), *unnamed], start=1):
         facts = _known(leaf)
         facts = facts if leaf.name else replace(facts, name=f"(unnamed {at})")
@@ -67,8 +75,14 @@ def rows_of(
     return rows
 
 
-def row_of(facts: Facts, why: str, extra: Sequence[TableNote]) -> TensorRow:
-    """The row of a tensor. `why` says why it has no gradient, if it has none."""
+def held_by_steps(trace: Trace) -> frozenset[int] | None:
+    """The identities of what the optimizers hold that stepped; None where none did."""
+    steps = [event for event in trace.events if event.kind == "step"]
+    return frozenset(key for event in steps for key in event.held) if steps else None
+
+
+def row_of(facts: Facts, why: str, extra: Sequence[TableNote], *, expected: bool = True) -> TensorRow:
+    """The row of a tensor. `why` says why it has no gradient, if it has none, and `expected` whether one was expected."""
     notes = list(extra)
     for what, form in (("value", facts.form), ("gradient", facts.gradient_form)):
         if form:
@@ -78,7 +92,7 @@ def row_of(facts: Facts, why: str, extra: Sequence[TableNote]) -> TensorRow:
     if value is not None and (value.nans or value.infs):
         notes.append(TableNote(say("the value has ", _odd(value)), serious=True))
     if why:
-        notes.append(TableNote(say(why), serious=True))
+        notes.append(TableNote(say(why), serious=expected))
     if gradient is not None:
         if gradient.nans or gradient.infs:
             notes.append(TableNote(say("the gradient has ", _odd(gradient)), serious=True))
