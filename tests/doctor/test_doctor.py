@@ -182,6 +182,54 @@ def test_what_is_said_of_ascent(shell):
     assert (found.evidence["first"], found.evidence["last"]) == pytest.approx((losses[0], losses[3]))
 
 
+@pytest.mark.parametrize("lib", ["gl", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("term", "way"),
+    [
+        ("0.1 * w.pow(2).sum().detach()", "`w.pow(2).sum().detach()` on line 4"),
+        ("0.1 * w.pow(2).sum().item()", "`w.pow(2).sum().item()` on line 4"),
+    ],
+)
+def test_a_term_of_the_loss_that_is_cut_off_is_noted_once(shell, lib, term, way):
+    """The weights have another way to the loss, and the term none; as a factor or as a target the same is meant."""
+    pytest.importorskip("torch" if lib == "torch" else "gradlab")
+    shell.ok("import torch" if lib == "torch" else "")
+    shell.ok(f"X = {lib}.randn(20, 3); w = {lib}.randn(3).requires_grad_(); o = {lib}.optim.SGD([w], lr=0.1)")
+    cell = "%%grad\nfor i in range(3):\n    fit = ((X @ w - 1) ** 2).mean()\n    loss = fit {}\n    o.zero_grad()\n"
+    cell += "    loss.backward()\n    o.step()"
+    shell.ok(cell.format(f"+ {term}"))
+    found = gl.doctor()
+    assert not found.findings
+    (note,) = found.remarks
+    assert note.line == 4 and way in note.message and "this term does not move `w`" in note.message
+    shell.ok(cell.format(f"* ({term})"))
+    assert not gl.doctor().findings and not gl.doctor().remarks
+
+
+def test_what_is_printed_after_the_last_step_is_no_cause(shell):
+    shell.ok("X = gl.randn(20, 3); w = gl.randn(3).requires_grad_(); o = gl.optim.SGD([w], lr=0.1)")
+    shell.ok(
+        "%%grad\nfor i in range(3):\n    loss = ((X @ w - 1) ** 2).mean()\n    print(loss.item())\n"
+        "    loss = gl.tensor(loss.item(), requires_grad=True)\n    o.zero_grad()\n    loss.backward()\n    o.step()\n"
+        "print(((X @ w - 1) ** 2).mean().item())"
+    )
+    found = gl.doctor()
+    assert [(one.kind, one.line) for one in found.findings] == [("item", 5)]
+    assert not found.remarks
+
+
+def test_what_no_optimizer_steps_is_no_warning_without_a_gradient(shell):
+    """A target network is used and gets no gradient, and is not meant to; what the optimizer holds is."""
+    shell.ok("net, target = (gl.nn.Sequential(gl.nn.Linear(2, 1), gl.nn.Linear(2, 1)) for _ in range(2))")
+    shell.ok("o = gl.optim.SGD(net.parameters(), lr=0.1); x = gl.ones(3, 2)")
+    shell.ok(
+        "%%grad -o r\nwith gl.no_grad():\n    y = target[0](x)\nloss = ((net[0](x) - y) ** 2).mean()\nloss.backward()\no.step()"
+    )
+    rows = {row.name: row for row in shell.ns["r"].rows}
+    assert rows["target[0].weight"].notes and not rows["target[0].weight"].serious
+    assert rows["net[1].weight"].serious
+
+
 # ---------------------------------------------------------------------------------------------- others than those planted
 @pytest.mark.parametrize(
     ("before", "cell", "kind", "line"),

@@ -249,10 +249,18 @@ class Case:
         return [learner for key, learner in self.learners.items() if key in wanted and learner.requires]
 
     def is_meant(self, learner: Learner) -> bool:
-        """Whether a leaf is meant to learn, as far as that can be told: an optimizer holds it, or there is no optimizer."""
+        """Whether a leaf is meant to learn, as far as that can be told: an optimizer that steps holds it, where none steps any
+        optimizer, or there is no optimizer."""
         if self.meant is not None:
             return learner.key in self.meant
+        if self.steps:
+            return learner.key in self.stepping
         return bool(learner.optimizers) or not self.optimizers
+
+    @cached_property
+    def stepping(self) -> frozenset[int]:
+        """What the optimizers hold that step in the cell."""
+        return frozenset(key for event in self.steps for key in event.held)
 
 
 def is_optimizer(value: Any) -> bool:

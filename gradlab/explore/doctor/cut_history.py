@@ -1,8 +1,8 @@
 """History that is cut: by detach, `.data`, a grad mode, numbers, NumPy, integers, operations without a derivative, new tensors.
 
 A cut is a fault if what was made of it leads on to what is differentiated and something that is meant to learn has no other
-way there. If it has another way the cut is a Note, where somebody wrote it down (`detach`, `item`); the rest, masks and indices,
-is how programs are.
+way there. If it has another way the cut is how programs are: a target, an advantage, the output of a teacher, a coefficient, a
+code that is passed straight through. A Note is left of a term of the loss that was cut off: it moves nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from gradlab.diagnose.history_loss import FAMILIES as WAYS_OF
 from gradlab.diagnose.history_loss import WAYS
-from gradlab.explore.doctor.advice import argument, expression, grouped, instead, statement
+from gradlab.explore.doctor.advice import argument, expression, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding, sentence
 from gradlab.explore.doctor.flow import bare
@@ -25,7 +25,8 @@ from gradlab.explore.doctor.switches import switch_of
 from gradlab.explore.trace.data import Cut, Line
 from gradlab.explore.trace.values import Value
 
-WRITTEN = ("detached", "item", "no_grad")  # cuts that are Notes where something has another way
+WRITTEN = ("detached", "item", "no_grad")  # cuts that somebody wrote down
+TERMS = frozenset(("Add", "Sub", "Rsub", "Neg", "Sum", "Mean", "View", "Reshape", "Squeeze", "ToCopy"))  # lead on to a loss
 # Operations whose derivative is 0 wherever there is one, by the name of their node.
 FLAT = frozenset(("Round", "Sign", "Floor", "Ceil", "Trunc", "Sgn", "Bernoulli", "Normal", "Poisson", "Heaviside", "FloorDivide"))
 # Operations that compare an output with a target: what reaches only their second argument is a target.
@@ -64,28 +65,44 @@ def cuts(case: Case) -> Iterable[Finding]:
     trace = case.trace
     if trace is None:
         return
+    reached = case.reached | _stepped_unseen(case)
     for torn in [*reaching(case), *through_a_buffer(case)]:
         behind = case.known(torn.keys)
-        blocked = [one for one in behind if one.key not in case.reached]
+        blocked = [one for one in behind if one.key not in reached]
         meant = [one for one in blocked if case.is_meant(one)]
         if (torn.final and (meant or not behind or not case.optimizers)) or (meant and not _is_target(case, torn, meant)):
             yield _alarm(case, torn, meant or blocked)
-        elif torn.kind in WRITTEN and behind and not torn.cut.old and not _is_straight_through(torn):
-            yield _note(case, torn, blocked, [one for one in behind if one.key in case.reached])
+        elif torn.kind in WRITTEN and not torn.cut.old and any(map(case.is_meant, behind)) and _is_constant_term(case, torn):
+            yield _note(case, torn, behind)
 
 
-def _is_straight_through(torn: CutHistory) -> bool:
-    """Whether a detach is that of a straight-through estimator, `x + (f(x) - x).detach()` (Bengio et al. 2013).
+def _stepped_unseen(case: Case) -> frozenset[int]:
+    """What optimizers found with a gradient, where some sweeps were not looked at: one of these may have brought it."""
+    assert case.trace is not None
+    if case.trace.sweeps <= len(case.trace.journal):
+        return frozenset()
+    return frozenset(key for event in case.steps for key in event.keys)
 
-    What is computed has the gradient of x there, and the difference is meant to have none.
-    """
-    whole, own = (statement(torn.place.statement), expression(torn.place.source)) if torn.place is not None else (None, None)
-    difference = own.func.value if isinstance(own, ast.Call) and isinstance(own.func, ast.Attribute) else None
-    if whole is None or own is None or not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+
+def _is_constant_term(case: Case, torn: CutHistory) -> bool:
+    """Whether what was cut off is but added to the loss: it has no gradient there, and changes none of others."""
+    trace = case.trace
+    assert trace is not None
+    if torn.final or not torn.nodes:
         return False
-    sides = {ast.unparse(difference.right), ast.unparse(own)}
-    sums = (node for node in ast.walk(whole) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add))
-    return any({ast.unparse(node.left), ast.unparse(node.right)} == sides for node in sums)
+    for at in torn.nodes:
+        if bare(trace.nodes[at].operation).rstrip("0123456789") not in ("Add", "Sub", "Rsub"):
+            return False
+        waiting = [at]
+        while waiting:
+            i = waiting.pop()
+            node, given = trace.nodes[i], case.inputs[i]
+            word = bare(node.operation).rstrip("0123456789")
+            scaled = word in ("Mul", "Div") and len(given) == 1
+            if math.prod(node.shape or ()) != 1 or not (node.kind == "output" or scaled or word in TERMS):
+                return False
+            waiting += case.uses[i]
+    return True
 
 
 def flat(case: Case) -> Iterable[Finding]:
@@ -231,7 +248,14 @@ def _sources(case: Case, born: int) -> list[int]:
     origin = trace.cuts[born]
     ends = [i for i, cut in enumerate(trace.cuts) if i != born and kind_of(cut.how) in ("item", "numpy") and cut.how != "born"]
     equal = [i for i in ends if _among(trace.cuts[i].value, origin.value)]
-    return equal or [i for i in ends if case.program.flows(trace.cuts[i].place, origin.place)]
+    flowing = [i for i in ends if case.program.flows(trace.cuts[i].place, origin.place)]
+    straight = {numbers for i in flowing if i in equal and (numbers := _numbers(trace.cuts[i].value))}
+    # A number may have left at several places, to be printed at one and to go on at another.
+    return [i for i in equal if i in flowing or _numbers(trace.cuts[i].value) not in straight] or flowing
+
+
+def _numbers(value: Value | None) -> tuple[object, ...]:
+    return () if value is None or value.numbers is None else tuple(value.numbers)
 
 
 def _constants(case: Case) -> list[tuple[int, int, float]]:
@@ -433,21 +457,21 @@ def _is_index(case: Case, torn: CutHistory) -> bool:
     )
 
 
-def _note(case: Case, torn: CutHistory, blocked: Sequence[Learner], other: Sequence[Learner]) -> Finding:
-    why, _ = words(case, torn)
-    rest = (
-        f"{called(other)} {'has' if len(other) == 1 else 'have'} another way to it"
-        if other
-        else f"{called(blocked)} {'gets' if len(blocked) == 1 else 'get'} no gradient"
-    )
+def _note(case: Case, torn: CutHistory, behind: Sequence[Learner]) -> Finding:
+    why, fix = words(case, torn)
+    evidence: dict[str, object] = {"leaves": [one.name for one in behind]}
+    if len(behind) > 3:
+        evidence["parameters"] = len(behind)
     return Finding(
         torn.kind,
-        f"`{torn.place.source if torn.place is not None else torn.cut.label}`{on(torn.place)}{_inside(torn)}: {why}; {rest}.",
+        f"`{torn.place.source if torn.place is not None else torn.cut.label}`{on(torn.place)}{_inside(torn)}: {why}. It is added "
+        f"to the loss as a constant, which changes no gradient: this term does not move {called(behind)}.",
         cell_line(torn.place),
-        torn.nodes[0] if torn.nodes else None,
+        torn.nodes[0],
+        _mended(case, torn, fix),
         remark=True,
-        evidence={"leaves": [one.name for one in (other or blocked)]},
-        worth=0.5,
+        evidence=evidence,
+        worth=2.0,
     )
 
 

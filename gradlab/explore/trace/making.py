@@ -49,7 +49,7 @@ def trace_of_sweep(recorder: Seen, sweep: RecordedSweep) -> Trace:
         trace,
         leaves=leaves_of(sweep, trace),
         calls=_calls(recorder, reader, trace),
-        cuts=tuple(reader.severed(cut) for cut in _cuts(recorder, reader)),
+        cuts=tuple(reader.severed(cut) for cut in _cuts(recorder, reader) if cut.time < sweep.time),  # it knows no later ones
         events=tuple(map(reader.event, recorder.events)),
         journal=tuple(_journal(recorder)),
         sweep=sweep.number,

@@ -12,13 +12,14 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from types import CodeType
 from typing import Any, NamedTuple
 
 from gradlab.diagnose.sites import own_site
 from gradlab.diagnose.source_locations import cells
 
+times = count()  # of cuts and sweeps, in the order of the program
 FRAMES = 20  # functions that are looked at
 NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
 
@@ -51,9 +52,9 @@ class Severed:
     """A tensor that was cut off from its history: how and where, what made it, what it held, and the leaves behind it. `cell` is
     the site in the cell that ran; `old` whether a sweep came between the making of the tensor and its cut; `aside` whether the
     operation also made what has a history, as topk does; `within` the site in an installed package that the user's own, `site`,
-    called, and `by_them` whether that package switches the grad mode itself."""
+    called, and `by_them` whether that package switches the grad mode itself; `time` tells its place among cuts and sweeps."""
 
-    __slots__ = ("aside", "by_them", "cell", "how", "kept", "leaves", "old", "operation", "shape", "site", "within")
+    __slots__ = ("aside", "by_them", "cell", "how", "kept", "leaves", "old", "operation", "shape", "site", "time", "within")
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Severed:
     ) -> None:
         self.how, self.operation, self.shape, self.kept, self.cell = how, operation, shape, kept, cell
         self.site, self.within, self.by_them = own_site(site)
-        self.old, self.aside = old, False
+        self.old, self.aside, self.time = old, False, next(times)
         self.leaves: list[weakref.ref[Any]] = leaves  # nodes
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from gradlab.explore.libraries import Library
 from gradlab.explore.pooled_matrix import PooledMatrix
 from gradlab.explore.trace.data import Leaf, Trace
-from gradlab.explore.trace.notes import Severed
+from gradlab.explore.trace.notes import Severed, times
 from gradlab.explore.trace.reading import Names, Root, Seen
 from gradlab.explore.trace.slopes import STEEPEST
 from gradlab.explore.trace.values import Value
@@ -62,6 +62,7 @@ class RecordedSweep:
     leaves: dict[Any, LeafSeen] = field(default_factory=dict)
     error: BaseException | None = None
     events: int = 0  # how many events had happened
+    time: int = field(default_factory=lambda: next(times))  # when it began
     maps: list[tuple[Any, PooledMatrix]] = field(default_factory=list)  # of matrix-shaped gradients, by leaf
     retains: bool = False
     nodes: set[Any] = field(default_factory=set)  # all behind the roots

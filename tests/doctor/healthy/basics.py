@@ -30,7 +30,7 @@ ROWS.healthy(
     loss = ((w - target) ** 2).sum()
     """,
     learns="all_zero(w.grad)",
-    remarks=("cancelled", "zero-factor"),
+    remarks="zero-factor",
 )
 ROWS.healthy(
     "a zero input that makes a zero gradient",
@@ -112,7 +112,6 @@ ROWS.healthy(
             theta.grad = None
     """,
     learns="0.5 < theta.item() < 0.8",
-    remarks="ascent",
 )
 ROWS.healthy(
     "logistic regression",

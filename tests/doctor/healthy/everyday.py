@@ -153,7 +153,6 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="learning(policy.parameters())",
-    remarks=("detached", "cancelled"),
 )
 ROWS.healthy(
     "a hard gate passed straight through",
@@ -168,7 +167,6 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="learning(gate.parameters())",
-    remarks=("detached", "non-differentiable"),
 )
 ROWS.healthy(
     "gradient ascent on a likelihood",
@@ -183,7 +181,6 @@ ROWS.healthy(
             mu.grad.zero_()
     """,
     learns="mu.item() > 1",
-    remarks="ascent",
 )
 ROWS.healthy(
     "maximize for a reward",
@@ -196,7 +193,6 @@ ROWS.healthy(
         opt.zero_grad(); reward.backward(); opt.step()
     """,
     learns="theta[1].item() > 0",
-    remarks="ascent",
 )
 ROWS.healthy(
     "a sum with a small rate",
@@ -325,7 +321,6 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="learning(net.parameters())",
-    remarks=("cancelled",),
 )
 ROWS.healthy(
     "a validation pass without gradients after each epoch",
@@ -349,7 +344,6 @@ ROWS.healthy(
         best = min(best, evaluate(net, X[30:], Y[30:]))
     """,
     learns="best < float('inf')",
-    remarks="no_grad",
 )
 ROWS.healthy(
     "a second derivative by hand",
@@ -364,7 +358,6 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="norm(net[0].weight.grad) > 0",
-    remarks=("cancelled",),
 )
 ROWS.healthy(
     "clipped gradients and a schedule by hand",
@@ -417,7 +410,6 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="learning(q.parameters())",
-    remarks=("detached",),
 )
 ROWS.healthy(
     "a weighted error of a column and a column",
@@ -489,4 +481,80 @@ ROWS.healthy(
         opt.step()
     """,
     learns="learning([w])",
+)
+ROWS.healthy(
+    "a polynomial fitted to fresh batches",
+    """
+    torch.manual_seed(1)
+    degree = 4
+    W_target, b_target = torch.randn(degree, 1) * 5, torch.randn(1) * 5
+    fc = nn.Linear(degree, 1)
+    losses = []
+    # %%
+    for batch in range(190):
+        x = torch.randn(32)[:, None]
+        x = torch.cat([x ** i for i in range(1, degree + 1)], 1)
+        fc.zero_grad()
+        output = F.smooth_l1_loss(fc(x), x @ W_target + b_target)
+        losses.append(output.item())
+        output.backward()
+        for param in fc.parameters():
+            param.data.add_(-0.1 * param.grad)
+    """,
+    learns="sum(losses[-20:]) < 0.1 * sum(losses[:20])",
+)
+ROWS.healthy(
+    "a rate at the edge, on noisy fresh batches",
+    """
+    torch.manual_seed(2)
+    w, b = torch.zeros(1, requires_grad=True), torch.zeros(1, requires_grad=True)
+    opt = optim.SGD([w, b], lr=0.5)
+    # %%
+    for i in range(150):
+        x = torch.randn(4, 1)
+        y = x[:, 0] * 0.7 + 1 + torch.randn(4)
+        loss = ((x @ w + b - y) ** 2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+    learns="abs(float(b) - 1) < 1.5",
+)
+ROWS.healthy(
+    "a linear classifier on two rings, which ends at ln 2",
+    """
+    t = torch.arange(60) * (2 * math.pi / 60)
+    ring = torch.stack([torch.cos(t), torch.sin(t)], 1)
+    X, y = torch.cat([ring, 2 * ring]), torch.cat([torch.zeros(60), torch.ones(60)])[:, None]
+    model = nn.Linear(2, 1)
+    opt = optim.SGD(model.parameters(), lr=1.0)
+    # %%
+    for step in range(300):
+        loss = F.binary_cross_entropy_with_logits(model(X), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+    learns="abs(float(loss) - math.log(2)) < 1e-6 and norm(model.bias.grad) < 1e-6",
+)
+ROWS.healthy(
+    "the same with two logits and a softmax",
+    """
+    t = torch.arange(60) * (2 * math.pi / 60)
+    ring = torch.stack([torch.cos(t), torch.sin(t)], 1)
+    X, y = torch.cat([ring, 2 * ring]), torch.cat([torch.zeros(60), torch.ones(60)]).long()
+    model = nn.Linear(2, 2)
+    opt = optim.SGD(model.parameters(), lr=1.0)
+    for step in range(300):
+        loss = F.cross_entropy(model(X), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    # %%
+    loss = F.cross_entropy(model(X), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    """,
+    learns="abs(float(loss) - math.log(2)) < 1e-6 and norm(model.bias.grad) < 1e-6",
 )

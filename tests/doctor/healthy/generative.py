@@ -89,7 +89,6 @@ ROWS.healthy(
             p.data.clamp_(-0.5, 0.5)
     """,
     learns="norm(critic[0].weight.grad) > 0 and gen.weight.grad is None",
-    remarks=("no_grad", "cancelled"),
 )
 ROWS.healthy(
     "a gradient penalty",
@@ -109,7 +108,6 @@ ROWS.healthy(
     opt.step()
     """,
     learns="norm(critic[0].weight.grad) > 0",
-    remarks=("cancelled", "unused-leaf"),
 )
 ROWS.healthy(
     "a diffusion step",
@@ -200,7 +198,6 @@ ROWS.healthy(
     opt.step()
     """,
     learns="learning([*f.parameters(), *h.parameters()])",
-    remarks="detached",
 )
 ROWS.healthy(
     "BYOL with a target that follows",
@@ -227,7 +224,6 @@ ROWS.healthy(
                 q.mul_(0.99).add_(p, alpha=0.01)
     """,
     learns="learning(online.parameters())",
-    remarks="no_grad",
 )
 ROWS.healthy(
     "a vector-quantised code with a straight-through gradient",
@@ -244,7 +240,6 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="learning([*enc.parameters(), *dec.parameters(), codebook])",
-    remarks=("detached", "non-differentiable"),
 )
 ROWS.healthy(
     "Gumbel softmax, hard",
@@ -257,7 +252,6 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="norm(logits.grad) > 0",
-    remarks="detached",
 )
 ROWS.healthy(
     "a binary net with a straight-through estimator",
@@ -291,5 +285,44 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="norm(net.weight.grad) > 0",
-    remarks="cancelled",
+)
+ROWS.healthy(
+    "a GAN of many steps, whose two losses meet in the critic",
+    """
+    G = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 2))
+    D = nn.Sequential(nn.Linear(2, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1), nn.Sigmoid())
+    opt_G, opt_D = optim.Adam(G.parameters(), lr=2e-4), optim.Adam(D.parameters(), lr=2e-4)
+    bce, valid, fake = nn.BCELoss(), torch.ones(64, 1), torch.zeros(64, 1)
+    # %%
+    for step in range(40):
+        real = torch.randn(64, 2) + 2
+        opt_G.zero_grad()
+        made = G(torch.randn(64, 8))
+        g_loss = bce(D(made), valid)
+        g_loss.backward()
+        opt_G.step()
+        opt_D.zero_grad()
+        d_loss = (bce(D(real), valid) + bce(D(made.detach()), fake)) / 2
+        d_loss.backward()
+        opt_D.step()
+    """,
+    learns="learning(G.parameters()) and learning(D.parameters())",
+)
+ROWS.healthy(
+    "a critic that trains alone against a generator",
+    """
+    G = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 2))
+    D = nn.Sequential(nn.Linear(2, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1))
+    opt_G, opt_D = optim.Adam(G.parameters(), lr=2e-4), optim.Adam(D.parameters(), lr=2e-4)
+    bce = nn.BCEWithLogitsLoss()
+    # %%
+    for step in range(5):
+        real = torch.randn(64, 2) + 2
+        made = G(torch.randn(64, 8))
+        loss = bce(D(real), torch.ones(64, 1)) + bce(D(made.detach()), torch.zeros(64, 1))
+        opt_D.zero_grad()
+        loss.backward()
+        opt_D.step()
+    """,
+    learns="learning(D.parameters()) and G[0].weight.grad is None",
 )

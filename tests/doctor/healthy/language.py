@@ -84,7 +84,6 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="norm(center.weight.grad) > 0",
-    remarks="zero-factor",
 )
 ROWS.healthy(
     "a transformer by hand",
@@ -130,7 +129,6 @@ ROWS.healthy(
         opt.step()
     """,
     learns="not unlearned(gpt)",
-    remarks="cancelled",
 )
 ROWS.healthy(
     "an encoder of the library",
@@ -144,7 +142,6 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="not unlearned(enc) and learning(cls.parameters())",
-    remarks="cancelled",
 )
 ROWS.healthy(
     "an encoder that begins as BERT's does, and is narrow: its branches hand on little, what leads around them does not",
@@ -180,7 +177,6 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="not unlearned(bert)",
-    remarks="cancelled",
 )
 ROWS.healthy(
     "sequence to sequence with teacher forcing",

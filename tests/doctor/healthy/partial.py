@@ -22,7 +22,6 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="learning(head.parameters())",
-    remarks="frozen",
 )
 ROWS.healthy(
     "a backbone under no_grad that is not in the optimizer",
@@ -39,7 +38,6 @@ ROWS.healthy(
     optimizer.step()
     """,
     learns="learning(head.parameters()) and backbone[0].weight.grad is None",
-    remarks="no_grad",
 )
 ROWS.healthy(
     "only parameters that require a gradient in the optimizer",
@@ -52,7 +50,6 @@ ROWS.healthy(
     opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="net[0].weight.grad is None and learning(net[2].parameters())",
-    remarks="frozen",
 )
 ROWS.healthy(
     "LoRA: B starts at zero",
@@ -74,7 +71,7 @@ ROWS.healthy(
     opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="norm(net[0].B.grad) > 0 and all_zero(net[0].A.grad)",
-    remarks=("zero-factor", "frozen"),
+    remarks="zero-factor",
 )
 ROWS.healthy(
     "a zero-initialised last layer",
@@ -121,7 +118,6 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="learning(student.parameters())",
-    remarks="no_grad",
 )
 ROWS.healthy(
     "soft targets for cross_entropy",
@@ -133,7 +129,6 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="learning(student.parameters()) and teacher.weight.grad is None",
-    remarks="detached",
 )
 ROWS.healthy(
     "an average of weights",
@@ -154,7 +149,6 @@ ROWS.healthy(
                 q.lerp_(p, 0.01)
     """,
     learns="learning(net.parameters()) and ema.weight.grad is None",
-    remarks="unused-module",
 )
 ROWS.healthy(
     "a log of everything",
@@ -201,7 +195,6 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="learning([*shared.parameters(), *h1.parameters(), *h2.parameters()])",
-    remarks="item",
 )
 ROWS.healthy(
     "two models, one of them trained",
@@ -233,5 +226,4 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="norm(multi.body.weight.grad) > 0",
-    remarks="unused-module",
 )

@@ -30,7 +30,6 @@ ROWS.healthy(
             q_target.load_state_dict(q.state_dict())
     """,
     learns="learning(q.parameters()) and q_target[0].weight.grad is None",
-    remarks="no_grad",
 )
 ROWS.healthy(
     "REINFORCE",
@@ -54,7 +53,6 @@ ROWS.healthy(
     opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="learning(policy.parameters())",
-    remarks=("detached", "item"),
 )
 ROWS.healthy(
     "actor and critic, the advantage detached",
@@ -82,7 +80,6 @@ ROWS.healthy(
     opt.step()
     """,
     learns="learning(ac.parameters())",
-    remarks="detached",
 )
 ROWS.healthy(
     "PPO clips some ratios",
@@ -147,7 +144,6 @@ ROWS.healthy(
         opt.step()
     """,
     learns="learning(u.parameters())",
-    remarks="cancelled",
 )
 ROWS.healthy(
     "the rate of a differential equation",
@@ -275,4 +271,39 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="learning([w, b])",
+)
+ROWS.healthy(
+    "TD3 over many steps: the actor's loss runs through a critic that another optimizer holds",
+    """
+    class Critic(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1, self.fc2 = nn.Linear(6, 32), nn.Linear(32, 1)
+        def forward(self, s, a):
+            return self.fc2(F.relu(self.fc1(torch.cat([s, a], 1))))
+    actor, q = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2), nn.Tanh()), Critic()
+    q_target, actor_target = Critic(), nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2), nn.Tanh())
+    q_opt, a_opt = optim.Adam(q.parameters(), lr=3e-4), optim.Adam(actor.parameters(), lr=3e-4)
+    # %%
+    for step in range(40):
+        s, s2 = torch.randn(64, 4), torch.randn(64, 4)
+        a = torch.rand(64, 2) * 2 - 1
+        r = -((a - s[:, :2]) ** 2).sum(1)
+        with torch.no_grad():
+            best = q_target(s2, actor_target(s2)).view(-1)
+            goal = r + 0.99 * best
+        qf_loss = F.mse_loss(q(s, a).view(-1), goal)
+        q_opt.zero_grad()
+        qf_loss.backward()
+        q_opt.step()
+        if step % 2 == 0:
+            actor_loss = -q(s, actor(s)).mean()
+            a_opt.zero_grad()
+            actor_loss.backward()
+            a_opt.step()
+            for model, target in ((actor, actor_target), (q, q_target)):
+                for p, t in zip(model.parameters(), target.parameters()):
+                    t.data.copy_(0.005 * p.data + 0.995 * t.data)
+    """,
+    learns="learning(actor.parameters()) and learning(q.parameters())",
 )

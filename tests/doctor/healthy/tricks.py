@@ -23,7 +23,6 @@ ROWS.healthy(
             opt.zero_grad()
     """,
     learns="i == 7",
-    remarks="accumulated",
 )
 ROWS.healthy(
     "accumulation with the step in the middle of a cell",
@@ -39,7 +38,6 @@ ROWS.healthy(
             opt.zero_grad(set_to_none=False)
     """,
     learns="norm(w) > 0",
-    remarks="accumulated",
 )
 ROWS.healthy(
     "two losses, backward one after the other",
@@ -57,7 +55,6 @@ ROWS.healthy(
     opt.step()
     """,
     learns="learning(net.parameters())",
-    remarks="accumulated",
 )
 ROWS.healthy(
     "retain_graph for two heads",
@@ -69,7 +66,6 @@ ROWS.healthy(
     lb.backward()
     """,
     learns="learning([*body.parameters(), *a.parameters(), *b.parameters()])",
-    remarks="accumulated",
 )
 ROWS.healthy(
     "clipping and a schedule",
@@ -295,7 +291,6 @@ ROWS.healthy(
     opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="learning([*body.parameters(), *policy.parameters(), *value.parameters()])",
-    remarks="detached",
 )
 ROWS.healthy(
     "momentum carries steps beyond the valley, and up",

@@ -251,7 +251,6 @@ ROWS.healthy(
             delta.clamp_(-0.03, 0.03)
     """,
     learns="norm(delta) > 0",
-    remarks="ascent",
 )
 ROWS.healthy(
     "focal loss with hardly any positives",
