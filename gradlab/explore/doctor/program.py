@@ -31,6 +31,8 @@ class Program:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = tuple(lines)
+        self._at: dict[int, ast.stmt | None] = {}
+        self._carried: dict[tuple[ast.stmt, bool], set[str]] = {}
 
     @classmethod
     def of_file(cls, filename: str) -> Program:
@@ -58,8 +60,10 @@ class Program:
 
     def at(self, line: int) -> ast.stmt | None:
         """The innermost statement on a line."""
-        around = [node for node in self.statements if node.lineno <= line <= (node.end_lineno or node.lineno)]
-        return around[-1] if around else None
+        if line not in self._at:
+            around = [node for node in self.statements if node.lineno <= line <= (node.end_lineno or node.lineno)]
+            self._at[line] = around[-1] if around else None
+        return self._at[line]
 
     @cached_property
     def mentioned(self) -> frozenset[str]:
@@ -117,14 +121,25 @@ class Program:
             return False
         if first is last:
             return True
-        names = carried(first)
-        scope = [node for node in self.statements if node in self.outer] if source.function == "<module>" else self.statements
-        for _ in range(len(scope)):
-            more = {name for node in scope if names & read(node) for name in carried(node)} - names
-            if not more:
-                break
-            names |= more
-        return bool(names & read(last))
+        return not self._names_from(first, source.function == "<module>").isdisjoint(self._exchanged[last][0])
+
+    def _names_from(self, first: ast.stmt, outside: bool) -> set[str]:
+        """The names that what a statement computes can get to, `outside` of functions and classes alone."""
+        if (first, outside) not in self._carried:
+            scope = [pair for node, pair in self._exchanged.items() if not outside or node in self.outer]
+            names = carried(first)
+            for _ in range(len(scope)):
+                more = {name for reads, carries in scope if names & reads for name in carries} - names
+                if not more:
+                    break
+                names |= more
+            self._carried[first, outside] = names
+        return self._carried[first, outside]
+
+    @cached_property
+    def _exchanged(self) -> dict[ast.stmt, tuple[set[str], set[str]]]:
+        """The names that each statement reads, and those through which it hands on what it computes."""
+        return {node: (read(node), carried(node)) for node in self.statements}
 
 
 def own_statements(tree: ast.AST) -> Iterator[ast.stmt]:
