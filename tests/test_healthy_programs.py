@@ -1,0 +1,129 @@
+"""Of `python -m benchmarks.healthy`: which cells train, what is substituted, and which findings are read from a text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent.parent))
+
+from benchmarks.healthy.notebook import cells_of
+from benchmarks.healthy.program import ChangedError, Program, Run, read_findings, substituted
+from benchmarks.healthy.programs import PROGRAMS, REPOSITORIES
+from benchmarks.healthy.table import Row, heading, line, totals
+from benchmarks.healthy.training_cells import training_cells, without_shell
+from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.report import findings_view
+from gradlab.explore.script import output
+from gradlab.explore.script.program import Program as Script
+from gradlab.explore.script.visiting import Visit
+
+CELLS = {
+    "it calls backward": (["loss.backward()"], [0]),
+    "it calls a function that does": (["def train():\n    loss.backward()", "x = 1", "train()"], [2]),
+    "in one cell": (["def train():\n    loss.backward()\ntrain()"], [0]),
+    "by a function between": (["def step():\n    loss.backward()", "def train():\n    step()", "train()"], [2]),
+    "that is defined later in the cell": (["def train():\n    step()\ndef step():\n    loss.backward()\ntrain()"], [0]),
+    "by a method": (["class T:\n    def fit(self):\n        loss.backward()", "T().fit()"], [1]),
+    "a method of that name is another": (["def train(net):\n    loss.backward()", "net.train()"], []),
+    "a function of that name is another": (["class T:\n    def train(self):\n        loss.backward()", "train()"], []),
+    "a function that is handed over": (["def closure():\n    loss.backward()", "optimizer.step(closure)"], [1]),
+    "it was defined anew": (["def train():\n    loss.backward()", "def train():\n    pass", "train()"], []),
+    "below a magic of cells": (["%%time\nloss.backward()"], [0]),
+    "with a line for a shell": (["!ls\nloss.backward()"], [0]),
+    "no Python": (["  x = = 1", "loss.backward()"], [1]),
+    "in a loop of a loop": (["for _ in range(3):\n    for x in data:\n        loss.backward()"], [0]),
+    "only in a comment": (["# loss.backward()\nprint('loss.backward()')"], []),
+}
+
+
+@pytest.mark.parametrize(("sources", "expected"), CELLS.values(), ids=CELLS)
+def test_which_cells_train(sources, expected):
+    assert training_cells(sources) == expected
+
+
+def test_what_else_sweeps():
+    cells = ["def train(trainer):\n    trainer.fit(model)", "train(pl.Trainer())", "trainer.test(model)"]
+    assert training_cells(cells) == [] and training_cells(cells, ["backward", "fit"]) == [1]
+
+
+def test_cells_without_what_is_for_a_shell():
+    kept = "%%time\nx = 1 if y else 2\n%timeit f(x)\n"
+    assert without_shell(f"!pip install it\n%matplotlib inline\n  %load_ext tensorboard\n?f\n{kept}") == kept
+
+
+def test_the_cells_of_a_notebook(tmp_path):
+    cells = [{"cell_type": "markdown", "source": ["loss.backward()"]}, {"cell_type": "code", "source": ["x = 1\n", "!ls"]}]
+    (tmp_path / "one.ipynb").write_text(json.dumps({"cells": cells}))
+    assert cells_of(tmp_path / "one.ipynb") == ["", "x = 1\n"]
+
+
+def test_what_is_substituted_is_there():
+    assert substituted("lr = 1\nsteps = 200", ("200=>20", "lr = 1=>lr = 2")) == "lr = 2\nsteps = 20"
+    assert json.loads(substituted(json.dumps('open("a")'), ('"a"=>"b"',))) == 'open("b")'
+    with pytest.raises(ChangedError, match="300"):
+        substituted("steps = 200", ("300=>20",))
+
+
+def test_a_copy_has_its_data_and_its_substitutions_and_the_fetched_one_stays(tmp_path):
+    fetched = tmp_path / "fetched"
+    (fetched / "repository/models/parts").mkdir(parents=True)
+    (fetched / "repository/models/train.py").write_text("steps = 200")
+    (fetched / "repository/models/parts/net.py").write_text("")
+    program = Program(
+        "repository/models/train.py",
+        substitutions=("200=>20",),
+        beside=("models/parts",),
+        data={"data/names.txt": "names"},
+    )
+    script = program.copy(fetched, tmp_path / "copy")
+    assert script == tmp_path / "copy/repository/models/train.py" and script.read_text() == "steps = 20"
+    assert (script.parent / "parts/net.py").exists() and (script.parent / "data/names.txt").read_text()
+    assert (fetched / "repository/models/train.py").read_text() == "steps = 200"
+
+
+PROBLEM = Finding(
+    "one", "the first cause in `net(x)` on line 3, of which much is to be said: " + "so much " * 12 + "that it wraps.", 3
+)
+NOTE = Finding("two", "the second, on line 4.", 4, fix="Do it.", remark=True)
+FURTHER = tuple(Finding(f"kind {k}", f"number {k}.", 5, remark=True) for k in range(7))
+
+
+def test_findings_that_the_command_prints():
+    script = Script("train.py", "/train.py", "", (), "/")
+    visit = Visit(script, 0, Diagnosis.of([PROBLEM, NOTE, *FURTHER]), None, sweeps=3)
+    run = Run(0.0, 0)
+    read_findings(output.text(visit), run)
+    assert (run.looked_at, run.problems, run.notes[0]) == (1, [PROBLEM.message], NOTE.message)
+    assert len(run.notes) + run.hidden["Note"] == 8 and run.hidden["Problem"] == 0
+
+
+def test_findings_that_cells_show():
+    cells = [findings_view.text([PROBLEM], [NOTE, *FURTHER]), findings_view.text([], [])]
+    run = Run(0.0, 0)
+    read_findings("".join(f"── cell {k}\na report\n{said}\n" for k, said in enumerate(cells)), run)
+    assert run.looked_at == 2 and [PROBLEM.message.replace("`", "")] == [said.replace("`", "") for said in run.problems]
+    assert run.notes[0].startswith(NOTE.message) and len(run.notes) + run.hidden["Note"] == 8
+
+
+def test_the_table():
+    program = Program("it/train.py", finds=("softmax twice",), useless=("cancel",))
+    run = Run(3.0, 1, ["it takes softmax twice", "another"], ["they cancel", "a bias"], {"Problem": 0, "Note": 1}, looked_at=1)
+    rows = [Row(program, run, 1.5, 2.0), Row(program, Run(1.0, 0), 6.0, 1.0), Row(program, trouble="has changed")]
+    assert line(rows[0]) == "| it/train.py | 2 | 1 | 3 | 1 | 1.50 | 2.0 s |"
+    assert line(rows[2]) == "| it/train.py | has changed |  |  |  |  |  |"
+    assert {line(row).count("|") for row in rows} | {first.count("|") for first in heading().split("\n")} == {8}
+    assert "\n    Note: a bias\n    1 more Notes" in line(rows[0], said=True)
+    assert totals(rows) == (
+        "2 programs ran: 1 Problems but for 1 true faults, 3 Notes, of which 1 are useless (1 runs have one). "
+        "Time: 3.00 in the geometric mean, 3.75 in the median, at most 6.00."
+    )
+    assert totals(rows[2:]) == "No program ran."
+
+
+def test_each_program_has_a_repository_and_is_there_once():
+    assert {program.repository for program in PROGRAMS} == set(REPOSITORIES)
+    assert len({program.file for program in PROGRAMS}) == len(PROGRAMS) >= 30
