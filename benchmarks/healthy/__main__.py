@@ -1,10 +1,10 @@
 """`python -m benchmarks.healthy DIR [PATTERN …] [--rounds N]`: what the doctor says of healthy public programs, and its time.
 
 DIR holds the repositories that `programs.py` names, each in a folder of its name; nothing of theirs is in this one. Scripts run
-under `gradlab doctor`, notebooks with `%%grad` above each cell that trains. Each program runs with and without, in a process of its
-own and in turn. Times are processor times of whole processes, imports included. With `--said` each finding is printed below its
-program. The exit status is 1 if a program did not run, or if a Problem was found that is not known as a true fault. PYTHONPATH
-chooses another gradlab than the one beside this.
+under `gradlab doctor`, notebooks with `%%grad` above each cell that trains. Each program runs with and without, in a process of
+its own and in turn. Times are processor times of whole processes, imports included. With `--said` each finding is printed below
+its program. The exit status is 1 if a program did not run, or if a Problem was found that is not known as a true fault.
+PYTHONPATH chooses another gradlab than the one beside this.
 
 Besides torch this needs gymnasium 0.29, tyro, scikit-learn, pandas, matplotlib, seaborn and tqdm. torchvision, PyTorch Lightning,
 TensorBoard and all data have stand-ins here (`standins`, `made_up.py`).
