@@ -145,3 +145,24 @@ def test_a_later_call_is_said_to_be_in_grad(ready, monkeypatch, clock):
     assert "5 times; this is call 1, and .grad now holds that of a later call." in ran.text
     ran = ready.ok("%%grad\nnet = make(nn.Tanh)\nfor k in range(5):\n    look(net)")
     assert "5 times; this is the last call." in ran.text
+
+
+def test_every_loss_of_a_training_is_looked_at(ready):
+    """The last backward is another loss's than the one at fault."""
+    cell = """%%doctor
+body, a, b = nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 3), nn.Softmax(1)), nn.Linear(8, 1)
+opt = lib.optim.SGD([*body.parameters(), *a.parameters(), *b.parameters()], lr=0.1)
+for step in range(6):
+    opt.zero_grad()
+    one = nn.functional.cross_entropy(a(body(X)), Y)
+    one.backward()
+    opt.step()
+    opt.zero_grad()
+    two = ((b(body(X)) - 1) ** 2).mean()
+    two.backward()
+    opt.step()"""
+    ready.ok(cell)
+    (finding,) = HOUSE.last.findings
+    assert "takes logits" in finding.message and finding.line == 6 and finding.node is None
+    ready.ok(cell.replace(", nn.Softmax(1)", ""))
+    assert not HOUSE.last.findings and not HOUSE.last.remarks

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradlab.explore.doctor.aftermath import FAMILIES, LEFT, Marks, aftermath, last_error, unexplained
 from gradlab.explore.doctor.case import Case, is_optimizer
-from gradlab.explore.doctor.examine import examine
+from gradlab.explore.doctor.examine import OTHER_LOSSES, examine
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.history import Past, remembered
 from gradlab.explore.doctor.state import cleared, standing
@@ -68,7 +68,12 @@ class Clinic:
                 if trace is None:
                     trace, root = _seen(recorder, value)
                 case = Case(trace, with_held(namespace), error, self.past, root=root)
-                found = _of_all(recorder, examine(case))
+                shown = recorder.shown
+                own = examine(case)
+                if shown is not None and shown.training is not None and error is None:
+                    traces = [recorder.trace(one) for one in shown.training.other_losses]
+                    own = _with_losses(own, shown.training, traces, case.namespace)
+                found = _of_all(recorder, own)
                 self.last = found if found.findings else replace(found, unseen=(*found.unseen, *unexplained(case)))
                 remembered(self.past, case)
                 self.marks, self.ended = Marks(namespace), id(error)
@@ -88,7 +93,9 @@ class Clinic:
         """
         with self.turn:
             try:
-                return examine(Case(training.trace, with_held({**namespace, **training.owners}), None, self.past))
+                space = with_held({**namespace, **training.owners})
+                own = examine(Case(training.trace, space, None, self.past))
+                return _with_losses(own, training, [one.trace for one in training.other_losses], space)
             except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
                 return Diagnosis(unseen=(f"A model could not be looked at: {type(failed).__name__}: {failed}.",))
 
@@ -110,6 +117,17 @@ class Clinic:
 
 
 HOUSE = Clinic()  # of the notebook
+
+
+def _with_losses(own: Diagnosis, training: Training, traces: Sequence[Trace | None], namespace: Mapping[str, Any]) -> Diagnosis:
+    """What is found of a training, and in the graphs of its other losses."""
+    if training.spoilt is not None or not traces:
+        return own
+    found = [*own.findings, *own.remarks]
+    for trace in traces:
+        elsewhere = examine(Case(trace, namespace), OTHER_LOSSES)
+        found += [replace(one, node=None) for one in (*elsewhere.findings, *elsewhere.remarks)]
+    return Diagnosis.of(found, own.unseen)
 
 
 def _of_all(recorder: Recorder, own: Diagnosis) -> Diagnosis:

@@ -51,6 +51,9 @@ FAMILIES: list[Family] = [
 ]
 
 
+OTHER_LOSSES: list[Family] = [depth, losses]  # what is looked for in the graph of a loss beside the one that is shown
+
+
 def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
     """What is found in a case, by all families unless some are given. One that fails is named in `unseen`."""
     findings: list[Finding] = []

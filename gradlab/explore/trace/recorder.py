@@ -293,10 +293,10 @@ class Recorder:
 
     def _let_go(self, training: Training) -> None:
         """Keep of a training what is told of it, and no node of a graph."""
-        shown = training.shown
-        if shown is not None and shown.trace is None:
-            shown.let_go(self.trace(shown))
-            training.last = shown
+        training.last = training.shown
+        for sweep in training.kept:
+            if sweep.trace is None:
+                sweep.let_go(self.trace(sweep))
 
     def end_training(self, training: Training) -> None:
         """A training is over: have it looked at, and hold nothing of it any more but what is said of it."""
@@ -448,7 +448,7 @@ class Recorder:
             if error is None or self.last is None or self.last.error is not None:
                 self.last = sweep
                 if training is not None:
-                    training.last = sweep
+                    training.ended(sweep)
             if not sweep.late:
                 self._finish(sweep)
         self._held.clear()

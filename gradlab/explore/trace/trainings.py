@@ -21,6 +21,7 @@ from gradlab.explore.trace.loops import Progress
 from gradlab.explore.trace.sweep import RecordedSweep
 
 MOST = 12  # trainings that are looked at in any case
+LOSSES = 4  # places from which backward is called
 NEAR = 200  # nodes behind a loss that are looked at for a leaf
 
 
@@ -38,6 +39,8 @@ class Training:
         The last that was looked at.
     spoilt : RecordedSweep or None
         The first with a NaN or an infinity in its result or at its leaves, while none of these got a finite gradient since.
+    losses : dict
+        The last sweep that was looked at of each place from which backward is called, the latest last.
     identity : Identity
         What tells it from others.
     owners : dict of str to object
@@ -52,6 +55,7 @@ class Training:
     sweeps: int = 0
     last: RecordedSweep | None = None
     spoilt: RecordedSweep | None = None
+    losses: dict[Any, RecordedSweep] = field(default_factory=dict)
     identity: Identity = field(default_factory=Identity)
     owners: dict[str, Any] = field(default_factory=dict)
     over: bool = False
@@ -71,6 +75,27 @@ class Training:
     def trace(self) -> Trace | None:
         """The plain data of that sweep, once it has been made."""
         return None if self.shown is None else self.shown.trace
+
+    @property
+    def kept(self) -> list[RecordedSweep]:
+        """All sweeps that are kept of it, each once."""
+        several = (self.last, self.spoilt, *self.losses.values())
+        return list({id(one): one for one in several if one is not None}.values())
+
+    @property
+    def other_losses(self) -> list[RecordedSweep]:
+        """Those of other losses than the one that is told of."""
+        shown = self.shown
+        return [one for one in self.losses.values() if shown is not None and one.site != shown.site]
+
+    def ended(self, sweep: RecordedSweep) -> None:
+        """A sweep has ended that was looked at."""
+        self.last = sweep
+        if sweep.site is not None and not sweep.retains:
+            self.losses.pop(sweep.site, None)
+            self.losses[sweep.site] = sweep
+            if len(self.losses) > LOSSES:
+                del self.losses[next(iter(self.losses))]
 
     def judge(self, sweep: RecordedSweep) -> None:
         """Whether a sweep is the first that went wrong, or tells that the program has come back from one."""
@@ -117,9 +142,8 @@ class Trainings:
         """Keys are replaced with others."""
         for training in self.all:
             training.keys = {names.get(key, key) for key in training.keys}
-            for sweep in (training.last, training.spoilt):
-                if sweep is not None:
-                    sweep.renamed(names)
+            for sweep in training.kept:
+                sweep.renamed(names)
         self._passed = {names.get(key, key) for key in self._passed}
 
     def of_leaves(self, library: Library, leaves: Iterable[Any], *, looking: bool) -> tuple[Training, bool]:
