@@ -2,7 +2,8 @@
 
 A cut is a fault if what was made of it leads on to what is differentiated and something that is meant to learn has no other
 way there. If it has another way the cut is how programs are: a target, an advantage, the output of a teacher, a coefficient, a
-code that is passed straight through. A Note is left of a term of the loss that was cut off: it moves nothing.
+code that is passed straight through. A Note is left of a term of the loss that was cut off, which moves nothing, and of a
+derivative without create_graph.
 """
 
 from __future__ import annotations
@@ -72,8 +73,11 @@ def cuts(case: Case) -> Iterable[Finding]:
         meant = [one for one in blocked if case.is_meant(one)]
         if (torn.final and (meant or not behind or not case.optimizers)) or (meant and not _is_target(case, torn, meant)):
             yield _alarm(case, torn, meant or blocked)
-        elif torn.kind in WRITTEN and not torn.cut.old and any(map(case.is_meant, behind)) and _is_constant_term(case, torn):
-            yield _note(case, torn, behind)
+        elif torn.kind in WRITTEN and not torn.cut.old and any(map(case.is_meant, behind)):
+            if _is_constant_term(case, torn):
+                yield _note(case, torn, behind, "It is added to the loss as a constant: this term does not move")
+            elif torn.how == "grad()":  # nobody wrote that down: it is how autograd.grad is without create_graph
+                yield _note(case, torn, behind, "Through this derivative no gradient goes to")
 
 
 def _stepped_unseen(case: Case) -> frozenset[int]:
@@ -457,15 +461,15 @@ def _is_index(case: Case, torn: CutHistory) -> bool:
     )
 
 
-def _note(case: Case, torn: CutHistory, behind: Sequence[Learner]) -> Finding:
+def _note(case: Case, torn: CutHistory, behind: Sequence[Learner], effect: str) -> Finding:
     why, fix = words(case, torn)
     evidence: dict[str, object] = {"leaves": [one.name for one in behind]}
     if len(behind) > 3:
         evidence["parameters"] = len(behind)
     return Finding(
         torn.kind,
-        f"`{torn.place.source if torn.place is not None else torn.cut.label}`{on(torn.place)}{_inside(torn)}: {why}. It is added "
-        f"to the loss as a constant, which changes no gradient: this term does not move {called(behind)}.",
+        f"`{torn.place.source if torn.place is not None else torn.cut.label}`{on(torn.place)}{_inside(torn)}: {why}. "
+        f"{effect} {called(behind)}.",
         cell_line(torn.place),
         torn.nodes[0],
         _mended(case, torn, fix),
