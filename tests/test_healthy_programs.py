@@ -68,6 +68,11 @@ def test_what_is_substituted_is_there():
         substituted("steps = 200", ("300=>20",))
 
 
+def test_a_seed_is_put_in():
+    program = Program("it/train.py", ("--seed", "{seed}"), ("import torch=>seed({seed})", "{x}=>{y}")).seeded(3)
+    assert program.arguments == ("--seed", "3") and program.substitutions == ("import torch=>seed(3)", "{x}=>{y}")
+
+
 def test_a_copy_has_its_data_and_its_substitutions_and_the_fetched_one_stays(tmp_path):
     fetched = tmp_path / "fetched"
     (fetched / "repository/models/parts").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.healthy DIR [PATTERN …] [--rounds N]`: what the doctor says of healthy public programs, and its time.
+"""`python -m benchmarks.healthy DIR [PATTERN …] [--rounds N] [--seed N]`: the doctor on healthy public programs.
 
 DIR holds the repositories that `programs.py` names, each in a folder of its name; nothing of theirs is in this one. Scripts run
 under `gradlab doctor`, notebooks with `%%grad` above each cell that trains. Each program runs with and without, in a process of
@@ -62,13 +62,14 @@ def main() -> int:
         "patterns", nargs="*", default=["*"], metavar="PATTERN", help="which programs, as */dqn.py (all by default)"
     )
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of programs that take one, or that draw without")
     parser.add_argument("--said", action="store_true", help="print each finding, and how a program that failed did")
     options = parser.parse_args()
     print(heading())
     rows = []
     for program in PROGRAMS:
         if any(fnmatch.fnmatch(program.file, pattern) for pattern in options.patterns):
-            rows.append(row_of(program, options.fetched.absolute(), options.rounds))
+            rows.append(row_of(program.seeded(options.seed), options.fetched.absolute(), options.rounds))
             print(line(rows[-1], said=options.said), flush=True)
     print(totals(rows))
     return int(any(row.trouble or row.false_problems for row in rows))

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.healthy.made_up import KINDS
@@ -37,7 +37,7 @@ class Program:
     file : str
         The repository's name and the path in it: "examples/mnist/main.py".
     arguments : tuple of str
-        For its command line.
+        For its command line. In these and in substitutions "{seed}" is the seed of the run.
     substitutions : tuple of str
         "old=>new" each: sizes, and names of what is not there.
     beside : tuple of str
@@ -70,6 +70,12 @@ class Program:
     @property
     def repository(self) -> str:
         return self.file.split("/", 1)[0]
+
+    def seeded(self, seed: int) -> Program:
+        arguments, substitutions = (
+            tuple(one.replace("{seed}", str(seed)) for one in some) for some in (self.arguments, self.substitutions)
+        )
+        return replace(self, arguments=arguments, substitutions=substitutions)
 
     def copy(self, fetched: Path, into: Path) -> Path:
         """Copy it, with what it reads, and put in what is substituted.

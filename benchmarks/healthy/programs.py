@@ -17,14 +17,14 @@ REPOSITORIES = {
 }
 
 NO_LOG = "torch.utils.tensorboard=>no_log"
-SEED = "import torch\n=>import torch; torch.manual_seed(0)\n"
-SEED_TOO = "import torch.nn.functional as F=>import torch.nn.functional as F; torch.manual_seed(0)"
+SEED = "import torch\n=>import torch; torch.manual_seed({seed})\n"
+SEED_TOO = "import torch.nn.functional as F=>import torch.nn.functional as F; torch.manual_seed({seed})"
 
 
 def cleanrl(name: str, *arguments: str, finds: tuple[str, ...] = (), useless: tuple[str, ...] = ()) -> Program:
     return Program(
         f"cleanrl/cleanrl/{name}.py",
-        ("--no-cuda", *arguments),
+        ("--no-cuda", "--seed", "{seed}", *arguments),
         (NO_LOG,),
         ("cleanrl_utils/buffers.py",),
         finds=finds,
@@ -55,8 +55,8 @@ PENDULUM = ("--env-id", "Pendulum-v1")
 
 PROGRAMS = (
     Program("examples/regression/main.py", substitutions=(SEED,)),
-    Program("examples/mnist/main.py", ("--epochs", "2")),
-    Program("examples/mnist_rnn/main.py", ("--epochs", "2")),
+    Program("examples/mnist/main.py", ("--epochs", "2", "--seed", "{seed}")),
+    Program("examples/mnist_rnn/main.py", ("--epochs", "2", "--seed", "{seed}")),
     Program(
         "examples/time_sequence_prediction/train.py",
         ("--steps", "2"),
@@ -71,21 +71,18 @@ PROGRAMS = (
     ),
     Program(
         "examples/word_language_model/main.py",
-        ("--epochs", "2", "--emsize", "64", "--nhid", "64", "--data", "."),
+        ("--epochs", "2", "--seed", "{seed}", "--emsize", "64", "--nhid", "64", "--data", "."),
         beside=("word_language_model/data.py", "word_language_model/model.py"),
         data={"train.txt": "text", "valid.txt": "short text", "test.txt": "short text"},
     ),
-    Program("examples/vae/main.py", ("--epochs", "5")),
+    Program("examples/vae/main.py", ("--epochs", "5", "--seed", "{seed}")),
     Program(
         "examples/siamese_network/main.py",
-        (
-            "--epochs",
-            "2",
-        ),
+        ("--epochs", "2", "--seed", "{seed}"),
         images=1024,
     ),
-    Program("examples/reinforcement_learning/reinforce.py", (), ("count(1)=>range(1, 81)",)),
-    Program("examples/reinforcement_learning/actor_critic.py", (), ("count(1)=>range(1, 81)",)),
+    Program("examples/reinforcement_learning/reinforce.py", ("--seed", "{seed}"), ("count(1)=>range(1, 81)",)),
+    Program("examples/reinforcement_learning/actor_critic.py", ("--seed", "{seed}"), ("count(1)=>range(1, 81)",)),
     Program("tutorials/beginner_source/basics/optimization_tutorial.py", (), (SEED, "epochs = 10=>epochs = 5")),
     Program("tutorials/beginner_source/examples_nn/polynomial_optim.py", (), (SEED,)),
     Program(
@@ -110,7 +107,7 @@ PROGRAMS = (
     gan("gan"),
     gan("wgan"),
     gan("wgan_gp"),
-    gan("dcgan", "--n_epochs", "2", images=256),
+    gan("dcgan", "--n_epochs", "2", images=512),
     gan("lsgan", "--n_epochs", "2", images=256),
     gan("acgan", "--n_epochs", "2", images=256),
     gan("infogan", "--n_epochs", "2", images=192),
@@ -127,8 +124,9 @@ PROGRAMS = (
         substitutions=(
             "tqdm.notebook=>tqdm",
             "[50000, 10000]=>[1536, 512]",
-            "max_epochs=50=>max_epochs=2",
+            "max_epochs=50=>max_epochs=1",
             "urllib.request.urlretrieve=>print",
+            "kde=True=>kde=False",
         ),
     ),
     Program(
