@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -266,8 +267,6 @@ class Config:
 
 
 def seen(progress):
-    import sys
-
     progress.swept(users_frames(sys._getframe(1), lambda name: name != __file__))
     return progress.done, progress.last
 
@@ -350,6 +349,18 @@ def test_a_range_is_read_and_not_called():
     for _ in loud:
         found = seen(progress)
     assert found == (None, False)
+
+
+def test_a_loop_whose_body_names_parameters_makes_no_model():
+    progress, parameters, over = Progress(), ["w", "b"], []
+    for step in range(N):
+        for p in parameters:
+            p = str(p)
+        if step == 0:
+            progress.begun(users_frames(sys._getframe(), lambda name: name != __file__), lambda value: value in ("w", "b"))
+        seen(progress)
+        over.append(progress.over)
+    assert over == [True] + [False] * (N - 1), "the second pass still trains what the first did"
 
 
 # -------------------------------------------------------------------------------------------------------------- identities

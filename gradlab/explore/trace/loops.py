@@ -45,7 +45,7 @@ def _loops_at(filename: str, lines: int, line: int, first: int, comprehension: b
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.expr, ast.stmt)) and not child.lineno <= line <= (child.end_lineno or child.lineno):
                 continue
-            if isinstance(child, (*FUNCTIONS, ast.ClassDef)) and _first_line(child) >= first:
+            if isinstance(child, (*FUNCTIONS, ast.ClassDef)) and _first_line(child) == first:
                 loops.clear()  # loops around the function are not the function's
             if isinstance(child, (ast.For, ast.AsyncFor)) and child.body[0].lineno <= line <= (child.body[-1].end_lineno or 0):
                 stored = (_names(part) for part in child.body)
@@ -155,6 +155,7 @@ class Progress:
             self._last[key] = index, length
             if self._first.setdefault(key, index) != index:
                 self._moved.add(key)
+                self._makers.discard(key)  # the model is still that of the first pass
             if key in self._moved:
                 place.append((index, length))
             outer = *outer, index
