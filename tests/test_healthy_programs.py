@@ -102,7 +102,7 @@ def test_findings_that_the_command_prints():
     visit = Visit(script, 0, Diagnosis.of([PROBLEM, NOTE, *FURTHER]), None, sweeps=3)
     run = Run(0.0, 0)
     read_findings(output.text(visit), run)
-    assert (run.looked_at, run.problems, run.notes[0]) == (1, [PROBLEM.message], NOTE.message)
+    assert (run.looked_at, run.problems, run.notes[0]) == ("backward 3 times", [PROBLEM.message], NOTE.message)
     assert len(run.notes) + run.hidden["Note"] == 8 and run.hidden["Problem"] == 0
 
 
@@ -110,17 +110,19 @@ def test_findings_that_cells_show():
     cells = [findings_view.text([PROBLEM], [NOTE, *FURTHER]), findings_view.text([], [])]
     run = Run(0.0, 0)
     read_findings("".join(f"── cell {k}\na report\n{said}\n" for k, said in enumerate(cells)), run)
-    assert run.looked_at == 2 and [PROBLEM.message.replace("`", "")] == [said.replace("`", "") for said in run.problems]
+    assert run.looked_at == "2 cells" and [PROBLEM.message.replace("`", "")] == [said.replace("`", "") for said in run.problems]
     assert run.notes[0].startswith(NOTE.message) and len(run.notes) + run.hidden["Note"] == 8
 
 
 def test_the_table():
     program = Program("it/train.py", finds=("softmax twice",), useless=("cancel",))
-    run = Run(3.0, 1, ["it takes softmax twice", "another"], ["they cancel", "a bias"], {"Problem": 0, "Note": 1}, looked_at=1)
+    run = Run(
+        3.0, 1, ["it takes softmax twice", "another"], ["they cancel", "a bias"], {"Problem": 0, "Note": 1}, looked_at="1 cell"
+    )
     rows = [Row(program, run, 1.5, 2.0), Row(program, Run(1.0, 0), 6.0, 1.0), Row(program, trouble="has changed")]
-    assert line(rows[0]) == "| it/train.py | 2 | 1 | 3 | 1 | 1.50 | 2.0 s |"
-    assert line(rows[2]) == "| it/train.py | has changed |  |  |  |  |  |"
-    assert {line(row).count("|") for row in rows} | {first.count("|") for first in heading().split("\n")} == {8}
+    assert line(rows[0]) == "| it/train.py | 1 cell | 2 | 1 | 3 | 1 | 1.50 | 2.0 s |"
+    assert line(rows[2]) == "| it/train.py | has changed |  |  |  |  |  |  |"
+    assert {line(row).count("|") for row in rows} | {first.count("|") for first in heading().split("\n")} == {9}
     assert "\n    Note: a bias\n    1 more Notes" in line(rows[0], said=True)
     assert totals(rows) == (
         "2 programs ran: 1 Problems but for 1 true faults, 3 Notes, of which 1 are useless (1 runs have one). "

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 LIMIT = 300.0  # seconds
 CELL = re.compile(r"── cell \d+")
-HEAD = re.compile(r"── gradlab doctor: .*")
+HEAD = re.compile(r"── gradlab doctor: .* called backward\(\) (once|\d+ times)")
 FINDING = re.compile(r"(?:■|□) (Problem|Note)  (.*)")
 REST = re.compile(r"(\d+) more (problem|note)s?", re.IGNORECASE)
 
@@ -114,7 +114,24 @@ def substituted(text: str, substitutions: tuple[str, ...]) -> str:
 
 @dataclass
 class Run:
-    """How a program ended. `raised` are a notebook's cells that did, `hidden` the findings that are only counted."""
+    """How a program ended.
+
+    Attributes
+    ----------
+    seconds : float
+        Processor time.
+    status : int
+    problems, notes : list of str
+        The findings that are shown.
+    hidden : dict of str to int
+        How many further ones are only counted.
+    raised : str
+        The cells of a notebook that raised, by number.
+    looked_at : str
+        Of a script how often it called backward, of a notebook how many cells train; "" if nothing did.
+    output : str
+        What it printed last.
+    """
 
     seconds: float
     status: int
@@ -122,7 +139,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
     hidden: dict[str, int] = field(default_factory=lambda: {"Problem": 0, "Note": 0})
     raised: str = ""
-    looked_at: int = 0
+    looked_at: str = ""
     output: str = ""
 
 
@@ -159,8 +176,11 @@ def run(program: Program, script: Path, *, doctor: bool) -> Run:
 def read_findings(said: str, into: Run) -> None:
     """Read the findings in what the command or a cell's report prints."""
     lines = said.split("\n")
+    cells = sum(bool(CELL.match(line)) for line in lines)
+    into.looked_at = f"{cells} cells" if cells > 1 else "1 cell" if cells else ""
     for number, line in enumerate(lines):
-        into.looked_at += bool(CELL.match(line) or HEAD.match(line))
+        if head := HEAD.match(line):
+            into.looked_at = f"backward {head[1]}"
         if found := FINDING.match(line):
             more = []
             for following in lines[number + 1 :]:

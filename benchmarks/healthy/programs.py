@@ -51,6 +51,8 @@ def makemore(part: str, *substitutions: str) -> Program:
     )
 
 
+TWICE = ("With softmax applied twice",)
+TARGETS = ("target",)
 PENDULUM = ("--env-id", "Pendulum-v1")
 
 PROGRAMS = (
@@ -97,20 +99,28 @@ PROGRAMS = (
         data={"data/shakespeare_char/input.txt": "text"},
         before=("data/shakespeare_char/prepare.py",),
     ),
-    cleanrl("dqn", "--total-timesteps", "4000", "--learning-starts", "500", "--buffer-size", "4000"),
-    cleanrl("c51", "--total-timesteps", "3000", "--learning-starts", "500", "--buffer-size", "4000"),
-    cleanrl("ddpg_continuous_action", *PENDULUM, "--total-timesteps", "1000", "--learning-starts", "300"),
-    cleanrl("td3_continuous_action", *PENDULUM, "--total-timesteps", "1000", "--learning-starts", "300"),
-    cleanrl("sac_continuous_action", *PENDULUM, "--total-timesteps", "800", "--learning-starts", "300"),
+    cleanrl("dqn", "--total-timesteps", "4000", "--learning-starts", "500", "--buffer-size", "4000", useless=TARGETS),
+    cleanrl("c51", "--total-timesteps", "3000", "--learning-starts", "500", "--buffer-size", "4000", useless=TARGETS),
+    cleanrl("ddpg_continuous_action", *PENDULUM, "--total-timesteps", "1000", "--learning-starts", "300", useless=TARGETS),
+    cleanrl("td3_continuous_action", *PENDULUM, "--total-timesteps", "1000", "--learning-starts", "300", useless=TARGETS),
+    cleanrl(
+        "sac_continuous_action",
+        *PENDULUM,
+        "--total-timesteps",
+        "800",
+        "--learning-starts",
+        "300",
+        useless=("made a Python number",),
+    ),
     cleanrl("ppo", "--total-timesteps", "4096"),
     cleanrl("ppo_continuous_action", *PENDULUM, "--total-timesteps", "4096"),
     gan("gan"),
-    gan("wgan"),
-    gan("wgan_gp"),
+    gan("wgan", useless=("sum is exactly 0", "without their history")),
+    gan("wgan_gp", useless=("sum is exactly 0", "without their history")),
     gan("dcgan", "--n_epochs", "2", images=512),
     gan("lsgan", "--n_epochs", "2", images=256),
-    gan("acgan", "--n_epochs", "2", images=256),
-    gan("infogan", "--n_epochs", "2", images=192),
+    gan("acgan", "--n_epochs", "2", images=256, finds=TWICE),
+    gan("infogan", "--n_epochs", "2", images=192, finds=TWICE),
     makemore("2_mlp", "range(200000)=>range(2000)"),
     makemore("3_bn", "max_steps = 200000=>max_steps = 2000"),
     makemore("4_backprop", "max_steps = 200000=>max_steps = 1000"),
@@ -145,10 +155,11 @@ PROGRAMS = (
     ),
     Program("pytorch-deep-learning/00_pytorch_fundamentals.ipynb"),
     Program("pytorch-deep-learning/01_pytorch_workflow.ipynb"),
-    Program("pytorch-deep-learning/02_pytorch_classification.ipynb", beside=("helper_functions.py",)),
+    Program("pytorch-deep-learning/02_pytorch_classification.ipynb", beside=("helper_functions.py",), useless=("has no effect",)),
     Program(
         "machine-learning-book/ch12/ch12_part2.ipynb",
         substitutions=("torch.load(path)=>torch.load(path, weights_only=False)",),
+        finds=TWICE,
         beside=("python_environment_check.py",),
     ),
     Program(

@@ -40,17 +40,25 @@ class Row:
 
 def heading() -> str:
     return (
-        "| program | Problems | of these true faults | Notes | of these useless | time | without |\n|---|---|---|---|---|---|---|"
+        "| program | looked at | Problems | true faults | Notes | useless | time | without |\n|---|---|---|---|---|---|---|---|"
     )
 
 
 def line(row: Row, *, said: bool = False) -> str:
     """A row of the table, and with `said` its findings below it."""
     if row.trouble:
-        cells = [row.trouble, *[""] * 5]
+        cells = [row.trouble, *[""] * 6]
     else:
         finds = row.problems - row.false_problems
-        cells = [row.problems, finds, row.notes, row.useless, f"{row.ratio:.2f}", f"{row.seconds:.1f} s"]
+        cells = [
+            row.run.looked_at or "nothing",
+            row.problems,
+            finds,
+            row.notes,
+            row.useless,
+            f"{row.ratio:.2f}",
+            f"{row.seconds:.1f} s",
+        ]
     told = f"| {' | '.join(map(str, [row.program.file, *cells]))} |"
     if said:
         for word, some in (("Problem", row.run.problems), ("Note", row.run.notes)):
