@@ -133,7 +133,7 @@ def test_to_dict_says_what_json_cannot():
     assert found["rows"][0]["gradient"] == ["Infinity", "NaN"] and found["rows"][0]["gradient_stats"]["norm"] == "NaN"
     assert float(found["rows"][0]["gradient"][0]) == math.inf
     assert found["findings"] == [
-        {"kind": "k", "message": "m", "line": 3, "node": None, "fix": "", "evidence": {"norm": "Infinity", "n": 3}}
+        {"kind": "k", "message": "m", "line": 3, "node": None, "fix": "", "evidence": {"norm": "Infinity", "n": 3}, "model": ""}
     ]
 
 

@@ -324,6 +324,15 @@ def test_the_last_of_several_sweeps_of_a_pass_is_the_last():
     assert found == [False] * 10 + [True, False]
 
 
+def test_ends_that_were_none_are_told_a_few_times():
+    """The inner loop has the outer one's variable, whose passes so cannot be told."""
+    progress, found = Progress(), []
+    for _ in range(20):
+        for _ in range(3):
+            found += (seen(progress)[1],)
+    assert found.count(True) == 3
+
+
 def test_nothing_is_said_of_loops_without_a_known_end():
     progress, data = Progress(), iter([1, 2, 3])
     found = []

@@ -162,4 +162,5 @@ def _row(row: TensorRow) -> dict[str, Any]:
 
 
 def _finding(finding: Any) -> dict[str, Any]:
-    return {key: safe(getattr(finding, key, None)) for key in ("kind", "message", "line", "node", "fix", "evidence", "model")}
+    known = {key: safe(getattr(finding, key, None)) for key in ("kind", "message", "line", "node", "fix", "evidence")}
+    return known | {"model": getattr(finding, "model", "")}

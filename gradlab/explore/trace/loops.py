@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from gradlab.explore.trace.notes import Frame, line_of
 
 LARGEST = 500_000  # characters of a file that is parsed
+MISSES = 2  # ends that were none, after which no more are told
 WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "list", "tuple", "reversed", "sorted", "iter", "progress_bar", "track"))
 INLINED = sys.version_info >= (3, 12)  # comprehensions run in the frame that they stand in
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -115,6 +116,8 @@ class Progress:
     last: bool = False
     over: bool = False
     _first: dict[tuple[Any, int], Any] = field(default_factory=dict)  # which pass each loop was in at the first sweep
+    _is_last: bool = False  # whether this sweep was thought to be the last
+    _misses: int = 0  # how often there was another one
     _path: tuple[int, ...] | None = None  # which pass of each loop it is in
     _in_pass: int = 0  # sweeps of this pass so far
     _per_pass: int = 1  # and of the pass before
@@ -138,6 +141,8 @@ class Progress:
 
     def swept(self, frames: Sequence[Frame]) -> None:
         """A sweep of the training begins, in these functions."""
+        self._misses += self._is_last or self.over  # there is another one, though none was expected
+        self._is_last = self.last
         loops = [*_running(frames)]
         place: list[tuple[int, int | None]] = []  # of the loops that go on within the training: the pass, and how many
         outer: tuple[int, ...] = ()
@@ -169,6 +174,8 @@ class Progress:
         else:
             self.last = bool(ending) and left[-1] == 1
         self.over = self._in_pass >= self._per_pass and self._makes_more(key for key, _, _ in loops)
+        if self._misses > MISSES:
+            self.last = self.over = False
 
     def _makes_more(self, keys: Iterable[Any]) -> bool:
         """Whether a loop that makes models is not at its end, and those within it, which go on, are."""
