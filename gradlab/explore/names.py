@@ -323,6 +323,15 @@ def held_by_self(value: Any) -> list[tuple[str, Any]]:
     return [] if value is None or _defines(value, "named_parameters") else _own("self", value)
 
 
+def names_of_functions(spaces: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The names of running functions, innermost first, what `self` of a trainer holds among them."""
+    found: dict[str, Any] = {}
+    for space in spaces:
+        for name, value in (*space.items(), *held_by_self(space.get("self"))):
+            found.setdefault(name, value)
+    return found
+
+
 def owners_in(space: Mapping[str, Any]) -> dict[str, Any]:
     """Of some names those that may hold what learns: models, optimizers, leaves that require grad, and containers of them."""
     return {name: value for name, value in space.items() if type(name) is str and name[:1] != "_" and _owns(name, value)}

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from gradlab.explore.trace.notes import Frame, line_of
 
 LARGEST = 500_000  # characters of a file that is parsed
+PLACES = 200  # of which the loops are remembered
 MISSES = 2  # ends that were none, after which no more are told
 WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "list", "tuple", "reversed", "sorted", "iter", "progress_bar", "track"))
 INLINED = sys.version_info >= (3, 12)  # comprehensions run in the frame that they stand in
@@ -85,12 +86,20 @@ def _names(node: ast.AST) -> tuple[str, ...]:
 
 def loops_around(frame: Frame) -> tuple[Loop, ...]:
     """The loops of a running function around the line that it is on, outermost first."""
-    line, code = line_of((frame.code, frame.offset)), frame.code
-    if line is None:
-        return ()
-    lines = len(linecache.getlines(code.co_filename))
-    first = code.co_firstlineno if code.co_flags & inspect.CO_OPTIMIZED else 0  # else a module's or a cell's own lines
-    return _loops_at(code.co_filename, lines, line, first, _is_comprehension(code))
+    code, key = frame.code, (id(frame.code), frame.offset)
+    known = _around.get(key)
+    if known is None or known[0] is not code:
+        line = line_of((code, frame.offset))
+        first = code.co_firstlineno if code.co_flags & inspect.CO_OPTIMIZED else 0  # else a module's or a cell's own lines
+        lines = len(linecache.getlines(code.co_filename))
+        loops = () if line is None else _loops_at(code.co_filename, lines, line, first, _is_comprehension(code))
+        if len(_around) >= PLACES:
+            _around.clear()
+        known = _around[key] = code, loops
+    return known[1]
+
+
+_around: dict[tuple[int, int], tuple[CodeType, tuple[Loop, ...]]] = {}  # by the identity of code, which is held, and the offset
 
 
 def _is_comprehension(code: CodeType) -> bool:
@@ -108,12 +117,15 @@ class Progress:
         The share of it that is behind when the next sweep has run; None if that cannot be told.
     last : bool
         Whether the next sweep seems to be the last.
+    steady : bool
+        Whether the innermost loop is in the pass that it was in at the last sweep, or in the next one, as it has been before.
     over : bool
         Whether the next sweep seems to be the first of another model's: a loop makes models, and those in it are at their end.
     """
 
     done: float | None = None
     last: bool = False
+    steady: bool = False
     over: bool = False
     _first: dict[tuple[Any, int], Any] = field(default_factory=dict)  # which pass each loop was in at the first sweep
     _is_last: bool = False  # whether this sweep was thought to be the last
@@ -144,6 +156,7 @@ class Progress:
         self._misses += self._is_last or self.over  # there is another one, though none was expected
         self._is_last = self.last
         loops = [*_running(frames)]
+        went_on = bool(loops) and loops[-1][0] in self._moved and loops[-1][0] not in self._makers
         place: list[tuple[int, int | None]] = []  # of the loops that go on within the training: the pass, and how many
         outer: tuple[int, ...] = ()
         for i, (key, loop, space) in enumerate(loops):
@@ -164,6 +177,8 @@ class Progress:
             if key in self._moved:
                 place.append((index, length))
             outer = *outer, index
+        before = self._path
+        self.steady = went_on and before is not None and before[:-1] == outer[:-1] and outer[-1] - before[-1] in (0, 1)
         self._in_pass, self._per_pass = (self._in_pass + 1, self._per_pass) if outer == self._path else (1, self._in_pass or 1)
         self._path = outer
         self.done = _share_after_next(place)

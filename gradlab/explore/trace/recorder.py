@@ -30,7 +30,7 @@ from gradlab.core.scopes import scoped
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.names import held_by_self, is_model, module_names, modules_in, names_in, owners_in
+from gradlab.explore.names import is_model, module_names, modules_in, names_in, names_of_functions, owners_in
 from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.happenings import Happenings
@@ -42,9 +42,11 @@ from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.reading import Names, Root, Seen
 from gradlab.explore.trace.slopes import slopes_of
 from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep, arrivals_of, uses_of
-from gradlab.explore.trace.trainings import Training, Trainings, leaves_near
+from gradlab.explore.trace.trainings import Training, Trainings
 
 HELD = 64 * 2**20  # bytes that are kept alive until the next sweep has been seen
+ASKED = 8  # sweeps of a loop after which it is asked again whose they are
+PLACES = 100  # from which backward is called
 CALLS, CUTS = 20_000, 1_000
 SHARED = 16 * 2**20  # bytes of cotangents that wait for the rest of a sum
 CELLS = 64  # a side of what is kept of a matrix-shaped gradient
@@ -99,6 +101,7 @@ class Recorder:
         self._held: deque[tuple[int, Any]] = deque()
         self._bytes = 0
         self._pace = Pace()
+        self._places: dict[tuple[tuple[int, int], ...], Training] = {}  # whose sweep was asked for where
         self._training = self.trainings.rest  # that of the last sweep
         self._recordings: dict[str, Recording] = {}
         self._ours = False  # whether the sweep that runs is called for the user
@@ -157,6 +160,7 @@ class Recorder:
         self._bytes = 0
         self.last = None
         self.trainings.clear()
+        self._places.clear()
         self._running.clear()
         for kept in (self.calls, self.cuts, self.events, self.refused, self.journal, self.reborn):
             kept.clear()
@@ -229,12 +233,11 @@ class Recorder:
         looks, begins = private or (accumulates and self.on), False
         nodes, uses = uses_of(library, tops) if looks else (set(), Counter())
         if accumulates and not private:
-            training, begins = self._training_of(library, nodes or tops, known=looks)
+            training, begins = self._training_of(library, nodes or tops, frames, known=looks)
             training.sweeps += 1
             if begins and not looks:
                 looks, (nodes, uses) = True, uses_of(library, tops)
-                training, _ = self._training_of(library, nodes, known=True)
-            training.progress.swept(frames)
+                training, _ = self._training_of(library, nodes, frames, known=True)
             self._training = training
             self.journal.skipped += not looks
         looks = looks and not any(self._running)
@@ -261,7 +264,7 @@ class Recorder:
                 sweep.roots.append(Root(node, shape, name, own[i] if out is not None else None, cotangents[i]))
                 if library.variable(whole) is not None:
                     self.leaf(sweep, whole)
-            sweep.owners = owners_in(self._space(frames, with_namespace=False))
+            sweep.owners = owners_in(names_of_functions([frame.names for frame in frames]))
             sweep.events = self.events.count
             if training is not None:
                 self._looked_at(training, sweep, frames)
@@ -269,14 +272,32 @@ class Recorder:
         self.took(clock.now() - started)
         return sweep
 
-    def _training_of(self, library: Library, nodes: Collection[Any], *, known: bool) -> tuple[Training, bool]:
+    def _training_of(
+        self, library: Library, nodes: Collection[Any], frames: Sequence[Frame], *, known: bool
+    ) -> tuple[Training, bool]:
         """The training that a sweep belongs to, and whether it begins with it: by all leaves behind it where its nodes are known,
-        else by those near its roots."""
+        else by those near its roots. (In a loop that goes on as before they are asked now and then alone: to touch torch's nodes
+        takes longer than all else.)"""
+        place = tuple([(id(frame.code), frame.offset) for frame in frames])
+        likely = None if known else self._places.get(place)
+        if likely is not None and likely in self.trainings.known and likely.sweeps % ASKED:
+            likely.progress.swept(frames)
+            if likely.progress.steady:
+                return likely, False
+        training, leaves, begins = None, [], False
         if known:
             leaves = [leaf for node in nodes if (leaf := library.variable(node)) is not None]
         else:
-            leaves = [*leaves_near(library, nodes, lambda leaf: library.is_parameter(leaf) or self.trainings.has(leaf))]
-        return self.trainings.of_leaves(library, leaves, looking=known)
+            training, leaves = self.trainings.near(library, nodes)
+        if training is None:
+            training, begins = self.trainings.of_leaves(library, leaves, looking=known)
+            if begins or len(self._places) >= PLACES:
+                self._places.clear()
+        if training is not likely or not likely.sweeps % ASKED:
+            training.progress.swept(frames)
+        if training in self.trainings.known:
+            self._places[place] = training
+        return training, begins
 
     def _begun(self, library: Library, training: Training, names: Names) -> None:
         """A training begins. Of the others there is plain data from now on, and those whose leaves have no name any more are
@@ -520,7 +541,8 @@ class Recorder:
 
     def names_at(self, library: Library, frames: Sequence[Frame]) -> Names:
         """The user's names at this moment: the running functions' locals, innermost first, then the notebook's."""
-        space = self._space(frames)
+        space = names_of_functions([frame.names for frame in frames])
+        space |= {name: value for name, value in self.namespace().items() if name not in space}
         names = Names.of(library, {**self.called, **names_in(space, first=self.first)})
         names.models = module_names((self.namespace(), space))  # the notebook's first: a trainer calls another's net `model`, too
         return names
@@ -533,18 +555,6 @@ class Recorder:
         self.events.rename(renamed)
         self.journal.renamed(renamed)
         self.trainings.renamed(renamed)
-
-    def _space(self, frames: Sequence[Frame], *, with_namespace: bool = True) -> dict[str, Any]:
-        """The names of the running functions, what `self` of a trainer holds among them, innermost first; then the notebook's."""
-        space: dict[str, Any] = {}
-        for frame in frames:
-            for name, value in frame.names.items():
-                space.setdefault(name, value)
-            for name, value in held_by_self(frame.names.get("self")):
-                space.setdefault(name, value)
-        for name, value in self.namespace().items() if with_namespace else ():
-            space.setdefault(name, value)
-        return space
 
     # ------------------------------------------------------------------------------------------------------ what was seen
     def models(self, value: Any) -> list[Any]:

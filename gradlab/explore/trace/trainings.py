@@ -7,8 +7,7 @@ reaches neither is of no training of its own.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +24,7 @@ LOSSES = 4  # places from which backward is called
 NEAR = 200  # nodes behind a loss that are looked at for a leaf
 
 
-@dataclass
+@dataclass(eq=False)
 class Training:
     """The sweeps of one model.
 
@@ -175,9 +174,19 @@ class Trainings:
         """Whether another one would be looked at in any case."""
         return len(self.known) < MOST
 
-    def has(self, leaf: Any) -> bool:
-        """Whether a leaf belongs to one of them."""
-        return bool(self._sharing({self.identities.key(leaf)}))
+    def near(self, library: Library, roots: Iterable[Any]) -> tuple[Training | None, list[Any]]:
+        """The training of the leaf that is nearest to some nodes, of those known; and the leaves that were met, up to the
+        first `Parameter`."""
+        leaves: list[Any] = []
+        for leaf in leaves_near(library, roots):
+            key = self.identities.key(leaf)
+            for training in self.known:
+                if key in training.keys:
+                    return training, leaves
+            leaves.append(leaf)
+            if library.is_parameter(leaf):
+                break
+        return None, leaves
 
     def has_part(self, value: Any, keys: set[int]) -> bool:
         """Whether a model or an optimizer has one of these leaves, or is one."""
@@ -210,9 +219,9 @@ def _weights(library: Library, leaves: Sequence[Any]) -> list[Any]:
     return matrices if len(matrices) > 1 else []
 
 
-def leaves_near(library: Library, roots: Iterable[Any], enough: Callable[[Any], bool]) -> Iterator[Any]:
-    """The leaves behind some nodes, depth first, up to the first that is enough."""
-    waiting: deque[Any] = deque(roots)
+def leaves_near(library: Library, roots: Iterable[Any]) -> Iterator[Any]:
+    """The leaves behind some nodes, depth first."""
+    waiting = [*roots]
     seen: set[Any] = set()
     while waiting and len(seen) < NEAR:
         node = waiting.pop()
@@ -222,6 +231,4 @@ def leaves_near(library: Library, roots: Iterable[Any], enough: Callable[[Any], 
         leaf = library.variable(node)
         if leaf is not None:
             yield leaf
-            if enough(leaf):
-                return
         waiting.extend(source for source in reversed(library.inputs(node)) if source is not None)
