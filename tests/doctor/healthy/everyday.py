@@ -491,7 +491,7 @@ ROWS.healthy(
     fc = nn.Linear(degree, 1)
     losses = []
     # %%
-    for batch in range(190):
+    for batch in range(290):
         x = torch.randn(32)[:, None]
         x = torch.cat([x ** i for i in range(1, degree + 1)], 1)
         fc.zero_grad()

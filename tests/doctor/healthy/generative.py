@@ -289,13 +289,13 @@ ROWS.healthy(
 ROWS.healthy(
     "a GAN of many steps, whose two losses meet in the critic",
     """
-    G = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 2))
-    D = nn.Sequential(nn.Linear(2, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1), nn.Sigmoid())
+    G = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 16), nn.Tanh())
+    D = nn.Sequential(nn.Linear(16, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1), nn.Sigmoid())
     opt_G, opt_D = optim.Adam(G.parameters(), lr=2e-4), optim.Adam(D.parameters(), lr=2e-4)
     bce, valid, fake = nn.BCELoss(), torch.ones(64, 1), torch.zeros(64, 1)
     # %%
     for step in range(40):
-        real = torch.randn(64, 2) + 2
+        real = 0.3 * torch.rand(64, 16)
         opt_G.zero_grad()
         made = G(torch.randn(64, 8))
         g_loss = bce(D(made), valid)
