@@ -16,6 +16,7 @@ from benchmarks.healthy.programs import PROGRAMS, REPOSITORIES
 from benchmarks.healthy.table import Row, heading, line, totals
 from benchmarks.healthy.training_cells import training_cells, without_shell
 from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.markup import count
 from gradlab.explore.report import findings_view
 from gradlab.explore.script import output
 from gradlab.explore.script.program import Program as Script
@@ -99,10 +100,10 @@ FURTHER = tuple(Finding(f"kind {k}", f"number {k}.", 5, remark=True) for k in ra
 
 def test_findings_that_the_command_prints():
     script = Script("train.py", "/train.py", "", (), "/")
-    visit = Visit(script, 0, Diagnosis.of([PROBLEM, NOTE, *FURTHER]), None, sweeps=3)
+    visit = Visit(script, 0, Diagnosis.of([PROBLEM, NOTE, *FURTHER]), None, sweeps=3000)
     run = Run(0.0, 0)
     read_findings(output.text(visit), run)
-    assert (run.looked_at, run.problems, run.notes[0]) == ("backward 3 times", [PROBLEM.message], NOTE.message)
+    assert (run.looked_at, run.problems, run.notes[0]) == (f"backward {count(3000, 'time')}", [PROBLEM.message], NOTE.message)
     assert len(run.notes) + run.hidden["Note"] == 8 and run.hidden["Problem"] == 0
 
 

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 LIMIT = 300.0  # seconds
 CELL = re.compile(r"── cell \d+")
-HEAD = re.compile(r"── gradlab doctor: .* called backward\(\) (once|\d+ times)")
+HEAD = re.compile(r"── gradlab doctor: .* called backward\(\) (once|[\d\s]+ times)")
 FINDING = re.compile(r"(?:■|□) (Problem|Note)  (.*)")
 REST = re.compile(r"(\d+) more (problem|note)s?", re.IGNORECASE)
 
