@@ -63,7 +63,7 @@ def observed(kind):
 RECORDER = [
     *((Recorder, name) for name in ("begin", "visited", "end", "entered", "exited", "stepped", "refuse", "settle", "hold")),
     *((Recorder, name) for name in ("losses_of", "leaf", "settle_journal", "names_at", "_finish", "_enter", "_begun", "_share")),
-    *((Happenings, "happened"), (Identities, "key"), (Training, "judge"), (Trainings, "of_leaves"), (Progress, "swept")),
+    *((Happenings, "happened"), (Identities, "key"), (Training, "judge"), (Trainings, "of_nodes"), (Progress, "swept")),
     (Pace, "look_next"),
 ]
 

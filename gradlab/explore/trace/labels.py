@@ -42,12 +42,13 @@ class Identity:
     line: str = ""
     loops: Values = field(default_factory=dict)
     given: Values = field(default_factory=dict)
+    _kept: bool = False
 
     def keep(self, frames: Sequence[Frame]) -> None:
-        """Keep those values that are as they were; or all, if there were none."""
+        """Keep those values that are as they were; the first time all."""
         loops, given = values_around(frames)
-        if not self.loops and not self.given:
-            self.loops, self.given = loops, given
+        if not self._kept:
+            self.loops, self.given, self._kept = loops, given, True
         else:
             self.loops = {one: text for one, text in self.loops.items() if loops.get(one) == text}
             self.given = {one: text for one, text in self.given.items() if given.get(one) == text}

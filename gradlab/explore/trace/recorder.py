@@ -237,7 +237,7 @@ class Recorder:
             training.sweeps += 1
             if begins and not looks:
                 looks, (nodes, uses) = True, uses_of(library, tops)
-                training, _ = self._training_of(library, nodes, frames, known=True)
+                training, _ = self.trainings.of_nodes(library, nodes)
             self._training = training
             self.journal.skipped += not looks
         looks = looks and not any(self._running)
@@ -284,15 +284,12 @@ class Recorder:
             likely.progress.swept(frames)
             if likely.progress.steady:
                 return likely, False
-        training, leaves, begins = None, [], False
         if known:
-            leaves = [leaf for node in nodes if (leaf := library.variable(node)) is not None]
+            training, begins = self.trainings.of_nodes(library, nodes)
         else:
-            training, leaves = self.trainings.near(library, nodes)
-        if training is None:
-            training, begins = self.trainings.of_leaves(library, leaves, looking=known)
-            if begins or len(self._places) >= PLACES:
-                self._places.clear()
+            training, begins = self.trainings.near(library, nodes)
+        if begins or len(self._places) >= PLACES:
+            self._places.clear()
         if training is not likely or not likely.sweeps % ASKED:
             training.progress.swept(frames)
         if training in self.trainings.known:
@@ -332,13 +329,15 @@ class Recorder:
         """Forget what happened to leaves up to the last time, and what was seen until then."""
         self.events.forget_those_of(keys)
         self.journal.clear()
-        theirs = [call for call in self.calls if (module := call.module()) is None or self.trainings.has_part(module, keys)]
-        for call in theirs:
-            self.calls.remove(call)
+        others = [
+            call for call in self.calls if (module := call.module()) is not None and not self.trainings.has_part(module, keys)
+        ]
+        self.calls = deque(others, maxlen=CALLS)
         self.cuts = deque((cut for cut in self.cuts if any(ref() is not None for ref in cut.leaves)), maxlen=CUTS)
 
     def _looked_at(self, training: Training, sweep: RecordedSweep, frames: Sequence[Frame]) -> None:
         """A sweep of a training is looked at: keep the names that what learns has now."""
+        training.over = False  # though its leaves had no name for a while
         identity = training.identity
         identity.keep(frames)
         if training.sweeps == 1:

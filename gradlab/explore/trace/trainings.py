@@ -145,8 +145,8 @@ class Trainings:
                 sweep.renamed(names)
         self._passed = {names.get(key, key) for key in self._passed}
 
-    def of_leaves(self, library: Library, leaves: Iterable[Any], *, looking: bool) -> tuple[Training, bool]:
-        """The training of a sweep that reaches these leaves, and whether it begins with it."""
+    def _of_leaves(self, library: Library, leaves: Iterable[Any], *, looking: bool) -> tuple[Training, bool]:
+        """The training of a sweep that reaches these leaves."""
         leaves = list(leaves)
         keys = set(self.identities.keys(_weights(library, leaves)))
         if not keys:
@@ -169,24 +169,28 @@ class Trainings:
         self.known.append(Training(keys))
         return self.known[-1], True
 
+    def of_nodes(self, library: Library, nodes: Iterable[Any]) -> tuple[Training, bool]:
+        """The training of a sweep that is looked at, by all nodes behind its roots; and whether it begins with it."""
+        return self._of_leaves(library, [leaf for node in nodes if (leaf := library.variable(node)) is not None], looking=True)
+
     @property
     def has_room(self) -> bool:
         """Whether another one would be looked at in any case."""
         return len(self.known) < MOST
 
-    def near(self, library: Library, roots: Iterable[Any]) -> tuple[Training | None, list[Any]]:
-        """The training of the leaf that is nearest to some nodes, of those known; and the leaves that were met, up to the
-        first `Parameter`."""
+    def near(self, library: Library, roots: Iterable[Any]) -> tuple[Training, bool]:
+        """The same of a sweep that is not looked at: by the nearest leaf that is known, or by those up to the first
+        `Parameter`."""
         leaves: list[Any] = []
         for leaf in leaves_near(library, roots):
             key = self.identities.key(leaf)
             for training in self.known:
                 if key in training.keys:
-                    return training, leaves
+                    return training, False
             leaves.append(leaf)
             if library.is_parameter(leaf):
                 break
-        return None, leaves
+        return self._of_leaves(library, leaves, looking=False)
 
     def has_part(self, value: Any, keys: set[int]) -> bool:
         """Whether a model or an optimizer has one of these leaves, or is one."""
