@@ -183,7 +183,9 @@ def of_steps(p: Program, f: Any) -> dict[str, Any]:
         pushed = runs[-1]["arrived"] != 0
         return {"stuck": (runs[-1]["step"][pushed] == 0).mean(), "weight": norm(runs[-1]["weight"]), "rates": rates,
                 "gradient norm": norm(runs[-1]["arrived"])}  # fmt: skip
-    turns = [float((a["arrived"] * b["arrived"]).sum() / norm(a["arrived"]) / norm(b["arrived"])) for a, b in pairwise(runs)]
+    several = [p.w.run_of(p.w.key(name)) for name in f.evidence["leaves"]]  # of these the one with the largest gradient counts
+    steps = [max(pairs, key=lambda pair: norm(pair[1]["arrived"])) for pairs in zip(*map(pairwise, several), strict=True)]
+    turns = [float((a["arrived"] * b["arrived"]).sum() / norm(a["arrived"]) / norm(b["arrived"])) for a, b in steps]
     losses = [s.loss for s in p.w.sweeps]
     return {"cosine": turns[-1], "sweeps": sum(t < -0.9 for t in turns), "first": losses[1], "last": losses[-1], "rates": rates}
 

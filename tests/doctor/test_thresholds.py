@@ -25,7 +25,7 @@ def test_steps_up_and_down_are_told_apart_by_their_cosines():
         ("shut", "dead", DEAD, 0.63, 0.85),
         ("flat", "saturated", SATURATED, 0.14, 0.98),
         ("sharp", "saturated", SATURATED, 0.14, 0.98),
-        ("ratio", "update-ratio", FAR, 3.3, 37.0),
+        ("ratio", "update-ratio", FAR, 5.2, 37.0),
     ],
 )
 def test_a_threshold_lies_between_the_healthy_and_the_planted(measure, kind, threshold, healthy, sick):

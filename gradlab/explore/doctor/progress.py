@@ -279,15 +279,24 @@ def _swings(case: Case) -> Finding | None:
                 continue
             first, last = losses[0], losses[-1]
             name = run[0].root or "the loss"
+            turned = list({entry.key: entry for _, entry in reversed(back)}.values())
+            which = "the gradient of" if len(turned) == 1 else "the largest gradient, at last that of"
             return Finding(
                 "update-ratio",
                 f"{statement(event.place)} steps over the valley and back{rate(event)}: in {len(back)} sweeps in a row "
-                "the gradient of "
-                f"{names(case, [largest])} turned round (cosine {largest.turn:.3g} with the one before), and {_quoted(name)} "
+                f"{which} {names(case, [largest])}{',' * (len(turned) > 1)} turned round (cosine {largest.turn:.3g} with the "
+                f"one before), and {_quoted(name)} "
                 f"{'grew' if last > first else 'went'} from {first:.4g} to {last:.4g}.",
                 event_line(event),
                 fix="Take a smaller learning rate: half of it, or less.",
-                evidence={"of": largest.name, "cosine": largest.turn, "sweeps": len(back), "first": first, "last": last},
+                evidence={
+                    "of": largest.name,
+                    "leaves": [entry.name for entry in turned],
+                    "cosine": largest.turn,
+                    "sweeps": len(back),
+                    "first": first,
+                    "last": last,
+                },
                 worth=7.5,
             )
     return None
