@@ -249,13 +249,13 @@ class Case:
         return [learner for key, learner in self.learners.items() if key in wanted and learner.requires]
 
     def is_meant(self, learner: Learner) -> bool:
-        """Whether a leaf is meant to learn, as far as that can be told: an optimizer that steps holds it, where none steps any
-        optimizer, or there is no optimizer."""
+        """Whether a leaf is meant to learn, as far as that can be told: an optimizer that steps holds it; where none steps any
+        optimizer, or none holds anything that a sweep has reached."""
         if self.meant is not None:
             return learner.key in self.meant
         if self.steps:
             return learner.key in self.stepping
-        return bool(learner.optimizers) or not self.optimizers
+        return bool(learner.optimizers) or not any(self.reached & {*one.keys} for one in self.optimizers)
 
     @cached_property
     def stepping(self) -> frozenset[int]:

@@ -140,6 +140,7 @@ PLACE = r"(?:\bon line \d+|\bat \S+ line \d+|\bline \d+)"
 TOKEN = re.compile(f"{CODE}|{PLACE}")
 NAMES = re.compile(rf"(?:the \d+ parameters of )?{CODE}(?:(?:, | and ){CODE})*(?: and \d+ more)?")
 CHANGE = f"{CODE} (?:in place of|before|after) {CODE}"  # see `advice`
+CHANGE_ALONE = re.compile(CHANGE)
 CHANGES = re.compile(f"{CHANGE}(?: and {CHANGE})*")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\bNaN\b|∞")
 PLURAL = {"has": "have", "gets": "get", "is": "are", "was": "were", "does": "do", "it": "them", "its": "their"}
@@ -187,7 +188,9 @@ def _together(alike: Sequence[Finding]) -> Finding:
         shown = [f"on lines {shown[0].removeprefix('on line ')}", *(place.removeprefix("on line ") for place in shown[1:])]
     said = f"The same {_listed([*shown, *more])}." if places else f"({len(alike)} times)"
     lines = [line for other in others for line in (other.line, *other.lines) if line is not None]
-    changes = list(dict.fromkeys(change for one in alike for change in CHANGES.findall(one.fix)))
+    changes = list(
+        dict.fromkeys(change for one in alike for both in CHANGES.findall(one.fix) for change in CHANGE_ALONE.findall(both))
+    )
     fix = first.fix if first.fix == _advice(first.fix) else CHANGES.sub(lambda _: " and ".join(changes), first.fix)
     return replace(
         first,

@@ -1,8 +1,8 @@
 """Which of a program's sweeps belong together: those of one model, or of several whose losses share parameters.
 
 A sweep belongs to the training with which it shares a leaf; one that joins two makes one of them. Leaves are `Parameter`s where
-there are any, else what may be the weights of a model written by hand: several leaves, each a matrix or more. A sweep that
-reaches neither is of no training of its own.
+there are any, else what may be the weights of a model written by hand: several leaves, each a matrix or more, that two sweeps
+reach. A sweep that reaches neither is of no training of its own.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ class Trainings:
         self.known: list[Training] = []
         self.left_out = 0
         self.rest = Training()
+        self._once: set[int] = set()  # keys of weights without a model that one sweep has reached
         self._passed: set[int] = set()  # keys of leaves of those that were left out
 
     def clear(self) -> None:
@@ -144,6 +145,7 @@ class Trainings:
             for sweep in training.kept:
                 sweep.renamed(names)
         self._passed = {names.get(key, key) for key in self._passed}
+        self._once = {names.get(key, key) for key in self._once}
 
     def _of_leaves(self, library: Library, leaves: Iterable[Any], *, looking: bool) -> tuple[Training, bool]:
         """The training of a sweep that reaches these leaves."""
@@ -159,6 +161,9 @@ class Trainings:
                 self.known.remove(other)
             first.keys |= keys
             return first, False
+        if not any(map(library.is_parameter, leaves)) and not keys & self._once:
+            self._once = keys
+            return self.rest, False
         if keys & self._passed or (len(self.known) >= MOST and not looking):
             self.left_out += not keys & self._passed
             self._passed |= keys
@@ -166,7 +171,7 @@ class Trainings:
         if len(self.known) >= MOST:
             self._passed |= self.known.pop().keys
             self.left_out += 1
-        self.known.append(Training(keys))
+        self.known.append(Training(keys, sweeps=int(bool(keys & self._once))))
         return self.known[-1], True
 
     def of_nodes(self, library: Library, nodes: Iterable[Any]) -> tuple[Training, bool]:
