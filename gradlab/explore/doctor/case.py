@@ -255,7 +255,8 @@ class Case:
             return learner.key in self.meant
         if self.steps:
             return learner.key in self.stepping
-        return bool(learner.optimizers) or not any(self.reached & {*one.keys} for one in self.optimizers)
+        concerned = [one for one in self.optimizers if not self.reached or self.reached & {*one.keys}]
+        return bool(learner.optimizers) or not concerned
 
     @cached_property
     def stepping(self) -> frozenset[int]:
