@@ -65,8 +65,8 @@ def _users_names(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> lis
 def _named_tensors(
     order: Iterable[str], passing: set[str], namespace: Mapping[str, Any], held: Mapping[str, list[tuple[str, Any]]]
 ) -> Iterator[tuple[str, str, Any]]:
-    """(name, path from it, tensor) of all tensors, several times where there are several ways to one. What objects hold comes
-    once, by way of a `passing` name only where there is no other."""
+    """(name, path from it, tensor) of all tensors, several times if several paths lead to one. What objects hold comes once; a
+    path from a `passing` name is used only if it is the only one."""
     order = sorted(order, key=passing.__contains__)
     for name in order:
         if library_of(namespace[name]) is not None:

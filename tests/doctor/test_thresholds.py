@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 from measured_runs import figures_of_steps, shares
 from test_planted import FAULTS, HEALTHY
@@ -18,6 +20,11 @@ def test_steps_up_and_down_are_told_apart_by_their_cosines():
     assert found["greatest down"] < -0.25 < UP < 0.26 < found["least first up"]
 
 
+@functools.cache
+def of_healthy_rows():
+    return shares(HEALTHY)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("measure", "kind", "threshold", "healthy", "sick"),
@@ -29,7 +36,7 @@ def test_steps_up_and_down_are_told_apart_by_their_cosines():
     ],
 )
 def test_a_threshold_lies_between_the_healthy_and_the_planted(measure, kind, threshold, healthy, sick):
-    well = shares(HEALTHY)[measure]
+    well = of_healthy_rows()[measure]
     ill = [x for x in shares(FAULTS, (kind,))[measure] if x > threshold]
     assert well and ill
     assert max(well) <= healthy < threshold < sick <= min(ill)

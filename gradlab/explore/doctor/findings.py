@@ -44,7 +44,7 @@ class Finding:
     model : str
         What it is about where several models were trained: "act=Sigmoid"; "" where there is one.
     times : int
-        How many findings it stands for that differ by their line or their names alone.
+        How many findings it stands for: those that differ only in their line or their names.
     """
 
     kind: str

@@ -18,8 +18,9 @@ from gradlab.explore.doctor.training import timelines
 
 SCORING = frozenset(("Mul", "Div", "MaskedFill", "Add"))  # between scores and their softmax
 FAR = 40  # operations after a bias that are looked at
-# Of the norm of all gradients: what is below at each sweep is no part of them. At the first sweep of the healthy cells in our
-# tests a bias before a normalisation has at most 2.3e-8 of it, and one with an effect 5e-4 (but queries of tiny weights 3e-6).
+# Share of the norm of all gradients. A bias whose gradient is below it at every sweep gets nothing. At the first sweep of the
+# healthy cells in our tests a bias before a normalisation has at most 2.3e-8, and one with an effect 5e-4 (but queries of tiny
+# weights 3e-6).
 NOTHING = 1e-4
 
 

@@ -2,7 +2,7 @@
 
 `log(softmax(z))` is `log_softmax(z)`, `log(sigmoid(z))` is `logsigmoid(z)`, `log(1 - sigmoid(z))` is `logsigmoid(-z)`, and
 `log(exp(z).sum(1))` is `logsumexp(z, 1)`. The code is built from the source: a name in it is looked up in the statements above,
-and where the source does not say all of it there is no code.
+and if the source does not say all of it, no code is given.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ SWINGS = 5  # sweeps in a row that turn back
 # A step of descent multiplies the gradient along a direction of curvature c by 1 − rate · c: where the steepest one is
 # overstepped it turns round, with a cosine of −1 if that direction has all of it; −0.9 leaves a fifth of its square to others.
 BACK = -0.9
-# Turning alone is no fault: near a minimum, and with random batches, gradients of few elements turn as often as not. What a
+# Turning alone is not a fault: near a minimum, and with random batches, gradients of few elements turn as often as not. What a
 # swing of amplitude x costs is E = ½ c x², and the step that makes it, of length rate · c x, goes 2 rate · c · E along the
 # gradient, 4 E at rate · c = 2, where it comes no further. So a quarter of ⟨Δw, g⟩ has to be a part of the loss that counts.
 COST = 0.1

@@ -1,6 +1,6 @@
-"""An error of a normalisation that was given one value per channel: there is no variance to divide by.
+"""An error of a normalisation that was given one value per channel: its variance is 0.
 
-The batch of one is most often the rest that a loader gives last, or one example that is to be evaluated.
+The batch of one is usually the last one of a loader, or one example that is to be evaluated.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def rows_of(
 
     Values and gradients are the trace's, of the moment of its sweep. A source that is no leaf of the trace (one that is not used,
     takes no gradient, or was computed on the way) is read as it is now, and so is a gradient that a source holds itself. Where
-    there are no sources there is a row for each leaf. `meant` are the identities of what is meant to get a gradient, None where
-    nobody says: of others, as of a target network, it is no warning that they have none.
+    there are no sources there is a row for each leaf. `meant` are the identities of what is meant to get a gradient, or None if
+    nobody says; for others, as a target network's, a missing gradient is not a warning.
     """
     named = {leaf.name: leaf for leaf in leaves if leaf.name}
     unnamed = [leaf for leaf in leaves if not leaf.name]

@@ -14,7 +14,7 @@ class Identities:
     """Gives each object a key: its id, or a negative number if that is the key of an object that lived before it.
 
     Keys are for a while: `settle` tells which have to be replaced so that those of living objects are their ids, and those of
-    dead ones are no object's id.
+    dead ones are not the id of any object.
     """
 
     def __init__(self) -> None:
