@@ -342,7 +342,7 @@ def _owns(name: str, value: Any, deeper: bool = True) -> bool:
         return False
     if (library := library_of(value)) is not None:
         return bool(value.requires_grad) and library.is_leaf(value)
-    if _defines(value, "named_parameters") or any(_NAME.__get__(one) == "Optimizer" for one in _MRO.__get__(type(value))):
+    if _defines(value, "named_parameters") or is_optimizer(value):
         return True
     return deeper and any(_owns(label, item, False) for label, item in items_of(name, value) or ())
 
@@ -352,6 +352,11 @@ def caller_names(depth: int = 1) -> dict[str, Any]:
     frame = sys._getframe(depth + 1)
     first = () if frame.f_locals is frame.f_globals else tuple(frame.f_locals)
     return names_in({**frame.f_globals, **frame.f_locals}, first, loop_variables(frame.f_code.co_filename))
+
+
+def is_optimizer(value: Any) -> bool:
+    """Whether a value is an optimizer of a library that goes by torch's names."""
+    return any(_NAME.__get__(one) == "Optimizer" for one in _MRO.__get__(type(value)))
 
 
 def is_model(value: Any) -> bool:

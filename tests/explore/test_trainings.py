@@ -372,12 +372,13 @@ def test_a_range_is_read_and_not_called():
 
 
 def test_a_loop_whose_body_names_parameters_makes_no_model():
-    progress, parameters, over = Progress(), ["w", "b"], []
+    progress, parameters, over = Progress(), [gl.ones(1, requires_grad=True), gl.ones(1, requires_grad=True)], []
     for step in range(N):
         for p in parameters:
-            p = str(p)
+            p.grad = None
         if step == 0:
-            progress.begun(users_frames(sys._getframe(), lambda name: name != __file__), lambda value: value in ("w", "b"))
+            frames = users_frames(sys._getframe(), lambda name: name != __file__)
+            progress.begun(frames, lambda value: any(value is one for one in parameters))
         seen(progress)
         over.append(progress.over)
     assert over == [True] + [False] * (N - 1), "the second pass still trains what the first did"

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from gradlab.diagnose.faults import FaultWarning
 from gradlab.explore.doctor.clinic import HOUSE
 
 GRADLAB = "import gradlab as lib"
@@ -166,3 +167,18 @@ for step in range(6):
     assert "takes logits" in finding.message and finding.line == 6 and finding.node is None
     ready.ok(cell.replace(", nn.Softmax(1)", ""))
     assert not HOUSE.last.findings and not HOUSE.last.remarks
+
+
+def test_no_attribute_of_the_users_objects_is_asked_for(ready, recwarn):
+    """Objects that raise, or do something, when an attribute is looked up are among the names of a training."""
+    ready.ok("""class Loud:
+    asked = []
+    def __getattr__(self, name):
+        Loud.asked.append(name)
+        raise RuntimeError(name)
+loud = Loud()""")
+    cell = "def fit(net, loud):\n    other = loud\n    look(net)\n"
+    cell += "for act in [nn.Tanh, nn.ReLU]:\n    net = make(act)\n    fit(net, Loud())"
+    ready.ok(f"%%grad -o r\n{cell}")
+    assert list(ready.ns["r"].models) == ["act=Tanh", "act=ReLU"] and not ready.ns["Loud"].asked
+    assert not [one for one in recwarn if issubclass(one.category, FaultWarning)]

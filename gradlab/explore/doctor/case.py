@@ -14,7 +14,7 @@ from gradlab.explore.doctor.history import Past
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import attribute, is_model, loop_leftovers, modules_in, names_in
+from gradlab.explore.names import attribute, is_model, is_optimizer, loop_leftovers, modules_in, names_in
 from gradlab.explore.trace.data import Event, GraphNode, Line, Trace
 
 
@@ -262,11 +262,6 @@ class Case:
     def stepping(self) -> frozenset[int]:
         """What the optimizers hold that step in the cell."""
         return frozenset(key for event in self.steps for key in event.held)
-
-
-def is_optimizer(value: Any) -> bool:
-    """Whether a value is an optimizer of a library that goes by torch's names."""
-    return any(kind.__name__ == "Optimizer" for kind in type(value).__mro__)
 
 
 def _is_floating(tensor: Any) -> bool:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradlab.explore.doctor.aftermath import FAMILIES, LEFT, Marks, aftermath, last_error, unexplained
-from gradlab.explore.doctor.case import Case, is_optimizer
+from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.examine import OTHER_LOSSES, examine
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.history import Past, remembered
 from gradlab.explore.doctor.state import cleared, standing
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import is_model, names_in, with_held
+from gradlab.explore.names import is_model, is_optimizer, names_in, with_held
 from gradlab.explore.report import Subject, differentiate
 from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.data import Trace

@@ -15,9 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.explore.doctor.case import Case, Learner, called, is_optimizer, listed
+from gradlab.explore.doctor.case import Case, Learner, called, listed
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.libraries import library_of
+from gradlab.explore.names import is_optimizer
 from gradlab.explore.trace.values import Value
 
 WRITES = 6  # that initialising, loading and moving a parameter takes; each step of an optimizer is one more

@@ -15,6 +15,7 @@ from gradlab.explore.doctor.advice import expression, instead
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import Flow, figure, key, numbers_known
+from gradlab.explore.names import is_optimizer
 
 ROWS = 32  # of fewer the factor between sum and mean is one that a step size bears: rates of use span 1e-4 to 1e-1
 # A step as long as the weights themselves leaves nothing of them; usual steps are a thousandth (Karpathy, CS231n).
@@ -99,7 +100,7 @@ def _added(flow: Flow, i: int) -> tuple[int, int, str] | None:
 def _thrown(case: Case) -> tuple[str, dict[str, Any]] | None:
     """What the steps did, where they are plain and too long."""
     swept: Any = getattr(case.trace, "journal", ())
-    optimizers = [value for value in case.namespace.values() if isinstance(getattr(value, "param_groups", None), list)]
+    optimizers = [value for value in case.namespace.values() if is_optimizer(value)]
     if any(type(value).__name__ not in ("SGD", "ASGD") for value in optimizers):
         return None  # steps that do not grow with the gradient
     worst = max(

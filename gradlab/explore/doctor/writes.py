@@ -16,13 +16,13 @@ from typing import Any
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.doctor.advice import before, instead
-from gradlab.explore.doctor.case import is_optimizer
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.layer_sources import changed
 from gradlab.explore.doctor.program import bound, read
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.doctor.switches import off_around
 from gradlab.explore.libraries import library_of
+from gradlab.explore.names import is_optimizer
 
 SHOWN = 4  # statements that are named where it may have been any of them
 KEEPS = (

@@ -17,12 +17,14 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
+from gradlab.explore.names import owners_in
 from gradlab.explore.trace.notes import Frame, line_of
 
 LARGEST = 500_000  # characters of a file that is parsed
 PLACES = 200  # of which the loops are remembered
 MISSES = 2  # ends that were none, after which no more are told
 WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "list", "tuple", "reversed", "sorted", "iter", "progress_bar", "track"))
+REORDERED = frozenset(("reversed", "sorted"))
 INLINED = sys.version_info >= (3, 12)  # comprehensions run in the frame that they stand in
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -141,7 +143,7 @@ class Progress:
     def begun(self, frames: Sequence[Frame], is_part: Callable[[Any], bool]) -> None:
         """A training begins: the loops that made its model, which is what `is_part` tells, are not its own."""
         for depth, frame in enumerate(frames):
-            made = {name for name, value in frame.names.items() if name not in frame.arguments and is_part(value)}
+            made = {name for name, value in owners_in(frame.names).items() if name not in frame.arguments and is_part(value)}
             if made:
                 inner = [
                     (frame.code, at) for at, loop in enumerate(loops_around(frame)) if made & {*loop.assigned, *loop.targets}
@@ -244,7 +246,7 @@ def _index(loop: Loop, space: Mapping[str, Any], length: int | None) -> int | No
     if name == "enumerate":
         start = _number(arguments[1], space) if len(arguments) > 1 else 0
         return value - start if type(start) is int else None
-    if name in WRAPPERS and length is not None:
+    if name in WRAPPERS and name not in REORDERED and length is not None:
         return _index(Loop(loop.targets, arguments[0]), space, length)
     return None
 

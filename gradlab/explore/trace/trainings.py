@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradlab.explore.libraries import Library
-from gradlab.explore.names import is_model
+from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.names import is_model, is_optimizer, modules_in
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.labels import Identity
@@ -200,11 +200,11 @@ class Trainings:
     def has_part(self, value: Any, keys: set[int]) -> bool:
         """Whether a model or an optimizer has one of these leaves, or is one."""
         if is_model(value):
-            parts = [part for module in value.modules() for part in vars(module).get("_parameters", {}).values()]
-        elif isinstance(groups := getattr(value, "param_groups", None), list):
-            parts = [part for group in groups for part in group["params"]]
+            parts = [part for _, module in modules_in("", value) for part in vars(module).get("_parameters", {}).values()]
+        elif is_optimizer(value):
+            parts = [part for group in value.param_groups for part in group["params"]]
         else:
-            parts = [value]
+            parts = [value] if library_of(value) is not None else []
         return any(self.identities.key(part) in keys for part in parts if part is not None)
 
     def _sharing(self, keys: set[int]) -> list[Training]:

@@ -18,10 +18,9 @@ from typing import Any
 from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.sites import OURS, is_ours
 from gradlab.diagnose.source_locations import cells
-from gradlab.explore.doctor.case import is_optimizer
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
-from gradlab.explore.names import held_by_self, is_model, names_in, with_held
+from gradlab.explore.names import held_by_self, is_model, is_optimizer, names_in, with_held
 from gradlab.explore.trace.labels import Identity, labels
 from gradlab.explore.trace.notes import Frame, is_outermost, line_of, locals_of
 from gradlab.explore.watch.layers import WatchedModel, leaves_behind, route_to, watched
