@@ -11,8 +11,7 @@ from leftovers import left_behind, left_in_torch
 
 from gradlab.explore.trace.labels import short
 from gradlab.explore.watch import Watch
-from gradlab.explore.watch.finding import MOST
-from gradlab.explore.watch.runs import Runs
+from gradlab.explore.watch.runs import MOST, Runs
 
 SETUP = """import LIB as lib, gradlab as gl, weakref
 lib.manual_seed(0)
@@ -205,7 +204,7 @@ def test_more_than_the_most_are_counted(ready):
     )
     w = ready.ns["w"]
     assert len(w) == MOST and w.unwatched == 3 and list(w)[:2] == ["seed=0", "seed=1"]
-    assert f"3 more trainings of this cell were not watched: {MOST} is the most." in ran.text
+    assert f"3 more trainings of this cell were not watched: {MOST} are at most." in ran.text
     del ready.ns["net"]
     gc.collect()
     assert not any(living(ready))
@@ -278,3 +277,54 @@ def test_values_of_loops_are_said_without_running_the_users_code():
 
     said = [short(value) for value in (Loud(), Quiet, 0.1, 3, "x" * 99, (1, 2.5), lambda: 0, len)]
     assert said == ["", "Quiet", "0.1", "3", "", "(1, 2.5)", "", "len"]
+
+
+def test_a_loss_that_goes_through_a_critic_to_what_nobody_watches_is_none_of_its_own(ready):
+    """The generator is moved by hand, and its tensors belong to no optimizer."""
+    ready.ok(
+        GAN.replace("of_g, of_d =", "of_d =")
+        .replace("lib.optim.SGD(G.parameters(), lr=0.01), ", "")
+        .replace("    of_g.zero_grad()\n", "")
+        .replace(
+            "    of_g.step()\n",
+            "    with lib.no_grad():\n        for p in G.parameters():\n            p -= 0.01 * p.grad; p.grad = None\n",
+        )
+    )
+    ready.ok("%%watch -o w\nd_losses = []\nfor i in range(20):\n    d_losses.append(critic_step().item())\n    generator_step()")
+    w = ready.ns["w"]
+    critic = w if isinstance(w, Watch) else w["D"]
+    assert critic.data()["loss"] == pytest.approx(ready.ns["d_losses"], rel=1e-4)
+    assert "Nothing was found" in str(critic.findings)
+
+
+def test_heads_on_a_common_body_are_all_watched(ready):
+    ready.ok(
+        "%%watch -o w\nbody = nn.Linear(4, 8)\nfor act in [nn.Sigmoid, nn.Tanh, nn.ReLU]:\n"
+        "    head = nn.Sequential(act(), nn.Linear(8, 1))\n"
+        "    opt = lib.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)\n"
+        "    for i in range(9):\n        opt.zero_grad(); ((head(body(x)) - y) ** 2).mean().backward(); opt.step()"
+    )
+    assert [one.steps for one in ready.ns["w"].values()].count(9) == 3, "each head, the first with the body"
+
+
+def test_a_model_that_joins_a_loss_later_is_watched(ready):
+    ready.ok(
+        "%%watch -o w\na, b = make(nn.Tanh), make(nn.Tanh)\nof_a, of_b = lib.optim.SGD(a.parameters(), lr=0.01), "
+        "lib.optim.SGD(b.parameters(), lr=0.01)\nfor i in range(40):\n    of_a.zero_grad(); of_b.zero_grad()\n"
+        "    loss = (a(x) ** 2).mean()\n    if i >= 10:\n        loss = loss + (b(x) ** 2).mean()\n"
+        "    loss.backward()\n    of_a.step()\n    if i >= 10:\n        of_b.step()"
+    )
+    assert list(ready.ns["w"]) == ["a", "b"] and ready.ns["w"]["a"].steps == 40
+
+
+def test_a_loss_without_history_is_the_programs_error_alone(ready, recwarn):
+    ran = ready.run("%%watch\nlib.ones(3).sum().backward()")
+    assert isinstance(ran.error, RuntimeError) and not [one for one in recwarn if "FaultWarning" in one.category.__name__]
+
+
+def test_runs_are_a_mapping(ready):
+    ready.ok(f"%%watch -q -o w\n{IN_TURN}")
+    w = ready.ns["w"]
+    assert 5 not in w and w.get(5) is None and w.get("no") is None and w[-1] is w[2]
+    with pytest.raises(KeyError, match="there is no training 'no'; there are 'act=Sigmoid'"):
+        w["no"]

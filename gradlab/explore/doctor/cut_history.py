@@ -94,12 +94,16 @@ def _is_constant_term(case: Case, torn: CutHistory) -> bool:
     assert trace is not None
     if torn.final or not torn.nodes:
         return False
+    seen: set[int] = set()
     for at in torn.nodes:
         if bare(trace.nodes[at].operation).rstrip("0123456789") not in ("Add", "Sub", "Rsub"):
             return False
         waiting = [at]
         while waiting:
             i = waiting.pop()
+            if i in seen:
+                continue
+            seen.add(i)
             node, given = trace.nodes[i], case.inputs[i]
             word = bare(node.operation).rstrip("0123456789")
             scaled = word in ("Mul", "Div") and len(given) == 1
@@ -471,7 +475,7 @@ def _note(case: Case, torn: CutHistory, behind: Sequence[Learner], effect: str) 
         f"`{torn.place.source if torn.place is not None else torn.cut.label}`{on(torn.place)}{_inside(torn)}: {why}. "
         f"{effect} {called(behind)}.",
         cell_line(torn.place),
-        torn.nodes[0],
+        torn.nodes[0] if torn.nodes else None,
         _mended(case, torn, fix),
         remark=True,
         evidence=evidence,

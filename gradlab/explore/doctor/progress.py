@@ -106,7 +106,7 @@ def _ascent(case: Case) -> Finding | None:
             falls = _sign(case) == 1 or any(word in name.lower() for word in ERRORS)
             reward = any(word in name.lower() for word in REWARDS) and "neg" not in name.lower()
             if (reward and event.maximizes) or (not falls and (reward or event.maximizes)):
-                return None  # somebody wrote down that it is to grow
+                break  # somebody wrote down that it is to grow
             meant = reward or not falls
             told = " (maximize=True)" if event.maximizes else ""
             return Finding(

@@ -42,17 +42,24 @@ def _larger(scene: Scene, module: Any) -> str:
     if _is_evaluation(scene):
         code = before(f"{model}.eval()", source_of(scene.statement)) if (model := _model(scene, module)) else ""
         return f"Evaluate with the running mean and variance: {code}." if code else "Call eval() on the model first."
-    call, size = _loader(scene)
-    if call is not None and size > 1:
+    call, loader = _loader(scene)
+    if call is not None and _leaves_one_over(loader):
         dropping = copy.deepcopy(call)
         dropping.keywords = [
             *(one for one in call.keywords if one.arg != "drop_last"),
             ast.keyword("drop_last", ast.Constant(True)),
         ]
         return f"Leave out the last batch, which has one example: {instead(source_of(dropping), source_of(call))}."
-    if call is not None:
+    if loader is not None and loader.batch_size == 1:
         return "Give the DataLoader a batch_size of more than 1, or call eval() on the model if it is to be evaluated."
-    return "Give it a batch of more than one in training, with drop_last=True in the DataLoader, or call eval() on it first."
+    return "Give it a batch of more than one in training, or call eval() on it first."
+
+
+def _leaves_one_over(loader: Any) -> bool:
+    """Whether the last batch of a DataLoader has one example, and others more."""
+    size, data = loader.batch_size, loader.dataset
+    count = len(data) if hasattr(type(data), "__len__") else 0
+    return bool(size) and not loader.drop_last and count > size > 1 and count % size == 1
 
 
 def _is_evaluation(scene: Scene) -> bool:
@@ -79,8 +86,8 @@ def _model(scene: Scene, module: Any) -> str:
     return ""
 
 
-def _loader(scene: Scene) -> tuple[ast.Call | None, int]:
-    """The call that made the DataLoader of the loop that failed, and its batch size."""
+def _loader(scene: Scene) -> tuple[ast.Call | None, Any]:
+    """The call that made the DataLoader of the loop that failed, and the loader; None where they are not known."""
     for step in reversed(scene.steps):
         program, line = scene.programs.get(step.place.filename), step.place.line
         loops = [
@@ -91,8 +98,8 @@ def _loader(scene: Scene) -> tuple[ast.Call | None, int]:
         for name in [node for loop in reversed(loops) for node in ast.walk(loop.iter) if isinstance(node, ast.Name)]:
             loader = step.names.get(name.id)
             if any(kind.__name__ == "DataLoader" for kind in type(loader).__mro__):
-                return _made(scene, name.id), int(getattr(loader, "batch_size", None) or 0)
-    return None, 0
+                return _made(scene, name.id), loader
+    return None, None
 
 
 def _made(scene: Scene, name: str) -> ast.Call | None:

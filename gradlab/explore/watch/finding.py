@@ -24,11 +24,10 @@ from gradlab.explore.names import held_by_self, is_model, is_optimizer, names_in
 from gradlab.explore.trace.labels import Identity, labels
 from gradlab.explore.trace.notes import Frame, is_outermost, line_of, locals_of
 from gradlab.explore.watch.layers import WatchedModel, leaves_behind, route_to, watched
-from gradlab.explore.watch.runs import Runs
+from gradlab.explore.watch.runs import MOST, Runs
 from gradlab.explore.watch.watching import Watch
 
 FRAMES = 20
-MOST = 12  # trainings of a cell that are watched
 
 Path = tuple[Any, ...]  # where `backward` was called: code and instruction of each frame
 
@@ -76,6 +75,9 @@ class Training:
             watch.release()
 
 
+Owners = tuple[tuple[Training, ...], bool]  # the trainings of a loss, and whether it has leaves of nobody's
+
+
 class Found:
     """The trainings of a cell, which are watched from their first `backward` on.
 
@@ -105,7 +107,7 @@ class Found:
         self.trainings: list[Training] = []
         self.trouble = ""
         self._of: dict[int, Training] = {}  # by the identity of a tensor that a running watch holds
-        self._owners: dict[Path, tuple[Training, ...]] = {}  # of losses, by the path of the call and the nearest training
+        self._owners: dict[tuple[Path, Training], Owners] = {}  # of losses, by the path of the call and the nearest training
         self._routes: dict[Path, tuple[int, ...]] = {}  # from a loss to the nearest leaf that is known
         self._latest: tuple[Training, ...] = ()  # what the last sweep belonged to
         self._vain = 0  # sweeps that began no training after all
@@ -147,19 +149,19 @@ class Found:
         """`backward` is called on a tensor."""
         self._current.of = None
         library = library_of(loss)
-        if library is None:
+        if library is None or library.node(loss) is None:
             return
-        owners = self._owners_of(library, loss)
-        if not owners:
-            return
-        everybody = owners
-        if len(owners) == 1:
+        everybody, strangers = self._owners_of(library, loss)
+        owners = everybody
+        if len(owners) == 1 and not strangers:
             owners[0].alone = True
         else:  # of a loss that goes through another's model, as a generator's through the critic
-            owners = tuple(one for one in owners if not one.alone) or owners
-        self._latest = owners
+            owners = tuple(one for one in owners if not one.alone) or (() if strangers else owners)
         for one in everybody:
             one.watch.is_concerned = one in owners
+        if not owners:
+            return
+        self._latest = owners
         for one in owners:
             if one.sweeps:
                 one.watch.end_step()
@@ -180,26 +182,19 @@ class Found:
             if self._tell is not None:
                 self._tell(self)
 
-    def _owners_of(self, library: Library, loss: Any) -> tuple[Training, ...]:
-        """The trainings that a loss belongs to; those that it begins among them."""
+    def _owners_of(self, library: Library, loss: Any) -> Owners:
+        """The trainings that a loss belongs to, those that it begins among them, and whether it has leaves of nobody's."""
         path = _path()
         known = self._at_end_of_route(library, loss, path)
-        if known is not None and (path, known) in self._owners:
+        if known is not None and (path, known) in self._owners and known.sweeps & (known.sweeps - 1):  # no power of 2
             return self._owners[path, known]
-        leaves: dict[int, Any] = {}
-        for leaf in leaves_behind(library, loss):
-            nearest = self._of.get(id(leaf))
-            if (other := self._others.get(id(leaf))) is not None and other() is leaf:
-                return ()
-            if nearest is not None:
-                key = (path, nearest)
-                self._routes[path] = route_to(library, loss, leaf)
-                if key not in self._owners:
-                    leaves = {id(one): one for one in leaves_behind(library, loss)}
-                    self._owners[key] = self._divided(library, loss, leaves)
-                return self._owners[key]
-            leaves[id(leaf)] = leaf
-        return self._divided(library, loss, leaves)
+        leaves = list(leaves_behind(library, loss))
+        owners = self._divided(library, loss, {id(leaf): leaf for leaf in leaves})
+        nearest = self._of.get(id(leaves[0])) if leaves else None
+        if nearest is not None:
+            self._routes[path] = route_to(library, loss, leaves[0])
+            self._owners[path, nearest] = owners
+        return owners
 
     def _at_end_of_route(self, library: Library, loss: Any, path: Path) -> Training | None:
         """The training of the leaf that lies where the nearest one lay when `backward` was called from this place before."""
@@ -212,17 +207,22 @@ class Found:
         leaf = library.variable(node)
         return None if leaf is None else self._of.get(id(leaf))
 
-    def _divided(self, library: Library, loss: Any, leaves: Mapping[int, Any]) -> tuple[Training, ...]:
-        """The trainings under way that leaves belong to, and new ones for the rest."""
+    def _divided(self, library: Library, loss: Any, leaves: Mapping[int, Any]) -> Owners:
+        """The trainings under way that leaves belong to, and new ones for the rest; and whether there is a rest still."""
         owners = dict.fromkeys(self._of[key] for key in leaves if key in self._of)
-        rest = {key: leaf for key, leaf in leaves.items() if key not in self._of}
+        rest = {key: leaf for key, leaf in leaves.items() if key not in self._of and not self._is_unwatched(leaf)}
         if rest and not self.trouble:
             try:
                 for one in self._begun(library, loss, rest, optimized=bool(owners)):
                     owners[one] = None
             except Exception as error:  # noqa: BLE001  (the cell runs as it would)
                 self.trouble = f"{type(error).__name__}: {error}"
-        return tuple(owners)
+        return tuple(owners), any(key not in self._of for key in leaves)
+
+    def _is_unwatched(self, leaf: Any) -> bool:
+        """Whether a leaf is one of a training that there was no room for."""
+        other = self._others.get(id(leaf))
+        return other is not None and other() is leaf
 
     # ------------------------------------------------------------------------------------------------------------ trainings
     def _begun(self, library: Library, loss: Any, leaves: Mapping[int, Any], *, optimized: bool) -> Iterator[Training]:
@@ -234,7 +234,7 @@ class Found:
         space = with_held(_space(self._namespace()))
         frames = _running()
         parts = list(self._parts(space, set(leaves), optimized))
-        if len(self.trainings) + len(parts) > MOST:
+        if sum(one.is_certain for one in self.trainings) + len(parts) > MOST:
             self._count(library, leaves, len(parts))
             return
         for of, optimizer in parts:
@@ -289,7 +289,7 @@ class Found:
             if one.watch.ended or not one.watch.of.release_unused():
                 continue
             self._of = {key: training for key, training in self._of.items() if training is not one}
-            self._owners = {key: owners for key, owners in self._owners.items() if one not in owners}
+            self._owners = {key: owners for key, owners in self._owners.items() if one not in owners[0]}
             one.end()
             if not one.is_certain:
                 self.trainings.remove(one)

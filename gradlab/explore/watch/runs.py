@@ -13,6 +13,7 @@ from gradlab.explore.watch.snapshot import snapshot
 from gradlab.explore.watch.watching import Watch
 
 OPEN = 3  # trainings that are shown without being unfolded
+MOST = 12  # trainings of a cell that are watched
 GAP = 26.0
 HEADING = 24.0
 
@@ -41,7 +42,18 @@ class Runs(Mapping[str, Watch]):
         self._runs, self.unwatched = dict(runs), unwatched
 
     def __getitem__(self, key: str | int) -> Watch:
-        return list(self._runs.values())[key] if isinstance(key, int) else self._runs[key]
+        """The training of a label, or at a place.
+
+        Raises
+        ------
+        KeyError
+            If no training has this label or this place.
+        """
+        runs = dict(enumerate(self._runs.values())) | dict(enumerate(self._runs.values(), start=-len(self._runs)))
+        found = runs.get(key) if isinstance(key, int) else self._runs.get(key) if isinstance(key, str) else None
+        if found is None:
+            raise KeyError(f"there is no training {key!r}; there are {', '.join(map(repr, self._runs))}.")
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._runs)
@@ -59,7 +71,7 @@ class Runs(Mapping[str, Watch]):
         if not self.unwatched:
             return ""
         were = "was" if self.unwatched == 1 else "were"
-        return f"{count(self.unwatched, 'more training')} of this cell {were} not watched: {len(self)} is the most."
+        return f"{count(self.unwatched, 'more training')} of this cell {were} not watched: {MOST} are at most."
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         runs = {label: snapshot(watch) for label, watch in self._runs.items()}
