@@ -52,7 +52,8 @@ def _larger(scene: Scene, module: Any) -> str:
         return f"Leave out the last batch, which has one example: {instead(source_of(dropping), source_of(call))}."
     if loader is not None and loader.batch_size == 1:
         return "Give the DataLoader a batch_size of more than 1, or call eval() on the model if it is to be evaluated."
-    return "Give it a batch of more than one in training, or call eval() on it first."
+    how = ", with drop_last=True if a DataLoader makes the batches" if loader is None else ""
+    return f"Give it a batch of more than one in training{how}, or call eval() on it first."
 
 
 def _leaves_one_over(loader: Any) -> bool:
