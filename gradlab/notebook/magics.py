@@ -207,7 +207,7 @@ class GradMagics(Magics):
                 return
             ending = Ending(kind, text, mentions, assigned)
             recorder = recorder_of(self.shell, mentions, self.heat_maps)
-            recorder.ended = lambda training: self._clinic.of_training(training, self.users())
+            recorder.on_end = lambda training: self._clinic.of_training(training, self.users())
             running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
             running.cells[-1].open()
 

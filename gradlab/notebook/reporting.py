@@ -28,9 +28,7 @@ from gradlab.explore.report.tree import grads_of
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
 from gradlab.explore.statistics import statistics
 from gradlab.explore.trace.data import Leaf
-from gradlab.explore.trace.labels import labels
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.trace.sweep import RecordedSweep
 from gradlab.notebook.backward import Written, backward
 from gradlab.notebook.options import CELL, LINE, Request
 from gradlab.notebook.transform import Ending
@@ -305,7 +303,7 @@ class CellReporter:
         held = any(source.is_leaf and source.tensor.grad is not None for source in sources)
         who = say("The cell called ", code("backward()"), " itself")
         deed = say(
-            calls_said(who, trace, recorder.sweeps, self._label(sweep), odd=odd, held=held),
+            calls_said(who, trace, recorder.sweeps, recorder.trainings.label_of(sweep.training), odd=odd, held=held),
             " ",
             f"It was called on {len(sweep.roots)} tensors together, of which this is the first. " if len(sweep.roots) > 1 else "",
             _what_happened(fresh, "set"),
@@ -328,13 +326,6 @@ class CellReporter:
             maps=[(f"{name}.grad", matrix) for name, matrix in maps if name],
         )
         return report, None
-
-    def _label(self, sweep: RecordedSweep) -> str:
-        """What tells the model of a sweep from others that the cell trained; "" of a single one."""
-        assert self.recorder is not None
-        known = self.recorder.trainings.known
-        named = zip(known, labels([one.identity for one in known]), strict=True)
-        return next((label for one, label in named if one is sweep.training), "")
 
 
 # ---------------------------------------------------------------------------------------------------------------- pieces

@@ -43,7 +43,7 @@ def sweep(lib, net, *seeds):
 def test_each_model_of_a_loop_is_one_training(lib):
     space, norms, said = {}, [], []
     with Recorder(lambda: space) as recorder:
-        recorder.ended = lambda training: said.append(training.owners["net"][1]) or len(said)
+        recorder.on_end = lambda training: said.append(training.owners["net"][1]) or len(said)
         for act in ["Sigmoid", "Tanh", "ReLU"]:
             space["net"] = net_of(lib, act)
             for _ in range(4):
@@ -421,3 +421,95 @@ def test_events_of_a_dead_model_are_not_a_living_ones(lib):
     assert [set(event.held) for event in steps] == [living] and steps[0].whose == id(space["opt"])
     assert {leaf.key for leaf in trace.leaves} == living
     assert [len(swept.entries) for swept in trace.journal] == [4]
+
+
+# ------------------------------------------------------------------------------------------------------------- taking turns
+@both
+def test_models_that_take_turns_through_one_line_keep_their_counts(lib, monkeypatch, clock):
+    """As in an ensemble. When there is no time, whose a sweep is is asked of the graph, and not guessed by the line."""
+    finish = Recorder._finish
+    monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
+    space = {"a": net_of(lib), "b": net_of(lib)}
+    with Recorder(lambda: space) as recorder:
+        for _i in range(50):
+            for name in ["a", "b"]:
+                sweep(lib, space[name])
+        known = recorder.trainings.known
+        assert [one.sweeps for one in known] == [50, 50]
+        for one in known:
+            recorder.end_training(one)
+    assert [one.trace.sweeps for one in known] == [50, 50]
+
+
+@both
+def test_a_count_is_that_of_the_end(lib, monkeypatch, clock):
+    """The trace of `a` is made when `b` begins; what nobody looked at since counts all the same."""
+    finish = Recorder._finish
+    monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
+    space = {"a": net_of(lib), "b": net_of(lib)}
+    with Recorder(lambda: space) as recorder:
+        sweep(lib, space["a"])
+        sweep(lib, space["b"])
+        k = 0
+        while k < 9:
+            sweep(lib, space["a"])
+            k += 1
+        first = recorder.trainings.known[0]
+        assert (first.trace.sweep, first.trace.sweeps) == (1, 10)
+
+
+@both
+def test_a_model_whose_first_sweep_fails_leaves_the_others_graph(lib):
+    space = {"a": net_of(lib), "b": net_of(lib)}
+    with Recorder(lambda: space) as recorder:
+        sweep(lib, space["a"])
+        y = space["b"](lib.tensor(np.ones((2, 3), np.float32))).exp()
+        loss = y.sum()
+        y.add_(1)
+        with pytest.raises(RuntimeError):
+            loss.backward()
+        assert recorder.shown.roots and recorder.shown.training is recorder.trainings.known[0]
+        assert len(recorder.trace().leaves) == 4
+
+
+@both
+def test_models_by_hand_that_take_turns_are_told_apart(lib):
+    space = {name: lib.tensor(np.ones((3, 3), np.float32), requires_grad=True) for name in "abcd"}
+    x = lib.tensor(np.ones((2, 3), np.float32))
+    with Recorder(lambda: space) as recorder:
+        for _ in range(5):
+            (x @ space["a"] @ space["b"]).sum().backward()
+            (x @ space["c"] @ space["d"]).sum().backward()
+        assert [(one.sweeps, len(one.keys)) for one in recorder.trainings.known] == [(5, 2), (5, 2)]
+
+
+@both
+def test_nothing_of_a_model_lives_once_it_is_forgotten(lib):
+    space = {"net": net_of(lib)}
+    gone = weakref.ref(space["net"])
+    recorder = Recorder(lambda: space)
+    with recorder:
+        sweep(lib, space["net"])
+    recorder.forget()
+    space.clear()
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.torch
+def test_a_sampler_without_a_length_is_the_programs_affair():
+    pytest.importorskip("torch")
+
+    class Endless(torch.utils.data.Sampler):
+        def __len__(self):
+            raise NotImplementedError
+
+        def __iter__(self):
+            return iter([0, 1])
+
+    loader = torch.utils.data.DataLoader([1.0, 2.0], sampler=Endless())
+    space = {"net": net_of(torch)}
+    with Recorder(lambda: space) as recorder:
+        for _ in loader:
+            sweep(torch, space["net"])
+        assert recorder.trace().sweep == 2

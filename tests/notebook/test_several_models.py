@@ -91,7 +91,7 @@ def test_findings_are_of_their_models(ready):
     report = ready.ns["r"]
     twice = [one for one in report.findings if "softmax" in one.message]
     assert [one.model for one in twice] == ["act=Tanh"] and HOUSE.last.findings == report.findings
-    assert report.beside.found["act=Tanh"][0] == 1 and report.beside.found["act=Sigmoid"][0] == 0
+    assert [row.found for row in report.beside.rows(report)] == ["1 Problem", "nothing"]
     assert [one.kind for one in report.models["act=Tanh"].findings] == [twice[0].kind]
     assert "takes logits" not in report.why("net[0].weight").sentence, "another model's finding is no answer"
 

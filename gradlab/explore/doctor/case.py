@@ -254,14 +254,13 @@ class Case:
         if self.meant is not None:
             return learner.key in self.meant
         if self.steps:
-            return learner.key in self.stepping
+            return learner.key in self._stepping
         concerned = [one for one in self.optimizers if not self.reached or self.reached & {*one.keys}]
         return bool(learner.optimizers) or not concerned
 
     @cached_property
-    def stepping(self) -> frozenset[int]:
-        """What the optimizers hold that step in the cell."""
-        return frozenset(key for event in self.steps for key in event.held)
+    def _stepping(self) -> frozenset[int]:
+        return frozenset() if self.trace is None else self.trace.held_by_steps
 
 
 def _is_floating(tensor: Any) -> bool:

@@ -19,7 +19,6 @@ from gradlab.explore.names import is_model, is_optimizer, names_in, with_held
 from gradlab.explore.report import Subject, differentiate
 from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.data import Trace
-from gradlab.explore.trace.labels import labels
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.saved_values import SavedReader
 from gradlab.explore.trace.trainings import Training
@@ -136,7 +135,7 @@ def _of_all(recorder: Recorder, own: Diagnosis) -> Diagnosis:
     if len(known) < 2 or shown is None:
         return own
     found, unseen = [], [*own.unseen]
-    for training, label in zip(known, labels([one.identity for one in known]), strict=True):
+    for training, label in zip(known, recorder.trainings.labels(), strict=True):
         if training is shown.training:
             training.said = own
         elif not training.over:

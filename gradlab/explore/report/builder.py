@@ -27,7 +27,7 @@ from gradlab.explore.markup import Sentence, Span, code, count, dimmed, listed, 
 from gradlab.explore.names import caller_names
 from gradlab.explore.pooled_matrix import PooledMatrix, reduced
 from gradlab.explore.report.report import Bounds, Report, caption
-from gradlab.explore.report.rows import held_by_steps, rows_of
+from gradlab.explore.report.rows import rows_of
 from gradlab.explore.report.table import SHOWN, TableNote, TensorRow
 from gradlab.explore.report.tree import forest
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
@@ -250,7 +250,7 @@ def make_report(
             trace = trace_of([subject.out], _named_out(subject, names), MOST_NODES)
     trace = _called(trace, subject)
     jacobian_only = jacobian is not None and weights is None and subject.size != 1
-    rows = rows_of(trace.leaves, sources, notes or {}, jacobian_only=jacobian_only, meant=held_by_steps(trace))
+    rows = rows_of(trace.leaves, sources, notes or {}, jacobian_only=jacobian_only, meant=trace.held_by_steps or None)
     matrices = _matrices(sources)
     held = [(label, reduced(_own_array(subject.library, gradient), pictures.CELLS)) for label, gradient in matrices]
     known = subject.value or (subject.library.values([subject.out])[0] if subject.out is not None else None)

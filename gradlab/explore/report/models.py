@@ -5,8 +5,8 @@ Everything is static: a row of `<details>` stays readable where a notebook is no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gradlab.explore.markup import (
@@ -80,8 +80,6 @@ class Beside:
         Where its own stands among them.
     left_out : int
         How many models more there were.
-    found : dict of str to (int, int)
-        How many Problems and Notes there are of each, by label.
     own : tuple
         The findings of its own.
     """
@@ -90,16 +88,17 @@ class Beside:
     reports: tuple[Any, ...] = ()
     place: int = 0
     left_out: int = 0
-    found: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     own: tuple[Any, ...] = ()
 
     def rows(self, own: Any) -> list[ModelRow]:
         """The rows of the table."""
         reports = [*self.reports[: self.place], own, *self.reports[self.place :]]
-        return [_row(one, one is own, *self.found.get(one.label, (0, 0))) for one in reports]
+        return [_row(one, one is own, self.own if one is own else (*one.findings, *one.remarks)) for one in reports]
 
 
-def _row(report: Any, shown: bool, problems: int, notes: int) -> ModelRow:
+def _row(report: Any, shown: bool, found: Sequence[Any]) -> ModelRow:
+    notes = sum(bool(one.remark) for one in found)
+    problems = len(found) - notes
     weights = [row for row in report.rows if row.gradient is not None and len(row.shape) > 1]
     norms = [row.gradient.norm for row in weights if row.gradient is not None]
     ends = (norms[0], norms[-1]) if len(norms) > 1 else (None, None)
@@ -217,7 +216,7 @@ def calls_said(who: Sentence, trace: Trace, total: int, label: str = "", *, odd:
     which = f"; this is {'the last call' if last else f'call {trace.sweep}'}"
     if odd:
         which += ", the first with a NaN or an infinity"
-    mine = say(f", {times(trace.sweeps)} for ", code(label)) if total != trace.sweeps and label else ()
+    mine = say(f", {times(trace.sweeps)} for ", code(label) if label else "this model") if total != trace.sweeps else ()
     later = say(", and ", code(".grad"), " now holds that of a later call") if held and not last else ()
     if trace.sweeps == 1:
         return say(who, f", {times(total)}", mine, ".")

@@ -11,7 +11,7 @@ from gradlab.explore.markup import code, grouped, number, say
 from gradlab.explore.report.table import TableNote, TensorRow
 from gradlab.explore.sources import Source
 from gradlab.explore.statistics import Statistics
-from gradlab.explore.trace.data import Leaf, Trace
+from gradlab.explore.trace.data import Leaf
 from gradlab.explore.trace.lines import Lines
 from gradlab.explore.trace.values import Value
 
@@ -73,12 +73,6 @@ def rows_of(
         why = "the gradient is None: the sweep did not reach it" if missing else ""
         rows.append(row_of(facts, why, extra.get(facts.name, ())))
     return rows
-
-
-def held_by_steps(trace: Trace) -> frozenset[int] | None:
-    """The identities of what the optimizers hold that stepped; None where none did."""
-    steps = [event for event in trace.events if event.kind == "step"]
-    return frozenset(key for event in steps for key in event.held) if steps else None
 
 
 def row_of(facts: Facts, why: str, extra: Sequence[TableNote], *, expected: bool = True) -> TensorRow:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from gradlab.explore.markup import code, say
 from gradlab.explore.report.builder import report_of
 from gradlab.explore.report.models import Beside, calls_said
 from gradlab.explore.report.report import Bounds, Report
-from gradlab.explore.trace.labels import labels
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.trainings import Training
 
@@ -31,16 +29,15 @@ def others_of(recorder: Recorder, *, bounds: Bounds | None = None, with_graph: b
     own = shown.training if shown is not None else None
     if len(known) < 2 or own not in known:
         return None
-    called = labels([one.identity for one in known])
+    called = recorder.trainings.labels()
     others = [
         _report(training, label, recorder.sweeps, bounds, with_graph)
         for training, label in zip(known, called, strict=True)
         if training is not own and training.trace is not None
     ]
-    found = {label: _found(training.said) for training, label in zip(known, called, strict=True)}
     place = sum(training.trace is not None for training in known[: known.index(own)])
     label, left_out = called[known.index(own)], recorder.trainings.left_out
-    return Beside(label, tuple(others), place, left_out, found, (*own.said.findings, *own.said.remarks) if own.said else ())
+    return Beside(label, tuple(others), place, left_out, (*own.said.findings, *own.said.remarks) if own.said else ())
 
 
 def _report(training: Training, label: str, total: int, bounds: Bounds | None, with_graph: bool) -> Report:
@@ -58,8 +55,3 @@ def _report(training: Training, label: str, total: int, bounds: Bounds | None, w
         remarks=getattr(said, "remarks", ()),
     )
     return replace(report, beside=Beside(label, own=(*report.findings, *report.remarks)))
-
-
-def _found(said: Any) -> tuple[int, int]:
-    """How many Problems and Notes a doctor has found."""
-    return len(getattr(said, "findings", ())), len(getattr(said, "remarks", ()))

@@ -112,7 +112,7 @@ def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str
         recorder = Recorder(lambda: vars(main))
         recorder.unhurried = every
         clinic = Clinic()
-        recorder.ended = lambda training: clinic.of_training(training, _names_of(main))
+        recorder.on_end = lambda training: clinic.of_training(training, _names_of(main))
         error: BaseException | None = None
         try:
             try:
@@ -240,11 +240,9 @@ def _unseen(recorder: Recorder, trace: Trace | None, failed: Exception | None, c
         )
     elif trace is not None and recorder.journal.skipped:
         looked = recorder.sweeps - recorder.journal.skipped
-        which = (
-            "the last call among them"
-            if trace.sweep == trace.sweeps
-            else f"the last of these was call {trace.sweep} of {trace.sweeps}"
-        )
+        whose = "" if trace.sweeps == recorder.sweeps else " of the model that is shown"
+        last = "the last call" if trace.sweep == trace.sweeps else f"call {trace.sweep} of {trace.sweeps}"
+        which = f"{last}{whose} among them"
         sentences.append(
             f"{looked} of {count(recorder.sweeps, 'backward call')} were looked at, so as not to slow the script; {which}."
         )

@@ -401,6 +401,11 @@ class Trace:
     program: str = "the cell"
 
     @property
+    def held_by_steps(self) -> frozenset[int]:
+        """The keys of what the optimizers hold that have stepped."""
+        return frozenset(key for event in self.events if event.kind == "step" for key in event.held)
+
+    @property
     def outputs(self) -> tuple[int, ...]:
         """The numbers of the outputs."""
         return tuple(i for i, node in enumerate(self.nodes) if node.kind == "output")

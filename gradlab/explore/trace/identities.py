@@ -42,11 +42,6 @@ class Identities:
         """The keys of several objects."""
         return tuple(map(self.key, several))
 
-    def lives(self, key: int) -> bool:
-        """Whether an object of this key lives; only after `settle` are its keys their objects' ids."""
-        known = self._known.get(key)
-        return known is not None and known[1] == key and known[0]() is not None
-
     def settle(self) -> dict[int, int]:
         """What each key has to be replaced with, everywhere where it is kept; most stay."""
         renamed = {key: -next(FRESH) for key in self._gone}

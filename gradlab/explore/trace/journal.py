@@ -113,7 +113,7 @@ class Journal:
         self.sweeps.clear()
         self._known.clear()
 
-    def renamed(self, keys: Mapping[int, int]) -> None:
+    def rename(self, keys: Mapping[int, int]) -> None:
         """Keys of leaves are replaced with others."""
         for swept in self.sweeps:
             for entry in swept.entries:

@@ -105,9 +105,9 @@ def labels(trainings: Sequence[Identity]) -> list[str]:
     lines = [training.line for training in trainings]
     if all(models) and len(set(models)) == len(models):
         return models
-    pairs = [*zip(models, lines, strict=True)]
-    if len(set(pairs)) == len(pairs):
-        return [f"{model}, {line}" if model and line else model or line or "model" for model, line in pairs]
+    both_said = [", ".join(filter(None, pair)) for pair in zip(models, lines, strict=True)]
+    if all(both_said) and len(set(both_said)) == len(both_said):
+        return both_said
     return [f"{model or 'model'}, {i} of {len(models)}" for i, model in enumerate(models, start=1)]
 
 

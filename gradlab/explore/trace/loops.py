@@ -1,7 +1,7 @@
 """Where a program is in its loops, read off its source and the names of its running functions: how far a training has come.
 
-Nothing of the program is called: how long a loop is is known of `range` of numbers that the names hold, of sequences, and of
-PyTorch's data loaders; of others it is not known.
+The length of a loop is known if it goes over a `range` of numbers that the names hold, a sequence, or a data loader of PyTorch's.
+Nothing of the program is called for it but `len()` of a data loader.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Loop(NamedTuple):
 
 # ------------------------------------------------------------------------------------------------------------------ source
 @lru_cache(maxsize=512)
-def _loops_at(filename: str, lines: int, line: int, first: int, comprehension: bool) -> tuple[Loop, ...]:
+def _loops_at(source: str, line: int, first: int, comprehension: bool) -> tuple[Loop, ...]:
     """The loops around a line, outermost first, of the function that begins on line `first`, or of the comprehension there."""
-    tree = _parsed(filename, lines)
+    tree = _parsed(source)
     loops: list[Loop] = []
 
     def visit(node: ast.AST) -> None:
@@ -67,10 +67,9 @@ def _loops_at(filename: str, lines: int, line: int, first: int, comprehension: b
 
 
 @lru_cache(maxsize=8)
-def _parsed(filename: str, lines: int) -> ast.Module:
-    text = "".join(linecache.getlines(filename))
+def _parsed(source: str) -> ast.Module:
     try:
-        return ast.parse(text if len(text) <= LARGEST else "")
+        return ast.parse(source if len(source) <= LARGEST else "")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.parse("")
 
@@ -93,8 +92,8 @@ def loops_around(frame: Frame) -> tuple[Loop, ...]:
     if known is None or known[0] is not code:
         line = line_of((code, frame.offset))
         first = code.co_firstlineno if code.co_flags & inspect.CO_OPTIMIZED else 0  # else a module's or a cell's own lines
-        lines = len(linecache.getlines(code.co_filename))
-        loops = () if line is None else _loops_at(code.co_filename, lines, line, first, _is_comprehension(code))
+        source = "".join(linecache.getlines(code.co_filename))
+        loops = () if line is None else _loops_at(source, line, first, _is_comprehension(code))
         if len(_around) >= PLACES:
             _around.clear()
         known = _around[key] = code, loops
@@ -146,9 +145,9 @@ class Progress:
             made = {name for name, value in owners_in(frame.names).items() if name not in frame.arguments and is_part(value)}
             if made:
                 inner = [
-                    (frame.code, at) for at, loop in enumerate(loops_around(frame)) if made & {*loop.assigned, *loop.targets}
+                    (id(frame.code), at) for at, loop in enumerate(loops_around(frame)) if made & {*loop.assigned, *loop.targets}
                 ]
-                outer = [(one.code, at) for one in frames[depth + 1 :] for at, _ in enumerate(loops_around(one))]
+                outer = [(id(one.code), at) for one in frames[depth + 1 :] for at, _ in enumerate(loops_around(one))]
                 self._makers = {*inner, *outer}
                 self.over = self._makes_more(key for key, _, _ in _running(frames))
                 return
@@ -212,7 +211,7 @@ def _running(frames: Sequence[Frame]) -> Iterator[tuple[tuple[Any, int], Loop, M
     for depth, frame in reversed([*enumerate(frames)]):
         around = frames[depth + 1].names if _is_comprehension(frame.code) and depth + 1 < len(frames) else {}
         for at, loop in enumerate(loops_around(frame)):
-            yield (frame.code, at), loop, ChainMap(frame.names, around, frame.globals)
+            yield (id(frame.code), at), loop, ChainMap(frame.names, around, frame.globals)
 
 
 def _share_after_next(place: Sequence[tuple[int, int | None]]) -> float | None:
@@ -287,7 +286,7 @@ def _length(value: Any) -> int | None:
     if any(one.__name__ == "DataLoader" and one.__module__.startswith("torch.") for one in kind.__mro__):
         try:
             return len(value)
-        except TypeError:  # of data without a length
+        except Exception:  # noqa: BLE001  (of data without a length; a sampler's own __len__ may raise anything)
             return None
     return None
 

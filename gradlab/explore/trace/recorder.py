@@ -89,7 +89,7 @@ class Recorder:
         self.identities = Identities()
         self.events = Happenings(self.identities)
         self.trainings = Trainings(self.identities)
-        self.ended: Callable[[Training], Any] | None = None  # asked about a training that is over; what it says is kept there
+        self.on_end: Callable[[Training], Any] | None = None  # asked about a training that is over; what it says is kept there
         self.unhurried = False  # whether every sweep is looked at, however long that takes
         self.call: Called | None = None
         self.calls: deque[Called] = deque(maxlen=CALLS)
@@ -102,6 +102,7 @@ class Recorder:
         self._bytes = 0
         self._pace = Pace()
         self._places: dict[tuple[tuple[int, int], ...], Training] = {}  # whose sweep was asked for where
+        self._shared: set[tuple[tuple[int, int], ...]] = set()  # places from which several take turns
         self._training = self.trainings.rest  # that of the last sweep
         self._recordings: dict[str, Recording] = {}
         self._ours = False  # whether the sweep that runs is called for the user
@@ -161,6 +162,8 @@ class Recorder:
         self.last = None
         self.trainings.clear()
         self._places.clear()
+        self._shared.clear()
+        self._training = self.trainings.rest
         self._running.clear()
         for kept in (self.calls, self.cuts, self.events, self.refused, self.journal, self.reborn):
             kept.clear()
@@ -242,9 +245,8 @@ class Recorder:
             self.journal.skipped += not looks
         looks = looks and not any(self._running)
         names = self.names_at(library, frames) if looks else Names()
-        if begins and looks and training is not None:
+        if begins and looks:
             self._pace.resume()
-            self._begun(library, training, names)
         if accumulates:
             self.sweeps += 1
             self.events.happened("backward", site, outputs)
@@ -255,7 +257,7 @@ class Recorder:
             sweep = RecordedSweep(
                 library, number, [], [library.weakly(out) for out in outputs], names, site, late, private, retains=retains
             )
-            sweep.training, sweep.nodes, sweep.uses = training, nodes, uses
+            sweep.training, sweep.begins, sweep.nodes, sweep.uses = training, begins, nodes, uses
             for i, (node, _) in enumerate(roots):
                 whole = library.whole(node)
                 out = outputs[i] if len(outputs) == len(roots) else None
@@ -279,7 +281,7 @@ class Recorder:
         else by those near its roots. (In a loop that goes on as before they are asked now and then alone: to touch torch's nodes
         takes longer than all else.)"""
         place = tuple([(id(frame.code), frame.offset) for frame in frames])
-        likely = None if known else self._places.get(place)
+        likely = None if known or place in self._shared else self._places.get(place)
         if likely is not None and likely in self.trainings.known and likely.sweeps % ASKED:
             likely.progress.swept(frames)
             if likely.progress.steady:
@@ -290,24 +292,27 @@ class Recorder:
             training, begins = self.trainings.near(library, nodes)
         if begins or len(self._places) >= PLACES:
             self._places.clear()
+            self._shared.clear()
+        elif self._places.get(place, training) is not training:
+            self._shared.add(place)
         if training is not likely or not likely.sweeps % ASKED:
             training.progress.swept(frames)
         if training in self.trainings.known:
             self._places[place] = training
         return training, begins
 
-    def _begun(self, library: Library, training: Training, names: Names) -> None:
-        """A training begins. Of the others there is plain data from now on, and those whose leaves have no name any more are
+    def _begun(self, sweep: RecordedSweep) -> None:
+        """A training has begun. Of the others there is plain data from now on, and those whose leaves have no name any more are
         over: what happened until then was theirs."""
         self._settle_identities()
-        over = False
-        for other in self.trainings.others(training):
+        over, others = False, self.trainings.others(sweep.training)
+        for other in others:
             self._let_go(other)
-            if not other.over and other.is_of(library) and other.keys.isdisjoint(names.by_id):
+            if not other.over and other.is_of(sweep.library) and other.keys.isdisjoint(sweep.names.by_id):
                 self.end_training(other)
                 over = True
-        if over and all(other.over for other in self.trainings.others(training)):
-            self._forget_events({key for other in self.trainings.others(training) for key in other.keys})
+        if over and all(other.over for other in others):
+            self._forget_events({key for other in others for key in other.keys})
 
     def _let_go(self, training: Training) -> None:
         """Keep of a training what is told of it, and no node of a graph."""
@@ -320,19 +325,16 @@ class Recorder:
         """A training is over: have it looked at, and hold nothing of it any more but what is said of it."""
         self._let_go(training)
         training.over = True
-        if self.ended is not None and training.trace is not None:
+        if self.on_end is not None and training.trace is not None:
             with self.faults:
-                training.said = self.ended(training)
+                training.said = self.on_end(training)
         training.owners.clear()
 
     def _forget_events(self, keys: set[int]) -> None:
         """Forget what happened to leaves up to the last time, and what was seen until then."""
         self.events.forget_those_of(keys)
         self.journal.clear()
-        others = [
-            call for call in self.calls if (module := call.module()) is not None and not self.trainings.has_part(module, keys)
-        ]
-        self.calls = deque(others, maxlen=CALLS)
+        self.calls = deque(self.trainings.calls_of_others(self.calls, keys), maxlen=CALLS)
         self.cuts = deque((cut for cut in self.cuts if any(ref() is not None for ref in cut.leaves)), maxlen=CUTS)
 
     def _looked_at(self, training: Training, sweep: RecordedSweep, frames: Sequence[Frame]) -> None:
@@ -340,7 +342,7 @@ class Recorder:
         training.over = False  # though its leaves had no name for a while
         identity = training.identity
         identity.keep(frames)
-        if training.sweeps == 1:
+        if sweep.begins:
             training.progress.begun(frames, lambda value: self.trainings.has_part(value, training.keys))
         theirs = {name: one for name, one in owners_in(self.namespace()).items() if self.trainings.has_part(one, training.keys)}
         training.owners = theirs | sweep.owners
@@ -464,11 +466,12 @@ class Recorder:
         if sweep is not None:
             sweep.error = error
             sweep.parts.clear()
-            training = sweep.training
             if error is None or self.last is None or self.last.error is not None:
+                if sweep.training is not None:
+                    sweep.training.record(sweep)
+                if sweep.begins and error is None:
+                    self._begun(sweep)
                 self.last = sweep
-                if training is not None:
-                    training.ended(sweep)
             if not sweep.late:
                 self._finish(sweep)
         self._held.clear()
@@ -552,8 +555,8 @@ class Recorder:
         if not renamed:
             return
         self.events.rename(renamed)
-        self.journal.renamed(renamed)
-        self.trainings.renamed(renamed)
+        self.journal.rename(renamed)
+        self.trainings.rename(renamed)
 
     # ------------------------------------------------------------------------------------------------------ what was seen
     def models(self, value: Any) -> list[Any]:
@@ -579,7 +582,7 @@ class Recorder:
         if sweep is None:
             raise RuntimeError("no backward was seen: there is no trace. Call backward() while it is recorded.")
         if sweep.trace is not None:
-            return sweep.trace
+            return sweep.trace if sweep.training is None else sweep.training.counted(sweep.trace)
         self._settle_identities()
         return sweep.library.unseen(trace_of_sweep)(self, sweep)
 

@@ -48,7 +48,8 @@ class Kept:
 
 @dataclass
 class RecordedSweep:
-    """A reverse sweep, as it was seen. Holds nodes: the graph lives until the next one, or until the recorder forgets."""
+    """A reverse sweep, as it was seen. Holds nodes: the graph lives until the next of the same loss, until another training
+    begins, or until the recorder forgets."""
 
     library: Library
     number: int
@@ -71,6 +72,7 @@ class RecordedSweep:
     waiting: int = 0  # bytes of them
     owners: dict[str, Any] = field(default_factory=dict)  # of the functions that ran: models, optimizers, leaves, by name
     training: Any = None  # the Training that it belongs to
+    begins: bool = False  # whether that begins with it
     trace: Trace | None = None  # plain data, once the graph has been let go
     _kept: Kept | None = None  # and what is known of its leaves
 
@@ -95,7 +97,7 @@ class RecordedSweep:
             return self._kept.odd
         return {leaf.key for node, leaf in self.leaves.items() if (g := self.seen.gradients.get(node)) is not None and g.odd}
 
-    def renamed(self, keys: Mapping[int, int]) -> None:
+    def rename(self, keys: Mapping[int, int]) -> None:
         """Keys of leaves are replaced with others."""
         for leaf in self.leaves.values():
             leaf.key = keys.get(leaf.key, leaf.key)

@@ -58,7 +58,7 @@ def tracing() -> Iterator[Traced]:
     gradient that arrived there, constants, cuts. It costs some microseconds an operation while it is on; sweeps are skipped when
     recording would take more than half of the program's own time and 0.15 s (`Trace.sweep` says which of `Trace.sweeps` it is).
 
-    The program computes the same as without it. The graph of the last `backward` lives until the next one or the end of the
+    The program computes the same as without it. The graph of a model's last `backward` lives until its next one or the end of the
     block, where its trace is made; nothing else lives longer, and nothing does after the block. If recording itself fails, a
     `FaultWarning` says so, and the program goes on.
 

@@ -7,16 +7,18 @@ reach. A sweep that reaches neither is of no training of its own.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.names import is_model, is_optimizer, modules_in
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.identities import Identities
-from gradlab.explore.trace.labels import Identity
+from gradlab.explore.trace.labels import Identity, labels
 from gradlab.explore.trace.loops import Progress
+from gradlab.explore.trace.notes import Called
 from gradlab.explore.trace.sweep import RecordedSweep
 
 MOST = 12  # trainings that are looked at in any case
@@ -73,7 +75,12 @@ class Training:
     @property
     def trace(self) -> Trace | None:
         """The plain data of that sweep, once it has been made."""
-        return None if self.shown is None else self.shown.trace
+        trace = None if self.shown is None else self.shown.trace
+        return None if trace is None else self.counted(trace)
+
+    def counted(self, trace: Trace) -> Trace:
+        """A trace of one of its sweeps with the number of those that there have been by now."""
+        return trace if trace.sweeps == self.sweeps else replace(trace, sweeps=self.sweeps)
 
     @property
     def kept(self) -> list[RecordedSweep]:
@@ -87,8 +94,8 @@ class Training:
         shown = self.shown
         return [one for one in self.losses.values() if shown is not None and one.site != shown.site]
 
-    def ended(self, sweep: RecordedSweep) -> None:
-        """A sweep has ended that was looked at."""
+    def record(self, sweep: RecordedSweep) -> None:
+        """Keep a sweep that was looked at, and has ended."""
         self.last = sweep
         if sweep.site is not None and not sweep.retains:
             self.losses.pop(sweep.site, None)
@@ -104,9 +111,12 @@ class Training:
         if self.spoilt is None and sweep.error is None and odd:
             self.spoilt = sweep
 
-    def joined(self, other: Training) -> None:
-        """Another was the same one."""
+    def merge(self, other: Training) -> None:
+        """Take over another, which is the same one."""
+        for sweep in other.kept:
+            sweep.training = self
         self.keys |= other.keys
+        self.losses |= other.losses
         self.sweeps += other.sweeps
         self.last, self.spoilt = other.last or self.last, self.spoilt or other.spoilt
         self.owners |= other.owners
@@ -130,22 +140,27 @@ class Trainings:
         self.known: list[Training] = []
         self.left_out = 0
         self.rest = Training()
-        self._once: set[int] = set()  # keys of weights without a model that one sweep has reached
+        self._once: deque[set[int]] = deque(maxlen=MOST)  # keys of weights without a model that one sweep has reached
         self._passed: set[int] = set()  # keys of leaves of those that were left out
 
     def clear(self) -> None:
         self.known.clear()
         self._passed.clear()
+        self._once.clear()
+        self.left_out = 0
         self.rest = Training()
 
-    def renamed(self, names: Mapping[int, int]) -> None:
+    def rename(self, names: Mapping[int, int]) -> None:
         """Keys are replaced with others."""
         for training in self.all:
             training.keys = {names.get(key, key) for key in training.keys}
             for sweep in training.kept:
-                sweep.renamed(names)
+                sweep.rename(names)
         self._passed = {names.get(key, key) for key in self._passed}
-        self._once = {names.get(key, key) for key in self._once}
+        for once in self._once:
+            replaced = {names.get(key, key) for key in once}
+            once.clear()
+            once |= replaced
 
     def _of_leaves(self, library: Library, leaves: Iterable[Any], *, looking: bool) -> tuple[Training, bool]:
         """The training of a sweep that reaches these leaves."""
@@ -157,12 +172,13 @@ class Trainings:
         if several:
             first, *others = several
             for other in others:
-                first.joined(other)
+                first.merge(other)
                 self.known.remove(other)
             first.keys |= keys
             return first, False
-        if not any(map(library.is_parameter, leaves)) and not keys & self._once:
-            self._once = keys
+        before = any(keys & once for once in self._once)
+        if not before and not any(map(library.is_parameter, leaves)):
+            self._once.append(keys)
             return self.rest, False
         if keys & self._passed or (len(self.known) >= MOST and not looking):
             self.left_out += not keys & self._passed
@@ -171,7 +187,7 @@ class Trainings:
         if len(self.known) >= MOST:
             self._passed |= self.known.pop().keys
             self.left_out += 1
-        self.known.append(Training(keys, sweeps=int(bool(keys & self._once))))
+        self.known.append(Training(keys, sweeps=int(before)))
         return self.known[-1], True
 
     def of_nodes(self, library: Library, nodes: Iterable[Any]) -> tuple[Training, bool]:
@@ -207,6 +223,16 @@ class Trainings:
             parts = [value] if library_of(value) is not None else []
         return any(self.identities.key(part) in keys for part in parts if part is not None)
 
+    def calls_of_others(self, calls: Iterable[Called], keys: set[int]) -> Iterator[Called]:
+        """The calls of living modules that have none of these leaves."""
+        has_part: dict[int, bool] = {}  # by the identity of a module
+        for call in calls:
+            module = call.module()
+            if module is not None and id(module) not in has_part:
+                has_part[id(module)] = self.has_part(module, keys)
+            if module is not None and not has_part[id(module)]:
+                yield call
+
     def _sharing(self, keys: set[int]) -> list[Training]:
         return [training for training in self.known if not training.keys.isdisjoint(keys)]
 
@@ -214,6 +240,14 @@ class Trainings:
     def all(self) -> list[Training]:
         """Those that are known, and what belongs to none."""
         return [*self.known, self.rest]
+
+    def labels(self) -> list[str]:
+        """What tells the known ones from each other; see `labels.labels`."""
+        return labels([training.identity for training in self.known])
+
+    def label_of(self, training: Training | None) -> str:
+        """That of one of them; "" of another."""
+        return next((label for one, label in zip(self.known, self.labels(), strict=True) if one is training), "")
 
     def others(self, than: Training) -> list[Training]:
         return [training for training in self.known if training is not than]
