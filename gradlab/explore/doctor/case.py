@@ -16,6 +16,7 @@ from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import attribute, is_model, is_optimizer, loop_leftovers, modules_in, names_in
 from gradlab.explore.trace.data import Event, GraphNode, Line, Trace
+from gradlab.explore.trace.journal import Entry, Swept
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,15 @@ class Case:
         """A text that says gradlab, with what the program calls the library of the trace."""
         name = self.trace.library if self.trace is not None else "gradlab"
         return text.replace("gradlab", library_name(name) or name) if name in sys.modules else text
+
+    @cached_property
+    def timelines(self) -> dict[int, list[tuple[Swept, Entry]]]:
+        """The sweeps that reached each leaf, by its key."""
+        by_leaf: dict[int, list[tuple[Swept, Entry]]] = {}
+        for swept in self.trace.journal if self.trace is not None else ():
+            for entry in swept.entries:
+                by_leaf.setdefault(entry.key, []).append((swept, entry))
+        return by_leaf
 
     def line(self, node: GraphNode) -> int | None:
         """The line of the cell that a node comes from."""

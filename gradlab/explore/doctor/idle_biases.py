@@ -14,7 +14,6 @@ from gradlab.explore.doctor.case import listed
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import CASTS, SHAPES, Flow, leaf_names
 from gradlab.explore.doctor.starving import EPSILON, NORMALISATIONS, ROUNDING
-from gradlab.explore.doctor.training import timelines
 
 SCORING = frozenset(("Mul", "Div", "MaskedFill", "Add"))  # between scores and their softmax
 FAR = 40  # operations after a bias that are looked at
@@ -59,7 +58,7 @@ def _is_without(flow: Flow, leaf: int, at: int) -> bool:
     key = next((one.key for one in flow.trace.leaves if one.node == leaf), None)
     norms = [norm for i, norm in enumerate(flow.norms) if norm is not None and flow.nodes[i].kind == "leaf"]
     shares = [((flow.norms[leaf] or 0.0), math.hypot(*norms))]
-    earlier = timelines(flow.case).get(key, ()) if key is not None else ()
+    earlier = flow.case.timelines.get(key, ()) if key is not None else ()
     shares += [(entry.arrived, math.hypot(*(one.arrived for one in swept.entries))) for swept, entry in earlier]
     return all(own <= most * whole for own, whole in shares)
 

@@ -14,7 +14,7 @@ from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import bare
 from gradlab.explore.doctor.step_causes import optimizer_call, rate, runs, step_cause
-from gradlab.explore.doctor.training import after, event_line, names, statement, timelines, write_after
+from gradlab.explore.doctor.training import after, event_line, names, statement, write_after
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept, looked_at
 
@@ -113,7 +113,7 @@ def _ascent(case: Case) -> Finding | None:
                 "ascent",
                 f"{statement(event.place)}{told} moves {names(case, moving)} up the slope: the cosine of the step with the "
                 "gradient is "
-                f"{slopes[0]:.3g}, and `{name}` grew from {losses[0]:.4g} to {losses[-1]:.4g} in {IN_A_ROW} steps.",
+                f"{slopes[0]:.3g}, and {_quoted(name)} grew from {losses[0]:.4g} to {losses[-1]:.4g} in {IN_A_ROW} steps.",
                 event_line(event),
                 fix="" if meant else _without_maximize(case, event) if event.maximizes else _downhill(event),
                 evidence={"cosine": slopes[0], "first": losses[0], "last": losses[-1], "steps": IN_A_ROW},
@@ -169,7 +169,8 @@ def _wrong_sign(case: Case) -> Finding | None:
         name = run[-1].root or "the loss"
         return Finding(
             "ascent",
-            f"`{name}` cannot be above 0 and has no least value, and the steps make it less: from {losses[0]:.4g} to "
+            f"{_quoted(name)[:1].upper()}{_quoted(name)[1:]} cannot be above 0 and has no least value, and the steps make it "
+            f"less: from {losses[0]:.4g} to "
             f"{losses[-1]:.4g} in "
             f"{IN_A_ROW} steps. What it measures becomes worse: its sign is wrong.",
             case.line(root),
@@ -239,7 +240,7 @@ def _sign(case: Case) -> int:
 # ------------------------------------------------------------------------------------------------------------- step sizes
 def _still(case: Case) -> Finding | None:
     steps: list[tuple[Entry, Event]] = []
-    for key, line in timelines(case).items():
+    for key, line in case.timelines.items():
         for swept, entry in line:
             if entry.stuck is None or entry.arrived == 0:
                 continue
@@ -304,7 +305,7 @@ def _swings(case: Case) -> Finding | None:
 
 def _before_each(case: Case) -> dict[tuple[int, int], tuple[Swept, Entry]]:
     """The sweep before, and what it brought, by the number of a sweep and the leaf."""
-    pairs = [(key, pair) for key, line in timelines(case).items() for pair in pairwise(line)]
+    pairs = [(key, pair) for key, line in case.timelines.items() for pair in pairwise(line)]
     return {(swept.number, key): earlier for key, (earlier, (swept, _)) in pairs}
 
 

@@ -17,7 +17,7 @@ from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import Flow, figure, root_mean_square
 from gradlab.explore.doctor.makers import maker
-from gradlab.explore.doctor.training import event_line, names, statement, timelines, write_after
+from gradlab.explore.doctor.training import event_line, names, statement, write_after
 from gradlab.explore.trace.data import Event, Operand
 from gradlab.explore.trace.journal import Entry, Swept
 
@@ -56,7 +56,7 @@ def _follows(finding: Finding) -> bool:
 
 def is_changed(case: Case, key: int) -> bool:
     """Whether the steps of the cell have made a leaf three times as large or as small as it was at the first sweep."""
-    norms = [entry.weight for _, entry in timelines(case).get(key, ())]
+    norms = [entry.weight for _, entry in case.timelines.get(key, ())]
     return len(norms) > 1 and not (norms[0] / 3 <= norms[-1] <= 3 * norms[0])
 
 
@@ -223,7 +223,7 @@ def _groups(case: Case) -> list[tuple[str, Any, dict[str, Any]]]:
 
 def _decay(case: Case) -> Finding | None:
     """Weights that shrink since each step takes a part of them away."""
-    lines = timelines(case)
+    lines = case.timelines
     for name, optimizer, group in _groups(case):
         decay, lr = group.get("weight_decay", 0), group.get("lr", 0)
         if not isinstance(decay, (int, float)) or not isinstance(lr, (int, float)) or not decay > 0 or not lr > 0:
@@ -304,7 +304,7 @@ def optimizer_call(case: Case, name: str) -> ast.Call | None:
 # ------------------------------------------------------------------------------------------------------------ eps of 0
 def _eps(case: Case) -> Finding | None:
     """An eps that is 0 in the type of the weights: where the squares of gradients are 0 too, the step is infinite or NaN."""
-    lines = timelines(case)
+    lines = case.timelines
     for name, optimizer, group in _groups(case):
         eps = group.get("eps")
         for parameter in group["params"]:

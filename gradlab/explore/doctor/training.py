@@ -58,15 +58,6 @@ def write_after(case: Case, swept: Swept, keys: Iterable[int]) -> Event | None:
     return None
 
 
-def timelines(case: Case) -> dict[int, list[tuple[Swept, Entry]]]:
-    """The sweeps that reached each leaf."""
-    by_leaf: dict[int, list[tuple[Swept, Entry]]] = {}
-    for swept in case.trace.journal if case.trace is not None else ():
-        for entry in swept.entries:
-            by_leaf.setdefault(entry.key, []).append((swept, entry))
-    return by_leaf
-
-
 def names(case: Case, entries: Iterable[Entry]) -> str:
     """Leaves in a sentence."""
     learners, others = [], []
@@ -95,7 +86,7 @@ def stale(case: Case) -> Iterable[Finding]:
         return
     held = {key for one in case.optimizers for key in one.keys} | {key for event in steps for key in event.held}
     left: dict[int, tuple[Entry, Event]] = {}
-    for key, line in timelines(case).items():
+    for key, line in case.timelines.items():
         learner = case.learners.get(key)
         if key in held or learner is None or not (learner.model or learner.parameter) or key in replaced_leaves(case):
             continue
@@ -274,7 +265,7 @@ def accumulated(case: Case) -> Iterable[Finding]:
     if case.trace is None:
         return
     within: dict[int, list[tuple[Swept, Entry]]] = {}
-    for key, line in timelines(case).items():
+    for key, line in case.timelines.items():
         used = False  # a step has been made of what is in `.grad`
         for (_, earlier), (swept, entry) in pairwise(line):
             used = bool(entry.before) and (used or (earlier.moved or 0) > 0)
@@ -315,7 +306,7 @@ def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Find
 def _over_cells(case: Case) -> list[tuple[Swept, Entry, int]]:
     """The first sweeps of the cell that added to what earlier cells had left of the same kind of loss."""
     repeated = []
-    for key, line in timelines(case).items():
+    for key, line in case.timelines.items():
         swept, entry = line[0]
         known = case.past.leaves.get(key)
         if known is None or not entry.before or known.gradient is None or asked_at(case, swept) is None:
@@ -454,7 +445,7 @@ def _not_called(case: Case) -> str:
 def _by_hand(case: Case) -> Iterable[Finding]:
     """The same where the user writes to the leaves: nothing moved, though the memory was written to."""
     unmoved: list[tuple[Swept, Entry, Event, tuple[int, str]]] = []
-    for key, line in timelines(case).items():
+    for key, line in case.timelines.items():
         if any(entry.moved != 0 or entry.arrived == 0 for _, entry in line):
             continue
         swept, entry = line[-1]
