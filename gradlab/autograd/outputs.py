@@ -10,7 +10,7 @@ from gradlab.core.errors import leaf_used_in_place
 from gradlab.core.inplace import OF_FUNCTION, check_writable, commit, refused
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
-from gradlab.core.observers import OBSERVERS, recorded
+from gradlab.core.observers import OBSERVERS, notify_record
 from gradlab.core.ports import Own
 from gradlab.core.saved import KeptTensor, save
 from gradlab.core.storage import View, own_storage, view_of, wrote
@@ -82,7 +82,7 @@ class Results:
         if OBSERVERS:
             for y in results:
                 if isinstance(y, Tensor):
-                    recorded(self.node.op, y, tuple(self.inputs), ())
+                    notify_record(self.node.op, y, tuple(self.inputs), ())
         for y, t in zip(results, tangents or (), strict=False):
             if t is not None and isinstance(y, Tensor) and y.array.dtype.kind == "f":
                 set_tangent(y, t)

@@ -130,7 +130,7 @@ class _MutationContext(Observer):
             )
         return saved
 
-    def writing(self, tensor: Tensor) -> None:
+    def before_write(self, tensor: Tensor) -> None:
         """Copy what was saved of this memory, once."""
         for weak in self._saved_of.pop(tensor.storage, ()):
             handle = weak()

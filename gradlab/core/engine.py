@@ -31,7 +31,7 @@ from gradlab.core.gradients import add_to_grad, retained
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.numpy_warnings import heard, silence
-from gradlab.core.observers import OBSERVERS, Observer, ReverseSweep, observers, swept
+from gradlab.core.observers import OBSERVERS, Observer, ReverseSweep, observers, find_sweep_origin
 from gradlab.core.ports import Bundle, Own
 from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
@@ -133,7 +133,7 @@ def vjp_sweep(
         error: BaseException | None = None
         for observer in watching:
             observer.begin(sweep)
-        if not retain and any(observer.holds(sweep) for observer in watching):
+        if not retain and any(observer.keeps_saved(sweep) for observer in watching):
             run.held, retain = [], True
         try:
             visiting = tuple([observer for observer in watching if observer.sees_nodes])
@@ -173,7 +173,7 @@ def _reverse(
     pending: dict[Node, Any] = {}  # the cotangents of the nodes in the heap and of the leaves
     gradients: dict[Node, Any] = {}
     borrowed: set[Node] = set()
-    freed = swept() if OBSERVERS else None  # what stands for what is freed; mostly nothing
+    freed = find_sweep_origin() if OBSERVERS else None  # what stands for what is freed; mostly nothing
     run: Any = running.sweep
     run.freed, held = freed, run.held
     needed = None

@@ -17,7 +17,7 @@ from gradlab.core.observers import EVERYWHERE, OBSERVERS, Observer
 class FirstTensor(Observer):
     """Sees the first tensor that is made, in whichever thread."""
 
-    def born(self, result: Any) -> None:
+    def on_create(self, result: Any) -> None:
         """Set what is set for a process, and see no more."""
         keep_freed_memory()
         ignore_ours()

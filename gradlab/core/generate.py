@@ -25,7 +25,7 @@ from gradlab.core.engine import LARGE
 from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
 from gradlab.core.numpy_warnings import silence
-from gradlab.core.observers import OBSERVERS, recorded
+from gradlab.core.observers import OBSERVERS, notify_record
 from gradlab.core.out_argument import into
 from gradlab.core.promotion import GUARDS, HALF, PROMOTIONS, SINGLE, WIDENING, cast
 from gradlab.core.registry import used
@@ -136,7 +136,7 @@ SCOPE: dict[str, Any] = {
     "own_storage": own_storage, "forget_dead": forget_dead, "ref": weakref.ref, "multiply": np.multiply, "as_output": as_output,
     "forward_failed": forward_failed, "together": together, "zeros_for": zeros_for, "all_tensors": all_tensors,
     "scaled": scaled, "LARGE": LARGE, "spread": spread, "SHARED": SHARED,
-    "into": into, "still_of": still_of, "OBSERVERS": OBSERVERS, "seen": recorded,
+    "into": into, "still_of": still_of, "OBSERVERS": OBSERVERS, "seen": notify_record,
     "silence": silence, "widened": widened, "narrowed": narrowed, "plain": plain,
 }
 # fmt: on

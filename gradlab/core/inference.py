@@ -22,7 +22,7 @@ from gradlab.core.storage import FRESH, Storage
 class Inference(Observer):
     """In the mode, marks what is made; outside it, refuses what may not be done with what was marked."""
 
-    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         if not mode.inference:
             if result.node is not None and type(result.node.saved) is tuple:
                 for saved in result.node.saved:
@@ -36,22 +36,22 @@ class Inference(Observer):
             if noted[0].node is not None and result.array.dtype.kind == "f":
                 result.node = AccumulateGrad(result)  # a normal tensor that wants gradients, and has no history
 
-    def born(self, result: Any) -> None:
+    def on_create(self, result: Any) -> None:
         if mode.inference and result.storage is FRESH:
             result.storage = InferenceStorage()
 
-    def recast(self, result: Any, source: Any) -> None:
+    def on_cast(self, result: Any, source: Any) -> None:
         if type(source.storage) is InferenceStorage:  # to be saved in the place of the source
             result.storage = InferenceStorage()
 
-    def writing(self, tensor: Any) -> None:
+    def before_write(self, tensor: Any) -> None:
         if not mode.inference and type(tensor.storage) is InferenceStorage:
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
                 "get a normal tensor before doing inplace update. Write x = x.clone() first."
             )
 
-    wrote = writing  # by what does not ask before
+    after_write = before_write  # for writers that do not ask before
 
 
 INFERENCE = Inference()

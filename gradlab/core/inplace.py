@@ -17,7 +17,7 @@ from gradlab.core.dtypes import CATEGORY
 from gradlab.core.errors import expected, leaf_in_place, view_of_leaf_in_place
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid
-from gradlab.core.observers import OBSERVERS, rebased, shadowed, stored, writing
+from gradlab.core.observers import OBSERVERS, notify_rebase, notify_alias, notify_store, notify_before_write
 from gradlab.core.registry import used
 from gradlab.core.storage import FRESH, Storage, View, own_storage, tick, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
@@ -32,7 +32,7 @@ OF_FUNCTION = " is a view and is being modified inplace. This view "  # of a cus
 def check_writable(tensor: Tensor, wanted: bool = False) -> None:
     """Raise where torch forbids writing into `tensor` in grad mode; `wanted` says that what is written has history."""
     if OBSERVERS:
-        writing(tensor)
+        notify_before_write(tensor)
     if not mode.grad:
         return
     view = view_of(tensor)
@@ -84,7 +84,7 @@ def shadow(tensor: Tensor, copied: bool) -> Tensor:
     if copied and old.node is not None:
         old.storage = Storage()  # else it would share that of the node's output
     if OBSERVERS:
-        shadowed(old, tensor)
+        notify_alias(old, tensor)
     return old
 
 
@@ -99,7 +99,7 @@ def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
         wanted = node is not None or any(isinstance(x, Tensor) and x.node is not None for x in others)
         check_writable(target, wanted)
     elif OBSERVERS:
-        writing(target)
+        notify_before_write(target)
     if not wanted and not meta and not OBSERVERS and written_directly(op.forward, target.array, others):
         wrote(target)
         return target
@@ -206,7 +206,7 @@ def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value
     `overwrite`, under the name torch gives it there."""
     wrote(target)
     if OBSERVERS:
-        stored(target, region, value)
+        notify_store(target, region, value)
     if not mode.grad:
         return
     view = view_of(target)
@@ -221,7 +221,7 @@ def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value
     node = overwriting_node(base, steps, value, used.overwrite if op is None or view is not None else op)
     own_history(base, node)
     if OBSERVERS:
-        rebased(node)
+        notify_rebase(node)
     refresh_views(base)
 
 

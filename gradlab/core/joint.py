@@ -20,7 +20,7 @@ from gradlab.core.dtypes import known_dtype
 from gradlab.core.engine import check_unwritten, fit, unpacked
 from gradlab.core.errors import size_of
 from gradlab.core.node import PUBLIC_MODULE, InputMetadata, Node
-from gradlab.core.observers import OBSERVERS, joined
+from gradlab.core.observers import OBSERVERS, notify_join
 from gradlab.core.ports import Bundle, Several
 from gradlab.core.primitive import Primitive
 from gradlab.core.saved_names import names
@@ -101,7 +101,7 @@ class Joint:
             t.node = port = whole.output_node(number)
             port.storage = t.storage
         if OBSERVERS:
-            joined(results, members)
+            notify_join(results, members)
         return results
 
     def vjp(self, node: Any, edges: Any, g: Any, lead: tuple[int, ...], traced: bool = False) -> Sequence[Any]:

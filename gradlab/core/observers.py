@@ -45,70 +45,70 @@ class Observer:
         cls.sees_sweeps, cls.sees_operations = bool(own & OF_SWEEPS), bool(own - OF_SWEEPS)
         cls.sees_nodes = "visit" in own
 
-    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """The primitive `op` made the tensor `result` of the tensors `args` and the metadata; with `made.node`, if recorded."""
 
-    def writing(self, tensor: Any) -> None:
+    def before_write(self, tensor: Any) -> None:
         """The memory of `tensor` is about to be written to in place."""
 
-    def wrote(self, tensor: Any) -> None:
+    def after_write(self, tensor: Any) -> None:
         """The memory of `tensor` was written to in place."""
 
-    def replaced(self, tensor: Any) -> None:
+    def on_data_replaced(self, tensor: Any) -> None:
         """`tensor` was given the memory of another: `w.data = new`."""
 
-    def cut(self, result: Any, source: Any, how: str) -> None:
+    def on_detach(self, result: Any, source: Any, how: str) -> None:
         """`result` was made of `source` without its history, by `how`: "detach", "data" …"""
 
-    def chosen(self, result: Any, indices: Sequence[Any]) -> None:
+    def on_index(self, result: Any, indices: Sequence[Any]) -> None:
         """The elements of `result` were picked by the tensors `indices`."""
 
-    def left(self, source: Any, how: str) -> None:
+    def on_leave_autograd(self, source: Any, how: str) -> None:
         """The values of `source` went on as Python numbers or as a NumPy array, by `how`: "item()", "numpy()" …"""
 
-    def born(self, result: Any) -> None:
+    def on_create(self, result: Any) -> None:
         """A tensor was made that no operation made."""
 
-    def shadowed(self, result: Any, source: Any) -> None:
+    def on_alias(self, result: Any, source: Any) -> None:
         """`result` is `source` in another object, with its history: what a write in place is computed from."""
 
-    def recast(self, result: Any, source: Any) -> None:
+    def on_cast(self, result: Any, source: Any) -> None:
         """`result` is `source` in another dtype, with its node: a promotion."""
 
-    def became(self, tensor: Any, old: Any, op: Any, meta: Any) -> None:
+    def on_become_view(self, tensor: Any, old: Any, op: Any, meta: Any) -> None:
         """`tensor` became the view `op` of itself, in place; `old` is what it was."""
 
-    def stored(self, target: Any, region: Any, value: Any) -> None:
+    def on_store(self, target: Any, region: Any, value: Any) -> None:
         """The tensor `value` was written into `target`, where the (primitive, metadata) steps of `region` lead."""
 
-    def remade(self, result: Any) -> None:
+    def on_restore(self, result: Any) -> None:
         """`result` is the output of its node in another object, for a rule that is recorded."""
 
-    def rebased(self, node: Any) -> None:
+    def on_rebase(self, node: Any) -> None:
         """`node` was made for a tensor that was overwritten, in part or whole."""
 
-    def joined(self, results: Sequence[Any], members: Sequence[Any]) -> None:
+    def on_join(self, results: Sequence[Any], members: Sequence[Any]) -> None:
         """The tensors `results`, which were recorded one by one with the nodes `members`, are the outputs of one node now."""
 
-    def entered(self, module: Any) -> None:
+    def on_module_enter(self, module: Any) -> None:
         """A module is about to be called."""
 
-    def exited(self, module: Any) -> None:
+    def on_module_exit(self, module: Any) -> None:
         """The call of a module is over, however it ended."""
 
-    def stepped(self, optimizer: Any) -> None:
+    def on_optimizer_step(self, optimizer: Any) -> None:
         """An optimizer has made a step."""
 
-    def refused(self, output: Any) -> None:
+    def on_backward_refused(self, output: Any) -> None:
         """A reverse sweep was asked of a tensor without history."""
 
-    def swept(self) -> Any:
+    def sweep_origin(self) -> Any:
         """A reverse sweep starts: what it shall leave in the nodes that it frees, or None."""
 
     def begin(self, sweep: ReverseSweep) -> None:
         """A reverse sweep starts."""
 
-    def holds(self, sweep: ReverseSweep) -> bool:
+    def keeps_saved(self, sweep: ReverseSweep) -> bool:
         """Whether what the nodes saved shall still be there at the `end` of a sweep that has begun; it is freed then."""
         return False
 
@@ -120,7 +120,7 @@ class Observer:
         """The sweep is over; `error` is what stopped it, if anything did."""
 
 
-OF_SWEEPS = {"begin", "holds", "visit", "end"}
+OF_SWEEPS = {"begin", "keeps_saved", "visit", "end"}
 
 
 class _Observers(threading.local):
@@ -176,122 +176,122 @@ def observing(observer: W) -> AbstractContextManager[W]:
     return scoped(lambda: add_observer(observer), end)
 
 
-def recorded(op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+def notify_record(op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
     """Tell this thread's observers of an operation."""
     for observer in (*EVERYWHERE, *observers.active):
-        observer.recorded(op, result, args, meta)
+        observer.on_record(op, result, args, meta)
 
 
-def cut(result: Any, source: Any, how: str) -> None:
+def notify_detach(result: Any, source: Any, how: str) -> None:
     """Tell this thread's observers of a tensor without the history of its source."""
     for observer in observers.active:
-        observer.cut(result, source, how)
+        observer.on_detach(result, source, how)
 
 
-def writing(tensor: Any) -> None:
+def notify_before_write(tensor: Any) -> None:
     """Tell this thread's observers of a write in place, before it is done."""
     for observer in (*EVERYWHERE, *observers.active):
-        observer.writing(tensor)
+        observer.before_write(tensor)
 
 
-def wrote(tensor: Any) -> None:
+def notify_after_write(tensor: Any) -> None:
     """Tell this thread's observers of a write in place."""
     for observer in (*EVERYWHERE, *observers.active):
-        observer.wrote(tensor)
+        observer.after_write(tensor)
 
 
-def replaced(tensor: Any) -> None:
+def notify_data_replaced(tensor: Any) -> None:
     """Tell this thread's observers of a tensor whose memory was exchanged for another's: `w.data = new`."""
     for observer in observers.active:
-        observer.replaced(tensor)
+        observer.on_data_replaced(tensor)
 
 
-def born(result: T) -> T:
+def notify_create(result: T) -> T:
     """Tell this thread's observers of a tensor that no operation made. Returns it."""
     for observer in (*EVERYWHERE, *observers.active):
-        observer.born(result)
+        observer.on_create(result)
     return result
 
 
-def shadowed(result: Any, source: Any) -> None:
+def notify_alias(result: Any, source: Any) -> None:
     """Tell this thread's observers of a tensor that stands for another in a write."""
     for observer in observers.active:
-        observer.shadowed(result, source)
+        observer.on_alias(result, source)
 
 
-def recast(result: Any, source: Any) -> None:
+def notify_cast(result: Any, source: Any) -> None:
     """Tell this thread's observers of a promotion."""
     for observer in (*EVERYWHERE, *observers.active):
-        observer.recast(result, source)
+        observer.on_cast(result, source)
 
 
-def became(tensor: Any, old: Any, op: Any, meta: Any) -> None:
+def notify_become_view(tensor: Any, old: Any, op: Any, meta: Any) -> None:
     """Tell this thread's observers of a tensor that became a view of itself."""
     for observer in observers.active:
-        observer.became(tensor, old, op, meta)
+        observer.on_become_view(tensor, old, op, meta)
 
 
-def stored(target: Any, region: Any, value: Any) -> None:
+def notify_store(target: Any, region: Any, value: Any) -> None:
     """Tell this thread's observers of what was written where."""
     for observer in observers.active:
-        observer.stored(target, region, value)
+        observer.on_store(target, region, value)
 
 
-def remade(result: Any) -> None:
+def notify_restore(result: Any) -> None:
     """Tell this thread's observers of a saved output that is a Tensor again."""
     for observer in observers.active:
-        observer.remade(result)
+        observer.on_restore(result)
 
 
-def rebased(node: Any) -> None:
+def notify_rebase(node: Any) -> None:
     """Tell this thread's observers of the node of an overwritten tensor."""
     for observer in observers.active:
-        observer.rebased(node)
+        observer.on_rebase(node)
 
 
-def joined(results: Sequence[Any], members: Sequence[Any]) -> None:
+def notify_join(results: Sequence[Any], members: Sequence[Any]) -> None:
     """Tell this thread's observers of tensors that are the outputs of one node now."""
     for observer in observers.active:
-        observer.joined(results, members)
+        observer.on_join(results, members)
 
 
-def entered(module: Any) -> None:
+def notify_module_enter(module: Any) -> None:
     """Tell this thread's observers of a call of a module."""
     for observer in observers.active:
-        observer.entered(module)
+        observer.on_module_enter(module)
 
 
-def exited(module: Any) -> None:
+def notify_module_exit(module: Any) -> None:
     """Tell this thread's observers of its end."""
     for observer in observers.active:
-        observer.exited(module)
+        observer.on_module_exit(module)
 
 
-def chosen(result: T, *indices: Any) -> T:
+def notify_index(result: T, *indices: Any) -> T:
     """Tell this thread's observers of tensors that picked elements. Returns these."""
     for observer in observers.active:
-        observer.chosen(result, indices)
+        observer.on_index(result, indices)
     return result
 
 
-def stepped(optimizer: Any) -> None:
+def notify_optimizer_step(optimizer: Any) -> None:
     """Tell this thread's observers of an optimizer's step."""
     for observer in observers.active:
-        observer.stepped(optimizer)
+        observer.on_optimizer_step(optimizer)
 
 
-def refused(output: Any) -> None:
+def notify_backward_refused(output: Any) -> None:
     """Tell this thread's observers of a reverse sweep that cannot be."""
     for observer in observers.active:
-        observer.refused(output)
+        observer.on_backward_refused(output)
 
 
-def left(source: Any, how: str) -> None:
+def notify_leave_autograd(source: Any, how: str) -> None:
     """Tell this thread's observers of values that leave autograd."""
     for observer in observers.active:
-        observer.left(source, how)
+        observer.on_leave_autograd(source, how)
 
 
-def swept() -> Any:
+def find_sweep_origin() -> Any:
     """What a reverse sweep that starts here leaves in the nodes that it frees: where it was called, if sites are recorded."""
-    return next((freed for observer in observers.active if (freed := observer.swept()) is not None), None)
+    return next((freed for observer in observers.active if (freed := observer.sweep_origin()) is not None), None)

@@ -18,7 +18,7 @@ from gradlab.core.dtypes import CATEGORY
 from gradlab.core.errors import advice, shared_place
 from gradlab.core.modes import mode
 from gradlab.core.numpy_warnings import quietly
-from gradlab.core.observers import OBSERVERS, writing
+from gradlab.core.observers import OBSERVERS, notify_before_write
 from gradlab.core.ports import hold
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
@@ -55,7 +55,7 @@ def into(name: str, out: Any, result: Tensor, beside: Iterable[Any] = (), apart:
     if type(out.array) is not type(result.array):
         raise different_devices(name, (result.array, out.array))
     if OBSERVERS:
-        writing(out)
+        notify_before_write(out)
     if out.array.shape == result.array.shape:
         quietly(out.array.__setitem__, ..., result.array)
     else:

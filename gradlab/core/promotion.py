@@ -30,7 +30,7 @@ from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.dtypes import common_dtype, default, join, number_dtype
 from gradlab.core.errors import advice, no_bool, not_implemented
 from gradlab.core.numpy_warnings import quietly
-from gradlab.core.observers import OBSERVERS, recast
+from gradlab.core.observers import OBSERVERS, notify_cast
 from gradlab.core.tensor import Tensor, constant
 
 
@@ -41,7 +41,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     other = constant(quietly(x.array.astype, dtype))
     other.node = x.node
     if OBSERVERS:
-        recast(other, x)
+        notify_cast(other, x)
     return other
 
 

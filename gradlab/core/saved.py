@@ -155,7 +155,7 @@ class Packing(Observer):
     def __init__(self, pack: Hook, unpack: Hook) -> None:
         self.pack, self.unpack = pack, unpack
 
-    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         node = result.node
         if node is None or type(node.saved) is not tuple or not op.saves or node.op is not op or innermost() is not self:
             return

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gradlab.core.observers import OBSERVERS
-from gradlab.core.observers import wrote as tell_of_write
+from gradlab.core.observers import notify_after_write as tell_of_write
 
 
 class Storage:

@@ -59,7 +59,7 @@ class Level(Observer):
         self.of_outputs: weakref.WeakKeyDictionary[Node, Tensor] = weakref.WeakKeyDictionary()  # by the node that saved it
         self.resting = 0  # tangents are computed with operations that have none themselves
 
-    def recorded(self, op: Any, result: Tensor, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def on_record(self, op: Any, result: Tensor, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         if self.resting or not mode.forward or result.array.dtype.kind != "f" or not hasattr(op, "rules"):
             return
         operand_tangents = (
@@ -75,24 +75,24 @@ class Level(Observer):
         elif hasattr(args[0], "_tangent") and hasattr(result, "view_record"):  # of a primal
             self.hand(result, None)
 
-    def remade(self, result: Tensor) -> None:
+    def on_restore(self, result: Tensor) -> None:
         t = None if self.resting or not mode.forward else self.of_outputs.get(result.node)  # type: ignore[arg-type]
         if t is not None:
             self.hand(result, t)
 
-    def recast(self, result: Tensor, source: Tensor) -> None:
+    def on_cast(self, result: Tensor, source: Tensor) -> None:
         t = None if self.resting or not mode.forward or result.array.dtype.kind != "f" else tangent_of(source)
         if t is not None:
             with self:
                 self.hand(result, used.astype.record(t, dtype=result.array.dtype))
 
-    def shadowed(self, result: Tensor, source: Tensor) -> None:
+    def on_alias(self, result: Tensor, source: Tensor) -> None:
         t = None if self.resting or not mode.forward else tangent_of(source)
         if t is not None:
             with self:
                 self.hand(result, used.clone.record(t) if mode.grad else t)
 
-    def stored(self, target: Tensor, region: Steps, value: Tensor) -> None:
+    def on_store(self, target: Tensor, region: Steps, value: Tensor) -> None:
         if self.resting or not mode.forward or target.array.dtype.kind != "f":
             return
         have, new = tangent_of(target), tangent_of(value)
@@ -107,20 +107,20 @@ class Level(Observer):
         with self:
             write(have, region, constant(namespace_of[type(value.array)].zeros_like(value.array)) if new is None else new)
 
-    def became(self, tensor: Tensor, old: Tensor, op: Any, meta: dict[str, Any]) -> None:
+    def on_become_view(self, tensor: Tensor, old: Tensor, op: Any, meta: dict[str, Any]) -> None:
         tangent = getattr(tensor, "_tangent", None)
         if tangent is not None:
             with self:
                 self.hand(old, tangent)
                 self.hand(tensor, op.record(tangent, **meta))
 
-    def joined(self, results: Sequence[Tensor], members: Sequence[Node]) -> None:
+    def on_join(self, results: Sequence[Tensor], members: Sequence[Node]) -> None:
         for x, member in zip(results, members, strict=True):
             tangent = self.of_outputs.pop(member, None)
             if tangent is not None and x.node is not None:
                 self.of_outputs[x.node] = tangent
 
-    def cut(self, result: Tensor, source: Tensor, how: str) -> None:
+    def on_detach(self, result: Tensor, source: Tensor, how: str) -> None:
         if result is source and hasattr(result, "_tangent"):  # `detach_`
             self.hand(result, None)
 

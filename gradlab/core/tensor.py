@@ -20,7 +20,7 @@ from gradlab.core.freeing import let_go_of_source
 from gradlab.core.inference import InferenceStorage
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid, Node
-from gradlab.core.observers import OBSERVERS, born, cut, remade, replaced
+from gradlab.core.observers import OBSERVERS, notify_create, notify_detach, notify_restore, notify_data_replaced
 from gradlab.core.ports import hold
 from gradlab.core.storage import FRESH, Storage, own_storage, view_of
 
@@ -117,7 +117,7 @@ class Tensor(Methods):
         twin = constant(self.array)
         if OBSERVERS:
             twin.storage = InferenceStorage() if self.is_inference() else FRESH
-            cut(twin, self, "data")
+            notify_detach(twin, self, "data")
         return twin
 
     @data.setter
@@ -130,7 +130,7 @@ class Tensor(Methods):
             )
         hold(self, new.array)
         if OBSERVERS:
-            replaced(self)
+            notify_data_replaced(self)
 
     @data.deleter
     def data(self) -> None:
@@ -345,7 +345,7 @@ class Tensor(Methods):
         twin = constant(self.array)
         twin.storage = own_storage(self)
         if OBSERVERS:
-            cut(twin, self, "detach")
+            notify_detach(twin, self, "detach")
         return twin
 
     # -------------------------------------------------------------------------------------------------- description
@@ -485,7 +485,7 @@ def constant(array: Any) -> Tensor:
     """`array` as a tensor without history, uncopied."""
     tensor: Tensor = Tensor.__new__(Tensor)
     tensor.array, tensor.node, tensor.grad_slot, tensor.storage = array, None, None, FRESH
-    return born(tensor) if OBSERVERS else tensor
+    return notify_create(tensor) if OBSERVERS else tensor
 
 
 def as_output(array: Any, node: Any) -> Tensor:
@@ -496,5 +496,5 @@ def as_output(array: Any, node: Any) -> Tensor:
     out = constant(array)
     out.node, out.storage = node.output_node(0), node.storage
     if OBSERVERS:
-        remade(out)
+        notify_restore(out)
     return out

@@ -90,12 +90,12 @@ class Anomaly(Observer):
         self.check_nan, self.sites = True, sites  # None: somebody else's record sites
         self.first_nan: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # how a node came to make nan
 
-    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note the stack, and of whose backward the operation is part."""
         if result.node is None:
             return
         node = result.node.public[0]
-        self.rebased(node)
+        self.on_rebase(node)
         if self.check_nan and has_nan(result.array):
             nan_operands = [x for x in args if isinstance(x, Tensor) and has_nan(x.array)]
             if not nan_operands:
@@ -103,7 +103,7 @@ class Anomaly(Observer):
             elif any(x.is_leaf for x in nan_operands):
                 self.first_nan[node] = "was given nan"
 
-    def rebased(self, node: Any) -> None:
+    def on_rebase(self, node: Any) -> None:
         """Note the stack for a node, and of whose backward it is part."""
         parent, frames, frame = None, [], sys._getframe(2)
         while frame is not None:
@@ -116,7 +116,7 @@ class Anomaly(Observer):
         if parent is not None:
             node.metadata["parent_"] = parent
 
-    def joined(self, results: Sequence[Any], members: Sequence[Any]) -> None:
+    def on_join(self, results: Sequence[Any], members: Sequence[Any]) -> None:
         """What was noted for the members holds of the node of all."""
         node = results[0].node.public[0]
         node.metadata.update(members[0].metadata)

@@ -18,7 +18,7 @@ import numpy as np
 
 from gradlab.core.errors import modified
 from gradlab.core.node import behind
-from gradlab.core.observers import refused
+from gradlab.core.observers import notify_backward_refused
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.history_loss import WAYS
 from gradlab.diagnose.out_of_memory import out_of_memory_error
@@ -248,7 +248,7 @@ def without_history(plain: RuntimeError, index: int, output: Any) -> RuntimeErro
     """Something without a graph is to be differentiated: which of its inputs lost it, by what and where."""
     tensor = output if isinstance(output, Tensor) else None
     if tensor is not None:
-        refused(tensor)
+        notify_backward_refused(tensor)
     first, facts = str(plain), reasons(tensor)
     if facts:
         return RuntimeError(told(first, *facts))

@@ -143,7 +143,7 @@ class Sites(Watcher):
         self.away: Loss | None = None  # the last value that left as a number or an array
         self.faults = Faults("noted where operations stand in the source")
 
-    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note where a node was recorded, or why there is none."""
         frame: Any = _getframe(2)
         while (code := frame.f_code).co_filename in OURS or is_ours(code.co_filename):
@@ -188,7 +188,7 @@ class Sites(Watcher):
             site = own.site  # where the user may have switched it
         return Loss(how, site, wording(source.node), source.array.shape, weakref.ref(source.node))
 
-    def wrote(self, tensor: Any) -> None:
+    def after_write(self, tensor: Any) -> None:
         """Note where memory was written to."""
         frame: Any = _getframe(1)
         function = entry = ""
@@ -209,12 +209,12 @@ class Sites(Watcher):
             )
         )
 
-    def rebased(self, node: Any) -> None:
+    def on_rebase(self, node: Any) -> None:
         """Note where a node was recorded for a write."""
         if (site := site_here(2)) is not None:
             node.site = site
 
-    def cut(self, result: Any, source: Any, how: str) -> None:
+    def on_detach(self, result: Any, source: Any, how: str) -> None:
         """Note where a tensor was made without the history of its source."""
         lost = getattr(source, "lost", ())
         if source.node is not None:
@@ -222,18 +222,18 @@ class Sites(Watcher):
         if lost:
             result.lost, self.lossy = lost, True
 
-    def chosen(self, result: Any, indices: Sequence[Any]) -> None:
+    def on_index(self, result: Any, indices: Sequence[Any]) -> None:
         """Hand on why the numbers of the elements that were picked have no history, if the elements have none either."""
         for index in indices:
             if result.node is None and (lost := getattr(index, "lost", ())):
                 result.lost, self.lossy = lost, True
 
-    def recast(self, result: Any, source: Any) -> None:
+    def on_cast(self, result: Any, source: Any) -> None:
         """Hand on why a promoted tensor has no history."""
         if lost := getattr(source, "lost", ()):
             result.lost = lost
 
-    def left(self, source: Any, how: str) -> None:
+    def on_leave_autograd(self, source: Any, how: str) -> None:
         """Note where the values of a tensor went on as Python numbers or as a NumPy array."""
         lost = getattr(source, "lost", ())
         if source.node is not None:
@@ -241,7 +241,7 @@ class Sites(Watcher):
         elif lost and lost[0].node is not None:
             self.away = lost[0]._replace(how=f"{lost[0].how}, then {how}")
 
-    def swept(self) -> Freed:
+    def sweep_origin(self) -> Freed:
         """Note where a reverse sweep was started."""
         return Freed(tick(), site_here(2))
 

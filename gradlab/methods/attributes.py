@@ -15,7 +15,7 @@ from gradlab.core.dtypes import dtype
 from gradlab.core.errors import expected, size_of
 from gradlab.core.layout import is_arranged, strided
 from gradlab.core.modes import mode
-from gradlab.core.observers import OBSERVERS, left
+from gradlab.core.observers import OBSERVERS, notify_leave_autograd
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import one_dim
 
@@ -72,7 +72,7 @@ class Attributes:
                 f"{list(self.array.shape)}: .tolist() gives all of them, .sum() or .mean() one."
             )
         if OBSERVERS:
-            left(self, "item()")
+            notify_leave_autograd(self, "item()")
         if NOTED:
             settle()
         return self.array.item()
@@ -92,7 +92,7 @@ class Attributes:
         [[1, 2], [3, 4]]
         """
         if OBSERVERS:
-            left(self, "item()")
+            notify_leave_autograd(self, "item()")
         if NOTED:
             settle()
         return self.array.tolist()
@@ -132,7 +132,7 @@ class Attributes:
                 "host memory first."
             )
         if OBSERVERS:
-            left(self, "numpy()")
+            notify_leave_autograd(self, "numpy()")
         return self.array
 
     # ---------------------------------------------------------------------------------------------------------- shape

@@ -11,7 +11,7 @@ from gradlab import autograd
 from gradlab.core import engine
 from gradlab.core.errors import expected
 from gradlab.core.node import AccumulateGrad, RemovableHandle
-from gradlab.core.observers import OBSERVERS, cut
+from gradlab.core.observers import OBSERVERS, notify_detach
 from gradlab.core.storage import look_again
 from gradlab.core.tensor import Tensor
 
@@ -224,5 +224,5 @@ class Gradients:
         self.node = None
         look_again()  # at what saved this tensor
         if OBSERVERS:
-            cut(self, self, "detach_")
+            notify_detach(self, self, "detach_")
         return self

@@ -14,7 +14,7 @@ from gradlab.backend.namespaces import CPU, device, moved
 from gradlab.core import inplace
 from gradlab.core.dtypes import OF_NUMPY, default
 from gradlab.core.errors import advice
-from gradlab.core.observers import OBSERVERS, left
+from gradlab.core.observers import OBSERVERS, notify_leave_autograd
 from gradlab.core.printing import tensor_repr
 from gradlab.core.tensor import Tensor, constant
 from gradlab.methods.declared import Declared
@@ -216,7 +216,7 @@ def _only(x: Tensor) -> Any:
             stacklevel=3,
         )
     if OBSERVERS:
-        left(x, "item()")
+        notify_leave_autograd(x, "item()")
     if NOTED:
         settle()
     return x.array.item()

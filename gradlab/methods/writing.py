@@ -15,7 +15,7 @@ from gradlab.core.errors import advice, broadcast_mismatch, expected, invalid_co
 from gradlab.core.layout import memory_format
 from gradlab.core.modes import mode
 from gradlab.core.numpy_warnings import quietly
-from gradlab.core.observers import OBSERVERS, writing
+from gradlab.core.observers import OBSERVERS, notify_before_write
 from gradlab.core.operator import composed
 from gradlab.core.ports import hold
 from gradlab.core.primitive import Primitive
@@ -312,7 +312,7 @@ def resize_(input: Tensor, *sizes: int | Sequence[int], memory_format: memory_fo
     tensor([[1., 2.]])
     """
     if OBSERVERS:
-        writing(input)
+        notify_before_write(input)
     if input.requires_grad and not mode.inference:
         raise RuntimeError("cannot resize variables that require grad. Use reshape, which makes a new tensor.")
     shape = as_sizes("resize_", sizes)

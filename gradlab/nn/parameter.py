@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradlab.core.errors import advice
-from gradlab.core.observers import OBSERVERS, cut
+from gradlab.core.observers import OBSERVERS, notify_detach
 from gradlab.core.storage import own_storage
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.creation import empty
@@ -31,7 +31,7 @@ def marked(data: Any, role: str) -> Tensor:
     tensor = constant(data.array)
     tensor.storage, tensor._role = own_storage(data), role
     if OBSERVERS:
-        cut(tensor, data, f"{role.split()[0]}()")
+        notify_detach(tensor, data, f"{role.split()[0]}()")
     return tensor
 
 

@@ -14,7 +14,7 @@ from gradlab.backend.sizes import as_long
 from gradlab.core.devices import different_devices, together
 from gradlab.core.dtypes import default
 from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
-from gradlab.core.observers import OBSERVERS, cut
+from gradlab.core.observers import OBSERVERS, notify_detach
 from gradlab.core.operator import Operator, composed, documented
 from gradlab.core.out_argument import into, takes_out
 from gradlab.core.promotion import agree, all_tensors
@@ -80,7 +80,7 @@ def computed(called: Called, ufunc: Any, a: Tensor, b: Tensor) -> Tensor:
             return computed(called, ufunc, *joined)
         raise forward_failed(called, error, (a.array, b.array))  # noqa: B904  (it decides whether the cause is shown)
     if OBSERVERS:
-        cut(result, a if a.node is not None or (b.node is None and hasattr(a, "lost")) else b, "comparison")
+        notify_detach(result, a if a.node is not None or (b.node is None and hasattr(a, "lost")) else b, "comparison")
     return result
 
 
@@ -95,7 +95,7 @@ def _comparison(ufunc: Any, name: str, symbol: str, shares: str = "") -> tuple[C
         if type(other) in (int, float) and input.array.dtype.kind == "f":
             result = constant(wrap(ufunc(input.array, other)))
             if OBSERVERS:
-                cut(result, input, "comparison")
+                notify_detach(result, input, "comparison")
             return result
         other = constant(other) if is_array(other) else other
         agreed = agree(called, input, other)

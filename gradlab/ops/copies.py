@@ -9,7 +9,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype, float16, float32
 from gradlab.core.layout import arranged, contiguous_format, is_arranged, memory_format
 from gradlab.core.numpy_warnings import quietly
-from gradlab.core.observers import OBSERVERS, cut
+from gradlab.core.observers import OBSERVERS, notify_detach
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.rules import elementwise as el
@@ -95,7 +95,7 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
         return rules.astype.record(input, dtype=wanted)
     result = constant(quietly(input.array.astype, wanted))
     if OBSERVERS:
-        cut(result, input, "cast")
+        notify_detach(result, input, "cast")
     return result
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gradlab.backend.namespaces import wrap
 from gradlab.backend.sizes import as_long
-from gradlab.core.observers import OBSERVERS, cut
+from gradlab.core.observers import OBSERVERS, notify_detach
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import many_dims, one_dim, over_dims
@@ -391,5 +391,5 @@ def _position(name: str, input: Tensor, dim: int | None, keepdim: bool) -> Tenso
         raise error
     places = constant(as_long(wrap(getattr(x, name)(axis=axis if x.ndim else None, keepdims=keepdim))))
     if OBSERVERS:
-        cut(places, input, "position")
+        notify_detach(places, input, "position")
     return places

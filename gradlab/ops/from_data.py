@@ -10,7 +10,7 @@ import numpy as np
 from gradlab.backend.namespaces import is_array
 from gradlab.core.dtypes import as_numpy_dtype, default, dtype, join, known_dtype, number_dtype
 from gradlab.core.errors import advice, expected, type_name
-from gradlab.core.observers import OBSERVERS, cut
+from gradlab.core.observers import OBSERVERS, notify_detach
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.creation_arguments import Device, factory, placed
 
@@ -182,7 +182,7 @@ def tensor(
     if isinstance(data, Tensor):
         warn_of_copy("gradlab.tensor")
         if OBSERVERS:
-            cut(result, data, "tensor()")
+            notify_detach(result, data, "tensor()")
     return result
 
 

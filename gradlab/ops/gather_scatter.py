@@ -10,7 +10,7 @@ import numpy as np
 
 from gradlab.backend.accumulate import add_at
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.observers import OBSERVERS, chosen
+from gradlab.core.observers import OBSERVERS, notify_index
 from gradlab.core.operator import composed
 from gradlab.core.out_argument import takes_out, takes_out_apart
 from gradlab.core.promotion import cast
@@ -116,7 +116,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     check_range("gather", at, shape[axis], axis + len(shape))
     result = rules.gather.record(x, axis=axis, indices=at, keepdims=True)
     if OBSERVERS:
-        chosen(result, index)
+        notify_index(result, index)
     return in_rank_of(result, index)
 
 

@@ -21,7 +21,7 @@ from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.numpy_warnings import silence
-from gradlab.core.observers import OBSERVERS, chosen
+from gradlab.core.observers import OBSERVERS, notify_index
 from gradlab.core.storage import view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.copies import in_order
@@ -240,7 +240,7 @@ def get(self: Tensor, index: Any) -> Tensor:
             at = index.array
             if type(at) is np.ndarray is type(self.array) and at.ndim and at.dtype.kind == "i":  # NumPy says what does not fit
                 result = in_order(getitem.record(self, index=(at.copy(),), skip=0))
-                return chosen(result, index) if OBSERVERS else result
+                return notify_index(result, index) if OBSERVERS else result
         shape = self.array.shape
         if (plain := quick(index, shape)) is not None:
             return plain[0].record(self, index=plain[1], skip=0)
@@ -254,7 +254,7 @@ def get(self: Tensor, index: Any) -> Tensor:
     except IndexError as error:
         raise misfit(error, steps, shape) from None
     if OBSERVERS and steps[-1][0] is getitem:
-        chosen(result, *(i for i in (index if type(index) is tuple else (index,)) if type(i) is Tensor))
+        notify_index(result, *(i for i in (index if type(index) is tuple else (index,)) if type(i) is Tensor))
     return in_order(result) if steps[-1][0] is getitem else result
 
 

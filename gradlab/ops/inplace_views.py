@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from gradlab.core.inplace import check_writable, invalidated
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
-from gradlab.core.observers import OBSERVERS, became
+from gradlab.core.observers import OBSERVERS, notify_become_view
 from gradlab.core.ports import Reshaped
 from gradlab.core.storage import FRESH, View, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
@@ -73,5 +73,5 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
         new.storage.views.append(weakref.ref(self))
     wrote(self)
     if OBSERVERS:
-        became(self, old, op, meta)
+        notify_become_view(self, old, op, meta)
     return self

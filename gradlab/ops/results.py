@@ -15,7 +15,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.backend.sizes import as_long
-from gradlab.core.observers import OBSERVERS, cut
+from gradlab.core.observers import OBSERVERS, notify_detach
 from gradlab.core.tensor import Tensor, constant
 from gradlab.rules import elementwise as el
 from gradlab.rules.indexing import gather
@@ -60,7 +60,7 @@ class ValuesAndIndices:
         values = self.pick.record(input, axis=axis, indices=indices, keepdims=keepdim)
         places = constant(as_long(indices if keepdim else wrap(indices.squeeze(axis))))
         if OBSERVERS:
-            cut(places, input, "position")
+            notify_detach(places, input, "position")
         return self.result((values, places))
 
     def of_scalar(self, input: Tensor) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import no_grad
-from gradlab.core.observers import OBSERVERS, writing
+from gradlab.core.observers import OBSERVERS, notify_before_write
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.optim.optimizer import Closure, Optimizer, evaluated, not_negative
@@ -110,7 +110,7 @@ class LBFGS(Optimizer):
         at = 0
         for p, start in zip(self.param_groups[0]["params"], starts, strict=True):
             if OBSERVERS:
-                writing(p)
+                notify_before_write(p)
             p.array[...] = start + t * d[at : at + start.size].reshape(start.shape)
             at += start.size
             wrote(p)

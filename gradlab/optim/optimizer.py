@@ -19,7 +19,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import enable_grad, no_grad
-from gradlab.core.observers import OBSERVERS, stepped, writing
+from gradlab.core.observers import OBSERVERS, notify_optimizer_step, notify_before_write
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 
@@ -44,7 +44,7 @@ def stepping(step: Callable[..., Any]) -> Callable[..., Any]:
         for hook in tuple(self._after.values()):
             hook(self, args, kwargs)
         if OBSERVERS:
-            stepped(self)
+            notify_optimizer_step(self)
         return result
 
     return wrapper
@@ -521,7 +521,7 @@ class Elementwise(Optimizer):
             state["step"].array += 1
         numbers = self.numbers(group, state)
         if OBSERVERS:
-            writing(p)
+            notify_before_write(p)
         xp, changed = namespace_of[type(p.array)], weight != 0.0 or sign < 0.0
         for s, x, gradient, *kept in pieces(xp, self.scratch, (p.array, g, *[state[name].array for name in slots])):
             if changed:

@@ -152,7 +152,7 @@ class _Log(Observer):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         from gradlab.diagnose.sites import site_here
         from gradlab.diagnose.source_locations import location_of
 

@@ -17,19 +17,19 @@ class Log(Observer):
     def __init__(self):
         self.seen = []
 
-    def recorded(self, op, made, args, meta):
+    def on_record(self, op, made, args, meta):
         self.seen.append(op.name)
 
-    def wrote(self, tensor):
+    def after_write(self, tensor):
         self.seen.append("wrote")
 
-    def cut(self, made, source, how):
+    def on_detach(self, made, source, how):
         self.seen.append(how)
 
-    def recast(self, made, source):
+    def on_cast(self, made, source):
         self.seen.append(f"{source.dtype.name} as {made.dtype.name}")
 
-    def stored(self, target, region, value):
+    def on_store(self, target, region, value):
         self.seen.append(("stored", [meta["index"] for _, meta in region]))
 
 
@@ -86,7 +86,7 @@ def test_other_threads_are_not_seen():
 
 def test_an_error_in_a_watcher_is_the_callers():
     class Refusing(Observer):
-        def recorded(self, op, made, args, meta):
+        def on_record(self, op, made, args, meta):
             raise ValueError(op.name)
 
     with observing(Refusing()), pytest.raises(ValueError, match="mul"):
@@ -127,7 +127,7 @@ def test_a_watcher_that_holds_a_sweep_finds_the_graph_at_its_end(error):
     class Holding(Observer):
         again = None
 
-        def holds(self, sweep):
+        def keeps_saved(self, sweep):
             return sweep.accumulates
 
         def end(self, sweep, error):

@@ -27,7 +27,7 @@ class Looks(Observer):
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def recorded(self, op, result, args, meta) -> None:
+    def on_record(self, op, result, args, meta) -> None:
         self.names.append(op.name)
 
 

@@ -64,7 +64,7 @@ class GradlabBackwardCalls(Watcher):
         if _is_backward(sweep):
             self._tell(sweep.outputs[0])
 
-    def holds(self, sweep: ReverseSweep) -> bool:
+    def keeps_saved(self, sweep: ReverseSweep) -> bool:
         self._holding = _is_backward(sweep) and self._keeper.wants("gradlab") and self._keeper.holds()
         return self._holding
 

@@ -42,7 +42,7 @@ class GradlabRecording(Sites, Recording):
         remove_observer(self)
 
     # ------------------------------------------------------------------------------------------------------- operations
-    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         frame: Any = _getframe(2)
         while (code := frame.f_code).co_filename in OURS or is_ours(code.co_filename):
             frame = frame.f_back
@@ -79,16 +79,16 @@ class GradlabRecording(Sites, Recording):
         self.recorder.hold(array, array.nbytes)
         return KeptArray(array.shape, array.dtype, None, weakref.ref(array), storage, storage.version)
 
-    def joined(self, results: Sequence[Any], members: Sequence[Any]) -> None:
+    def on_join(self, results: Sequence[Any], members: Sequence[Any]) -> None:
         note = getattr(members[0], "note", None)
         if note is not None and results[0].node is not None:
             whole = results[0].node.edges[0]
             whole.note = note
 
-    def entered(self, module: Any) -> None:
+    def on_module_enter(self, module: Any) -> None:
         self.recorder.entered(module, site_here(2), mode.grad)
 
-    def exited(self, module: Any) -> None:
+    def on_module_exit(self, module: Any) -> None:
         self.recorder.exited()
 
     # ----------------------------------------------------------------------------------------------------- cuts, writes
@@ -102,16 +102,16 @@ class GradlabRecording(Sites, Recording):
         self.recorder.cuts.append(severed)
         return super().loss(source, how, site)._replace(severed=severed)
 
-    def left(self, source: Any, how: str) -> None:
+    def on_leave_autograd(self, source: Any, how: str) -> None:
         """Note it among the cuts as well where the history was lost before: what left are still the numbers of leaves."""
-        super().left(source, how)
+        super().on_leave_autograd(source, how)
         if source.node is None and (severed := self.losses(source)):
             first = severed[0]
             self.recorder.cuts.append(
                 Severed(how, site_here(2), first.operation, source.array.shape, self._kept(source), first.leaves)
             )
 
-    def born(self, result: Any) -> None:
+    def on_create(self, result: Any) -> None:
         """Note where a tensor was made of numbers, once some have left tensors that have a history."""
         if self.away is not None and result.node is None:
             site = site_here(2)
@@ -121,9 +121,9 @@ class GradlabRecording(Sites, Recording):
             result.lost = (Loss("constant", site, "", result.array.shape, None, self.away, severed),)
             self.lossy = True
 
-    def chosen(self, result: Any, indices: Sequence[Any]) -> None:
+    def on_index(self, result: Any, indices: Sequence[Any]) -> None:
         """Numbers by which elements were picked are arguments too."""
-        super().chosen(result, indices)
+        super().on_index(result, indices)
         note = None if result.node is None else getattr(result.node, "note", None)
         if note is not None:
             note.given = [*note.given, *(given_of(1 + i, index) for i, index in enumerate(indices) if getattr(index, "lost", ()))]
@@ -131,14 +131,14 @@ class GradlabRecording(Sites, Recording):
     def losses(self, tensor: Any) -> list[Severed]:
         return [loss.severed for loss in getattr(tensor, "lost", ()) if loss.severed is not None]
 
-    def refused(self, output: Any) -> None:
+    def on_backward_refused(self, output: Any) -> None:
         self.recorder.refuse(self.library, output, self.losses(output), site_here(2))
 
-    def stepped(self, optimizer: Any) -> None:
+    def on_optimizer_step(self, optimizer: Any) -> None:
         self.recorder.stepped(self.library, optimizer, site_here(2))
 
-    def wrote(self, tensor: Any) -> None:
-        super().wrote(tensor)
+    def after_write(self, tensor: Any) -> None:
+        super().after_write(tensor)
         if tensor.node is not None and tensor.node.op is None:
             write = tensor.storage.writes[-1]
             if write.entry != "step":
@@ -149,7 +149,7 @@ class GradlabRecording(Sites, Recording):
             leaves = [node.variable for ref in severed[0].leaves if (node := ref()) is not None]
             self.recorder.events.happened("write", tensor.storage.writes[-1].site, leaves)
 
-    def replaced(self, tensor: Any) -> None:
+    def on_data_replaced(self, tensor: Any) -> None:
         if tensor.node is not None and tensor.node.op is None:
             self.recorder.events.happened("write", site_here(2), [tensor])
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradlab.backend.accumulate import counts
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.observers import OBSERVERS, chosen, writing
+from gradlab.core.observers import OBSERVERS, notify_index, notify_before_write
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
@@ -124,7 +124,7 @@ def embedding(
     if weight.node is not None and (padding_idx is not None or scale_grad_by_freq):
         factor = row_factors(table, indices, padding_idx, scale_grad_by_freq)
     rows = rules.embedding.record(weight, indices=indices, factor=factor)
-    return chosen(rows, input) if OBSERVERS else rows
+    return notify_index(rows, input) if OBSERVERS else rows
 
 
 def refuse_sparse(sparse: bool) -> None:
@@ -150,7 +150,7 @@ def renormalise(weight: Tensor, indices: Any, max_norm: float, norm_type: float)
     norms = xp.linalg.norm(table[rows], norm_type, 1)
     large = norms > max_norm
     if OBSERVERS:
-        writing(weight)
+        notify_before_write(weight)
     table[rows[large]] *= (max_norm / (norms[large] + 1e-7)).astype(table.dtype)[:, None]
     wrote(weight)
 
@@ -396,4 +396,4 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"Class values must be smaller than num_classes. The largest is {int(classes.max())} of {n}.")
     fits_in_memory(*classes.shape, n)
     one_hots = constant((classes[..., None] == namespace_of[type(classes)].arange(n)).astype(np.int64))
-    return chosen(one_hots, input) if OBSERVERS else one_hots
+    return notify_index(one_hots, input) if OBSERVERS else one_hots

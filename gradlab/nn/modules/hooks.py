@@ -13,7 +13,7 @@ from typing import Any
 
 from gradlab.core.modes import mode
 from gradlab.core.node import RemovableHandle
-from gradlab.core.observers import OBSERVERS, entered, exited
+from gradlab.core.observers import OBSERVERS, notify_module_enter, notify_module_exit
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.joins import cat
 from gradlab.ops.splits import split
@@ -58,11 +58,11 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`module(*args, **kwargs)`, with its hooks, and watched."""
     if not OBSERVERS:
         return hooked(module, args, kwargs)
-    entered(module)
+    notify_module_enter(module)
     try:
         return module.forward(*args, **kwargs) if module._hooks is None else hooked(module, args, kwargs)
     finally:
-        exited(module)
+        notify_module_exit(module)
 
 
 def hooked(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
