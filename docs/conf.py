@@ -1,4 +1,4 @@
-"""The documentation: `python -m sphinx docs site` makes it, of the lessons, of the docstrings and of the pages here."""
+"""The documentation. `python -m sphinx docs site` builds it from the pages here, the lessons and the docstrings."""
 
 import os
 import sys
@@ -17,14 +17,20 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
+    "sphinx_design",
+    "descriptions",
     "docstrings",
+    "gallery",
     "mathml",
     "reference_pages",
     "lesson_pages",
 ]
 nitpicky = False
 html_theme = "pydata_sphinx_theme"
-html_title = "gradlab"
+html_title = "gradlab for PyTorch"  # in the title bar of every page
+descriptions_default = (
+    "gradlab shows the gradients of PyTorch and NumPy code in Jupyter, what is wrong with them, and the graph behind them."
+)
 html_static_path = ["_static"]
 html_css_files = ["gradlab.css"]
 html_js_files = ["theme.js"]
@@ -32,10 +38,14 @@ default_role = "code"
 html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "getting-started", "gallery", "torch")}
+no_contents = ["index", "gallery", *(f"gallery/{page.stem}" for page in Path(__file__).parent.glob("gallery/*.md"))]
 html_theme_options = {
     "navigation_with_keys": True,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": {"**": ["page-toc"], **{page: [] for page in no_contents}},
+    "logo": {"text": "gradlab"},
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -43,11 +53,11 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
-# Nothing is asked of another host: formulas are MathML, widgets are their static twins, NumPy's inventory lies here.
+# Nothing is loaded from another host: formulas are MathML, and of a widget its static picture is shown.
 html_math_renderer = "mathml"
 nb_ipywidgets_js = {}
 
-# Every cell is run when the site is made, and an error ends it. Lessons are made to be read: what is asked is folded.
+# Every cell runs when the site is built, and an error ends the build. The questions and answers of the lessons are folded.
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300

@@ -1,6 +1,6 @@
-"""Docstrings are written to be read in a terminal: `|x|`, `size*` and `exp_` mean what they say.
+"""Escape bars, stars and final underscores in docstrings.
 
-In reStructuredText bars, stars and a last underscore are marks; here they are escaped.
+Docstrings are written for a terminal, so `|x|`, `size*` and `exp_` are meant literally. In reStructuredText they are markup.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from sphinx.application import Sphinx
 
 CODE = re.compile(r"(``[^`]*``|:?[\w:]*`[^`]*`)")
 MARKS = re.compile(r"(?<!\\)(\||\*|(?<=\w)_(?!\w))")
-PARAMETER = re.compile(r"\s*\*{0,2}\w+(, \*{0,2}\w+)* : ")  # numpydoc sees to these
+PARAMETER = re.compile(r"\s*\*{0,2}\w+(, \*{0,2}\w+)* : ")  # numpydoc handles these
 
 
-def escaped(lines: list[str]) -> list[str]:
-    """The lines with these marks escaped: not in code, in examples, and in directives with what is indented below them."""
-    done, directive = [], None  # the indentation of the directive that the line may belong to
+def escape_marks(lines: list[str]) -> list[str]:
+    """Escape the marks, except in code, in examples, and in directives and the lines indented below them."""
+    done, directive = [], None  # indentation of the directive that the line may belong to
     for line in lines:
         text = line.lstrip()
         indent = len(line) - len(text)
@@ -33,9 +33,9 @@ def escaped(lines: list[str]) -> list[str]:
 
 
 def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    lines[:] = escaped(lines)
+    lines[:] = escape_marks(lines)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("autodoc-process-docstring", process, priority=400)  # before numpydoc, which writes such marks itself
+    app.connect("autodoc-process-docstring", process, priority=400)  # before numpydoc, which adds such marks of its own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

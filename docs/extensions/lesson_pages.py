@@ -1,4 +1,4 @@
-"""The lessons and the tour, beside the other pages: Sphinx reads what is in its folder alone."""
+"""Copy the lessons and the tour into the documentation, because Sphinx reads only files in its own folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers lay out by themselves: no script is loaded, and text readers read them."""
+"""Write formulas as MathML. Browsers lay it out without a script, and screen readers can read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 
 
 def mathml(node: nodes.Node, as_block: bool) -> str:
-    """Without `\\textstyle`, which MathML has no element for: sums are small in a line anyway."""
+    """Convert without `\\textstyle`, for which MathML has no element. Sums in a line are small anyway."""
     markup: str = tex2mathml(node.astext().replace(r"\textstyle", ""), as_block=as_block)
     return markup
 

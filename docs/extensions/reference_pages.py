@@ -1,9 +1,10 @@
-"""The reference: a page for each family of public names, written from what is public, so that no name is forgotten."""
+"""Write the reference: one page for each family of public names, collected from the modules so that none is missing."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,7 @@ from sphinx.application import Sphinx
 
 import gradlab
 
-# Where users find names, and what the pages there are about.
+# Modules with public names, and the titles of their pages.
 PLACES = {
     "gradlab": "Tensors and their operators",
     "gradlab.linalg": "Linear algebra",
@@ -23,7 +24,7 @@ PLACES = {
     "gradlab.nn": "Modules",
     "gradlab.nn.functional": "Functions of networks",
     "gradlab.nn.init": "Initial weights",
-    "gradlab.nn.utils": "Gradients clipped, parameters as one vector",
+    "gradlab.nn.utils": "Gradient clipping, parameters as one vector",
     "gradlab.optim": "Optimizers",
     "gradlab.optim.lr_scheduler": "Learning rates over time",
     "gradlab.utils.data": "Data sets and loaders",
@@ -31,9 +32,17 @@ PLACES = {
 }
 TITLES = {"explorers": "The explorers", "tensor": "Tensor", "declared": "Element by element"}
 TITLES |= {place.removeprefix("gradlab."): title for place, title in PLACES.items()}
-# Classes that users call methods of.
+INTRODUCTION = """\
+Every public function and class, with its arguments and an example. The names are PyTorch's, with ``gradlab`` in place of
+``torch``. :doc:`explorers` has ``gl.explain``, ``gl.graph``, ``gl.jacobian`` and the other functions that PyTorch does not
+have, and :doc:`tensor` the methods of a tensor.
+
+"""
+NAMES = re.compile(r"^\.\. auto\w+:: \S*\.(\w+)$", re.MULTILINE)
+FIRST_NAMES = 6
+# Classes whose methods users call.
 WITH_MEMBERS = {"Module", "Optimizer", "LRScheduler", "Generator", "Homework", "Student"}
-# What the explorers hand out.
+# Objects that the explorers return.
 RESULTS = {
     "gradlab.explore.report": ["Report"],
     "gradlab.explore.graph": ["Graph"],
@@ -46,7 +55,7 @@ RESULTS = {
 
 
 def names_of(place: str) -> Iterator[tuple[str, Any]]:
-    """The functions and classes that are public there, and the names by which they are."""
+    """Yield the public functions and classes of a module with their names."""
     module = importlib.import_module(place)
     for name in [*getattr(module, "__all__", dir(module)), *(gradlab._LAZY if place == "gradlab" else ())]:
         value = getattr(module, name)
@@ -55,7 +64,7 @@ def names_of(place: str) -> Iterator[tuple[str, Any]]:
 
 
 def family(place: str, value: Any) -> str:
-    """The page that a name stands on: of the many of `gradlab` itself the module that they are written in."""
+    """Return the page of a name. The many names of `gradlab` itself are split by the module that defines them."""
     if place != "gradlab":
         return place.removeprefix("gradlab.")
     if value is gradlab.Tensor:
@@ -67,7 +76,7 @@ def family(place: str, value: Any) -> str:
 
 
 def directive(name: str, value: Any, aliases: list[str], again: bool) -> str:
-    """`again`: it is described on another page too, which is the one that links lead to."""
+    """Return the autodoc directive. With `again`, another page describes the name too, and links lead to that page."""
     kind = "autoclass" if inspect.isclass(value) else "autofunction"
     options = ["no-index"] * again + ["members"] * (getattr(value, "__name__", "") in WITH_MEMBERS)
     text = f".. {kind}:: {name}\n" + "".join(f"   :{option}:\n" for option in options) + "\n"
@@ -75,7 +84,7 @@ def directive(name: str, value: Any, aliases: list[str], again: bool) -> str:
 
 
 def methods() -> str:
-    """The methods of tensors: those that have a form of their own, and the names of those that are a function or its twin."""
+    """Describe the methods of Tensor, and list the names that are also functions, or in-place forms of functions."""
     same: dict[str, list[str]] = {"methods": [], "in place": []}
     text = ""
     for name, member in sorted(vars(gradlab.Tensor).items()):
@@ -90,13 +99,13 @@ def methods() -> str:
     listed = ", ".join(f":func:`~gradlab.{name}`" for name in same["methods"])
     twins = ", ".join(f"``{name}``" for name in same["in place"])
     return (
-        f"Functions that are methods too: the tensor is their first argument.\n\n{listed}\n\n"
-        f"In place: the result of the function of that name, written into the tensor's memory.\n\n{twins}\n\n{text}"
+        f"Functions that are also methods. The tensor is their first argument.\n\n{listed}\n\n"
+        f"In-place forms. They write the result of the function into the tensor's memory.\n\n{twins}\n\n{text}"
     )
 
 
 def pages() -> dict[str, str]:
-    """The text of each page, by its file's stem."""
+    """Return the text of each page, by the stem of its file."""
     texts: dict[str, str] = {}
     described: set[int] = set()
     for place in PLACES:
@@ -126,20 +135,30 @@ def title(stem: str) -> str:
     return TITLES.get(stem) or stem.replace("_", " ").capitalize()
 
 
+def index(texts: dict[str, str]) -> str:
+    """Return the text of the first page: one line for each page, with its first names."""
+    lines = ""
+    for stem, text in texts.items():
+        names = NAMES.findall(text)
+        more = f" and {len(names) - FIRST_NAMES} more" * (len(names) > FIRST_NAMES)
+        module = f"``gradlab.{stem}``: " if f"gradlab.{stem}" in PLACES else ""
+        lines += f"- :doc:`{stem}`: {module}{', '.join(f'``{name}``' for name in names[:FIRST_NAMES])}{more}\n"
+    listed = "".join(f"   {stem}\n" for stem in texts)
+    return f"{heading('Reference')}{INTRODUCTION}{lines}\n.. toctree::\n   :hidden:\n\n{listed}"
+
+
 def write_pages(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "reference"
     folder.mkdir(exist_ok=True)
     texts = {f"{stem}.rst": heading(title(stem)) + text for stem, text in pages().items()}
-    listed = "".join(
-        f"   {name.removesuffix('.rst')}\n" for name in sorted(texts, key=lambda name: title(name.removesuffix(".rst")))
-    )
-    texts["index.rst"] = heading("Reference") + f".. toctree::\n   :maxdepth: 1\n\n{listed}"
+    stems = sorted((name.removesuffix(".rst") for name in texts), key=title)
+    texts["index.rst"] = index({stem: texts[f"{stem}.rst"] for stem in stems})
     for path in folder.glob("*.rst"):
         if path.name not in texts:
             path.unlink()
     for name, text in texts.items():
         path = folder / name
-        if not path.exists() or path.read_text() != text:  # Sphinx reads again what has changed, and nothing else
+        if not path.exists() or path.read_text() != text:  # Sphinx reads changed files again
             path.write_text(text)
 
 

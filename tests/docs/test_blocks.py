@@ -1,7 +1,4 @@
-"""The documentation's code that is not run when it is built: what is printed there as Python runs as printed.
-
-(Cells are run by the build, which an error ends.)
-"""
+"""Run the Python blocks of the documentation that the build does not run. Cells run in the build, which stops at an error."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ PAGES = [page for page in sorted(DOCS.glob("*/*.md")) if blocks(page)]
 
 
 def test_there_are_such_pages():
-    assert {page.stem for page in PAGES} >= {"compare-with-torch", "grade-a-class"}
+    assert {page.stem for page in PAGES} >= {"compare-with-torch", "grade-a-class", "report", "doctor", "tensors"}
 
 
 @pytest.mark.e2e
@@ -41,7 +38,7 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page):
 
 @pytest.mark.e2e
 @pytest.mark.torch
-def test_what_the_page_on_torch_says_comes_out():
+def test_the_comparison_with_torch_prints_agreement():
     ran = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks(DOCS / "howto" / "compare-with-torch.md"))],
         capture_output=True,
