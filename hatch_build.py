@@ -1,4 +1,4 @@
-"""What is made when a wheel is built: the homework without its solutions, which students have, too."""
+"""Build hook that adds the homework, without its solutions, to a wheel."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CustomBuildHook(BuildHookInterface):
-    """Put the students' version of each homework where the package looks for it."""
+    """Add the students' version of each homework to the package."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Before the wheel is written. (An editable install finds the homework in the checkout.)"""
+        """Write the students' versions to a temporary folder. An editable install finds the homework in the checkout."""
         self.folder = tempfile.mkdtemp(prefix="gradlab-build-")
         if version == "editable":
             return
@@ -38,5 +38,5 @@ class CustomBuildHook(BuildHookInterface):
             build_data["force_include"][str(made)] = f"gradlab/notebooks/homework/{path.parent.name}/{path.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """When it is written."""
+        """Remove the temporary folder."""
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,24 +1,24 @@
-# The lowest versions that pyproject.toml promises, and gradlab beside an older PyTorch and NumPy. Sourced by .ci/run and .ci/full.
+# Test the lowest versions that pyproject.toml allows, and gradlab beside PyTorch with NumPy 1.26. Sourced by .ci/run and .ci/full.
 
-oldest=""                                          # a Python for which they have wheels
+oldest=""                                          # a Python for which these versions have wheels
 
 find_oldest() {
     local name
     if oldest=$(python_of_floors); then return; fi
     oldest=""
     for name in "The lowest versions" "Beside PyTorch and NumPy 1.26"; do
-        skipped "$name" "There is no Python 3.11 or 3.12, for which their wheels are, and none could be installed."
+        skipped "$name" "Their wheels need Python 3.11 or 3.12. Neither was found, and none could be installed."
     done
 }
 
-elsewhere() {                                      # the tests in a folder of their own, so that it is the installed package that is tested
+elsewhere() {                                      # copy the tests to a separate folder, so that they import the installed package
     mkdir -p "$work/elsewhere"
     cp -r tests pyproject.toml "$work/elsewhere"
     cd "$work/elsewhere"
 }
 
-install_lowest() {                                 # the floors of pyproject.toml, exactly. NumPy's is that of the explorers (see
-    # install_beside), and tensors of our own want 2.0
+install_lowest() {                                 # the lowest versions of pyproject.toml, exactly; but NumPy 2.0, which gradlab's own
+    # tensors require (install_beside has the explorers' NumPy 1.26)
     "$oldest" -m venv "$work/lowest"
     mapfile -t floors < <("$oldest" -c '
 import tomllib
@@ -30,7 +30,7 @@ for floor in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies
 
 test_lowest() { (elsewhere; tests_of "$work/lowest/bin/python" loadfile -W "ignore:Auto-close" "$@"); }
 
-install_beside() {                                 # who has PyTorch and NumPy 1.26 keeps them
+install_beside() {                                 # installing gradlab changes no version of an existing PyTorch and NumPy 1.26
     local torch
     torch=$("$oldest" -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["oracle"][0])')
     "$oldest" -m venv "$work/beside"
@@ -43,6 +43,6 @@ install_beside() {                                 # who has PyTorch and NumPy 1
     fi
 }
 
-test_beside() {                                    # test_beside FILE...: and what is said of its tensors holds
+test_beside() {                                    # test_beside FILE...: test the explorers and the doctor there
     (elsewhere; tests_of "$work/beside/bin/python" loadfile -m 'torch and not e2e' "$@")
 }

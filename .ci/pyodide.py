@@ -1,12 +1,12 @@
-"""Tests on Pyodide, in Node, CPython and NumPy in WebAssembly as in a browser: the core, the rules, and rows recorded of torch.
+"""Test the core, the rules and rows recorded from torch on Pyodide: CPython and NumPy in WebAssembly, run by Node.
 
     npm --prefix .ci/js ci && python .ci/pyodide.py
 
-builds gradlab's wheel, and runs pytest in two processes, which is what there is instead of threads. What was skipped is told,
-with the reasons. It fails where anything fails, and where what it needs cannot be had: it never passes because it could not run.
+builds gradlab's wheel and runs pytest in two processes (Pyodide has no threads). Skipped tests are printed with their reasons. It
+fails if a test fails or if a package cannot be downloaded, so it never passes without running.
 
-Pyodide itself is npm's (.ci/js/package.json). NumPy and SciPy for it are on no index yet; a package that is on PyPI carries them
-for its own site, and they are taken out of that, if they are the very files that are named here.
+Pyodide comes from npm (.ci/js/package.json). No index has NumPy and SciPy for it yet. A package on PyPI contains them; they are
+taken from it and compared with the digests below.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CARRIER = "open-webui==0.12.4"
-WHEELS = {  # sha256, as in the lock file that lies beside them
+WHEELS = {  # sha256, as in the lock file beside them
     "numpy-2.4.3-cp314-cp314-pyemscripten_2026_0_wasm32.whl": "0cad9c1b91f0082e4f959bc0e0bf5835a2efbba6ab3b1e9d1fe6e7e564cca98e",
     "scipy-1.18.0-cp314-cp314-pyemscripten_2026_0_wasm32.whl": "4ef1569eac793bec84a92fa2eaf24eafb4529ff10c5ed87d1e335063f26142f3",
 }
 PYTEST = ["pytest==9.*", "pluggy", "iniconfig", "pygments", "packaging"]
-POSITIONS = "sorting- or reductions- or indexing- or pooling- or cumulative- or linalg-"  # of int64, where sizes have 32 bits
+POSITIONS = "sorting- or reductions- or indexing- or pooling- or cumulative- or linalg-"  # positions are int64, sizes 32-bit
 RUNS = [["tests/rules"], ["tests/core"], ["tests/operators/test_operators.py", "-k", POSITIONS]]
 OPTIONS = ["-q", "-m", "not (e2e or exhaustive)", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--tb=short"]
 LIMIT = 1800  # seconds, for a process that hangs
@@ -39,20 +39,20 @@ def pip(*arguments: str) -> None:
 
 
 def wheels(folder: Path) -> list[str]:
-    """The wheels that were built for Pyodide, in the folder."""
+    """Put the wheels built for Pyodide in `folder`, and return their paths."""
     pip("download", "--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--dest", str(folder), CARRIER)
     (carrier,) = folder.glob("open_webui-*.whl")
     with zipfile.ZipFile(carrier) as archive:
         for name, digest in WHEELS.items():
             content = archive.read(f"open_webui/frontend/pyodide/{name}")
             if hashlib.sha256(content).hexdigest() != digest:
-                raise SystemExit(f"{CARRIER} has another {name} than the one that is known.")
+                raise SystemExit(f"{CARRIER} contains a {name} with an unexpected digest.")
             (folder / name).write_bytes(content)
     return [str(folder / name) for name in WHEELS]
 
 
 def packages(folder: Path) -> None:
-    """What has no machine code, in the folder: pytest, and gradlab as it is installed."""
+    """Install the packages without machine code in `folder`: pytest, and gradlab from its wheel."""
     pip("install", "--no-deps", "--only-binary=:all:", "--target", str(folder), *PYTEST)
     pip("wheel", "--no-deps", "--wheel-dir", str(folder.parent), str(ROOT))
     (wheel,) = folder.parent.glob("gradlab-*.whl")
@@ -60,14 +60,14 @@ def packages(folder: Path) -> None:
 
 
 def run(program: list[str], tests: list[str]) -> tuple[bool, str]:
-    """Whether pytest passed in a process of its own, and what it printed."""
+    """Run pytest in a new process. Return whether it passed, and its output."""
     try:
         command = [*program, "--", *OPTIONS, *tests]
         output: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         done = subprocess.run(command, check=False, cwd=ROOT, timeout=LIMIT, **output)
     except subprocess.TimeoutExpired as error:
         said = error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout or ""
-        return False, f"{said}\nIt had not ended after {LIMIT} s."
+        return False, f"{said}\nIt did not finish within {LIMIT} s."
     passed = done.returncode == 0 and " passed" in done.stdout.rstrip().rpartition("\n")[2]
     return passed, done.stdout
 

@@ -1,4 +1,4 @@
-# What .ci/run and .ci/full have in common: a clean clone to work in, steps that are timed, and the steps that both take. Sourced.
+# Functions shared by .ci/run and .ci/full: work in a clean clone, run steps and time them. Sourced.
 export CI=true PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 exec </dev/null
 
@@ -9,9 +9,9 @@ report=()
 running=""
 declare -A begun
 
-finish() {                                         # tell where a failed run stopped, and clean up
+finish() {                                         # print where a failed run stopped, and clean up
     if [ -n "$running" ]; then
-        printf '\n=== It failed in: %s\n' "$running"
+        printf '\n=== Failed in: %s\n' "$running"
         printf '%s\n' "${report[@]}"
     fi
     for process in "${begun[@]}"; do kill -- "-$process" 2>/dev/null || true; done
@@ -19,7 +19,7 @@ finish() {                                         # tell where a failed run sto
 }
 trap finish EXIT
 
-step() {                                           # step NAME COMMAND...: run it, and note how long it took
+step() {                                           # step NAME COMMAND...: run the command, and record how long it took
     local began=$SECONDS
     running=$1
     shift
@@ -29,10 +29,10 @@ step() {                                           # step NAME COMMAND...: run i
     running=""
 }
 
-begin() {                                          # begin NAME COMMAND...: run it beside the steps that follow
+begin() {                                          # begin NAME COMMAND...: run the command in parallel with the next steps
     local name=$1
     shift
-    set -m                                         # a process group of its own, which can be ended
+    set -m                                         # its own process group, so that finish can kill it
     (
         trap - EXIT
         SECONDS=0
@@ -43,7 +43,7 @@ begin() {                                          # begin NAME COMMAND...: run 
     set +m
 }
 
-await() {                                          # await NAME: until that is done; fail, and show what it printed, if it failed
+await() {                                          # await NAME: wait for it, print its output, and fail if it failed
     local began=$SECONDS process=${begun[$1]}
     running=$1
     unset "begun[$1]"
@@ -54,16 +54,16 @@ await() {                                          # await NAME: until that is d
         cat "$work/log of $1" >&2
         return 1
     fi
-    report+=("$1: $(cat "$work/seconds of $1") s, beside other steps; waited for: $((SECONDS - began)) s")
+    report+=("$1: $(cat "$work/seconds of $1") s, in parallel; waited $((SECONDS - began)) s")
     running=""
 }
 
-skipped() {                                        # skipped NAME REASON: in the summary, too
+skipped() {                                        # skipped NAME REASON: print it, also in the summary
     printf '\n=== %s: skipped. %s\n' "$1" "$2"
     report+=("$1: skipped. $2")
 }
 
-in_a_clone() {                                     # go into a clean clone of HEAD, with the versions checked in, on a machine that has what it needs
+in_a_clone() {                                     # enter a clean clone of HEAD, use the pinned versions, and install Python and Chromium if needed
     git -c safe.directory="$root" clone --quiet "$root" "$work/gradlab"
     cd "$work/gradlab"
     export PIP_CONSTRAINT="$PWD/.ci/constraints.txt" PIP_BUILD_CONSTRAINT="$PWD/.ci/constraints.txt"
@@ -71,14 +71,14 @@ in_a_clone() {                                     # go into a clean clone of HE
     step "Chromium" install_chromium
 }
 
-all_held() {                                       # the summary, which the closing lines of tests follow
-    printf '\n=== All of it held\n'
+print_summary() {                                       # print the summary
+    printf '\n=== All steps passed\n'
     printf '%s\n' "${report[@]}"
     printf '%s in all\n' "$((SECONDS / 60)) min $((SECONDS % 60)) s"
 }
 
-pip_install() { "$1" -m pip --quiet install --no-compile "${@:2}"; }       # pip_install PYTHON WHAT...: what is imported is compiled then
-readme() { grep -E '^python3 -m venv ' README.md | sed -n "$1p"; }         # its first or second command
+pip_install() { "$1" -m pip --quiet install --no-compile "${@:2}"; }       # pip_install PYTHON PACKAGE...: modules are compiled when they are imported
+readme() { grep -E '^python3 -m venv ' README.md | sed -n "$1p"; }         # readme N: README's N-th command
 tests_of() { "$1" -m pytest -q -n auto --dist "${@:2}" 2>&1 | tee "$work/pytest.log"; }     # tests_of PYTHON DIST ARGUMENT...
 closing() { tail -n 1 "$work/pytest.log"; }
-unpinned() { (unset PIP_CONSTRAINT PIP_BUILD_CONSTRAINT; "$@"); }          # versions as pip chooses them
+unpinned() { (unset PIP_CONSTRAINT PIP_BUILD_CONSTRAINT; "$@"); }          # run a command with the versions that pip chooses
