@@ -1,8 +1,8 @@
-"""Operands that lie on several devices.
+"""Handle operands on different devices.
 
-No recording function asks where its operands lie: the arrays' own libraries refuse to mix devices, and only then somebody looks
-here. A 0-d tensor of the CPU goes to where the others are, as in PyTorch, by a recorded transfer, so that its gradient comes
-back; whatever else is mixed raises PyTorch's sentence.
+Recording functions do not check devices. The array libraries refuse to mix them, and only after such an error the functions here
+are called. As in PyTorch, a 0-d tensor on the CPU is moved to the device of the others, by a recorded transfer, so that its
+gradient returns to the CPU. Any other mixture raises PyTorch's error.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from gradlab.backend.namespaces import CPU, current_gpu, device, device_of, is_array
 from gradlab.core.errors import advice
-from gradlab.core.registry import used
+from gradlab.core.registry import core_primitives
 from gradlab.core.tensor import Tensor
 
 
 def arrays_in(value: Any) -> Iterator[Any]:
-    """The arrays in a nest of tuples and lists."""
+    """Yield the arrays in nested tuples and lists."""
     if isinstance(value, (tuple, list)):
         for one in value:
             yield from arrays_in(one)
@@ -25,24 +25,35 @@ def arrays_in(value: Any) -> Iterator[Any]:
         yield getattr(value, "array", value)
 
 
-def together(op: Any, operands: tuple[Tensor, ...], meta: tuple[Any, ...] = ()) -> list[Tensor] | None:
-    """After a forward has failed: the operands on one device, if some lay elsewhere and may be moved; None if all lay on the
-    same, so that something else is wrong; else raises. Of what is in the metadata (an index, a mask) nothing is moved."""
+def move_to_one_device(op: Any, operands: tuple[Tensor, ...], meta: tuple[Any, ...] = ()) -> list[Tensor] | None:
+    """Move 0-d operands on the CPU to the device of the others, after a forward failed.
+
+    Returns None if all operands are on one device, so that the error has another cause. Arrays in the metadata (an index, a mask)
+    are not moved.
+
+    Raises
+    ------
+    RuntimeError
+        If the operands are on devices that may not be mixed, or on a GPU that is not the current one.
+    """
     arrays = [x.array for x in operands]
     fixed = [a for a in (*arrays, *arrays_in(meta)) if a.ndim or device_of(a) != CPU]
-    homes = dict.fromkeys(device_of(a) for a in fixed)
-    if len(homes) > 1:
+    devices = dict.fromkeys(device_of(a) for a in fixed)
+    if len(devices) > 1:
         raise different_devices(op.name, fixed) from None
-    where = next(iter(homes), CPU)
+    where = next(iter(devices), CPU)
     if all(device_of(a) == where for a in arrays):
         if where != CPU and where.index != current_gpu():
-            raise another_gpu(op.name, where) from None
+            raise not_on_current_gpu(op.name, where) from None
         return None
-    return [x if device_of(x.array) == where else used.transfer.record(x, where=where, back=CPU, waits=True) for x in operands]
+    return [
+        x if device_of(x.array) == where else core_primitives.transfer.record(x, where=where, back=CPU, waits=True)
+        for x in operands
+    ]
 
 
 def different_devices(name: str, arrays: Any) -> RuntimeError:
-    """Torch's sentence for arrays of which two lie on different devices."""
+    """PyTorch's error for arrays on different devices."""
     first = arrays[0]
     here = device_of(first)
     other = next(a for a in arrays if device_of(a) != here)
@@ -54,9 +65,9 @@ def different_devices(name: str, arrays: Any) -> RuntimeError:
     )
 
 
-def another_gpu(name: str, where: device) -> RuntimeError:
+def not_on_current_gpu(name: str, where: device) -> RuntimeError:
     return RuntimeError(
-        f"{name.strip('_')}() got tensors on {where}, and the current GPU is cuda:{current_gpu()}. Operations "
-        "run on the current one: "
-        + advice(f"write `with gradlab.cuda.device({where.index}):`, or gradlab.cuda.set_device({where.index}).")
+        f"{name.strip('_')}() got tensors on {where}, but the current GPU is cuda:{current_gpu()}. Operations "
+        "run on the current GPU: "
+        + advice(f"use `with gradlab.cuda.device({where.index}):` or gradlab.cuda.set_device({where.index}).")
     )

@@ -1,8 +1,8 @@
-"""Element types and how they are promoted.
+"""Element types and their promotion.
 
-A `dtype` is gradlab's name for a NumPy dtype, printed as torch prints its own. Promotion is PyTorch's: the kind (bool,
-integer, float) is decided first, tensors with axes outrank 0-d tensors and those outrank Python numbers, and a float is
-not widened by an integer. It is settled before an operation runs: a forward sees one dtype.
+A `dtype` wraps a NumPy dtype and prints as in PyTorch. Promotion follows PyTorch: the category (bool, integer, float) is decided
+first, tensors with axes outrank 0-d tensors, which outrank Python numbers, and an integer does not widen a float. Operands are
+promoted before an operation runs, so that a forward receives one dtype.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class dtype:  # noqa: N801  (torch's name)
     Parameters
     ----------
     name, word, c_name : str
-        How it is spelled. It is not made by hand: there is one object for each, to be compared by `==` or `is`.
+        The names that PyTorch uses in its messages. Users do not create dtypes: each is a singleton, compared with `==` or `is`.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class dtype:  # noqa: N801  (torch's name)
         return self.name
 
     def __setstate__(self, state: Any) -> None:
-        raise TypeError(f"{self!r} is the one object of its kind: a pickle must not change it.")
+        raise TypeError(f"{self!r} is a singleton: a pickle cannot change its state.")
 
 
 bool_ = dtype("bool", "Bool", "bool")
@@ -57,7 +57,7 @@ float16, float32 = dtype("float16", "Half", "c10::Half"), dtype("float32", "Floa
 float64 = dtype("float64", "Double", "double")
 
 DTYPES = (bool_, uint8, int8, int16, int32, int64, float16, float32, float64)
-OF_NUMPY: dict[np.dtype, dtype] = {d.numpy: d for d in DTYPES}
+DTYPE_OF_NUMPY: dict[np.dtype, dtype] = {d.numpy: d for d in DTYPES}
 
 
 class _Default:
@@ -68,7 +68,7 @@ default = _Default()
 
 
 def get_default_dtype() -> dtype:
-    """The dtype of a tensor made of Python floats: float32 unless changed.
+    """Return the dtype of tensors created from Python floats: float32 unless changed.
 
     Returns
     -------
@@ -80,11 +80,11 @@ def get_default_dtype() -> dtype:
     >>> gl.get_default_dtype()
     gradlab.float32
     """
-    return OF_NUMPY[default.float]
+    return DTYPE_OF_NUMPY[default.float]
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the dtype of tensors made of Python floats.
+    """Set the dtype of tensors created from Python floats.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def set_default_dtype(d: dtype) -> None:
     Raises
     ------
     TypeError
-        If it is no dtype of floating point.
+        If `d` is not a floating point dtype.
 
     Examples
     --------
@@ -108,13 +108,25 @@ def set_default_dtype(d: dtype) -> None:
     if not isinstance(d, dtype):
         raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}.")
     if not d.is_floating_point:
-        raise TypeError(f"only floating-point types are supported as the default type. It is {d}.")
+        raise TypeError(f"only floating-point types are supported as the default type, got {d}.")
     default.float = d.numpy
 
 
 def as_numpy_dtype(value: Any, function: str = "") -> np.dtype | None:
-    """The NumPy dtype that `dtype=` asks for: a gradlab dtype, or Python's `float` (float64), `int`, `bool`; None stays
-    None. `function` is named in the error."""
+    """Convert an argument `dtype=` to a NumPy dtype.
+
+    Parameters
+    ----------
+    value : dtype, type or None
+        A gradlab dtype, or Python's `float` (float64), `int` (int64) or `bool`. None is returned as it is.
+    function : str, optional
+        The name of the function in the error.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a dtype.
+    """
     if value is None:
         return None
     if isinstance(value, dtype):
@@ -127,14 +139,14 @@ def as_numpy_dtype(value: Any, function: str = "") -> np.dtype | None:
         return bool_.numpy
     raise TypeError(
         f"{function and f'{function}(): '}argument 'dtype' must be gradlab.dtype, not {type(value).__name__}. "
-        + advice("Write gradlab.float32 and the like.")
+        + advice("Use a dtype such as gradlab.float32.")
     )
 
 
-def known_dtype(numpy_dtype: np.dtype) -> dtype:
-    """gradlab's name of a NumPy dtype; a TypeError says which exist."""
+def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
+    """Convert a NumPy dtype to gradlab's. Raise a TypeError, which lists the supported types, if there is none."""
     try:
-        return OF_NUMPY[numpy_dtype]
+        return DTYPE_OF_NUMPY[numpy_dtype]
     except KeyError:
         if not numpy_dtype.isnative:
             raise ValueError(
@@ -142,9 +154,9 @@ def known_dtype(numpy_dtype: np.dtype) -> dtype:
                 "orders is currently not supported. Call array.astype(array.dtype.newbyteorder('='))."
             ) from None
         hint = {
-            "O": " NumPy makes an array of objects of rows of several lengths and of mixed data: give it numbers in rows of "
-            "one length, or call array.astype(float).",
-            "U": " The array holds text: call array.astype(float) if that is what the text says.",
+            "O": " NumPy makes an array of objects from rows of different lengths or from mixed data. Use numbers in rows of one "
+            "length, or call array.astype(float).",
+            "U": " The array holds text. If the text is numbers, call array.astype(float).",
             "u": " Call array.astype(numpy.int64).",
         }.get(numpy_dtype.kind, "")
         raise TypeError(
@@ -153,27 +165,29 @@ def known_dtype(numpy_dtype: np.dtype) -> dtype:
         ) from None
 
 
-CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
+CATEGORY_OF_KIND = {"b": 0, "u": 1, "i": 1, "f": 2}
 
 
-def join(a: np.dtype, b: np.dtype) -> np.dtype:
-    """Two dtypes of one rank: NumPy's promotion, except that a float is not widened by an integer."""
+def join_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
+    """Promote two dtypes of equal rank, as NumPy does, except that an integer does not widen a float."""
     if (a.kind == "f") == (b.kind == "f"):
         return np.promote_types(a, b)
     return a if a.kind == "f" else b
 
 
 def number_dtype(number: bool | int | float) -> np.dtype:
-    """The dtype a Python number counts as."""
+    """Return the dtype that a Python number has in promotion."""
     return bool_.numpy if isinstance(number, bool) else int64.numpy if isinstance(number, int) else default.float
 
 
 def common_dtype(ranks: list[np.dtype | None]) -> np.dtype:
-    """The common dtype of [numbers, 0-d tensors, tensors with axes], each joined already: a lower rank counts only
-    where its kind is higher."""
+    """Return the common dtype of [numbers, 0-d tensors, tensors with axes], given the joined dtype of each rank or None.
+
+    A lower rank counts only if its category is higher.
+    """
     result: np.dtype | None = None
     for candidate in reversed(ranks):
-        if candidate is not None and (result is None or CATEGORY[candidate.kind] > CATEGORY[result.kind]):
+        if candidate is not None and (result is None or CATEGORY_OF_KIND[candidate.kind] > CATEGORY_OF_KIND[result.kind]):
             result = candidate
     assert result is not None
     return result

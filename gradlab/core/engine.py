@@ -1,17 +1,17 @@
-"""The reverse sweep over a recorded graph: vᵀJ. It does not recurse, and runs nothing again. (The other one: core.forward.)
+"""Reverse sweep over a recorded graph: vᵀJ. It does not recurse and recomputes nothing. (The forward sweep is in core.forward.)
 
-A min-heap on a node's tick is a topological order, so the reverse sweep needs neither a discovery pass nor dependency
-counts. Rules see cotangents with any number of leading batch axes `lead`. Per edge the engine, not the rule, sums a
-broadcast cotangent back to its source's shape, casts it, checks it and adds it up.
+Popping nodes from a heap, newest tick first, visits them in topological order, so the sweep needs neither a discovery pass nor
+dependency counts. Rules accept cotangents with any number of leading batch axes `lead`. For each edge the engine, not the rule,
+sums a broadcast cotangent back to the shape of its source, casts it, checks it and accumulates it.
 
-Ownership: an array that a rule returned new belongs to the sweep; it may be added to in place and become a leaf's `.grad`
-uncopied. One that is the incoming cotangent itself, a view, what a hook or a rule of a user's returned, what was captured for
-`grad`, or the caller's weights is *borrowed*, and is copied before either.
+Ownership: a new array returned by a rule belongs to the sweep. The sweep may add to it in place and use it as a leaf's `.grad`
+without a copy. An array is *borrowed*, and copied before either, if it is the incoming cotangent itself, a view, the result of a
+user's hook or rule, captured for `grad`, or the caller's weights.
 
-A node has one cotangent; those with several outputs have it in a `Bundle` (core.ports). Sweeps nest: a hook or a user's rule may
-start another; deep down it gets a thread with a stack of its own.
+A node has one cotangent. For a node with several outputs it is a `Bundle` (core.ports). Sweeps nest: a hook or a user's rule may
+start another. Beyond `MAX_NESTED_SWEEPS` it runs in a new thread, which has its own stack.
 
-A sweep can be watched: see `core.observers`. Unwatched it costs nothing more.
+Observers can watch a sweep (see `core.observers`). Without one, there is no extra cost.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import is_writable, namespace_of, wrap
-from gradlab.core.errors import RuleError, detached_in_place, graph_freed, out_of_memory, overwritten, weight_shape
-from gradlab.core.fresh_thread import in_fresh_thread
-from gradlab.core.gradients import add_to_grad, retained
+from gradlab.core.errors import RuleError, detached_in_place, graph_freed, out_of_memory, saved_tensor_modified, weight_shape
+from gradlab.core.fresh_thread import run_in_fresh_thread
+from gradlab.core.gradients import add_to_grad, add_to_retained_grad
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
-from gradlab.core.numpy_warnings import heard, silence
-from gradlab.core.observers import OBSERVERS, Observer, ReverseSweep, observers, find_sweep_origin
-from gradlab.core.ports import Bundle, Own
+from gradlab.core.numpy_warnings import filter_is_overridden, silence
+from gradlab.core.observers import OBSERVERS, Observer, ReverseSweep, find_sweep_origin, observers
+from gradlab.core.ports import Bundle, UserSaved
 from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
 
-LARGE = 4096  # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
+MIN_SIZE_IN_PLACE = 4096  # elements; below, in-place operations are slower (`+=` takes three times `+` on one element)
 
 
 class Run:
-    """A sweep at work."""
+    """The state of a running sweep."""
 
-    __slots__ = ("__weakref__", "depth", "forget", "freed", "held", "opened", "roots", "wanted")
+    __slots__ = ("__weakref__", "at_end", "depth", "freed", "freed_at_end", "roots", "unpacked", "wanted")
 
     def __init__(self, roots: Sequence[tuple[Node, Any]], wanted: frozenset[Node] | None, depth: int) -> None:
         self.roots, self.wanted = roots, wanted
-        self.depth = depth  # how many sweeps of this thread it runs inside of
-        self.forget: tuple[Callable[[], Any], ...] = ()  # called when it is over
-        self.opened: tuple[Node, Any] | None = None  # the node whose saved tensors are unpacked, and what stood for them
-        self.held: list[Node] | None = None  # what is freed at the end alone, since an observer wants to look then
-        self.freed: Any = None  # what stands for what is freed
+        self.depth = depth  # number of enclosing sweeps in this thread
+        self.at_end: tuple[Callable[[], Any], ...] = ()  # callbacks
+        self.unpacked: tuple[Node, Any] | None = None  # the node whose saved tensors are unpacked, and their packed form
+        self.freed_at_end: list[Node] | None = None  # nodes that an observer still reads at the end of the sweep
+        self.freed: Any = None  # replaces the saved tensors of a freed node
 
 
 class _Running(threading.local):
-    """The sweep at work in this thread, for hooks that want to know of the others (see autograd.graph)."""
+    """The innermost sweep that runs in this thread. Hooks on several tensors read it (see autograd.graph)."""
 
     sweep: Run | None = None
 
 
 running = _Running()
-DEEP = 40  # sweeps inside of sweeps that one thread's stack is good for
+MAX_NESTED_SWEEPS = 40  # per thread, bounded by its stack
 
 
-def reachable(roots: Iterable[Node]) -> list[Node]:
-    """Every node below the roots, newest first."""
+def reachable_nodes(roots: Iterable[Node]) -> list[Node]:
+    """Return the roots and all nodes reachable from them, newest first."""
     seen = set(roots)
     stack = list(seen)
     while stack:
@@ -75,10 +75,10 @@ def reachable(roots: Iterable[Node]) -> list[Node]:
     return sorted(seen, key=lambda node: node.order)
 
 
-def leading_to(wanted: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
-    """The nodes through which a wanted node is reached: what else there is need not be computed."""
+def nodes_leading_to(wanted: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
+    """Return the nodes on a path from the roots to a wanted node, and the wanted nodes. The others need not be computed."""
     needed = set(wanted)
-    for node in reversed(reachable(roots)):
+    for node in reversed(reachable_nodes(roots)):
         if any(edge in needed for edge in node.edges):
             needed.add(node)
     return needed
@@ -96,14 +96,36 @@ def vjp_sweep(
     outputs: Sequence[Tensor] = (),
     silent: bool = False,
 ) -> dict[Node, Any]:
-    """Reverse sweep from (node, cotangent) pairs: into the leaves' `.grad`, or to the `wanted` nodes, which are returned.
+    """Run the reverse sweep from (node, cotangent) pairs.
 
-    Cotangents are arrays, or Tensors when `traced` (the sweep is then recorded itself). `retain` keeps what the nodes
-    saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for observers alone: whether `.grad` will
-    be written, and the tensors swept from. `silent` says that NumPy's warnings are off.
+    Parameters
+    ----------
+    roots : sequence of (Node, cotangent)
+        Cotangents are arrays, or Tensors if `traced`.
+    lead : tuple of int, default: ()
+        The leading batch axes of all cotangents.
+    wanted : iterable of Node, optional
+        The nodes whose cotangents are returned. If None, the sweep accumulates into the leaves' `.grad`.
+    traced : bool, default: False
+        Record the sweep itself, for higher derivatives.
+    retain : bool, default: False
+        Keep the tensors that the nodes saved.
+    hooks : bool, default: True
+        Run the user's hooks.
+    accumulates : bool, default: True
+        Whether the sweep is part of `backward`, which writes `.grad`. Observers read it, and node hooks depend on it.
+    outputs : sequence of Tensor, default: ()
+        The tensors of the roots, for observers.
+    silent : bool, default: False
+        Whether NumPy's warnings are already off.
+
+    Returns
+    -------
+    dict
+        The cotangent of each wanted node that was reached.
     """
     __tracebackhide__ = True
-    if not silent and heard():
+    if not silent and filter_is_overridden():
         with silence():
             return vjp_sweep(
                 roots,
@@ -117,15 +139,15 @@ def vjp_sweep(
                 silent=True,
             )
     before, outer, watching = mode.grad, running.sweep, observers.sweeps
-    if outer is not None and outer.depth == DEEP:
-        return in_fresh_thread(
+    if outer is not None and outer.depth == MAX_NESTED_SWEEPS:
+        return run_in_fresh_thread(
             lambda: vjp_sweep(
                 roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks, accumulates=accumulates, outputs=outputs
             )
         )
     wanted = None if wanted is None else frozenset(wanted)
     run = Run(roots, wanted, 0 if outer is None else outer.depth + 1)
-    mode.grad, running.sweep = traced, run  # no call between here and `try`: an interrupt comes after one
+    mode.grad, running.sweep = traced, run  # no call before `try`: an interrupt can only follow a call
     try:
         if not watching:
             return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, ())
@@ -134,7 +156,7 @@ def vjp_sweep(
         for observer in watching:
             observer.begin(sweep)
         if not retain and any(observer.keeps_saved(sweep) for observer in watching):
-            run.held, retain = [], True
+            run.freed_at_end, retain = [], True
         try:
             visiting = tuple([observer for observer in watching if observer.sees_nodes])
             return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, visiting)
@@ -144,17 +166,18 @@ def vjp_sweep(
         finally:
             for observer in watching:
                 observer.end(sweep, error)
-            error = None  # its traceback holds this frame
+            error = None  # its traceback refers to this frame
     except MemoryError as error:
         raise out_of_memory("backward", error, [node for node, _ in roots]) from error
     finally:
         mode.grad, running.sweep = before, outer
-        for node in run.held or ():
+        for node in run.freed_at_end or ():
             node.saved = run.freed
-        for forget in run.forget:
-            forget()
-        if run.opened is not None:  # the sweep was stopped at it
-            run.opened[0].saved = run.opened[1]
+        for callback in run.at_end:
+            callback()
+        if run.unpacked is not None:  # the sweep stopped at this node
+            node, packed = run.unpacked
+            node.saved = packed
 
 
 def _reverse(
@@ -169,16 +192,16 @@ def _reverse(
 ) -> dict[Node, Any]:
     __tracebackhide__ = True
     heap: list[tuple[int, Node]] = []
-    leaves: list[Node] = []  # older than what leads to them, they wait for the end
-    pending: dict[Node, Any] = {}  # the cotangents of the nodes in the heap and of the leaves
+    leaves: list[Node] = []  # leaves are older than the nodes above them, so they come last and need no heap
+    pending: dict[Node, Any] = {}  # cotangents of the nodes in the heap and of the leaves
     gradients: dict[Node, Any] = {}
     borrowed: set[Node] = set()
-    freed = find_sweep_origin() if OBSERVERS else None  # what stands for what is freed; mostly nothing
+    freed = find_sweep_origin() if OBSERVERS else None
     run: Any = running.sweep
-    run.freed, held = freed, run.held
+    run.freed, freed_at_end = freed, run.freed_at_end
     needed = None
     if wanted is not None:
-        needed = leading_to(wanted, [node for node, _ in roots])
+        needed = nodes_leading_to(wanted, [node for node, _ in roots])
     for node, g in roots:
         if node in pending:
             pending[node] = pending[node] + g
@@ -186,8 +209,8 @@ def _reverse(
             pending[node] = g
             borrowed.add(node)
             heappush(heap, (node.order, node))
-    alone: Node | None = None  # a node that waits by itself need not go through the heap,
-    carried = None  # nor its cotangent through the dictionary
+    alone: Node | None = None  # the only pending node bypasses the heap,
+    carried = None  # and its cotangent the dictionary
     while True:
         if alone is not None:
             node, g, alone, carried = alone, carried, None, None
@@ -220,23 +243,23 @@ def _reverse(
                     _run_posthooks(node, edges, [None] * len(edges), g, lead, traced)
                 continue
         if attached is not None and (attached.pre or attached.post):
-            borrowed.add(node)  # the hooks may keep what they see, and what they return
+            borrowed.add(node)  # hooks may keep their arguments and results
             g = _run_prehooks(node, g, traced)
-        kept = node.saved
-        odd = type(kept) is not tuple
-        if odd:
-            run.opened = node, kept
-            node.saved = unpacked(node, roots)
+        saved = node.saved
+        packed = type(saved) is not tuple
+        if packed:
+            run.unpacked = node, saved
+            node.saved = unpack_saved(node, roots)
         elif clock.last_write < node.order:
-            check_unwritten(node)
+            check_not_overwritten(node)
         if (
             pending
             and op.accumulate_into is not None
             and edges[0] in pending
-            and not (odd or traced or watching or attached is not None)
+            and not (packed or traced or watching or attached is not None)
         ):
-            total = pending[edges[0]]  # of a part of what waits: see `primitive.linear`
-            if total.size >= LARGE and edges[0] not in borrowed and op.accumulate_into(total, g, lead, *node.meta):
+            total = pending[edges[0]]  # `g` is the cotangent of a part of it: see `primitive.linear`
+            if total.size >= MIN_SIZE_IN_PLACE and edges[0] not in borrowed and op.accumulate_into(total, g, lead, *node.meta):
                 g = total = None
                 continue
         cotangents = (op.traced_vjp if traced else op.vjp if node.shape else op.scalar_vjp)(node, edges, g, lead)
@@ -246,10 +269,10 @@ def _reverse(
         if watching:
             for observer in watching:
                 observer.visit(node, g, cotangents)
-        if odd and type(kept) is Own:
-            borrowed.update(edges)  # type: ignore[arg-type]  # rules of a user's: so may they
+        if packed and type(saved) is UserSaved:
+            borrowed.update(edges)  # type: ignore[arg-type]  # the user's rules may keep them too
         at = -1
-        for edge in edges:  # counted by hand: half the time of a zip
+        for edge in edges:  # a counter takes half the time of `zip`
             at += 1
             if edge is None:
                 continue
@@ -258,13 +281,16 @@ def _reverse(
                 continue
             array = c.array if traced else c
             if array.shape != (lead + edge.shape if lead else edge.shape) or array.dtype is not edge.dtype:
-                c = fit(c, edge, lead, node)
+                c = unbroadcast(c, edge, lead, node)
             if edge is alone:
-                carried = added(carried, c, edge, traced, borrowed)
+                carried = add_cotangent(carried, c, edge, traced, borrowed)
             elif pending and edge in pending:
-                pending[edge] = added(pending[edge], c, edge, traced, borrowed)
+                pending[edge] = add_cotangent(pending[edge], c, edge, traced, borrowed)
             else:
-                if traced or ((c is g or c.base is not None) and (c.size < LARGE or not owned(c, g, node, edges, borrowed))):
+                if traced or (
+                    (c is g or c.base is not None)
+                    and (c.size < MIN_SIZE_IN_PLACE or not owns_memory(c, g, node, edges, borrowed))
+                ):
                     borrowed.add(edge)
                 if edge.op is None:
                     leaves.append(edge)
@@ -278,22 +304,22 @@ def _reverse(
                         alone = carried = None
                     heappush(heap, (edge.order, edge))
                     pending[edge] = c
-        if odd:
-            frees = op.frees or (type(kept) is Own and kept)
-            node.saved, run.opened = freed if frees and not retain else kept, None
-            if frees and held is not None:
-                held.append(node)
+        if packed:
+            frees = op.frees or (type(saved) is UserSaved and saved)
+            node.saved, run.unpacked = freed if frees and not retain else saved, None
+            if frees and freed_at_end is not None:
+                freed_at_end.append(node)
         elif op.frees:
             if not retain:
                 node.saved = freed
-            elif held is not None:
-                held.append(node)
-        g = c = array = cotangents = None  # their memory, still in the cache, is free for the next rule
+            elif freed_at_end is not None:
+                freed_at_end.append(node)
+        g = c = array = cotangents = None  # release their memory, still in the cache, for the next rule
 
 
-def added(total: Any, c: Any, edge: Node, traced: bool, borrowed: set[Node]) -> Any:
-    """A further cotangent added to what an edge has: in place where that is large and the sweep's own."""
-    if traced or total.size < LARGE:
+def add_cotangent(total: Any, c: Any, edge: Node, traced: bool, borrowed: set[Node]) -> Any:
+    """Add the cotangent `c` to the `total` of an edge, in place if the total is large and owned by the sweep."""
+    if traced or total.size < MIN_SIZE_IN_PLACE:
         return total + c
     if edge in borrowed:
         borrowed.discard(edge)
@@ -302,11 +328,12 @@ def added(total: Any, c: Any, edge: Node, traced: bool, borrowed: set[Node]) -> 
     return total
 
 
-def owned(c: Any, g: Any, node: Node, edges: Sequence[Node | None], borrowed: set[Node]) -> bool:
-    """Whether the sweep alone holds the memory of the cotangent `c` that `node` made of `g`, where that is not plain.
+def owns_memory(c: Any, g: Any, node: Node, edges: Sequence[Node | None], borrowed: set[Node]) -> bool:
+    """Return True if the sweep owns the memory of the cotangent `c`, which `node` computed from `g`.
 
-    A rule is linear in g, so what it returns is new memory or a view of g. A view of g is ours if g was, and no other edge
-    was given one; and a view is only taken whole (a broadcast one has elements that share a place)."""
+    A rule is linear in g, so its result is new memory or a view of g. The sweep owns a view of g if it owned g and no other edge
+    received one. The view must cover all elements once: those of a broadcast view share memory.
+    """
     base = c.base
     if (c is g or base is g or base is g.base) and (node in borrowed or len(edges) - edges.count(None) > 1):
         return False
@@ -317,75 +344,74 @@ def _as_tensors(values: Sequence[Any], traced: bool) -> tuple[Any, ...]:
     return tuple(c if c is None or traced else constant(wrap(c)) for c in values)
 
 
-def _answer(hook: Any, answer: Any, original: Any) -> Any:
-    """What a hook returned in place of the Tensor `original` (None: nothing was there), checked."""
-    if answer is None:
+def _check_hook_result(hook: Any, result: Any, original: Any) -> Any:
+    """Check the result of a hook that may replace the Tensor `original`, or None if there was no gradient."""
+    if result is None:
         return None
     name = getattr(hook, "__name__", type(hook).__name__)
     if original is None:
         raise RuntimeError(f"can't replace a None gradient with a non-None value, as hook '{name}' did.")
-    if not isinstance(answer, Tensor):
-        raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
-    if answer.array.shape != original.array.shape:
+    if not isinstance(result, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+    if result.array.shape != original.array.shape:
         raise RuntimeError(
-            f"hook '{name}' has changed the size of value: it was {list(original.array.shape)}, and is "
-            f"{list(answer.array.shape)}."
+            f"hook '{name}' has changed the size of value: expected {list(original.array.shape)}, got {list(result.array.shape)}."
         )
-    if answer.array.dtype != original.array.dtype:
+    if result.array.dtype != original.array.dtype:
         raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was gradlab.{original.dtype.legacy} got gradlab.{answer.dtype.legacy})"
+            f"hook '{name}' has changed the type of value (was gradlab.{original.dtype.legacy} got gradlab.{result.dtype.legacy})"
         )
-    return answer
+    return result
 
 
-def _answers(hook: Any, answers: Any, originals: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The same of a hook that replaces a tuple."""
-    if answers is None:
+def _check_hook_results(hook: Any, results: Any, originals: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Check the result of a hook that may replace a tuple."""
+    if results is None:
         return originals
-    if not isinstance(answers, tuple):
-        raise TypeError(f"expected tuple, but hook returned '{type(answers).__name__}'")
-    if len(answers) != len(originals):
+    if not isinstance(results, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'")
+    if len(results) != len(originals):
         raise RuntimeError(
             f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has returned an incorrect number of values "
-            f"(got {len(answers)}, but expected {len(originals)})"
+            f"(got {len(results)}, but expected {len(originals)})"
         )
-    return tuple(_answer(hook, c, original) for c, original in zip(answers, originals, strict=True))
+    return tuple(_check_hook_result(hook, c, original) for c, original in zip(results, originals, strict=True))
 
 
 def _run_tensor_hooks(node: Node, g: Any, traced: bool, borrowed: set[Node]) -> Any:
-    """Hooks on the tensor in the order of their registration, then `retain_grad`."""
+    """Run the hooks on the tensor in the order of their registration, then `retain_grad`."""
     attached = node.hooks
     assert attached is not None
     if type(g) is Bundle:
-        _tell_siblings(node, g)
+        _run_hooks_of_missing_outputs(node, g)
     elif attached.tensor:
         (shown,) = _as_tensors((g,), traced)
         for hook in tuple(attached.tensor.values()):
-            answer = _answer(hook, hook(shown), shown)
-            shown = shown if answer is None else answer
+            result = _check_hook_result(hook, hook(shown), shown)
+            shown = shown if result is None else result
         g = shown if traced else shown.array
-        borrowed.add(node)  # the hook may have kept what it saw
+        borrowed.add(node)  # the hook may have kept its argument
     tensor = attached.retain() if attached.retain is not None else None
     if tensor is not None:
-        retained(tensor, g, traced)
+        add_to_retained_grad(tensor, g, traced)
     return g
 
 
-def _tell_siblings(node: Any, g: Bundle) -> None:
-    """Hooks on the outputs that got no gradient while others did: they are called with None."""
+def _run_hooks_of_missing_outputs(node: Any, g: Bundle) -> None:
+    """Call hooks with None on outputs that received no gradient while another output of the node did."""
     for ref, part in zip(node.ports, g.parts, strict=True):
         port = None if part is not None or ref is None else ref()
         if port is not None and port.hooks is not None:
             for hook in tuple(port.hooks.tensor.values()):
-                _answer(hook, hook(None), None)
+                _check_hook_result(hook, hook(None), None)
 
 
 def _run_prehooks(node: Node, g: Any, traced: bool) -> Any:
-    """Hooks before the node: on the cotangents of all its outputs."""
+    """Run the hooks before the node, on the cotangents of its outputs."""
     assert node.hooks is not None
     incoming = shown = _as_tensors(g.parts if type(g) is Bundle else (g,), traced)
     for hook in tuple(node.hooks.pre.values()):
-        shown = _answers(hook, hook(shown), shown)
+        shown = _check_hook_results(hook, hook(shown), shown)
     if shown is incoming:
         return g
     parts = [c if c is None or traced else c.array for c in shown]
@@ -395,26 +421,26 @@ def _run_prehooks(node: Node, g: Any, traced: bool) -> Any:
 def _run_posthooks(
     node: Node, edges: Sequence[Node | None], cotangents: Sequence[Any], g: Any, lead: tuple[int, ...], traced: bool
 ) -> Sequence[Any]:
-    """Hooks after the node: on what it hands on, and on the cotangents of its outputs."""
+    """Run the hooks after the node, on the cotangents of its inputs and of its outputs."""
     assert node.hooks is not None
     into = _as_tensors(
         [
-            None if c is None or edge is None else c if type(c) is Bundle else fit(c, edge, lead, node)
+            None if c is None or edge is None else c if type(c) is Bundle else unbroadcast(c, edge, lead, node)
             for c, edge in zip(cotangents, edges, strict=True)
         ],
         traced,
     )
     out = _as_tensors(g.parts if type(g) is Bundle else (g,), traced)
     for hook in tuple(node.hooks.post.values()):
-        into = _answers(hook, hook(into, out), into)
+        into = _check_hook_results(hook, hook(into, out), into)
     return [c if c is None or traced else c.array for c in into]
 
 
 def accumulate(leaf: Node, g: Any, traced: bool, borrowed: bool, hooks: bool = True) -> None:
-    """Add a cotangent to the leaf's `.grad`, between the hooks on its node, and run the hooks that wait for `.grad`."""
+    """Add a cotangent to the leaf's `.grad`, and run the hooks before and after it."""
     assert isinstance(leaf, AccumulateGrad)
     tensor = leaf.variable
-    if tensor is None or tensor.node is None:  # gone, or frozen since
+    if tensor is None or tensor.node is None:  # the tensor is gone, or no longer requires a gradient
         return
     attached = leaf.hooks if hooks else None
     if attached is None:
@@ -424,17 +450,17 @@ def accumulate(leaf: Node, g: Any, traced: bool, borrowed: bool, hooks: bool = T
         g, borrowed = _run_prehooks(leaf, g, traced), True
     add_to_grad(tensor, g, traced, borrowed)
     for hook in tuple(attached.accumulated.values()):
-        answer = hook(tensor)
-        if answer is not None:
-            if not isinstance(answer, Tensor):
-                raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
+        result = hook(tensor)
+        if result is not None:
+            if not isinstance(result, Tensor):
+                raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
             raise RuntimeError("Tensor post accumulate grad hooks should return None. Write to x.grad instead.")
     for hook in tuple(attached.post.values()):
-        _answers(hook, hook((), _as_tensors((g,), traced)), ())
+        _check_hook_results(hook, hook((), _as_tensors((g,), traced)), ())
 
 
-def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
-    """`node(*cotangents)`: its rules on the cotangents (Tensors or None) of its outputs, and nothing else."""
+def call_node(node: Node, cotangents: tuple[Any, ...]) -> Any:
+    """Run the rules of one node on the cotangents (Tensors or None) of its outputs: `node(*cotangents)`."""
     outputs = getattr(node, "outputs", 1)
     if len(cotangents) != outputs:
         raise TypeError(f"expected {outputs} arguments, got {len(cotangents)} instead")
@@ -453,9 +479,9 @@ def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
         return ()
     kept = node.saved
     if type(kept) is not tuple:
-        node.saved = unpacked(node)
+        node.saved = unpack_saved(node)
     elif clock.last_write < node.order:
-        check_unwritten(node)
+        check_not_overwritten(node)
     try:
         with silence():
             gradients = (node.op.traced_vjp if traced else node.op.vjp if node.shape else node.op.scalar_vjp)(
@@ -464,40 +490,43 @@ def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
     finally:
         node.saved = kept
     results = _as_tensors(
-        [None if c is None or edge is None else fit(c, edge, (), node) for c, edge in zip(gradients, node.edges, strict=True)],
+        [
+            None if c is None or edge is None else unbroadcast(c, edge, (), node)
+            for c, edge in zip(gradients, node.edges, strict=True)
+        ],
         traced,
     )
     return results[0] if len(results) == 1 else results
 
 
-Node.alone = staticmethod(run_alone)
+Node.run_alone = staticmethod(call_node)
 
 
 def retain_grad(tensor: Tensor) -> None:
-    """Let the sweep write the cotangent that reaches this non-leaf to its `.grad`."""
+    """Make sweeps write the cotangent of this non-leaf to its `.grad`."""
     assert tensor.node is not None
-    tensor.node.hooks_of_its_own().retain = weakref.ref(tensor)
+    tensor.node.ensure_hooks().retain = weakref.ref(tensor)
 
 
-def unpacked(node: Node, roots: Sequence[Any] = ()) -> tuple[Any, ...]:
-    """What a node saved, where that is not simply a tuple: hooks have it (see core.saved), or it is freed."""
+def unpack_saved(node: Node, roots: Sequence[Any] = ()) -> tuple[Any, ...]:
+    """Return the saved items of a node as a tuple if hooks have packed them (see core.saved). Raise if they are freed."""
     __tracebackhide__ = True
-    saved = node.saved  # read once: another thread's sweep may have unpacked it by now
+    saved = node.saved  # read once: a sweep in another thread may have unpacked it
     if type(saved) is tuple:
         return saved
-    if hasattr(saved, "unpacked"):
-        items: tuple[Any, ...] = saved.unpacked(node)
+    if hasattr(saved, "unpack_items"):
+        items: tuple[Any, ...] = saved.unpack_items(node)
         return items
     spared = getattr(node.op, "spared", None)
     if spared and all(e is None or spare for e, spare in zip(node.edges, spared, strict=True)):
-        return (None,) * len(node.op.saves)  # it had saved nothing that could be freed
+        return (None,) * len(node.op.saves)  # it saved nothing that can be freed
     raise graph_freed(node, roots)
 
 
-def check_unwritten(node: Node, items: tuple[Any, ...] | None = None) -> None:
-    """Refuse a node whose saved arrays (or those of them that `items` holds) were overwritten after it had saved them."""
+def check_not_overwritten(node: Node, items: tuple[Any, ...] | None = None) -> None:
+    """Raise if an array saved by the node, or in `items` if given, was written to after it was saved."""
     __tracebackhide__ = True
-    if node.op.foreign:  # its own affair: see core.saved.restore
+    if node.op.foreign:  # core.saved.restore checks these
         return
     for name, saved in zip(node.op.saves, node.saved if items is None else items, strict=True):
         if saved is None:
@@ -507,18 +536,20 @@ def check_unwritten(node: Node, items: tuple[Any, ...] | None = None) -> None:
             kept = constant(saved) if name == "out" else saved
             maker = node if name == "out" else saved.grad_fn
             producer = None if maker is None else f"output 0 of {maker.name().rstrip('0123456789').removesuffix('Backward')}"
-            raise overwritten(
+            raise saved_tensor_modified(
                 f"gradlab.{kept.dtype.legacy}", kept.array.shape, producer, storage.version, node.name(), node, name, storage
             )
-        if name in node.op.rules and saved.node is None:  # whose history `detach_` took away?
+        if name in node.op.rules and saved.node is None:  # detached in place?
             edge = node.edges[list(node.op.rules).index(name)]
             if edge is not None and edge.op is not None:
                 raise detached_in_place(node.name())
 
 
-def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
-    """Sum a broadcast cotangent back to the edge's shape and cast it to the edge's dtype: the transposes of what the
-    forward did on its own."""
+def unbroadcast(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
+    """Sum a broadcast cotangent to the shape of the edge and cast it to its dtype.
+
+    These are the transposes of the implicit broadcasts and casts of the forward.
+    """
     want, k = lead + edge.shape, len(lead)
     shape = c.shape
     xp = namespace_of[type(c)]
@@ -527,7 +558,7 @@ def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
         axes = tuple(range(k, k + extra)) + tuple(
             i + extra for i in range(k, len(want)) if extra >= 0 and want[i] == 1 != shape[i + extra]
         )
-        wide = np.float32 if type(c) is np.ndarray and c.dtype.char == "e" else None  # float16 is added up in float32
+        wide = np.float32 if type(c) is np.ndarray and c.dtype.char == "e" else None  # sum float16 in float32
         total = (
             c
             if not axes
@@ -542,8 +573,8 @@ def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
                 and extra <= 0
                 and all(n in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False))
             ):
-                # a leaf that has got another shape since, under no_grad
-                return fit(xp.broadcast_to(c, want), edge, lead, node)
+                # the shape of the leaf was changed under no_grad
+                return unbroadcast(xp.broadcast_to(c, want), edge, lead, node)
             raise RuleError(
                 f"Function {node.name()} returned an invalid gradient at index {list(node.edges).index(edge)} - got "
                 f"{list(shape[k:])} but expected shape compatible with {list(edge.shape)}"

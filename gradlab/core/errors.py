@@ -1,8 +1,8 @@
-"""The messages that torch users know and search for, each followed by what to do here.
+"""PyTorch's error messages, each followed by a hint.
 
-PyTorch's wording comes first and unchanged; the hint after it says what arrived and what would work. The core knows no more than
-that. Of the errors about a graph, those under `@explained`, one registered explainer may tell the rest: which line, which
-operation, which way out (see `gradlab.diagnose`).
+PyTorch's wording comes first and unchanged, because users know it and search for it. The hint says what was given and what would
+work. Errors under `@explainable` can be extended by one registered explainer, which adds the line, the operation and the fix (see
+`gradlab.diagnose`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 
 class Explainer(Protocol):
-    """Words an error of this module: its name, the error as the core words it, and what that was made from."""
+    """Rewrite an error, given the name of its factory in this module, the plain error and the factory's arguments."""
 
     def __call__(self, name: str, plain: Any, *about: Any) -> Any: ...
 
@@ -23,44 +23,44 @@ class _Registered:
 
 
 _registered = _Registered()
-E = TypeVar("E", bound=Callable[..., Any])
+Factory = TypeVar("Factory", bound=Callable[..., Any])
 
 
 def explain_with(explainer: Explainer | None) -> None:
-    """Let `explainer` word the errors under `@explained` from here on; None: they stay plain."""
+    """Pass errors under `@explainable` through `explainer` from now on, or leave them plain if it is None."""
     _registered.explainer = explainer
 
 
-def explained(plain: E) -> E:
-    """What `plain` makes, an error or a part of its text, in the words of the registered explainer if there is one."""
+def explainable(plain: Factory) -> Factory:
+    """Pass the result of `plain`, an error or a part of its text, through the registered explainer."""
 
     @functools.wraps(plain)
-    def worded(*about: Any) -> Any:
+    def explain(*about: Any) -> Any:
         error, explainer = plain(*about), _registered.explainer
         return error if explainer is None else explainer(plain.__name__, error, *about)
 
-    return worded  # type: ignore[return-value]
+    return explain  # type: ignore[return-value]
 
 
-@explained
+@explainable
 def advice(text: str) -> str:
-    """gradlab's own advice, which follows torch's sentence: code of gradlab's in it is spelled as the user's code spells it."""
+    """A hint to follow PyTorch's sentence. An explainer spells gradlab's names in it as the user's code does."""
     return text
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):
-    """There is not enough memory for a result, on the host or on a GPU."""
+    """Not enough memory for a result, on the host or on a GPU."""
 
 
 OutOfMemoryError.__module__ = "gradlab"
 
 
 class RuleError(RuntimeError):
-    """A primitive's declaration, or what one of its rules returned, is wrong: a defect of gradlab or of the declaration."""
+    """A defect of gradlab or of a primitive's declaration: the declaration, or the result of one of its rules, is invalid."""
 
 
 class Size(tuple[int, ...]):
-    """A shape, printed as `gradlab.Size([2, 3])`: a tuple of ints.
+    """The shape of a tensor: a tuple of ints, printed as `gradlab.Size([2, 3])`.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Size(tuple[int, ...]):
     Raises
     ------
     TypeError
-        If one of them is no integer.
+        If an element of `sizes` is not an integer.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Size(tuple[int, ...]):
         return f"gradlab.Size([{', '.join(map(str, self))}])"
 
     def numel(self) -> int:
-        """The number of elements of a tensor of this shape.
+        """Return the number of elements of a tensor of this shape.
 
         Returns
         -------
@@ -131,25 +131,25 @@ class Size(tuple[int, ...]):
 
 
 def size_of(shape: tuple[int, ...]) -> Size:
-    """An array's shape as a Size."""
+    """Convert an array's shape to a Size."""
     return tuple.__new__(Size, shape)
 
 
 def type_name(x: Any) -> str:
-    """What torch calls the type of an argument: of an array and a number of NumPy's with the module."""
+    """Return the name of an argument's type as PyTorch spells it, with the module for NumPy's types."""
     kind = type(x)
     return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
 
-def expected(function: str, argument: str, position: int | None, wanted: str, got: Any) -> TypeError:
-    """Torch's error for an argument of the wrong type."""
+def wrong_type(function: str, argument: str, position: int | None, wanted: str, got: Any) -> TypeError:
+    """PyTorch's error for an argument of the wrong type."""
     at = f" (position {position})" if position else ""
     hint = advice(" Make it a tensor first: gradlab.tensor(…).") if wanted == "Tensor" and not isinstance(got, str) else ""
     return TypeError(f"{function}(): argument '{argument}'{at} must be {wanted}, not {type_name(got)}.{hint}")
 
 
 def invalid_combination(function: str, args: tuple[Any, ...], *signatures: str, **named: Any) -> TypeError:
-    """Torch's error for arguments that fit no signature of a function with several."""
+    """PyTorch's error for arguments that match none of a function's signatures."""
     got = ", ".join([type_name(x) for x in args] + [f"{k}={type_name(x)}" for k, x in named.items()])
     return TypeError(
         f"{function}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
@@ -157,57 +157,57 @@ def invalid_combination(function: str, args: tuple[Any, ...], *signatures: str, 
     )
 
 
-def shared_place() -> RuntimeError:
+def overlapping_memory() -> RuntimeError:
     return RuntimeError(
         "unsupported operation: more than one element of the written-to tensor refers to a single memory "
         "location, or the memory is read-only. Please clone() the tensor before performing the operation."
     )
 
 
-# What of torch's gradlab leaves out, and why.
-LEFT_OUT = {
+# Names of PyTorch that gradlab leaves out, as patterns, and the reason.
+UNSUPPORTED_NAMES = {
     r"bfloat16|BFloat16\w*": "NumPy does not have this dtype; use float16 or float32",
     r"complex\w*|c(float|double|half)|Complex\w*|view_as_(complex|real)|polar": "there are no complex numbers",
     r"sparse\w*|_sparse\w*|hspmm|sspaddmm|smm": "tensors are dense",
     r"uint(16|32|64)": "use int32 or int64",
     r"q_\w+|q(u?)int\d+\w*|(de|fake_)?quantize\w*": "there are no quantized tensors",
-    r"jit|onnx|fx|export|library|package|_dynamo|_C": "operations run when they are called, and no compiler stands behind them",
+    r"jit|onnx|fx|export|library|package|_dynamo|_C": "operations run eagerly; there is no compiler",
     r"distributed|multiprocessing|distributions|hub|profiler": "it is not part of gradlab",
 }
 
 
-def no_name(name: str, module: str = "gradlab") -> AttributeError:
-    """What asking a module of gradlab for a name that it has not raises."""
+def missing_attribute(name: str, module: str = "gradlab") -> AttributeError:
+    """The error for a name that a module of gradlab does not have."""
     from re import fullmatch
 
     why = next(
-        (f"gradlab does not have it ({reason})" for pattern, reason in LEFT_OUT.items() if fullmatch(pattern, name)),
-        "it is not a name of torch's that gradlab has yet",
+        (f"gradlab does not have it ({reason})" for pattern, reason in UNSUPPORTED_NAMES.items() if fullmatch(pattern, name)),
+        "it is not one of PyTorch's names that gradlab implements",
     )
-    return AttributeError(f"module {module!r} has no attribute {name!r}: {why}. dir({module}) lists what there is.")
+    return AttributeError(f"module {module!r} has no attribute {name!r}: {why}. dir({module}) lists the available names.")
 
 
-def names_of(module: str) -> Callable[[str], Any]:
-    """A module's `__getattr__`, which says of a name of torch's that it is not there."""
+def module_getattr(module: str) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a module, which explains that a name of PyTorch is missing."""
 
-    def lacking(name: str) -> Any:
-        raise no_name(name, module)
+    def raise_missing(name: str) -> Any:
+        raise missing_attribute(name, module)
 
-    return lacking
+    return raise_missing
 
 
-# -------------------------------------------------------------------------------------------------- of a graph: @explained
-TWICE = (
+# ------------------------------------------------------------------------------------ errors about a graph: @explainable
+SECOND_BACKWARD = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
     "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
     "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
     "calling backward."
 )
-INTEGERS = (
-    "integers and bools carry no gradient: write data as 1. and not 1, and differentiate what comes before a comparison, "
+INTEGERS_HINT = (
+    "integers and bools carry no gradient: write data as 1. instead of 1, and differentiate what comes before a comparison, "
     "an argmax or a cast to integers."
 )
-NON_LEAF = (
+NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
     "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
     ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
@@ -215,31 +215,31 @@ NON_LEAF = (
 )
 
 
-@explained
+@explainable
 def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
     return RuntimeError(
-        f"grad can be implicitly created only for scalar outputs. This one has shape {list(shape)}: give the weights of its "
-        f"elements as gradient=, a tensor of shape {list(shape)} (ones weigh all alike, a single 1 picks one row of the "
-        "Jacobian), or reduce it first, by .sum() or .mean()."
+        f"grad can be implicitly created only for scalar outputs. This one has shape {list(shape)}. Pass gradient=, a "
+        f"tensor of shape {list(shape)} with a weight for each element (a single 1 picks one row of the Jacobian, all ones add "
+        "up the rows), or reduce the output first with .sum() or .mean()."
     )
 
 
-@explained
+@explainable
 def no_graph(index: int, output: Any) -> RuntimeError:
-    """`output`: the tensor that has none, or what is known of it, its dtype."""
+    """`output` is the tensor without a graph, or only its dtype."""
     dtype = getattr(output, "dtype", output)
     first = f"element {index} of tensors does not require grad and does not have a grad_fn."
-    return RuntimeError(first if dtype.is_floating_point else f"{first} It has dtype {dtype}, and {INTEGERS}")
+    return RuntimeError(first if dtype.is_floating_point else f"{first} It has dtype {dtype}, and {INTEGERS_HINT}")
 
 
-@explained
+@explainable
 def graph_freed(node: Any, roots: Sequence[Any] = ()) -> RuntimeError:
-    """`node`: what was freed; `roots`: the (node, cotangent) pairs that the sweep which found it so started from."""
-    return RuntimeError(f"{TWICE} What {node.title} had saved is freed.")
+    """`node` is the freed node. `roots` are the (node, cotangent) pairs from which the failing sweep started."""
+    return RuntimeError(f"{SECOND_BACKWARD} The values saved by {node.title} have been freed.")
 
 
-@explained
-def overwritten(
+@explainable
+def saved_tensor_modified(
     type_name: str,
     shape: tuple[int, ...],
     producer: str | None,
@@ -249,12 +249,14 @@ def overwritten(
     argument: str = "",
     storage: Any = None,
 ) -> RuntimeError:
-    """What `node`, called `user`, saved as its `argument` was written to; `producer` made it, `storage` is its memory."""
-    return RuntimeError(modified(type_name, shape, producer, version, "an earlier version", user) + ".")
+    """A saved tensor was written to: `user`, the name of `node`, saved it as `argument`; `producer` made it, in `storage`."""
+    return RuntimeError(modification_sentence(type_name, shape, producer, version, "an earlier version", user) + ".")
 
 
-def modified(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, wanted: str, user: str) -> str:
-    """Torch's sentence for that, without the full stop."""
+def modification_sentence(
+    type_name: str, shape: tuple[int, ...], producer: str | None, version: int, wanted: str, user: str
+) -> str:
+    """PyTorch's sentence for a saved tensor that was written to, without the full stop."""
     return (
         f"one of the variables needed for gradient computation has been modified by an inplace operation: [{type_name} "
         f"{list(shape)}]{f', which is {producer},' if producer else ''} is at version {version}; expected {wanted} instead. "
@@ -269,7 +271,7 @@ def detached_in_place(node: str) -> RuntimeError:
     )
 
 
-@explained
+@explainable
 def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], batched: bool = False) -> RuntimeError:
     if batched:
         return RuntimeError(
@@ -283,25 +285,25 @@ def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], b
     )
 
 
-@explained
-def unused(index: int, x: Any = None, outputs: Sequence[Any] = ()) -> RuntimeError:
-    """`x`: the input; `outputs`: what does not depend on it."""
+@explainable
+def unused_input(index: int, x: Any = None, outputs: Sequence[Any] = ()) -> RuntimeError:
+    """`x` is the input that no tensor in `outputs` depends on."""
     return RuntimeError(
         f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True if "
         "this is the desired behavior. (Its gradient is then None; materialize_grads=True gives zeros.)"
     )
 
 
-@explained
-def unrecorded(index: int, x: Any) -> RuntimeError:
-    """`x`: an input that has no history."""
+@explainable
+def input_without_history(index: int, x: Any) -> RuntimeError:
+    """`x` is the input without a history."""
     return RuntimeError(
         f"One of the differentiated Tensors does not require grad: inputs[{index}], of shape {list(x.array.shape)}. Set "
         "requires_grad=True on it before computing the output."
     )
 
 
-@explained
+@explainable
 def leaf_in_place() -> RuntimeError:
     return RuntimeError(
         "a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with gradlab.no_grad():`, "
@@ -309,7 +311,7 @@ def leaf_in_place() -> RuntimeError:
     )
 
 
-@explained
+@explainable
 def view_of_leaf_in_place() -> RuntimeError:
     return RuntimeError(
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with "
@@ -317,19 +319,19 @@ def view_of_leaf_in_place() -> RuntimeError:
     )
 
 
-@explained
+@explainable
 def non_leaf_grad(tensor: Any) -> UserWarning:
-    """The `.grad` of `tensor`, which is no leaf, is read."""
-    return UserWarning(NON_LEAF)
+    """Warning for reading the `.grad` of `tensor`, which is not a leaf."""
+    return UserWarning(NON_LEAF_GRAD)
 
 
-@explained
+@explainable
 def out_of_memory(name: str, error: MemoryError, nodes: Sequence[Any]) -> OutOfMemoryError:
-    """`name` met a MemoryError; `nodes` are those from which the graph at hand is reached."""
+    """`name` is the operation that ran out of memory. The graph is reached from `nodes`."""
     return error if isinstance(error, OutOfMemoryError) else OutOfMemoryError(f"Out of memory. The operation was {name}.")
 
 
-# ------------------------------------------------------------------------------------------------------- of an operation
+# -------------------------------------------------------------------------------------------------- errors of an operation
 def leaf_used_in_place() -> RuntimeError:
     return RuntimeError(
         "a leaf Variable that requires grad has been used in an in-place operation. "
@@ -338,19 +340,19 @@ def leaf_used_in_place() -> RuntimeError:
 
 
 def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
-    """Torch's error for shapes that do not broadcast, or None if they do."""
+    """Return PyTorch's error for shapes that do not broadcast, or None if they do."""
     for back in range(1, min(len(a), len(b)) + 1):
         if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
             return RuntimeError(
                 f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at non-singleton "
-                f"dimension {max(len(a), len(b)) - back}. The shapes are {list(a)} and {list(b)}: from the last axis on, sizes "
-                "must be equal, or one of them 1 (unsqueeze adds such an axis)."
+                f"dimension {max(len(a), len(b)) - back}. The shapes are {list(a)} and {list(b)}. Starting from the "
+                "last axis, sizes must be equal, or one of them must be 1 (unsqueeze adds such an axis)."
             )
     return None
 
 
 def no_bool(name: str, both: bool = False) -> Exception:
-    """Torch's refusal of an operation that has no meaning for bools."""
+    """PyTorch's error for an operation that is not defined for bools."""
     instead = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
     if name == "sub":
         return RuntimeError(
@@ -366,8 +368,8 @@ def no_bool(name: str, both: bool = False) -> Exception:
     return not_implemented(name, "Bool")
 
 
-# Torch's errors name its kernels. Those that are not called after the operation:
-KERNELS = {
+# PyTorch's errors name the kernel. Kernels whose name does not follow from the operation's:
+KERNEL_NAMES = {
     **{name: f"{name}_vml_cpu" for name in ("floor", "ceil", "round", "trunc")},
     "floor_divide": "div_floor_cpu",
     "bitwise_left_shift": "lshift_cpu",
@@ -390,19 +392,22 @@ KERNELS = {
 
 
 def not_implemented(name: str, word: Any) -> NotImplementedError:
-    """Torch's refusal of a dtype (or of its word: "Long") that an operation has no meaning for."""
+    """PyTorch's error for an operation that is not defined for a dtype, given as a dtype or as PyTorch's word for it ("Long")."""
     word = getattr(word, "word", word)
     instead = {"Bool": " Call .int() or .float() first.", "Long": " Call .float() first."}.get(word, "")
-    return NotImplementedError(f"\"{KERNELS.get(name, f'{name}_cpu')}\" not implemented for '{word}'.{instead}")
+    return NotImplementedError(f"\"{KERNEL_NAMES.get(name, f'{name}_cpu')}\" not implemented for '{word}'.{instead}")
 
 
 def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...], nodes: tuple[Any, ...] = ()) -> Exception:
-    """What to raise when a forward did: torch's sentence where the shapes do not fit, which then stands alone; else the error,
-    named. `nodes` made the operands."""
+    """Return the exception to raise after a forward failed.
+
+    It is PyTorch's error if there is one, without NumPy's as its context; otherwise the original error with the operation's name
+    and the shapes. `nodes` are the nodes of the operands.
+    """
     shapes = [tuple(a.shape) for a in arrays if hasattr(a, "shape")]
     if isinstance(error, MemoryError):
         return out_of_memory(op.name, error, nodes)
-    better = misfit(op, error, shapes, arrays)
+    better = argument_mismatch(op, error, shapes, arrays)
     if better is not None:
         better.__suppress_context__ = True
         return better
@@ -411,12 +416,12 @@ def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...], nodes: tu
     return error
 
 
-def misfit(op: Any, error: Exception, shapes: list[tuple[int, ...]], arrays: tuple[Any, ...]) -> Exception | None:
-    """Torch's error for arguments that do not go together, or None if it has no words for it."""
+def argument_mismatch(op: Any, error: Exception, shapes: list[tuple[int, ...]], arrays: tuple[Any, ...]) -> Exception | None:
+    """Return PyTorch's error for arguments that do not match, or None if PyTorch has none."""
     if isinstance(error, ValueError):
-        told: Exception | None = None if op.explain is None else op.explain(*shapes)
-        if told is not None:
-            return told
+        own: Exception | None = None if op.explain is None else op.explain(*shapes)
+        if own is not None:
+            return own
         if op.kind == "elementwise":
             for first in range(len(shapes)):
                 for second in range(first + 1, len(shapes)):

@@ -1,7 +1,7 @@
-"""What is set for the whole process, once the first tensor of gradlab's own is made.
+"""Change process-wide settings when gradlab's first tensor is created, not on import.
 
-A program that uses the explorers on another library's tensors alone keeps its allocator and its warning filters as they are. The
-first tensor is seen by an observer, which then leaves: later ones cost nothing more.
+A program that uses the explorers only on another library's tensors keeps its allocator and warning filters. An observer detects
+the first tensor and then removes itself, so that later tensors have no extra cost.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from contextlib import suppress
 from typing import Any
 
 from gradlab.backend.memory import keep_freed_memory
-from gradlab.core.numpy_warnings import ignore_ours
-from gradlab.core.observers import EVERYWHERE, OBSERVERS, Observer
+from gradlab.core.numpy_warnings import ignore_own_warnings
+from gradlab.core.observers import GLOBAL_OBSERVERS, OBSERVERS, Observer
 
 
 class FirstTensor(Observer):
-    """Sees the first tensor that is made, in whichever thread."""
+    """Observer of the first tensor created in any thread."""
 
     def on_create(self, result: Any) -> None:
-        """Set what is set for a process, and see no more."""
+        """Change the settings and stop observing."""
         keep_freed_memory()
-        ignore_ours()
-        for observers in (EVERYWHERE, OBSERVERS):
-            with suppress(ValueError):  # another thread has made a first tensor at the same moment
+        ignore_own_warnings()
+        for observers in (GLOBAL_OBSERVERS, OBSERVERS):
+            with suppress(ValueError):  # another thread created a first tensor at the same time
                 observers.remove(self)
 
 
-FIRST = FirstTensor()
-EVERYWHERE.append(FIRST)
-OBSERVERS.append(FIRST)
+FIRST_TENSOR = FirstTensor()
+GLOBAL_OBSERVERS.append(FIRST_TENSOR)
+OBSERVERS.append(FIRST_TENSOR)

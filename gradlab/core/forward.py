@@ -1,5 +1,6 @@
-"""The forward sweep over a recorded graph: Ju. It goes the other way over the nodes that the reverse sweep uses, and runs nothing
-again. (Tangents that go along with the operations as they run: core.tangents.)
+"""Forward sweep over a recorded graph: Ju. It visits the nodes of the reverse sweep in opposite order and recomputes nothing.
+
+(Tangents that are computed together with the operations are in core.tangents.)
 """
 
 from __future__ import annotations
@@ -10,21 +11,21 @@ from contextlib import nullcontext
 from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.engine import LARGE, check_unwritten, reachable, unpacked
+from gradlab.core.engine import MIN_SIZE_IN_PLACE, check_not_overwritten, reachable_nodes, unpack_saved
 from gradlab.core.modes import mode
 from gradlab.core.node import Node
-from gradlab.core.numpy_warnings import heard, silence
+from gradlab.core.numpy_warnings import filter_is_overridden, silence
 from gradlab.core.storage import clock
 
 
 def jvp_sweep(
     outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[int, ...] = (), *, traced: bool = False
 ) -> list[Any]:
-    """Forward sweep over the recorded nodes: from {node: tangent} to the tangents of the output nodes (None: unreached)."""
+    """Run the forward sweep from {node: tangent}. Return the tangents of the output nodes, None for those not reached."""
     before = mode.grad
     mode.grad = traced
     try:
-        with silence() if heard() else nullcontext():
+        with silence() if filter_is_overridden() else nullcontext():
             return _forward(outputs, tangents, lead, traced)
     finally:
         mode.grad = before
@@ -32,8 +33,8 @@ def jvp_sweep(
 
 def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[int, ...], traced: bool) -> list[Any]:
     values = dict(tangents)
-    nodes = reachable(outputs)
-    readers = Counter(edge for node in nodes for edge in node.edges)  # a tangent goes when the last has read it
+    nodes = reachable_nodes(outputs)
+    readers = Counter(edge for node in nodes for edge in node.edges)  # a tangent is freed after its last reader
     readers.update(outputs)
     for node in reversed(nodes):
         inputs_of_node = [values.get(edge) if edge is not None else None for edge in node.edges]
@@ -45,11 +46,11 @@ def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[
             continue
         kept = node.saved
         if type(kept) is not tuple:
-            node.saved = unpacked(node)
+            node.saved = unpack_saved(node)
         elif clock.last_write < node.order:
-            check_unwritten(node)
-        if node.op.kind in ("elementwise", "bilinear"):  # these broadcast: pad *between* batch and own axes
-            inputs_of_node = [t if t is None else pad(t, lead, len(node.shape)) for t in inputs_of_node]
+            check_not_overwritten(node)
+        if node.op.kind in ("elementwise", "bilinear"):  # these broadcast: pad between batch axes and own axes
+            inputs_of_node = [t if t is None else pad_axes(t, lead, len(node.shape)) for t in inputs_of_node]
         try:
             parts = [
                 p for p in (node.op.traced_jvp if traced else node.op.jvp)(node, inputs_of_node, None, lead) if p is not None
@@ -59,19 +60,19 @@ def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[
         if not parts:
             continue
         t = parts[0]
-        ours = not traced and t.size >= LARGE and t.base is None and all(t is not one for one in inputs_of_node)  # see `owned`
+        owned = not traced and t.size >= MIN_SIZE_IN_PLACE and t.base is None and all(t is not other for other in inputs_of_node)
         for part in parts[1:]:
-            if ours and part.shape == t.shape and part.dtype == t.dtype:
+            if owned and part.shape == t.shape and part.dtype == t.dtype:
                 t += part
             else:
-                t, ours = t + part, False
+                t, owned = t + part, False
         if t.shape != lead + node.shape:
             t = namespace_of[type(t)].broadcast_to(t, lead + node.shape)
         values[node] = t if getattr(t, "array", t).dtype == node.dtype else namespace_of[type(t)].astype(t, node.dtype)
     return [values.get(node) for node in outputs]
 
 
-def pad(t: Any, lead: tuple[int, ...], ndim: int) -> Any:
-    """A tangent of lower rank with axes of length 1 put between the batch axes and its own."""
+def pad_axes(t: Any, lead: tuple[int, ...], ndim: int) -> Any:
+    """Insert axes of length 1 between the batch axes and the own axes of a tangent of lower rank."""
     k = len(lead)
     return t if t.ndim >= k + ndim else t.reshape(lead + (1,) * (k + ndim - t.ndim) + t.shape[k:])

@@ -1,63 +1,62 @@
-"""Nodes are freed one after another, rather than each inside of the one before, where CPython itself does not see to that.
+"""Free the nodes of a graph one after another instead of recursively. Used only on WebAssembly (Pyodide).
 
-CPython puts off what is nested too deep when it frees objects, and judges the depth by the stack of C. On WebAssembly that is
-not the stack that runs out: the calls are on the JavaScript engine's, which ends at a chain of some two thousand objects, and
-Pyodide with it. So there a node hands over what it holds before it goes, and the outermost lets go of all that. Elsewhere
-nothing of this is in use.
+CPython limits the recursion when it frees nested objects, judging its depth by the C stack. On WebAssembly the stack of the
+JavaScript engine overflows first, at a chain of about two thousand objects. There the finalizer of a node moves the node's
+references to a list, and the outermost finalizer empties the list.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-WAITING: list[Any] = []
-USUAL = frozenset(("dtype", "edges", "hooks", "meta", "note", "order", "saved", "shape", "site", "storage", "__weakref__"))
-MORE: dict[type, list[str]] = {}  # what nodes of a class hold beside the usual
+PENDING: list[Any] = []
+COMMON_SLOTS = frozenset(("dtype", "edges", "hooks", "meta", "note", "order", "saved", "shape", "site", "storage", "__weakref__"))
+EXTRA_SLOTS: dict[type, list[str]] = {}  # further slots of each class of nodes
 
 
-class _Outermost:
-    at_work = False
+class _State:
+    freeing = False
 
 
-def let_go(node: Any) -> None:
-    """A node's `__del__`: empty it, and free what it held, if no other node is being freed around it."""
+def free_node(node: Any) -> None:
+    """Empty a node, as its `__del__`. The outermost call frees what it held."""
     kind = type(node)
-    more = MORE.get(kind)
-    if more is None:
+    extra = EXTRA_SLOTS.get(kind)
+    if extra is None:
         slots = (slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ()))
-        more = MORE[kind] = [slot for slot in slots if slot not in USUAL]
+        extra = EXTRA_SLOTS[kind] = [slot for slot in slots if slot not in COMMON_SLOTS]
     try:
-        WAITING.append((node.edges, node.saved, getattr(node, "meta", ())))
+        PENDING.append((node.edges, node.saved, getattr(node, "meta", ())))
         node.edges = node.saved = node.meta = ()
-        if more or node.hooks is not None or kind.__dictoffset__:
-            WAITING.append((node.hooks, getattr(node, "__dict__", None), [getattr(node, slot, None) for slot in more]))
+        if extra or node.hooks is not None or kind.__dictoffset__:
+            PENDING.append((node.hooks, getattr(node, "__dict__", None), [getattr(node, slot, None) for slot in extra]))
             node.hooks = None
             if kind.__dictoffset__:
                 node.__dict__ = {}
-            for slot in more:
+            for slot in extra:
                 if hasattr(node, slot):
                     delattr(node, slot)
-    except AttributeError:  # an interrupt came while it was made
+    except AttributeError:  # interrupted while the node was created
         pass
-    if not _Outermost.at_work:
-        free()
+    if not _State.freeing:
+        free_pending()
 
 
-def let_go_of_source(view: Any) -> None:
-    """A tensor's `__del__`: if it is a view, free what it was made from, likewise. (What made it is the node's affair.)"""
+def free_view_source(view: Any) -> None:
+    """Free the source of a view in the same way, as the `__del__` of a tensor. (Its node frees itself.)"""
     if getattr(view, "view_record", None) is None:
         return
-    WAITING.append(view.view_record)
+    PENDING.append(view.view_record)
     del view.view_record
-    if not _Outermost.at_work:
-        free()
+    if not _State.freeing:
+        free_pending()
 
 
-def free() -> None:
-    """Let go of what waits, and of what comes to wait by that."""
-    _Outermost.at_work = True
+def free_pending() -> None:
+    """Free the pending objects, and those that become pending on the way."""
+    _State.freeing = True
     try:
-        while WAITING:
-            WAITING.pop()
+        while PENDING:
+            PENDING.pop()
     finally:
-        _Outermost.at_work = False
+        _State.freeing = False

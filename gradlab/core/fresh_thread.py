@@ -1,7 +1,7 @@
-"""A thread with a stack of its own, for what would recurse too deep in the thread that asks for it.
+"""Run deeply nested work in a new thread, which has its own stack.
 
-An interrupt (Ctrl-C) reaches the thread that waits. Sweeps in the other thread then stop at their next node, before it writes
-`.grad`. The node is seen by an observer that exists only there, so that sweeps elsewhere pay nothing for it.
+An interrupt (Ctrl-C) reaches the thread that waits. Sweeps in the new thread then stop at their next node, before it writes
+`.grad`. They are stopped by an observer that exists only there, so that other sweeps have no extra cost.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from gradlab.core.modes import mode
 from gradlab.core.observers import Observer, observers
 
 T = TypeVar("T")
-LOCALS: list[Any] = [mode, observers]  # what is set for a thread
+THREAD_LOCALS: list[Any] = [mode, observers]  # settings copied to the new thread
 
 
 class Stop(Observer):
-    """Ends the sweeps of a thread at their next node, once it is `asked` to."""
+    """Observer that stops the sweeps of a thread at their next node once `requested` is set."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
-        """Called for a leaf before its `.grad` is written."""
-        if self.asked:
+        """Raise if a stop was requested. For a leaf, this runs before its `.grad` is written."""
+        if self.requested:
             raise KeyboardInterrupt
 
 
-def in_fresh_thread(work: Callable[[], T]) -> T:
-    """Run `work()` in a thread of its own and wait for it. (Pyodide has no threads.)
+def run_in_fresh_thread(work: Callable[[], T]) -> T:
+    """Run `work()` in a new thread with the settings of this one, and wait for it. (On Pyodide, which has no threads, call it.)
 
-    What is set for this thread holds there, too. An interrupt is raised once the thread has ended: its sweeps stop at the next
-    node, and so do those of threads that they wait for. A second interrupt is raised at once, for a hook that does not return.
+    An interrupt is raised after the thread has ended: its sweeps, and sweeps in threads that it waits for, stop at their next
+    node. A second interrupt is raised at once, in case a hook does not return.
 
     Parameters
     ----------
@@ -53,18 +53,18 @@ def in_fresh_thread(work: Callable[[], T]) -> T:
     """
     if sys.platform == "emscripten":
         return work()
-    settings = [dict(local.__dict__) for local in LOCALS]
+    settings = [dict(local.__dict__) for local in THREAD_LOCALS]
     results: list[Any] = []
     stop = Stop()
 
     def run() -> None:
-        for local, setting in zip(LOCALS, settings, strict=True):
+        for local, setting in zip(THREAD_LOCALS, settings, strict=True):
             local.__dict__.update(setting)
         observers.sweeps = (*observers.sweeps, stop)
         try:
-            if not stop.asked:
+            if not stop.requested:
                 results.append(work())
-        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
+        except BaseException as error:  # noqa: BLE001  (raised in the waiting thread)
             results.extend((None, error))
 
     thread = threading.Thread(target=run)
@@ -72,8 +72,8 @@ def in_fresh_thread(work: Callable[[], T]) -> T:
         thread.start()
         thread.join()
     except BaseException:
-        stop.asked = True
-        if thread.is_alive():  # if it has not begun by now, it does nothing
+        stop.requested = True
+        if thread.is_alive():  # if not alive, it has not started and will do nothing
             thread.join()
         raise
     if len(results) > 1:

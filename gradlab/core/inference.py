@@ -1,9 +1,9 @@
-"""Inference mode: nothing is recorded, and what is made inside can never be part of a graph.
+"""Inference mode: operations are not recorded, and tensors created inside cannot become part of a graph.
 
-A tensor is an inference tensor if its memory is, so views and `detach` follow by themselves: its storage is an
-`InferenceStorage`, which an observer gives to every tensor that is made while the mode is on. Such tensors outlive the mode, and
-outside it the same observer refuses what torch refuses: to save one for a backward, and to write to one. It stands in OBSERVERS
-once for each time that the mode is on and once for each living storage of the kind; when the last is gone, nothing is watched.
+An inference tensor is one whose storage is an `InferenceStorage`, so that its views and `detach()` are inference tensors too. An
+observer sets this storage on every tensor created in the mode. Such tensors outlive the mode. Outside it, the same observer
+raises an error, as PyTorch does, when one is saved for backward or written to. OBSERVERS contains it once for each active context
+and once for each living `InferenceStorage`. Without either, there is no extra cost.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from gradlab.core.errors import expected
-from gradlab.core.modes import Decorating, flag, mode
+from gradlab.core.errors import wrong_type
+from gradlab.core.modes import DecoratorContextManager, check_bool, mode
 from gradlab.core.node import AccumulateGrad
-from gradlab.core.observers import EVERYWHERE, OBSERVERS, Observer
+from gradlab.core.observers import GLOBAL_OBSERVERS, OBSERVERS, Observer
 from gradlab.core.storage import FRESH, Storage
 
 
 class Inference(Observer):
-    """In the mode, marks what is made; outside it, refuses what may not be done with what was marked."""
+    """Observer that marks new tensors in the mode, and outside it refuses to save or write to marked ones."""
 
     def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         if not mode.inference:
@@ -34,14 +34,14 @@ class Inference(Observer):
         elif type(noted := getattr(result, "view_record", None)) is tuple:
             result.view_record = (*noted[:3], "inference")
             if noted[0].node is not None and result.array.dtype.kind == "f":
-                result.node = AccumulateGrad(result)  # a normal tensor that wants gradients, and has no history
+                result.node = AccumulateGrad(result)  # a normal tensor that requires a gradient and has no history
 
     def on_create(self, result: Any) -> None:
         if mode.inference and result.storage is FRESH:
             result.storage = InferenceStorage()
 
     def on_cast(self, result: Any, source: Any) -> None:
-        if type(source.storage) is InferenceStorage:  # to be saved in the place of the source
+        if type(source.storage) is InferenceStorage:  # it may be saved in place of the source
             result.storage = InferenceStorage()
 
     def before_write(self, tensor: Any) -> None:
@@ -51,11 +51,11 @@ class Inference(Observer):
                 "get a normal tensor before doing inplace update. Write x = x.clone() first."
             )
 
-    after_write = before_write  # for writers that do not ask before
+    after_write = before_write  # for writes that are not announced
 
 
 INFERENCE = Inference()
-EVERYWHERE.append(INFERENCE)
+GLOBAL_OBSERVERS.append(INFERENCE)
 
 
 class InferenceStorage(Storage):
@@ -73,31 +73,31 @@ class InferenceStorage(Storage):
 
 
 def refuse_saving(saved: Any) -> None:
-    """Raise for what a node saved, if it is an inference tensor."""
+    """Raise if an item that a node saved is an inference tensor."""
     if type(getattr(saved, "storage", None)) is InferenceStorage:
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
             "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
-            "and use it in autograd, or use `gradlab.no_grad()` instead of `gradlab.inference_mode()`. The one "
-            f"here has shape {list(saved.array.shape)}."
+            "and use it in autograd, or use `gradlab.no_grad()` instead of `gradlab.inference_mode()`. The "
+            f"tensor has shape {list(saved.array.shape)}."
         )
 
 
-class inference_mode(Decorating):  # noqa: N801  (torch's name)
-    """Nothing is recorded inside, and the tensors made inside are inference tensors.
+class inference_mode(DecoratorContextManager):  # noqa: N801  (torch's name)
+    """Context manager and decorator in which operations are not recorded and results are inference tensors.
 
-    They have no version counter, and outside they can neither be written to nor be saved for a backward. Each operation costs
-    about 0.8 µs more than under `no_grad`, which is the quicker of the two here.
+    Inference tensors have no version counter. Outside, they cannot be written to or saved for backward. Each operation takes
+    about 0.8 µs longer than under `no_grad`, which is the faster of the two in gradlab.
 
     Parameters
     ----------
-    mode : bool or callable, default True
-        `inference_mode(False)` is the normal mode, with gradients; a function is decorated.
+    mode : bool or callable, default: True
+        False restores the normal mode, with gradients. A function is decorated.
 
     Returns
     -------
     context manager
-        And decorator.
+        It can also decorate a function.
 
     Raises
     ------
@@ -120,28 +120,28 @@ class inference_mode(Decorating):  # noqa: N801  (torch's name)
         return instance(mode)  # `@inference_mode` without parentheses
 
     def __init__(self, mode: bool = True) -> None:
-        self.wanted = flag("inference_mode", "mode", mode)
+        self.wanted = check_bool("inference_mode", "mode", mode)
         self.before: list[tuple[bool, bool, bool]] = []
 
     def __enter__(self) -> None:
         self.before.append((mode.grad, mode.forward, mode.inference))
-        OBSERVERS[:0] = [INFERENCE]  # no call from here on: an interrupt comes after one
+        OBSERVERS[:0] = [INFERENCE]  # no call from here on: an interrupt can only follow a call
         mode.grad = mode.forward = not self.wanted
         mode.inference = self.wanted
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        mode.grad, mode.forward, mode.inference = self.before[-1]  # before any call: an interrupt comes after one
+        mode.grad, mode.forward, mode.inference = self.before[-1]  # before any call, which an interrupt can follow
         del self.before[-1]
         OBSERVERS.remove(INFERENCE)
 
-    def fresh(self) -> Decorating:
+    def new_context(self) -> DecoratorContextManager:
         return type(self)(self.wanted)
 
-    clone: Callable[..., Decorating] = fresh
+    clone: Callable[..., DecoratorContextManager] = new_context
 
 
 def is_inference(input: Any) -> bool:
-    """Whether a tensor was made in inference mode, or is a view of one that was.
+    """Return True if a tensor was created in inference mode or is a view of one that was.
 
     Parameters
     ----------
@@ -162,4 +162,4 @@ def is_inference(input: Any) -> bool:
     try:
         return type(input.storage) is InferenceStorage
     except AttributeError:
-        raise expected("is_inference", "input", 1, "Tensor", input) from None
+        raise wrong_type("is_inference", "input", 1, "Tensor", input) from None

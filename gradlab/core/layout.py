@@ -1,6 +1,6 @@
-"""How elements lie in memory, as torch names it: `layout`, which is `strided` alone, and `memory_format`, an order of the axes.
+"""PyTorch's names for the order of elements in memory: `layout`, which is always `strided`, and `memory_format`.
 
-An array carries its own strides, so a memory format is only ever what a copy is made in.
+An array has its own strides. A memory format is only used when a copy is made.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from gradlab.core.errors import advice
 
 
 class layout:  # noqa: N801  (torch's name)
-    """How a tensor is stored. There is one: `gradlab.strided`.
+    """The storage layout of a tensor. There is only one: `gradlab.strided`.
 
     Parameters
     ----------
     name : str
-        How it is spelled. It is not made by hand.
+        The name of the layout. Users do not create layouts.
 
     Examples
     --------
@@ -39,13 +39,13 @@ class layout:  # noqa: N801  (torch's name)
 
 
 class memory_format(layout):  # noqa: N801  (torch's name)
-    """The order in which axes lie in memory.
+    """The order of axes in memory.
 
     Parameters
     ----------
     name : str
-        How it is spelled. It is not made by hand: there are `contiguous_format`, `preserve_format`, `channels_last`,
-        `channels_last_3d`.
+        The name of the format: `contiguous_format`, `preserve_format`, `channels_last` or `channels_last_3d`. Users do not create
+        formats.
 
     Examples
     --------
@@ -60,11 +60,11 @@ class memory_format(layout):  # noqa: N801  (torch's name)
 strided = layout("strided")
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
-AXES = {channels_last: 4, channels_last_3d: 5}
+CHANNELS_LAST_NDIM = {channels_last: 4, channels_last_3d: 5}
 
 
-def only_strided(wanted: Any) -> None:
-    """Raise unless the layout is the one there is."""
+def check_strided(wanted: Any) -> None:
+    """Raise an error if the layout is not `strided`."""
     if wanted is not strided:
         raise (
             NotImplementedError(f"gradlab's tensors are dense: {wanted} is not supported.")
@@ -73,35 +73,35 @@ def only_strided(wanted: Any) -> None:
         )
 
 
-def _checked(array: Any, wanted: Any) -> bool:
-    """Whether it is a format with channels last, for which the array has the axes."""
+def _is_channels_last(array: Any, wanted: Any) -> bool:
+    """Return True for a channels-last format. Raise an error if the array does not have its number of axes."""
     if not isinstance(wanted, memory_format):
         raise TypeError(f"argument 'memory_format' must be gradlab.memory_format, not {type(wanted).__name__}")
-    axes = AXES.get(wanted)
+    axes = CHANNELS_LAST_NDIM.get(wanted)
     if axes is not None and array.ndim != axes:
-        raise RuntimeError(f"required rank {axes} tensor to use {wanted.name} format. This one has {array.ndim} axes.")
+        raise RuntimeError(f"required rank {axes} tensor to use {wanted.name} format. The tensor has {array.ndim} axes.")
     return axes is not None
 
 
-def channels_in_front(array: Any) -> Any:
-    """The view whose axes, of an array with channels last, are contiguous."""
+def channels_last_view(array: Any) -> Any:
+    """Move the channels to the last axis. The view of an array in a channels-last format is C-contiguous."""
     return array.transpose(0, *range(2, array.ndim), 1)
 
 
-def is_arranged(array: Any, wanted: Any) -> bool:
-    """Whether the elements lie in that order."""
+def has_memory_format(array: Any, wanted: Any) -> bool:
+    """Return True if the elements are in that order in memory."""
     if wanted is preserve_format:
         raise RuntimeError(
-            "preserve memory format is unsupported by the contiguous operator. " + advice("Give gradlab.contiguous_format.")
+            "preserve memory format is unsupported by the contiguous operator. " + advice("Use gradlab.contiguous_format.")
         )
-    return bool((channels_in_front(array) if _checked(array, wanted) else array).flags.c_contiguous)
+    return bool((channels_last_view(array) if _is_channels_last(array, wanted) else array).flags.c_contiguous)
 
 
-def arranged(array: Any, wanted: Any) -> Any:
-    """The elements in that order in memory: the array itself, or a copy."""
+def to_memory_format(array: Any, wanted: Any) -> Any:
+    """Return the array if its elements are in that order in memory, otherwise a copy."""
     if wanted is None or wanted is preserve_format:
         return array
-    if not _checked(array, wanted):
+    if not _is_channels_last(array, wanted):
         return namespace_of[type(array)].ascontiguousarray(array) if array.ndim else array
-    last = namespace_of[type(array)].ascontiguousarray(channels_in_front(array))
+    last = namespace_of[type(array)].ascontiguousarray(channels_last_view(array))
     return last.transpose(0, -1, *range(1, array.ndim - 1))

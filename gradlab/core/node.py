@@ -1,7 +1,7 @@
-"""The graph: a node is one recorded operation, an edge leads to the node that made an argument.
+"""Nodes of the graph: one for each recorded operation, with edges to the nodes that created its arguments.
 
-Every primitive has a subclass of `Node` of its own, whose class attribute `op` is the primitive, so that a recorded call
-stores only what differs from call to call and `type(y.grad_fn).__name__` is what PyTorch users expect.
+Each primitive has its own subclass of `Node`, whose class attribute `op` is the primitive. A recorded call therefore stores only
+what differs between calls, and `type(y.grad_fn).__name__` is the name that PyTorch users expect.
 """
 
 from __future__ import annotations
@@ -12,26 +12,29 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
-from gradlab.core.dtypes import known_dtype
+from gradlab.core.dtypes import from_numpy_dtype
 from gradlab.core.errors import size_of
-from gradlab.core.freeing import let_go
+from gradlab.core.freeing import free_node
 from gradlab.core.storage import tick
 
-NATIVE = frozenset(("AccumulateGrad", "CopyBackwards", "CopySlices", "Error"))  # torch names them by their C++ classes
-PUBLIC_MODULE = "builtins"  # so that a node's class is written as torch's is: <class 'MulBackward0'>
+CPP_NODE_NAMES = frozenset(("AccumulateGrad", "CopyBackwards", "CopySlices", "Error"))  # torch shows their C++ names
+PUBLIC_MODULE = "builtins"  # makes the repr of a node's class that of PyTorch: <class 'MulBackward0'>
 
 
 class Hooks:
-    """What a user attached to a node. Made on first need; a node without any costs one comparison a sweep."""
+    """Hooks and metadata that a user attached to a node.
+
+    Created on first use. A node without hooks costs one comparison per sweep.
+    """
 
     __slots__ = ("accumulated", "metadata", "post", "pre", "retain", "tensor")
 
     def __init__(self) -> None:
-        self.tensor: dict[int, Callable[..., Any]] = {}  # on the cotangent, in the order of registration
-        self.retain: weakref.ref[Any] | None = None  # retain_grad(): whose .grad receives it
+        self.tensor: dict[int, Callable[..., Any]] = {}  # called with the cotangent, in the order of registration
+        self.retain: weakref.ref[Any] | None = None  # the tensor whose .grad is written, after retain_grad()
         self.pre: dict[int, Callable[..., Any]] = {}
         self.post: dict[int, Callable[..., Any]] = {}
-        self.accumulated: dict[int, Callable[..., Any]] = {}  # after a leaf's .grad was written
+        self.accumulated: dict[int, Callable[..., Any]] = {}  # called after a leaf's .grad is written
         self.metadata: dict[Any, Any] = {}
 
 
@@ -39,7 +42,7 @@ _handle_numbers = itertools.count()
 
 
 class RemovableHandle:
-    """What `register_hook` returns: `remove()` takes the hook away, and so does leaving a `with` block over it."""
+    """Handle returned by `register_hook`. `remove()`, or leaving a `with` block over the handle, removes the hook."""
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self.id = next(_handle_numbers)
@@ -47,7 +50,7 @@ class RemovableHandle:
         hooks[self.id] = hook
 
     def remove(self) -> None:
-        """Take the hook away. May be called again."""
+        """Remove the hook. Further calls have no effect."""
         self._hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
@@ -58,109 +61,112 @@ class RemovableHandle:
 
 
 class InputMetadata(NamedTuple):
-    """Shape and dtype of an output's gradient."""
+    """Shape and dtype of the gradient of an output."""
 
     shape: tuple[int, ...]
     dtype: Any
 
 
 class Node:
-    """One recorded call. `edges` are the nodes of its differentiable arguments (None: no gradient is wanted there)."""
+    """One recorded call. `edges` holds the node of each differentiable argument, or None if it requires no gradient."""
 
     __slots__ = ("__weakref__", "dtype", "edges", "hooks", "meta", "note", "order", "saved", "shape", "site", "storage")
-    op: ClassVar[Any] = None  # the Primitive; None where a sweep ends
-    alone: ClassVar[Callable[..., Any]]  # how the engine runs one node
+    op: ClassVar[Any] = None  # the Primitive; None for a leaf
+    run_alone: ClassVar[Callable[..., Any]]  # how the engine runs one node
 
     edges: tuple[Node | None, ...]
     hooks: Hooks | None
     order: int
-    dtype: Any  # NumPy's
+    dtype: Any  # a NumPy dtype
     meta: tuple[Any, ...]
     storage: Any
-    saved: Any  # a tuple; Packed, where hooks have it; or why it is gone
+    saved: Any  # a tuple; PackedItems if hooks hold some of it; or the reason why it was freed
     shape: tuple[int, ...]
-    site: Any  # where it was recorded; set only when somebody watches
-    note: Any  # what an explorer noted of it; likewise
+    site: Any  # where it was recorded; set only if an observer records sites
+    note: Any  # annotation by an explorer; set only if one is active
 
     if sys.platform == "emscripten":
-        __del__ = let_go
+        __del__ = free_node
 
     def __repr__(self) -> str:
         return f"<{self.title} object at {id(self):#x}>"
 
     def __dir__(self) -> list[str]:
-        """What users have of a node, and not what the engine keeps there."""
+        """List the attributes for users, without those of the engine."""
         slots = [slot for kind in type(self).__mro__ for slot in getattr(kind, "__slots__", ())]
-        engine = {"op", "alone", "proper", "public", "output_node", "title", "hooks_of_its_own", *slots}
+        engine = {"op", "run_alone", "real_node", "public", "output_node", "title", "ensure_hooks", *slots}
         return sorted(name for name in object.__dir__(self) if name not in engine)
 
     def name(self) -> str:
-        """The node's name as torch has it: `MulBackward0`, `torch::autograd::CopySlices`."""
+        """Return the node's name in PyTorch: `MulBackward0`, `torch::autograd::CopySlices`."""
         name = type(self).__name__
-        return f"torch::autograd::{name}" if name in NATIVE else name
+        return f"torch::autograd::{name}" if name in CPP_NODE_NAMES else name
 
     @property
     def title(self) -> str:
-        """The name in words and pictures: without the namespace."""
+        """The name without its namespace, for texts and drawings."""
         return self.name().rpartition("::")[2]
 
     @property
     def public(self) -> tuple[Any, int]:
-        """What users take for this node, and which output of that it is: itself, but for ports (see core.ports)."""
+        """The (node, output number) that users see: the node itself, except for ports (see core.ports)."""
         return self, 0
 
     @property
-    def proper(self) -> Node:
-        """Where the gradient of a tensor with this node arrives, and hooks on it are: itself, but see `ports.Reshaped`."""
+    def real_node(self) -> Node:
+        """The node that receives the gradient and holds the hooks: itself, except for a `ports.ReshapedPort`."""
         return self
 
     def output_node(self, number: int) -> Node:
-        """The node of the tensor that is output `number`."""
+        """Return the node of output `number`."""
         return self
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """(node, output number) of each differentiable argument, (None, 0) where no gradient is wanted."""
+        """The (node, output number) of each differentiable argument, or (None, 0) if it requires no gradient."""
         return tuple((None, 0) if edge is None else edge.public for edge in self.edges)
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary to attach one's own things to."""
-        return self.hooks_of_its_own().metadata
+        """A dictionary for the user's own data."""
+        return self.ensure_hooks().metadata
 
-    def hooks_of_its_own(self) -> Hooks:
+    def ensure_hooks(self) -> Hooks:
         """The node's hooks, made on first need."""
         if self.hooks is None:
             self.hooks = Hooks()
         return self.hooks
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(grad_inputs, grad_outputs)` runs after the node; a tuple it returns replaces `grad_inputs`."""
-        return RemovableHandle(self.hooks_of_its_own().post, hook)
+        """Call `hook(grad_inputs, grad_outputs)` after the node runs; a returned tuple replaces `grad_inputs`."""
+        return RemovableHandle(self.ensure_hooks().post, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(grad_outputs)` runs before the node; a tuple it returns replaces `grad_outputs`."""
-        return RemovableHandle(self.hooks_of_its_own().pre, hook)
+        """Call `hook(grad_outputs)` before the node runs; a returned tuple replaces `grad_outputs`."""
+        return RemovableHandle(self.ensure_hooks().pre, hook)
 
     def _sequence_nr(self) -> int:
-        """Later nodes have greater numbers, and leaves the greatest."""
+        """Return the node's sequence number. It grows with time and is largest for leaves."""
         return 2**64 - 1 if self.op is None else -self.order
 
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
-        """Of the gradient that each output of the operation expects."""
-        return (InputMetadata(size_of(self.shape), known_dtype(self.dtype)),)
+        """Shape and dtype of the gradient that each output expects."""
+        return (InputMetadata(size_of(self.shape), from_numpy_dtype(self.dtype)),)
 
     def __call__(self, *cotangents: Any) -> Any:
-        """Run the node alone: one gradient for each of its outputs in, one for each differentiable argument out.
+        """Run only this node: take a gradient for each output and return one for each differentiable argument.
 
-        A single result is not packed into a tuple. Recorded where the grad mode is on; what the node saved is kept.
+        A single result is not wrapped in a tuple. The call is recorded if grad mode is enabled. Saved tensors are not freed.
         """
-        return self.alone(self, cotangents)
+        return self.run_alone(self, cotangents)
 
 
 class AccumulateGrad(Node):
-    """Where a sweep ends: the node of a leaf. Refers to it weakly, or every leaf would be a cycle that only `gc` frees."""
+    """The node of a leaf, at which a sweep ends.
+
+    It refers to the leaf weakly. Otherwise every leaf would be a reference cycle.
+    """
 
     __slots__ = ("_variable",)
     __module__ = PUBLIC_MODULE
@@ -172,12 +178,12 @@ class AccumulateGrad(Node):
 
     @property
     def variable(self) -> Any:
-        """The leaf, or None when it is gone."""
+        """The leaf, or None if it no longer exists."""
         return self._variable()
 
 
-class _Raising:
-    """The "primitive" of what cannot be differentiated: its rules raise what the node says."""
+class _ErrorOp:
+    """The "primitive" of nodes that cannot be differentiated: its rules raise the node's error."""
 
     name, kind, reads, view, variadic, foreign, accumulate_into = "error", "error", "all", False, "inputs", True, None
     meta = saves = frees = args = ()
@@ -190,11 +196,11 @@ class _Raising:
 
 
 class Error(Node):
-    """The node of a tensor that wants a gradient and cannot have one: `why` is the error."""
+    """The node of a tensor that requires a gradient but cannot be differentiated. `why` is the error message."""
 
     __slots__ = ()
     __module__ = PUBLIC_MODULE
-    op = _Raising()
+    op = _ErrorOp()
 
     def __init__(self, edges: tuple[Node, ...], like: Any, why: str) -> None:
         self.edges, self.saved, self.meta, self.hooks = edges, (), (why,), None
@@ -202,14 +208,14 @@ class Error(Node):
 
 
 class Invalid(Error):  # noqa: N818  (a node's name)
-    """The node of a view that lost its history with a write to its base."""
+    """The node of a view whose history was invalidated by a write to its base."""
 
     __slots__ = ()
     __module__ = PUBLIC_MODULE
 
 
-def behind(roots: Iterable[Node | None]) -> Iterator[Node]:
-    """The nodes that some nodes lead to, themselves included, in no order."""
+def walk_graph(roots: Iterable[Node | None]) -> Iterator[Node]:
+    """Yield the nodes reachable from `roots`, including the roots, in no particular order."""
     stack = [node for node in roots if node is not None]
     seen = set(stack)
     while stack:

@@ -1,8 +1,8 @@
-"""`out=`: a result copied into a tensor that the caller provides.
+"""Copy results into a tensor that the caller passes as `out=`.
 
-The result is complete before it is copied, so that memory shared with an argument does no harm; but torch writes as it reads, and
-refuses what would then be read after it was written: a program that does so is refused here as well. What is refused always is
-a destination whose elements share places of memory: the last one written would stand for all.
+The result is complete before it is copied, so memory shared with an argument would do no harm here. PyTorch writes while it
+reads and refuses arguments that overlap `out`, so gradlab refuses them too. A destination whose elements share memory is always
+refused, since the last write would overwrite the others.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from typing import Any, TypeVar
 
 from gradlab.backend.namespaces import address, is_writable
 from gradlab.core.devices import different_devices
-from gradlab.core.dtypes import CATEGORY
-from gradlab.core.errors import advice, shared_place
+from gradlab.core.dtypes import CATEGORY_OF_KIND
+from gradlab.core.errors import advice, overlapping_memory
 from gradlab.core.modes import mode
-from gradlab.core.numpy_warnings import quietly
+from gradlab.core.numpy_warnings import call_quietly
 from gradlab.core.observers import OBSERVERS, notify_before_write
-from gradlab.core.ports import hold
-from gradlab.core.storage import wrote
+from gradlab.core.ports import replace_array
+from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def into(name: str, out: Any, result: Tensor, beside: Iterable[Any] = (), apart: bool = False) -> Tensor:
-    """Copy `result` into `out`, which takes its shape if it has another, and hand `out` back. Gradients do not pass. The tensors
-    among the arguments `beside` may be `out` itself, but not share a part of its memory; with `apart` not even be it."""
+def copy_to_out(name: str, out: Any, result: Tensor, inputs: Iterable[Any] = (), disjoint: bool = False) -> Tensor:
+    """Copy `result` into `out`, resizing `out` if its shape differs, and return `out`. No gradient passes.
+
+    A tensor among `inputs` may be `out` itself, unless `disjoint` is True, but must not share only a part of its memory.
+    """
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not is_writable(out.array):
-        raise shared_place()
-    if any(isinstance(x, Tensor) and overlap(x.array, out.array, apart) for x in beside):
+        raise overlapping_memory()
+    if any(isinstance(x, Tensor) and arrays_overlap(x.array, out.array, disjoint) for x in inputs):
         raise RuntimeError(
             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
             "memory location. Please clone() the tensor before performing the operation."
@@ -41,23 +43,23 @@ def into(name: str, out: Any, result: Tensor, beside: Iterable[Any] = (), apart:
     if mode.grad and (result.node is not None or out.node is not None):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad. " + advice("Leave out= away, or compute inside `with gradlab.no_grad():`.")
+            "arguments requires grad. " + advice("Omit out=, or compute inside `with gradlab.no_grad():`.")
         )
     if OBSERVERS and any(getattr(x, "_tangent", None) is not None for x in (result, out)):
         raise NotImplementedError(
-            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function. Leave out= away."
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function. Omit out=."
         )
-    if CATEGORY[result.array.dtype.kind] > CATEGORY[out.array.dtype.kind]:
+    if CATEGORY_OF_KIND[result.array.dtype.kind] > CATEGORY_OF_KIND[out.array.dtype.kind]:
         raise RuntimeError(
             f"result type {result.dtype.word} can't be cast to the desired output type {out.dtype.word}. "
-            + advice(f"Give an out= of dtype {result.dtype}.")
+            + advice(f"Pass an out= of dtype {result.dtype}.")
         )
     if type(out.array) is not type(result.array):
         raise different_devices(name, (result.array, out.array))
     if OBSERVERS:
         notify_before_write(out)
     if out.array.shape == result.array.shape:
-        quietly(out.array.__setitem__, ..., result.array)
+        call_quietly(out.array.__setitem__, ..., result.array)
     else:
         if out.array.size:
             warnings.warn(
@@ -67,24 +69,27 @@ def into(name: str, out: Any, result: Tensor, beside: Iterable[Any] = (), apart:
                 UserWarning,
                 stacklevel=3,
             )
-        hold(out, quietly(result.array.astype, out.array.dtype))
-    wrote(out)
+        replace_array(out, call_quietly(result.array.astype, out.array.dtype))
+    mark_written(out)
     filled: Tensor = out
     return filled
 
 
-def overlap(x: Any, out: Any, apart: bool) -> bool:
-    """Whether two arrays share memory: a part of it or, with `apart`, any. Torch asks this of arrays without gaps alone."""
-    if type(x) is not type(out) or not x.size or not out.size or not (dense(x) and dense(out)):
+def arrays_overlap(x: Any, out: Any, disjoint: bool) -> bool:
+    """Return True if two arrays share a part of their memory or, with `disjoint`, any of it.
+
+    As in PyTorch, only arrays without gaps are checked.
+    """
+    if type(x) is not type(out) or not x.size or not out.size or not (is_dense(x) and is_dense(out)):
         return False
     first, second = address(x), address(out)
     if first == second and x.nbytes == out.nbytes and x.strides == out.strides:
-        return apart
+        return disjoint
     return bool(first < second + out.nbytes and second < first + x.nbytes)
 
 
-def dense(x: Any) -> bool:
-    """Whether the elements fill their memory, in some order of the axes."""
+def is_dense(x: Any) -> bool:
+    """Return True if the elements fill their memory without gaps, in some order of the axes."""
     length = x.itemsize
     for stride, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n > 1):
         if stride != length:
@@ -93,9 +98,11 @@ def dense(x: Any) -> bool:
     return True
 
 
-def takes_out(function: F, apart: int | None = None) -> F:
-    """Give a function of tensors the keyword `out`; a tuple of them where it returns several tensors. `apart` is the number of
-    the first argument whose memory must be apart from that of `out`."""
+def takes_out(function: F, disjoint_from: int | None = None) -> F:
+    """Add the keyword `out` to a function of tensors: a tensor, or a tuple if the function returns several.
+
+    The arguments from number `disjoint_from` on must not share memory with `out`.
+    """
 
     @functools.wraps(function)
     def with_out(*args: Any, out: Any = None, **options: Any) -> Any:
@@ -103,11 +110,12 @@ def takes_out(function: F, apart: int | None = None) -> F:
         if out is None:
             return result
         if isinstance(result, tuple):
-            return type(result)(into(function.__name__, o, m) for o, m in zip(out, result, strict=True))
-        beside = () if apart is None else (*args[apart:], *(x for name, x in options.items() if not apart or name != "input"))
-        return into(function.__name__, out, result, beside, True)
+            return type(result)(copy_to_out(function.__name__, o, m) for o, m in zip(out, result, strict=True))
+        first = disjoint_from
+        inputs = () if first is None else (*args[first:], *(x for name, x in options.items() if not first or name != "input"))
+        return copy_to_out(function.__name__, out, result, inputs, True)
 
     return with_out  # type: ignore[return-value]
 
 
-takes_out_apart = functools.partial(takes_out, apart=0)  # of functions that read here and there
+takes_disjoint_out = functools.partial(takes_out, disjoint_from=0)  # for functions whose outputs read elements elsewhere

@@ -1,12 +1,12 @@
 """Nodes with several outputs.
 
-The engine keeps one cotangent a node. A node with several outputs hands its tensors out through *ports*: the node of output
-number k is a `Port` whose one edge is the node proper, and whose rule packs the cotangent into a `Bundle` at place k. Bundles add
-up by place, so what arrives at the node proper is one Bundle with the cotangents of all its outputs, None where there is none.
-The engine need not know: a Bundle answers what it asks of an array.
+The engine keeps one cotangent per node. Each output tensor of a node with several outputs has its own *port* as its node. The
+`Port` of output k has the real node as its only edge, and its rule packs the cotangent into a `Bundle` at position k. Bundles add
+up position by position, so the real node receives one Bundle with the cotangents of all its outputs (None for an output without
+one). The engine needs no special case, since a Bundle has the attributes that it reads from an array.
 
-To users ports are transparent: `grad_fn` and `next_functions` tell the node proper and the number. There is one port for each
-output (its identity is what a sweep goes by), held weakly by the node, for the tensors hold it.
+Ports are invisible to users: `grad_fn` and `next_functions` show the real node and the output number. Each output has one port,
+because sweeps identify nodes by identity. The tensors own it, and the node refers to it weakly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gradlab.core.storage import FRESH, own_storage, tick
 
 
 class Bundle:
-    """A cotangent (or tangent) for each output of a node, None where there is none. Only its owners look inside."""
+    """A cotangent (or tangent) for each output of a node, or None. Only the node and its ports read the parts."""
 
     __slots__ = ("parts", "shape")
     dtype, base, size = "bundle", None, 0
@@ -30,7 +30,7 @@ class Bundle:
 
     @property
     def array(self) -> Bundle:
-        """Itself, traced or not."""
+        """The bundle itself, whether traced or not."""
         return self
 
     def __add__(self, other: Bundle) -> Bundle:
@@ -39,17 +39,20 @@ class Bundle:
         )
 
 
-class Own(tuple[Any, ...]):
-    """What a node with rules of a user's has saved. The engine leaves it alone, and takes what the rules return for borrowed."""
+class UserSaved(tuple[Any, ...]):
+    """Saved values of a node with user-defined rules.
+
+    The engine passes them on unchanged and never writes into the arrays that such rules return.
+    """
 
     __slots__ = ()
 
-    def unpacked(self, node: Node) -> Own:
-        """Itself."""
+    def unpack_items(self, node: Node) -> UserSaved:
+        """Return itself."""
         return self
 
 
-class _Handing:
+class _PortOp:
     """The "primitive" of ports."""
 
     name, kind, reads, view, variadic, foreign, accumulate_into = "output", "output", "all", False, "x", False, None
@@ -71,13 +74,13 @@ class _Handing:
 
 
 class Port(Node):
-    """The node of one output of a node with several."""
+    """The node of one output of a node with several outputs."""
 
     __slots__ = ("number",)
-    op = _Handing()
+    op = _PortOp()
     number: int
 
-    def __init__(self, node: Several, number: int, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, node: MultiOutputNode, number: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.edges, self.saved, self.meta, self.hooks = (node,), (), (), None
         self.shape, self.dtype, self.storage, self.order, self.number = shape, dtype, FRESH, tick(), number
 
@@ -88,13 +91,13 @@ class Port(Node):
     def name(self) -> str:
         return self.edges[0].name()  # type: ignore[union-attr]
 
-    def hooks_of_its_own(self) -> Hooks:
-        self.edges[0].hooks_of_its_own()  # type: ignore[union-attr]
-        return super().hooks_of_its_own()  # so that the sweep asks for hooks where the node proper is
+    def ensure_hooks(self) -> Hooks:
+        self.edges[0].ensure_hooks()  # type: ignore[union-attr]
+        return super().ensure_hooks()  # with hooks on the port too, the sweep also looks for those of the real node
 
     @property
     def site(self) -> Any:
-        """The call is the node's."""
+        """The site of the real node."""
         return self.edges[0].site  # type: ignore[union-attr]
 
     @site.setter
@@ -102,8 +105,8 @@ class Port(Node):
         self.edges[0].site = site  # type: ignore[union-attr]
 
 
-class _Reshaping:
-    """The "primitive" of `Reshaped`."""
+class _ReshapedPortOp:
+    """The "primitive" of a `ReshapedPort`."""
 
     name, kind, reads, view, variadic, foreign, accumulate_into = "output", "output", "all", False, "x", False, None
     meta = saves = frees = args = ()
@@ -114,8 +117,8 @@ class _Reshaping:
         if len(got) < len(wanted) or any(n not in (1, m) for n, m in zip(reversed(wanted), reversed(got), strict=False)):
             raise RuntimeError(
                 f"The operation after {node.name()} returned an invalid gradient at index 0 - got {list(got)} but "
-                f"expected shape compatible with {list(wanted)}. The tensor got its shape in place where nothing "
-                "was recorded, under no_grad."
+                f"expected shape compatible with {list(wanted)}. The tensor was reshaped in place under no_grad, which "
+                "is not recorded."
             )
         return (g,)  # the sweep sums it to the shape of the edge
 
@@ -128,52 +131,57 @@ class _Reshaping:
     traced_jvp = jvp
 
 
-class Reshaped(Port):
-    """The node of a tensor that got another shape in place where nothing was recorded: its operation stays what it was, and
-    expects gradients of the shape that it had. What is recorded from now on is recorded from this node."""
+class ReshapedPort(Port):
+    """The node of a tensor whose shape was changed in place without recording.
+
+    The operation that created the tensor is unchanged and expects gradients of the old shape. Later operations are recorded with
+    this node as their input.
+    """
 
     __slots__ = ()
-    op = _Reshaping()  # type: ignore[assignment]
+    op = _ReshapedPortOp()  # type: ignore[assignment]
 
     def __init__(self, node: Node, tensor: Any) -> None:
-        super().__init__(node.proper, 0, tensor.array.shape, node.dtype)  # type: ignore[arg-type]
+        super().__init__(node.real_node, 0, tensor.array.shape, node.dtype)  # type: ignore[arg-type]
         self.storage = tensor.storage
 
     @property
-    def proper(self) -> Node:
+    def real_node(self) -> Node:
         return self.edges[0]  # type: ignore[return-value]
 
     @property
     def public(self) -> tuple[Any, int]:
-        return self.proper.public
+        return self.real_node.public
 
-    def hooks_of_its_own(self) -> Hooks:
-        return self.proper.hooks_of_its_own()
+    def ensure_hooks(self) -> Hooks:
+        return self.real_node.ensure_hooks()
 
 
-def hold(tensor: Any, array: Any) -> None:
-    """Let a tensor hold another array, perhaps of another shape and dtype, where nothing is recorded: gradients of a leaf are of
-    that shape from now on, the operation that made a tensor stays what it was."""
+def replace_array(tensor: Any, array: Any) -> None:
+    """Replace the array of a tensor without recording. The shape and dtype may change.
+
+    Gradients of a leaf have the new shape from now on. The operation that created a tensor is unchanged.
+    """
     tensor.array, node = array, tensor.node
     if isinstance(node, AccumulateGrad):
         node.shape, node.dtype = array.shape, array.dtype
     elif node is not None and node.shape != array.shape:
-        own_storage(tensor)  # the node's too, which may have saved its result
-        tensor.node = Reshaped(node, tensor)
+        own_storage(tensor)  # shared with the node, which may have saved its result
+        tensor.node = ReshapedPort(node, tensor)
 
 
-class Several(Node):
-    """A node with `outputs` outputs, of the given (shape, dtype) each or None for what is no tensor."""
+class MultiOutputNode(Node):
+    """A node with several outputs, described by `kinds`: a (shape, dtype) pair, or None if the output is not a tensor."""
 
     __slots__ = ("kinds", "outputs", "ports")
 
-    def of_outputs(self, kinds: list[tuple[tuple[int, ...], Any] | None]) -> None:
-        """Settle what the outputs are."""
+    def set_outputs(self, kinds: list[tuple[tuple[int, ...], Any] | None]) -> None:
+        """Set the number, shapes and dtypes of the outputs."""
         self.outputs, self.kinds, self.shape, self.dtype = len(kinds), kinds, (), Bundle.dtype
         self.ports: list[Any] = [None] * len(kinds)
 
     def output_node(self, number: int) -> Node:
-        """The node of an output's tensor: its port, made where there is none alive; the node itself where it has one output."""
+        """Return the port of an output, creating it if none is alive. A node with one output is its own port."""
         if self.shape is not None and self.dtype is not Bundle.dtype:
             return self
         ref = self.ports[number]

@@ -1,28 +1,34 @@
-"""A primitive is one declaration, and everything else follows from it.
+"""Declare primitives: a forward and one derivative rule per argument, from which all other functions are generated.
 
     tanh = elementwise("tanh", np.tanh, x=lambda out: 1 - out * out, tex=r"\\tanh {x}")
 
-A declaration names its kind, its forward (a NumPy ufunc serves CuPy too, and saves a Python call) and one rule for each
-differentiable argument. The *names* of a rule's parameters say what it needs, and therefore what a node saves: `g` (the
-cotangent; in a hand-written jvp `t`, the tangent), `out`, `xp` (the namespace), `lead` (the batch axes of the cotangent),
-an argument, `<its own argument>_shape`, `out_shape`, or metadata (the forward's keyword-only parameters). They are checked
-once, here.
+A declaration gives the kind, the forward (a NumPy ufunc also works for CuPy, and saves a Python call) and one rule for each
+differentiable argument. The parameter names of a rule say what it needs, and so what a node saves: `g` (the cotangent; in a
+hand-written jvp `t`, the tangent), `out`, `xp` (the namespace), `lead` (the batch axes of the cotangent), an argument,
+`<its own argument>_shape`, `out_shape`, or metadata (the keyword-only parameters of the forward). They are checked once, here.
 
-    elementwise   the Jacobian is diagonal: the rule is the partial derivative or, if it names g, a map (relu's `where`) that
-                  serves cotangents and tangents alike
+    elementwise   the Jacobian is diagonal: the rule is the partial derivative or, if it has a parameter g, a map that applies to
+                  cotangents and tangents alike (relu's `where`)
     linear        the rule is the transpose; the jvp is the op itself, its metadata shifted past the batch axes by `batch`
-    bilinear      one adjoint per side; the jvp is the op with that side swapped for its tangent
-    primitive     vjp and jvp by hand
+    bilinear      one adjoint per side; the jvp is the op with that side replaced by its tangent
+    primitive     hand-written vjp and jvp
 
-Further keywords: `view` (the result aliases its first argument where the library makes a view), `reads` (which input
-elements an output element depends on: "own", "index", "into", "axes", "all" or a function; see `core.sparsity`), `promote`
-(its dtype rule, see `core.promotion`), `node` (its graph node's name), `tex` (its notation), `formula` (LaTeX
-with its source, where the traced rule would not be read), `piecewise` (the rules read their arguments to compare them and no
-more, as max's: torch then holds a recorded cotangent for a constant; of relu's it says that its derivative is 0). Every
-recording function takes `out`.
+Further keywords:
 
-Of float16, a primitive whose dtype rule says so (`promotion.WIDENING`) runs as its `half`: the same declaration, but forward and
-rules are given float32, and what they return is rounded once, as in torch. Its nodes save what was given.
+    view       the result aliases the first argument if the library returns a view
+    reads      the input elements on which an output element depends: "own", "index", "into", "axes", "all" or a function
+               (see `core.sparsity`)
+    promote    the dtype rule (see `core.promotion`)
+    node       the name of the graph node
+    tex        the notation
+    formula    LaTeX of the rule, used if the traced rule would be hard to read
+    piecewise  the rules only compare their arguments, as for max; torch then treats a recorded cotangent as a constant (for relu
+               it records a derivative of 0)
+
+Every recording function takes `out`.
+
+For float16, a primitive whose dtype rule is in `promotion.WIDENING_RULES` runs as its `half`: the same declaration, but forward
+and rules receive float32, and their results are rounded once, as in torch. Its nodes save the arguments as given.
 
 The same rules run on NumPy or CuPy arrays, on Tensors (`create_graph`) and on formulas (`explore.formula`).
 """
@@ -40,32 +46,32 @@ from gradlab.core.generate import parameters
 from gradlab.core.node import PUBLIC_MODULE, Node
 from gradlab.core.promotion import GUARDS
 from gradlab.core.registry import PRIMITIVES, find_origin, refuse_taken_name
-from gradlab.core.saved_names import properties
+from gradlab.core.saved_names import saved_properties
 
 Rule = Callable[..., Any]
 Rules = Mapping[str, Rule]
 
 KINDS = ("elementwise", "linear", "bilinear", "primitive")
 RESERVED = {"g", "t", "xp", "out", "lead", "out_shape", "position"}
-# What torch saves an index or a mask for, and so frees; here it is metadata.
+# Nodes for which torch saves (and so frees) an index or a mask. Here it is metadata.
 # fmt: off
-INDEXED = frozenset(f"{name}Backward0" for name in (
+NODES_SAVING_INDICES = frozenset(f"{name}Backward0" for name in (
     "Gather", "Index", "IndexSelect", "Take", "MaskedSelect", "MaskedFill", "MaskedScatter", "Scatter", "ScatterAdd", "IndexAdd",
     "IndexFill", "IndexCopy", "Put", "Sort", "Max", "Min", "Topk", "Cummax", "Cummin", "Kthvalue", "Mode", "Embedding")) | {
     "CopySlices", "MedianBackward1", "NanmedianBackward1"}
 # fmt: on
-# What torch saves arguments for whose gradients are not wanted.
-SAVING = frozenset(
+# Nodes for which torch saves arguments even if no gradient needs them.
+NODES_SAVING_ALL_ARGUMENTS = frozenset(
     f"{name}Backward0" for name in ("Addcdiv", "Convolution", "Copysign", "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm")
 )
 READS = ("own", "index", "into", "axes", "all")
-PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}  # what users call the arguments
+PUBLIC_ARGUMENT_NAMES = {"x": "input", "a": "input", "b": "other", "start": "input"}
 
 
 class Primitive:
-    """What was declared, and the functions built from it. Called on a Tensor it records; on an array it just runs."""
+    """A declared primitive and the functions generated from it. A call on a Tensor is recorded; a call on an array just runs."""
 
-    base: type[Node] = Node  # what its nodes are
+    base: type[Node] = Node  # base class of its nodes
 
     def __init__(
         self,
@@ -90,20 +96,20 @@ class Primitive:
         self.tex, self.formula, self.view, self.reads = tex, formula, view, reads
         self.promote, self.batch, self.explain = promote, batch, explain
         self.accumulate_into, self.piecewise = accumulate_into, piecewise
-        self.is_half = False  # whether it is another's `half`
-        self.foreign = False  # whether its rules are a user's (see autograd.user_rules)
+        self.is_half = False  # True if it is the `half` of another primitive
+        self.foreign = False  # True if its rules are user-defined (see autograd.user_rules)
         self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
         positional, self.meta, self.variadic = (list(vjp), [], None) if isinstance(forward, np.ufunc) else parameters(forward)
-        self.call = positional  # what the forward is given, in order: xp and arguments
+        self.call = positional  # positional parameters of the forward: xp and arguments
         self.args = [p for p in positional if p != "xp"] + ([self.variadic] if self.variadic else [])
-        self.public = [PUBLIC.get(a, a) for a in self.args]
+        self.public = [PUBLIC_ARGUMENT_NAMES.get(a, a) for a in self.args]
         self.origin = find_origin(forward)
         self._check_declaration()
         self.tangents = {arg: jvp[arg] if jvp else self._derived_jvp(arg) for arg in vjp}
-        self.needs = {arg: self._checked(arg, vjp[arg], "g") for arg in vjp}  # what each rule saves
+        self.needs = {arg: self._check_rule(arg, vjp[arg], "g") for arg in vjp}  # values that each rule saves
         if jvp:
             for arg in vjp:
-                self.needs[arg] |= self._checked(arg, jvp[arg], "t")
+                self.needs[arg] |= self._check_rule(arg, jvp[arg], "t")
         if kind == "bilinear" and not jvp:
             for arg in vjp:
                 self.needs[arg] |= set(self.args) - {arg}
@@ -113,33 +119,37 @@ class Primitive:
 
     def _finish(self) -> None:
         self.frees = (
-            bool(self.saves) or self.node_name in INDEXED or (self.name == "overwrite" and self.node_name == "IndexPutBackward0")
+            bool(self.saves)
+            or self.node_name in NODES_SAVING_INDICES
+            or (self.name == "overwrite" and self.node_name == "IndexPutBackward0")
         )
-        self.spared = [not needed for needed in self.needs.values()]  # whose gradient needs nothing saved
-        if not self.saves or self.variadic or self.node_name in SAVING or not any(self.spared):
+        self.spared = [not needed for needed in self.needs.values()]  # True if the argument's gradient needs no saved value
+        if not self.saves or self.variadic or self.node_name in NODES_SAVING_ALL_ARGUMENTS or not any(self.spared):
             self.spared = []
         self.node_class = type(
-            self.node_name, (self.base,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE, **properties(self)}
+            self.node_name, (self.base,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE, **saved_properties(self)}
         )
 
-    def named(self, node: str, view: bool | None = None, half: bool = False) -> Primitive:
-        """The same primitive under another node name: torch numbers its overloads (`SumBackward0`, `SumBackward1`). With
-        view=False its results are not noted as views: their memory is nobody else's."""
-        twin = object.__new__(Primitive)
-        twin.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in generate.GENERATED}
-        twin.node_name, twin.view, twin.is_half = node, self.view if view is None else view, half
-        twin._finish()
-        return twin
+    def with_node(self, node: str, view: bool | None = None, half: bool = False) -> Primitive:
+        """Return this primitive with a different node name. Torch numbers its overloads (`SumBackward0`, `SumBackward1`).
+
+        With `view=False` its results are not registered as views, because no other tensor uses their memory.
+        """
+        copy = object.__new__(Primitive)
+        copy.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in generate.GENERATED_FUNCTIONS}
+        copy.node_name, copy.view, copy.is_half = node, self.view if view is None else view, half
+        copy._finish()
+        return copy
 
     def _derived_jvp(self, arg: str) -> Rule:
         return self.rules[arg] if self.kind == "elementwise" else self.forward
 
     def __getattr__(self, name: str) -> Any:
-        """The functions are generated when first asked for: compiling all of them would slow the import."""
-        if name not in generate.GENERATED:
+        """Generate a function on first access. Compiling all of them would slow down the import."""
+        if name not in generate.GENERATED_FUNCTIONS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name == "half":
-            self.half = self.named(self.node_name, half=True)
+            self.half = self.with_node(self.node_name, half=True)
             return self.half
         make = {"record": generate.recording_function, "apply": generate.applying_function}.get(name)
         function = make(self) if make else generate.rule_caller(self, name)
@@ -154,24 +164,24 @@ class Primitive:
         if unknown := set(self.rules) - set(self.args):
             raise RuleError(f"{self.name}: there is a rule for {sorted(unknown)}, but the arguments are {self.args}.")
         if taken := set(self.args + self.meta) & RESERVED:
-            raise RuleError(f"{self.name}: {sorted(taken)} cannot be the name of an argument: rules use it for something else.")
+            raise RuleError(f"{self.name}: {sorted(taken)} cannot be used as argument names, because they are reserved in rules.")
         if self.kind not in KINDS or not (callable(self.reads) or self.reads in READS):
             raise RuleError(
-                f"{self.name}: kind={self.kind!r}, reads={self.reads!r}. A kind is one of {KINDS}; reads is "
-                f"one of {READS} or a function."
+                f"{self.name}: kind must be one of {KINDS}, and reads must be one of {READS} or a function; got "
+                f"kind={self.kind!r}, reads={self.reads!r}."
             )
         if self.promote not in GUARDS:
-            raise RuleError(f"{self.name}: promote={self.promote!r} is none of {sorted(GUARDS)}.")
+            raise RuleError(f"{self.name}: promote must be one of {sorted(GUARDS)}, got {self.promote!r}.")
 
-    def _checked(self, arg: str, rule: Rule, incoming: str) -> set[str]:
+    def _check_rule(self, arg: str, rule: Rule, incoming: str) -> set[str]:
         allowed = {incoming, "xp", "lead", "out", "out_shape", f"{arg}_shape", *self.args, *self.meta}
         if self.variadic:
             allowed |= {"position"}
         names = parameters(rule)[0]
         if wrong := [n for n in names if n not in allowed]:
             raise RuleError(
-                f"{self.name}: the rule for {arg!r} names {', '.join(map(repr, wrong))}, which is nothing it can "
-                f"be given. A rule may name: {', '.join(sorted(allowed))}."
+                f"{self.name}: the rule for {arg!r} has unknown parameters: {', '.join(map(repr, wrong))}. Expected some of: "
+                f"{', '.join(sorted(allowed))}."
             )
         return {n for n in names if n in self.args or n == "out"}
 
@@ -179,7 +189,7 @@ class Primitive:
         return self.apply(*args, **meta)
 
     def cotangent(self, arg: str, **values: Any) -> Any:
-        """The rule for `arg` on whatever is given: how formulas and sparsity patterns run the very same rule."""
+        """Apply the rule for `arg` to the given values. Formulas and sparsity patterns use it to run the same rules."""
         names = parameters(self.rules[arg])[0]
         result = self.rules[arg](*(values[p] for p in names))
         return result if self.kind != "elementwise" or "g" in names else values["g"] * result
@@ -199,7 +209,7 @@ def elementwise(
     piecewise: bool = False,
     **rules: Rule,
 ) -> Primitive:
-    """A primitive whose output elements each depend on the input elements at their own place, after broadcasting."""
+    """Declare a primitive whose output elements each depend only on the input elements at the same position."""
     return Primitive(
         name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote, piecewise=piecewise
     )
@@ -219,11 +229,12 @@ def linear(
     accumulate_into: Callable[..., bool] | None = None,
     **transposes: Rule,
 ) -> Primitive:
-    """A primitive linear in each argument taken together; each rule is a transpose.
+    """Declare a primitive that is linear in its arguments jointly. Each rule is a transpose.
 
-    `batch(lead, *metadata)` is the metadata of the same op on a batch, where negative axes do not make them equal.
-    `accumulate_into(total, g, lead, *metadata)`, of one that reads a part of its argument, adds the argument's cotangent to
-    `total` in place: time for the part, not for the whole. It returns whether it has."""
+    `batch(lead, *metadata)` returns the metadata of the op applied to a batch. It is needed if negative axes do not make them
+    equal. `accumulate_into(total, g, lead, *metadata)` is for a primitive that reads a part of its argument. It adds the
+    argument's cotangent to `total` in place, in time proportional to the part, and returns True if it did.
+    """
     return Primitive(
         name,
         "linear",
@@ -253,7 +264,7 @@ def bilinear(
     explain: Callable[..., Exception | None] | None = None,
     **adjoints: Rule,
 ) -> Primitive:
-    """A primitive linear in each of its two arguments, sums of products; each rule is the adjoint for its side."""
+    """Declare a primitive that is linear in each of its two arguments (sums of products). Each rule is the adjoint for a side."""
     return Primitive(
         name,
         "bilinear",
@@ -283,7 +294,7 @@ def primitive(
     explain: Callable[..., Exception | None] | None = None,
     piecewise: bool = False,
 ) -> Primitive:
-    """A primitive with both rules by hand."""
+    """Declare a primitive with hand-written vjp and jvp rules."""
     return Primitive(
         name,
         "primitive",

@@ -1,14 +1,14 @@
-"""How a tensor is written: PyTorch's layout, to the character.
+"""Format tensors exactly as PyTorch prints them.
 
-An array of more than `threshold` elements is first cropped to the elements that will be shown (the first and last
-`edgeitems` of each long axis), on its own device; only those travel to the host. Then one *style* is chosen for the
-whole block (integers, fixed point or scientific, one width), each element becomes a cell of text, and the cells are
-joined from the innermost axis outwards. Facts that the numbers do not show (device, dtype, grad_fn …) follow as
-suffixes, each on a new line where the line would pass `linewidth`.
+An array with more than `threshold` elements is first cropped, on its own device, to the elements that will be shown: the first
+and last `edgeitems` of each long axis. Only those are copied to the host. One style (integers, fixed point or scientific
+notation, and one width) is chosen for the whole block. Each element becomes a cell of text, and the cells are joined from the
+innermost axis outwards. Suffixes show the device, the dtype, grad_fn and so on. Each starts a new line if the current one would
+exceed `linewidth`.
 
-Three things are as they are so that the text is PyTorch's own with `torch.` written `gradlab.`: the width is that of
-the widest finite nonzero element, so `nan`, `inf` and `-0.` may stick out of their column; the style of a cropped array
-is decided by the elements shown; and lines are broken as if the shorter name stood there.
+The text is PyTorch's with `torch.` replaced by `gradlab.`, which has three consequences. The width is that of the widest finite
+nonzero element, so `nan`, `inf` and `-0.` may exceed their column. The style of a cropped array depends only on the elements
+shown. Lines are broken as if the name were the shorter `torch.`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import CPU, moved, namespace_of
+from gradlab.backend.namespaces import CPU, move_to, namespace_of
 
 
 @dataclass(frozen=True)
 class PrintOptions:
-    """What `set_printoptions` sets; the defaults are PyTorch's."""
+    """Options of `set_printoptions`, with PyTorch's defaults."""
 
     precision: int = 4
     threshold: float = 1000
@@ -54,22 +54,24 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set how tensors are printed; what is not given stays, except `sci_mode`, which returns to None.
+    """Set how tensors are printed.
+
+    Options that are not given keep their values, except `sci_mode`, which is reset to None.
 
     Parameters
     ----------
-    precision : int
-        Digits after the decimal point (4).
-    threshold : float
-        Tensors with more elements than this are summarised (1000; `math.inf` never).
-    edgeitems : int
-        Elements shown at either end of a summarised axis (3).
-    linewidth : int
-        Characters a line (80).
-    profile : {"default", "short", "full"}
-        A set of the above, over which the other arguments take precedence.
-    sci_mode : bool
-        Force (True) or forbid (False) scientific notation. None decides by the magnitudes.
+    precision : int, optional
+        Digits after the decimal point (initially 4).
+    threshold : float, optional
+        Number of elements above which a tensor is summarised (initially 1000). Use `math.inf` to always print all of them.
+    edgeitems : int, optional
+        Elements shown at either end of a summarised axis (initially 3).
+    linewidth : int, optional
+        Characters per line (initially 80).
+    profile : {"default", "short", "full"}, optional
+        Predefined set of options. The other arguments take precedence over it.
+    sci_mode : bool, optional
+        Force (True) or forbid (False) scientific notation. If None, it is chosen by the magnitudes.
 
     Returns
     -------
@@ -78,7 +80,7 @@ def set_printoptions(
     Raises
     ------
     ValueError
-        If there is no such profile, or a number is none or is below 0.
+        If `profile` is unknown, or if another option is not a number or is negative.
 
     Examples
     --------
@@ -93,19 +95,19 @@ def set_printoptions(
     options: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, value in options.items():
         if value is not None and not (isinstance(value, (int, float)) and value >= 0):
-            raise ValueError(f"{name} must be a number not below 0, got {value!r}.")
+            raise ValueError(f"{name} must be a non-negative number, got {value!r}.")
     base = _Current.options if profile is None else PROFILES[profile]
     _Current.options = replace(base, sci_mode=sci_mode, **{name: value for name, value in options.items() if value is not None})
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The current options, as keywords for `set_printoptions`."""
+    """Return the current options as keyword arguments for `set_printoptions`."""
     return asdict(_Current.options)
 
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """Set print options (as `set_printoptions`) for the extent of a `with` block."""
+    """Set print options for a `with` block. Takes the arguments of `set_printoptions`."""
     before = _Current.options
     set_printoptions(**options)
     try:
@@ -116,7 +118,7 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 # ------------------------------------------------------------------------------------------------------------ elements
 def _fixed_or_scientific(values: Sequence[float]) -> tuple[str, str]:
-    """The format specification for these finite nonzero floats, and what is appended to each number."""
+    """Return the format specification for finite nonzero floats and the suffix of each number."""
     integral = all(value.is_integer() for value in values)
     scientific = _Current.options.sci_mode
     if scientific is None:
@@ -128,14 +130,14 @@ def _fixed_or_scientific(values: Sequence[float]) -> tuple[str, str]:
 
 
 def _cells(block: np.ndarray) -> tuple[list[str], int]:
-    """The elements as text in C order, right-aligned to one width, and that width."""
+    """Return the elements as text in C order, right-aligned to one width, and that width."""
     values = block.ravel().tolist()
     if block.dtype.kind != "f":
         texts = [str(value) for value in values]
         width = max(map(len, texts), default=1)
     else:
-        telling = [value for value in values if value and math.isfinite(value)]
-        spec, point = _fixed_or_scientific(telling) if telling else (".0f", ".")
+        nonzero = [value for value in values if value and math.isfinite(value)]
+        spec, point = _fixed_or_scientific(nonzero) if nonzero else (".0f", ".")
         texts = [format(value, spec) + (point if math.isfinite(value) else "") for value in values]
         width = max((len(text) for text, value in zip(texts, values, strict=True) if value and math.isfinite(value)), default=1)
     return [text.rjust(width) for text in texts], width
@@ -143,18 +145,18 @@ def _cells(block: np.ndarray) -> tuple[list[str], int]:
 
 # -------------------------------------------------------------------------------------------------------------- layout
 def _crop(array: Any, edge: int) -> tuple[np.ndarray, list[bool]]:
-    """The elements shown of an array that is summarised, on the host, and which axes had their middle cut out."""
+    """Return the shown elements of a summarised array, on the host, and a flag for each axis whose middle was cut out."""
     xp = namespace_of[type(array)]
     cut = [length > 2 * edge for length in array.shape]
     for axis, is_cut in enumerate(cut):
         if is_cut:
             before = (slice(None),) * axis
             array = xp.concatenate((array[(*before, slice(edge))], array[(*before, slice(-edge, None))]), axis)
-    return moved(array, CPU), cut
+    return move_to(array, CPU), cut
 
 
 def _groups(cells: list[str], length: int, is_cut: bool, gap: str) -> Iterator[list[str]]:
-    """Consecutive runs of `length` cells, with `gap` in the middle of each where the axis was cut."""
+    """Yield consecutive groups of `length` cells, with `gap` in the middle of each if the axis was cut."""
     for start in range(0, len(cells), length):
         group = cells[start : start + length]
         if is_cut:
@@ -163,19 +165,19 @@ def _groups(cells: list[str], length: int, is_cut: bool, gap: str) -> Iterator[l
 
 
 def format_array(array: Any, *, indent: int = 7) -> str:
-    """The elements of an array in brackets, as PyTorch writes them.
+    """Return the elements of an array in brackets, as PyTorch prints them.
 
     Parameters
     ----------
     array : array of any backend
-        bool, integer or floating-point elements, any shape.
-    indent : int
-        How far the text that precedes the first bracket reaches: the lines after the first are indented by as much.
+        Boolean, integer or floating-point elements, any shape.
+    indent : int, default: 7
+        Length of the text before the first bracket. Later lines are indented by it.
 
     Returns
     -------
     str
-        `"[[1., 2.],\\n        [3., 4.]]"`; `"[]"` where there is no element.
+        `"[[1., 2.],\\n        [3., 4.]]"`, or `"[]"` for an empty array.
     """
     if array.size == 0:
         return "[]"
@@ -185,7 +187,7 @@ def format_array(array: Any, *, indent: int = 7) -> str:
             return "[...]"
         block, cut = _crop(array, _Current.options.edgeitems)
     else:
-        block = moved(array, CPU)
+        block = move_to(array, CPU)
     cells, width = _cells(block)
     per_line = max(1, (_Current.options.linewidth - indent - block.ndim + 1) // (width + 2))
     for axis in reversed(range(block.ndim)):
@@ -211,24 +213,24 @@ def tensor_repr(
     prefix: str = "tensor(",
     tangent: object = None,
 ) -> str:
-    """The text of a tensor, as `repr` gives it.
+    """Return the `repr` of a tensor.
 
     Parameters
     ----------
     array : array of any backend
-        The values.
+        Values.
     dtype_name, default_dtype_name : str
-        `"float64"`: shown as `dtype=gradlab.float64` where a reader could not infer it from the numbers.
-    requires_grad : bool
-        Shown where there is no `grad_fn_name`.
+        Names such as `"float64"`. Shown as `dtype=gradlab.float64` unless the dtype can be inferred from the numbers.
+    requires_grad : bool, default: False
+        Shown if there is no `grad_fn_name`.
     grad_fn_name : str, optional
-        Name of the node that made the tensor (`"MulBackward0"`).
+        Name of the node that created the tensor (`"MulBackward0"`).
     device : str, optional
-        Given only where it is to be shown (`"cuda:0"`): it is not the default one.
-    prefix : str
-        What precedes the numbers; its length is the indentation.
+        Device to show (`"cuda:0"`). Omit it for the default device.
+    prefix : str, default: "tensor("
+        Text before the numbers. Its length is the indentation.
     tangent : object, optional
-        The tangent of a dual tensor, shown by its `str`.
+        Tangent of a dual tensor, shown by its `str`.
     """
     suffixes = []
     if device is not None:
@@ -249,7 +251,7 @@ def tensor_repr(
         suffixes.append(f"tangent={tangent}")
 
     text = prefix + format_array(array, indent=len(prefix))
-    column = len(text) - text.rfind("\n") + 1  # PyTorch's count; one or two more than the line is long
+    column = len(text) - text.rfind("\n") + 1  # counted as in PyTorch: one or two more than the length of the line
     for suffix in suffixes:
         length = len(suffix.replace("gradlab.", "torch."))
         if column + length + 2 > _Current.options.linewidth:

@@ -1,6 +1,7 @@
-"""The declared primitives by name, and those of them that the core records by itself.
+"""Registry of the declared primitives by name, and the primitives that the core itself records.
 
-The core knows no rule. What it needs one for, it asks of `used`, where the module that declares it puts it.
+The core contains no rules. The primitives that it needs are attributes of `core_primitives`, set by the modules that declare
+them.
 """
 
 from __future__ import annotations
@@ -10,55 +11,54 @@ from collections.abc import Callable
 from typing import Any
 
 PRIMITIVES: dict[str, Any] = {}
-DECLARING = ("gradlab.core.primitive", __name__)  # the modules through which a declaration gets here
-Origin = tuple[str, str]  # the module of a declaration, and the name of its function
+DECLARING_MODULES = ("gradlab.core.primitive", __name__)  # skipped in the stack to find the declaring module
+Origin = tuple[str, str]  # the module of a declaration and the name of its function
 
 
 def find_origin(function: Callable[..., Any]) -> Origin:
-    """The module whose code declares a primitive at the moment, and the name of its forward `function`."""
+    """Return the module that is declaring a primitive and the name of its forward `function`."""
     frame = sys._getframe(1)
-    while frame.f_globals.get("__name__") in DECLARING and frame.f_back is not None:
+    while frame.f_globals.get("__name__") in DECLARING_MODULES and frame.f_back is not None:
         frame = frame.f_back
     return str(frame.f_globals.get("__name__")), str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def refuse_taken_name(kind: str, name: str, taken: Origin, origin: Origin) -> str | None:
-    """Say why `name` cannot be declared again, or return None if it can.
+    """Return the error message if `name` cannot be declared again, or None if it can.
 
-    A notebook's cell that runs again, or a module of the user's that is loaded again, may replace what it declared before: the
-    same function of the same module.
+    A notebook cell or a user's module that runs again may replace its own declaration: the same function of the same module.
 
     Parameters
     ----------
     kind : str
-        What is declared: "a primitive" or "an operator".
+        Kind of the declaration: "a primitive" or "an operator".
     name : str
-        Its name.
+        Name to declare.
     taken, origin : tuple of str
-        Where the name was declared before, and where it is declared now: module and function.
+        Module and function of the earlier declaration and of the new one.
 
     Returns
     -------
     str or None
-        The text of the error.
+        The error message.
     """
     if taken == origin and origin[0].partition(".")[0] != "gradlab":
         return None
     return (
-        f"There is already {kind} named {name!r}: {taken[0]} declares it, with the function {taken[1]}. Give the one that "
-        f"{origin[0]} declares, with the function {origin[1]}, another name."
+        f"There is already {kind} named {name!r}: {taken[0]} declares it, with the function {taken[1]}. Choose another name for "
+        f"the one that {origin[0]} declares, with the function {origin[1]}."
     )
 
 
-class Used:
-    """What the core records where no function of the user's did."""
+class CorePrimitives:
+    """Primitives that the core records without a call by the user."""
 
-    astype: Any  # a tangent, written into one of another dtype
-    clone: Any  # a tangent, laid out anew; a gradient that is kept
-    copy: Any  # the same, as the axes of a tensor lie
-    overwrite: Any  # a write in place
-    transfer: Any  # a 0-d operand, sent to where the others are
-    zero_derivative: Any  # a recorded cotangent that does not move with what it was computed from
+    astype: Any  # a tangent written into a tangent of another dtype
+    clone: Any  # a tangent with a new layout; a gradient that is kept
+    copy: Any  # the same, with the memory layout of a tensor
+    overwrite: Any  # an in-place write
+    transfer: Any  # a 0-d operand moved to the device of the others
+    zero_derivative: Any  # a recorded cotangent whose derivative is zero
 
 
-used = Used()
+core_primitives = CorePrimitives()

@@ -1,8 +1,8 @@
-"""Torch's names for what a node saved: `_saved_self`, `_raw_saved_result`, `_saved_dim`.
+"""Attributes for a node's saved values under PyTorch's names: `_saved_self`, `_raw_saved_result`, `_saved_dim`.
 
-A node's tensors are called after the arguments of its primitive, but for the exceptions in TENSORS. Its metadata is named by
-METADATA, by node: torch's primitives and gradlab's are not the same, but where both save a thing, it is found under torch's name
-and with torch's value. READERS says how a value is had from the metadata where it is not simply there under its name.
+Saved tensors are named after the arguments of the primitive, with the exceptions in TENSOR_NAMES_BY_NODE. METADATA_NAMES lists
+the names of the metadata for each node. The primitives of torch and gradlab differ, but a value that both save has torch's name
+and torch's value. READERS computes a value that is not stored in the metadata under its name.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import is_array
-from gradlab.core.saved import saved_tensor, value_of
+from gradlab.core.saved import get_value, saved_tensor
 from gradlab.core.tensor import constant
 
-# Of tensors: what most primitives call them, and the primitives (by the node's name, and theirs where several share a node)
-# that call them otherwise.
-USUAL = {"x": "self", "a": "self", "b": "other", "y": "target", "out": "result"}
+# Names of saved tensors, and the exceptions by node name (and by primitive name if several primitives share a node).
+TENSOR_NAMES = {"x": "self", "a": "self", "b": "other", "y": "target", "out": "result"}
 # fmt: off
-TENSORS = {
+TENSOR_NAMES_BY_NODE = {
     "MmBackward0": {"b": "mat2"}, "BmmBackward0": {"b": "mat2"}, "MvBackward0": {"b": "vec"}, "DotBackward0": {"b": "tensor"},
     "AddmmBackward0": {"x": "mat1", "w": "mat2"}, "BaddbmmBackward0": {"x": "batch1", "w": "batch2"},
     "PowBackward1": {"b": "exponent"}, "PowBackward2": {"x": "exponent"}, "CdistBackward0": {"a": "x1", "b": "x2"},
@@ -33,9 +32,9 @@ TENSORS = {
 }
 # fmt: on
 
-# Of metadata: nodes, and what they save.
+# Metadata: node names | names of the saved values.
 # fmt: off
-METADATA = {node: names.split() for nodes, names in (line.split("|") for line in """
+METADATA_NAMES = {node: names.split() for nodes, names in (line.split("|") for line in """
 AddBackward0 SubBackward0 RsubBackward1 | alpha
 PowBackward0 | exponent
 PowBackward2 | self
@@ -79,15 +78,15 @@ MmBackward0 | self_sym_sizes mat2_sym_sizes""".strip().splitlines()) for node in
 # fmt: on
 
 # fmt: off
-ONE_DIM = set("""
+SINGLE_DIM_NODES = set("""
 MaxBackward0 MinBackward0 ModeBackward0 MedianBackward1 KthvalueBackward0 SortBackward0 TopkBackward0
 CummaxBackward0 CumminBackward0 SoftmaxBackward0 LogSoftmaxBackward0 CumsumBackward0 CumprodBackward0 CatBackward0 StackBackward0
-GatherBackward0""".split())  # noqa: SIM905  (whose `dim` is a number, not a tuple of them)
+GatherBackward0""".split())  # noqa: SIM905  (nodes whose `dim` is an int, not a tuple)
 # fmt: on
 
 
-class Facts:
-    """A node's metadata by name, and the shape of what it was given."""
+class SavedMetadata:
+    """Metadata of a node by name, and the shapes of its arguments."""
 
     def __init__(self, node: Any) -> None:
         keys = ["shapes"] * bool(node.op.variadic) + node.op.meta
@@ -96,7 +95,7 @@ class Facts:
         self.shape = next((shape for shape in self.shapes if shape is not None), node.shape)
 
     def dims(self, axes: Any) -> Any:
-        """Axes, which are counted from the right, as torch counts them."""
+        """Convert axes counted from the right to torch's convention."""
         rank = len(self.out if self.name == "StackBackward0" else self.shape)
         return tuple(a % rank for a in axes) if isinstance(axes, tuple) else axes % rank
 
@@ -104,20 +103,20 @@ class Facts:
         if self.name == "UnsqueezeBackward0":
             return next((i for i, (n, m) in enumerate(zip(self.out, self.shape, strict=False)) if n != m), len(self.shape))
         if "index" in self.meta:
-            return self.picked()[0]
+            return self.indexed_axis()[0]
         dims = self.dims(self.meta["axis"])
-        return dims[0] if self.name in ONE_DIM and isinstance(dims, tuple) else dims
+        return dims[0] if self.name in SINGLE_DIM_NODES and isinstance(dims, tuple) else dims
 
-    def picked(self) -> tuple[int, Any]:
-        """The one axis that an index says something of, and what."""
+    def indexed_axis(self) -> tuple[int, Any]:
+        """Return the one axis that an index selects from, and the index there."""
         index = self.meta["index"]
         for at, part in enumerate(index):
             if is_array(part) or part not in (Ellipsis, slice(None)):
                 return len(self.shape) - (len(index) - at) if Ellipsis in index[:at] else at, part
         return 0, slice(None)
 
-    def swapped(self) -> list[int]:
-        """The two axes that a transposition exchanges."""
+    def transposed_axes(self) -> list[int]:
+        """Return the two axes that a transposition exchanges."""
         moved = [at for at, a in enumerate(self.dims(self.meta["axes"])) if a != at]
         return moved or [0, 0]
 
@@ -127,21 +126,21 @@ class Facts:
         positions = self.meta["indices"]
         return constant(positions.squeeze(self.meta["axis"]) if self.meta.get("keepdims") is False else positions)
 
-    def bound(self, part: slice, which: str) -> int:
+    def slice_bound(self, part: slice, which: str) -> int:
         value = getattr(part, which)
         return {"start": 0, "stop": np.iinfo(np.int64).max, "step": 1}[which] if value is None else value
 
 
 # fmt: off
-READERS: dict[str, Callable[[Facts], Any]] = {
+READERS: dict[str, Callable[[SavedMetadata], Any]] = {
     "alpha": lambda f: f.meta.get("alpha", 1), "self": lambda f: f.meta["base"], "keepdim": lambda f: f.meta["keepdims"],
-    "dim": Facts.dim, "dims": lambda f: f.dims(f.meta["axes"]), "indices": Facts.indices,
-    "dim0": lambda f: f.swapped()[0],
-    "dim1": lambda f: f.dims(f.meta["axes"])[0] if f.name == "DiagonalBackward0" else f.swapped()[1],
+    "dim": SavedMetadata.dim, "dims": lambda f: f.dims(f.meta["axes"]), "indices": SavedMetadata.indices,
+    "dim0": lambda f: f.transposed_axes()[0],
+    "dim1": lambda f: f.dims(f.meta["axes"])[0] if f.name == "DiagonalBackward0" else f.transposed_axes()[1],
     "dim2": lambda f: f.dims(f.meta["axes"])[1], "ord": lambda f: f.meta["order"], "dimension": lambda f: f.dims(f.meta["axis"]),
-    "index": lambda f: f.picked()[1] if "index" in f.meta else f.meta["indices"],
-    "start": lambda f: f.bound(f.picked()[1], "start"), "end": lambda f: f.bound(f.picked()[1], "stop"),
-    "step": lambda f: f.meta["step"] if "step" in f.meta else f.bound(f.picked()[1], "step"),
+    "index": lambda f: f.indexed_axis()[1] if "index" in f.meta else f.meta["indices"],
+    "start": lambda f: f.slice_bound(f.indexed_axis()[1], "start"), "end": lambda f: f.slice_bound(f.indexed_axis()[1], "stop"),
+    "step": lambda f: f.meta["step"] if "step" in f.meta else f.slice_bound(f.indexed_axis()[1], "step"),
     "min_val": lambda f: f.meta["low"], "max_val": lambda f: f.meta["high"],
     "stride": lambda f: f.meta["plan"].stride, "padding": lambda f: f.meta["plan"].padding,
     "dilation": lambda f: f.meta["plan"].dilation,
@@ -151,32 +150,32 @@ READERS: dict[str, Callable[[Facts], Any]] = {
 # fmt: on
 
 
-def tensors(op: Any) -> list[str]:
-    """Torch's names of the tensors that the nodes of a primitive save, in its order."""
-    called = USUAL | TENSORS.get(op.node_name, {}) | TENSORS.get(f"{op.node_name} {op.name}", {})
+def tensor_names(op: Any) -> list[str]:
+    """Return torch's names of the tensors that a primitive's nodes save, in the order of `op.saves`."""
+    called = TENSOR_NAMES | TENSOR_NAMES_BY_NODE.get(op.node_name, {}) | TENSOR_NAMES_BY_NODE.get(f"{op.node_name} {op.name}", {})
     return [called.get(name, name) for name in op.saves]
 
 
-def names(op: Any) -> list[str]:
-    """The attributes of a primitive's nodes under which what they saved is found."""
-    here = tensors(op)
-    return [f"_raw_saved_{n}" for n in here] + [f"_saved_{n}" for n in (*here, *METADATA.get(op.node_name, ()))]
+def attribute_names(op: Any) -> list[str]:
+    """Return the names of the attributes for the saved values of a primitive's nodes."""
+    here = tensor_names(op)
+    return [f"_raw_saved_{n}" for n in here] + [f"_saved_{n}" for n in (*here, *METADATA_NAMES.get(op.node_name, ()))]
 
 
-def properties(op: Any) -> dict[str, property]:
-    """These attributes. (Properties: a `__getattr__` would make every access to a node's attributes slower.)"""
-    return {name: PROPERTIES.setdefault(name, property(partial(attribute, name=name))) for name in names(op)}
+def saved_properties(op: Any) -> dict[str, property]:
+    """Return these attributes as properties. A `__getattr__` would slow down every attribute access of a node."""
+    return {name: PROPERTIES.setdefault(name, property(partial(read_attribute, name=name))) for name in attribute_names(op)}
 
 
 PROPERTIES: dict[str, property] = {}
 
 
-def attribute(node: Any, name: str) -> Any:
-    """`node.<name>`: a Tensor with the history it had (None where no gradient needs it), its raw form, or metadata."""
+def read_attribute(node: Any, name: str) -> Any:
+    """Return `node.<name>`: a Tensor with its history (or None if no gradient needs it), its raw form, or metadata."""
     raw = name.startswith("_raw")
-    short, here = name.removeprefix("_raw").removeprefix("_saved_"), tensors(node.op)
+    short, here = name.removeprefix("_raw").removeprefix("_saved_"), tensor_names(node.op)
     if short in here:
-        return saved_tensor(node, here.index(short)) if raw else value_of(node, here.index(short))
-    facts = Facts(node)
+        return saved_tensor(node, here.index(short)) if raw else get_value(node, here.index(short))
+    facts = SavedMetadata(node)
     value = READERS[short](facts) if short in READERS else facts.meta[short]
     return constant(value) if is_array(value) else value

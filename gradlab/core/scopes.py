@@ -1,4 +1,4 @@
-"""Something that holds for the extent of a block, and surely ends with it."""
+"""Context managers that end reliably, even if an interrupt occurs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ T = TypeVar("T")
 
 
 @contextmanager
-def scoped(begin: Callable[[], T], end: Callable[[], object]) -> Iterator[T]:
-    """`begin()`, the block, `end()`, which does nothing where there is nothing to end.
+def scope_guard(begin: Callable[[], T], end: Callable[[], object]) -> Iterator[T]:
+    """Call `begin()`, run the block, and call `end()`, which must do nothing if there is nothing to end.
 
-    An interrupt (Python raises it between any two calls) that comes while it ends is raised when it has ended: `end` is called
-    again. And should `__exit__` not even begin, the generator is closed with the last reference."""
+    Python may raise KeyboardInterrupt between any two calls. If one occurs during `end()`, `end` is called again, and the
+    interrupt is raised afterwards. If `__exit__` does not even start, the generator is closed with its last reference.
+    """
     try:
         yield begin()
     finally:

@@ -1,11 +1,11 @@
-"""Memory that tensors share, and one logical clock for nodes and writes.
+"""Memory shared between tensors, and one logical clock for nodes and writes.
 
-The clock runs *down*: a node takes the next tick when it is recorded, a storage when it is written. So a node is always
-smaller (newer) than its inputs, and a min-heap on `order` is a topological order; and "was this saved array overwritten
-since it was saved?" is `storage.written < node.order`: one integer comparison, no version kept with each save.
+The clock counts down. A node takes the next tick when it is recorded, a storage when it is written. A node therefore has a
+smaller number than its inputs, so that a min-heap on `order` yields a topological order. A saved array was overwritten if
+`storage.written < node.order`, which is one integer comparison without a version stored with each saved tensor.
 
-Threads write at once: what a write notes, and who gets a tensor's storage first, is settled under a lock, so that the latest tick
-is the one that stands. (A tick that another thread took before must not be set after it.)
+Threads may write at the same time. Writes are registered and storages are created under a lock, so that the latest tick is the
+one that remains. (Otherwise a thread could store an earlier tick after a later one.)
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import weakref
 from types import SimpleNamespace
 from typing import Any
 
-from gradlab.core.observers import OBSERVERS
-from gradlab.core.observers import notify_after_write as tell_of_write
+from gradlab.core.observers import OBSERVERS, notify_after_write
 
 
 class Storage:
-    """Memory that views share: how often (`version`) and when (`written`, a tick) it was last overwritten, and which
-    differentiable views of it live, so that a write can give them new history."""
+    """Memory shared by views.
+
+    `version` counts the writes, `written` is the tick of the last one, and `views` are the live differentiable views, to which a
+    write gives a new history.
+    """
 
     __slots__ = ("limit", "version", "views", "writes", "written")
 
@@ -33,8 +35,11 @@ class Storage:
 
 
 class View:
-    """How a tensor came out of its base: `base`, and the (primitive, metadata) steps from there to it. `refusal` says why it
-    may not be written to: "no_grad" (it was made there), "Output 0 of Split" (with others in one call) or nothing."""
+    """Derivation of a view: its `base` and the (primitive, metadata) `steps` from there.
+
+    `refusal` says why the view may not be written to: "no_grad" (it was created there), "Output 0 of Split" (it is one of several
+    outputs), or "" if it may.
+    """
 
     __slots__ = ("base", "refusal", "steps")
 
@@ -42,24 +47,27 @@ class View:
         self.base, self.steps, self.refusal = base, steps, refusal
 
 
-FRESH = Storage()  # stands for "never written, no view": a tensor gets its own storage when it first matters
+FRESH = Storage()  # placeholder for "never written, no views"; a tensor gets its own storage on first need
 ticks = itertools.count(0, -1)
 tick = ticks.__next__  # atomic under the GIL, so thread-safe
-NUMBER = Storage()  # the same, of a Python number that an operation was given
+NUMBER_STORAGE = Storage()  # placeholder for a Python number that was an operand
 clock = SimpleNamespace(last_write=1)
-_noting = threading.RLock()
+_write_lock = threading.RLock()
 
 
-def now() -> int:
-    """The tick that will be taken next, which is not taken by that."""
+def current_tick() -> int:
+    """Return the next tick without taking it."""
     return int(repr(ticks).removeprefix("count(").partition(",")[0])
 
 
 def own_storage(tensor: Any) -> Storage:
-    """The tensor's storage, made on first need. Its node has the same, so that a saved `out` is watched too, and every object
-    that stands for the node's output has that of the first that needed one."""
+    """Return the tensor's storage, creating it on first need.
+
+    The node gets the same storage, so that writes to a saved `out` are noticed, and all tensors that represent the node's output
+    share it.
+    """
     if tensor.storage is FRESH:
-        with _noting:
+        with _write_lock:
             if tensor.storage is FRESH:
                 node = tensor.node
                 storage = Storage() if node is None or node.storage is FRESH else node.storage
@@ -70,59 +78,62 @@ def own_storage(tensor: Any) -> Storage:
     return own
 
 
-def wrote(tensor: Any) -> None:
-    """Every in-place operation calls this after writing."""
+def mark_written(tensor: Any) -> None:
+    """Register a write. Every in-place operation calls this after writing."""
     storage = tensor.storage if tensor.storage is not FRESH else own_storage(tensor)
-    with _noting:
+    with _write_lock:
         storage.version += 1
         storage.written = clock.last_write = tick()
     if OBSERVERS:
-        tell_of_write(tensor)
+        notify_after_write(tensor)
 
 
-def look_again() -> None:
-    """Something else has changed that nodes recorded until now are to be checked for."""
-    with _noting:
+def force_version_checks() -> None:
+    """Make nodes recorded so far check their saved tensors, after a change other than a write."""
+    with _write_lock:
         clock.last_write = tick()
 
 
 def view_of(tensor: Any) -> View | None:
-    """How the tensor came out of its base, or None if it is no view (the slot is set on views alone).
+    """Return the derivation of a view from its base, or None if the tensor is not a view.
 
-    A recording function notes (source, primitive, metadata, refusal), which is quick; the chain of sources is followed when
-    somebody asks."""
+    A recording function stores only (source, primitive, metadata, refusal), which is fast. The chain of sources is followed here,
+    on first use.
+    """
     if tensor.storage is FRESH:
         return None
-    noted: Any = getattr(tensor, "view_record", None)
-    if type(noted) is not tuple:
-        view: View | None = noted
+    record: Any = getattr(tensor, "view_record", None)
+    if type(record) is not tuple:
+        view: View | None = record
         return view
     steps, refusal, source = [], "", tensor
-    while type(noted) is tuple:
-        source, op, meta, refused = noted
+    while type(record) is tuple:
+        source, op, meta, refused = record
         steps.append((op, dict(zip(op.meta, meta, strict=True))))
-        refusal = graver(refused, refusal)
-        noted = getattr(source, "view_record", None)
+        refusal = choose_refusal(refused, refusal)
+        record = getattr(source, "view_record", None)
     steps.reverse()
     tensor.view_record = view = (
         View(source, tuple(steps), refusal)
-        if noted is None
-        else View(noted.base, (*noted.steps, *steps), graver(noted.refusal, refusal))
+        if record is None
+        else View(record.base, (*record.steps, *steps), choose_refusal(record.refusal, refusal))
     )
     return view
 
 
-def graver(of_source: str, own: str) -> str:
-    """Of two refusals the source's, unless that says only that the source has sisters, and the view's own takes its history
-    away."""
-    sisters = of_source.startswith("Output") and "custom Function" not in of_source
-    return own if not of_source or (sisters and own) else of_source
+def choose_refusal(of_source: str, own: str) -> str:
+    """Return the refusal of a view from that of its source and its own.
+
+    The source's takes precedence, unless it only says that the source is one of several outputs.
+    """
+    one_of_several = of_source.startswith("Output") and "custom Function" not in of_source
+    return own if not of_source or (one_of_several and own) else of_source
 
 
-def forget_dead(storage: Storage) -> None:
-    """Drop the views that are gone, now and then: amortised O(1)."""
+def drop_dead_views(storage: Storage) -> None:
+    """Remove dead views from the list. Amortised O(1), since the limit for the next call doubles."""
     views = storage.views
-    with _noting:
+    with _write_lock:
         count = len(views)  # another thread may append more
         views[:count] = [ref for ref in views[:count] if ref() is not None]
         storage.limit = 2 * len(views) + 8

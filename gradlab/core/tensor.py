@@ -1,8 +1,8 @@
-"""A tensor: an array, the node that made it, and its gradient.
+"""The Tensor class: an array, the node that created it, and its gradient.
 
-`node is None` means that no gradient is wanted; there is no second flag. A leaf that requires one holds an
-`AccumulateGrad`, so an edge of the graph is always a node. Operators and methods are in `gradlab.methods`: they belong to
-the public layer, and are attached when the package is imported.
+`node is None` means that the tensor does not require a gradient; there is no second flag. A leaf that requires one has an
+`AccumulateGrad` node, so every edge of the graph leads to a node. Operators and methods belong to the public layer: they are
+defined in `gradlab.methods` and attached when the package is imported.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradlab.backend.namespaces import CPU, device, device_of
-from gradlab.core.dtypes import dtype, known_dtype
+from gradlab.core.dtypes import dtype, from_numpy_dtype
 from gradlab.core.errors import Size, non_leaf_grad, size_of
-from gradlab.core.freeing import let_go_of_source
+from gradlab.core.freeing import free_view_source
 from gradlab.core.inference import InferenceStorage
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid, Node
-from gradlab.core.observers import OBSERVERS, notify_create, notify_detach, notify_restore, notify_data_replaced
-from gradlab.core.ports import hold
+from gradlab.core.observers import OBSERVERS, notify_create, notify_data_replaced, notify_detach, notify_restore
+from gradlab.core.ports import replace_array
 from gradlab.core.storage import FRESH, Storage, own_storage, view_of
 
 if TYPE_CHECKING:
@@ -31,30 +31,30 @@ else:
 
 
 class Tensor(Methods):
-    """An n-dimensional array that can remember how it was made, so that its gradients can be computed.
+    """An n-dimensional array that records its operations, so that gradients can be computed.
 
     Prefer `gradlab.tensor`, which infers the dtype.
 
     Parameters
     ----------
     *data : sequence of numbers, or ints
-        The elements, in the default dtype; or the shape of unset ones.
+        The elements, converted to the default dtype. Integers are the shape of an uninitialized tensor.
     size : sequence of int, optional
-        The shape.
+        Shape of an uninitialized tensor.
     device : device, optional
-        Where it is.
+        Device of the tensor.
 
     Attributes
     ----------
     array : ndarray
-        The NumPy or CuPy array itself.
+        The underlying NumPy or CuPy array.
 
     Raises
     ------
     TypeError
-        If it is a single number with a fraction, a string, or anything else that has no elements.
+        If `data` is a single float, a string, or anything else that is not a sequence of numbers or integers.
     ValueError
-        If lists inside one another differ in length.
+        If nested lists differ in length.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Tensor(Methods):
         "node",
         "storage",
         "view_record",
-    )  # the dictionary is the user's: x.mine = 3
+    )  # `__dict__` is for attributes that users set: x.mine = 3
     __array_priority__ = 1000
     __module__ = "gradlab"
     __hash__ = object.__hash__
@@ -84,27 +84,27 @@ class Tensor(Methods):
     node: Node | None
     grad_slot: Tensor | None
     storage: Storage
-    _frozen: AccumulateGrad  # the node, with its hooks, while a leaf that had one requires no gradients
-    _role: str  # set on a Parameter or Buffer alone: its name
-    _tangent: Tensor  # set while a level is open, on those that have one: see core.tangents
+    _frozen: AccumulateGrad  # the node of a leaf, with its hooks, after requires_grad was set to False
+    _role: str  # the name of a Parameter or Buffer; unset on other tensors
+    _tangent: Tensor  # set on dual tensors while a level is open: see core.tangents
 
     if sys.platform == "emscripten":
-        __del__ = let_go_of_source
+        __del__ = free_view_source
 
-    # ------------------------------------------------------------------------------------------ what a tensor holds
+    # ---------------------------------------------------------------------------------------------------- autograd state
     @property
     def data(self) -> Tensor:
-        """The same memory without history, and not watched: a write through it is invisible to autograd.
+        """A tensor that shares this memory without history and without version checks.
 
-        A backward that needs the old values is then silently wrong; through `detach` it raises. To set it replaces the memory,
-        also by one of another shape.
+        Autograd does not notice writes through `data`, so a backward pass that needs the old values is silently wrong. After a
+        write through `detach()` it raises. Assigning to `data` replaces the memory; the shape may change.
 
         Raises
         ------
         TypeError
-            If it is set to what is no tensor.
+            If the assigned value is not a Tensor.
         RuntimeError
-            If it is set to integers or bools while this tensor requires a gradient, or deleted.
+            If integers or bools are assigned while this tensor requires a gradient, or if `data` is deleted.
 
         Examples
         --------
@@ -114,11 +114,11 @@ class Tensor(Methods):
         >>> x
         tensor([5., 1.], requires_grad=True)
         """
-        twin = constant(self.array)
+        alias = constant(self.array)
         if OBSERVERS:
-            twin.storage = InferenceStorage() if self.is_inference() else FRESH
-            notify_detach(twin, self, "data")
-        return twin
+            alias.storage = InferenceStorage() if self.is_inference() else FRESH
+            notify_detach(alias, self, "data")
+        return alias
 
     @data.setter
     def data(self, new: Tensor) -> None:
@@ -128,7 +128,7 @@ class Tensor(Methods):
             raise RuntimeError(
                 f"data set to a tensor that requires gradients must be floating point or complex dtype. It has dtype {new.dtype}."
             )
-        hold(self, new.array)
+        replace_array(self, new.array)
         if OBSERVERS:
             notify_data_replaced(self)
 
@@ -138,14 +138,14 @@ class Tensor(Methods):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are wanted for this tensor.
+        """True if gradients must be computed for this tensor, False otherwise.
 
-        It can be set on leaves; the result of an operation has it from its operands.
+        It can be set on leaves. The result of an operation requires a gradient if any of its operands does.
 
         Raises
         ------
         RuntimeError
-            If it is set to what is no bool, on a tensor that is not floating point, or on one that is no leaf.
+            If the assigned value is not a bool, or if the tensor is not floating point or not a leaf.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class Tensor(Methods):
         if wanted and self.node is None and self.array.dtype.kind != "f":
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients. This one has dtype "
-                f"{self.dtype}: write 1. and not 1, or call .float() first."
+                f"{self.dtype}: write 1. instead of 1, or call .float() first."
             )
         if wanted and not self.is_leaf:
             raise RuntimeError(
@@ -177,12 +177,12 @@ class Tensor(Methods):
         raise RuntimeError("requires_grad must be a bool. It cannot be deleted: set it to False.")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Ask for gradients of this leaf, or no longer, in place.
+        """Set whether this leaf requires a gradient, in place.
 
         Parameters
         ----------
-        requires_grad : bool, default True
-            Whether.
+        requires_grad : bool, default: True
+            Whether the tensor requires a gradient.
 
         Returns
         -------
@@ -192,8 +192,8 @@ class Tensor(Methods):
         Raises
         ------
         RuntimeError
-            If it is not floating point, is an inference tensor and inference mode is over, or is no leaf and
-            `requires_grad` is False.
+            If the tensor is not floating point, if it is an inference tensor outside inference mode, or if it is not a leaf
+            and `requires_grad` is False.
 
         Examples
         --------
@@ -206,12 +206,12 @@ class Tensor(Methods):
                 if type(self.storage) is InferenceStorage and not mode.inference:
                     raise RuntimeError(
                         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. "
-                        "Take a clone of it: x.clone().requires_grad_()."
+                        "Clone it first: x.clone().requires_grad_()."
                     )
                 if self.array.dtype.kind != "f":
                     raise RuntimeError(
                         f"only Tensors of floating point dtype can require gradients. This one has dtype {self.dtype}: "
-                        "write 1. and not 1, or call .float() first."
+                        "write 1. instead of 1, or call .float() first."
                     )
                 node = getattr(self, "_frozen", None)
                 if node is None:
@@ -229,10 +229,10 @@ class Tensor(Methods):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation made this tensor.
+        """True if this tensor was not created by a recorded operation.
 
-        `backward` writes the `.grad` of leaves that require a gradient. A tensor that requires none is a leaf, however it was
-        made.
+        `backward` writes the `.grad` of leaves that require a gradient. Every tensor that does not require a gradient is a
+        leaf.
 
         Examples
         --------
@@ -245,12 +245,12 @@ class Tensor(Methods):
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node of the operation that made this tensor; None for leaves.
+        """The node of the operation that created this tensor, or None for a leaf.
 
         Raises
         ------
         RuntimeError
-            If it is a view that was made under `no_grad` or by a custom Function, and its base was written to since.
+            If the tensor is a view created under `no_grad` or by a custom Function and its base has been modified since.
 
         Examples
         --------
@@ -274,17 +274,17 @@ class Tensor(Methods):
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward` accumulated here; None until then.
+        """The gradient accumulated by `backward`, or None before the first call.
 
-        A leaf that requires a gradient has one, or a tensor that retains it (`retain_grad`). To read it of another tensor warns,
-        and gives None. Each backward adds to it: set it to None, or delete it, before the next.
+        It is set on leaves that require a gradient and on tensors that retain it (`retain_grad`). On any other tensor, reading
+        it warns and returns None. Each call of `backward` adds to it; set it to None or delete it before the next one.
 
         Raises
         ------
         TypeError
-            If it is set to what is neither a tensor nor None.
+            If the assigned value is neither a Tensor nor None.
         RuntimeError
-            If it is set to a tensor of another shape, dtype or device, or to this tensor itself.
+            If the assigned tensor differs in shape, dtype or device, or is this tensor itself.
 
         Examples
         --------
@@ -313,13 +313,13 @@ class Tensor(Methods):
                 )
             if type(new.array) is not type(self.array):
                 raise RuntimeError(
-                    "assigned grad has data located on a different device. It lies on "
-                    f"{new.device}, the tensor on {self.device}: give grad.to(x.device)."
+                    "assigned grad has data located on a different device. It is on "
+                    f"{new.device}, the tensor on {self.device}. Assign grad.to(x.device)."
                 )
             if new.array.dtype != self.array.dtype:
                 raise RuntimeError(
                     f"attempting to assign a gradient with dtype '{new.dtype.c_name}' to a tensor with grad_dtype "
-                    f"'{self.dtype.word}'. Give one of the tensor's dtype: grad.to(x.dtype)."
+                    f"'{self.dtype.word}'. Assign grad.to(x.dtype)."
                 )
         self.grad_slot = new
 
@@ -328,12 +328,12 @@ class Tensor(Methods):
         self.grad_slot = None
 
     def detach(self) -> Tensor:
-        """The same memory without history.
+        """Return a tensor that shares this memory and has no history.
 
         Returns
         -------
         Tensor
-            A view that requires no gradient. Writes through it are noticed by autograd.
+            A view that does not require a gradient. Autograd notices writes through it.
 
         Examples
         --------
@@ -342,16 +342,16 @@ class Tensor(Methods):
         >>> x.detach().requires_grad
         False
         """
-        twin = constant(self.array)
-        twin.storage = own_storage(self)
+        alias = constant(self.array)
+        alias.storage = own_storage(self)
         if OBSERVERS:
-            notify_detach(twin, self, "detach")
-        return twin
+            notify_detach(alias, self, "detach")
+        return alias
 
     # -------------------------------------------------------------------------------------------------- description
     @property
     def shape(self) -> Size:
-        """The sizes of the axes.
+        """The size of each dimension.
 
         Examples
         --------
@@ -363,7 +363,7 @@ class Tensor(Methods):
 
     @property
     def ndim(self) -> int:
-        """The number of axes.
+        """The number of dimensions.
 
         Examples
         --------
@@ -375,7 +375,7 @@ class Tensor(Methods):
 
     @property
     def dtype(self) -> dtype:
-        """The element type.
+        """The dtype of the elements.
 
         Examples
         --------
@@ -383,11 +383,11 @@ class Tensor(Methods):
         >>> gl.tensor([1, 2]).dtype, gl.tensor([1.0]).dtype
         (gradlab.int64, gradlab.float32)
         """
-        return known_dtype(self.array.dtype)
+        return from_numpy_dtype(self.array.dtype)
 
     @property
     def device(self) -> device:
-        """Where the memory lies.
+        """The device that holds the tensor.
 
         Examples
         --------
@@ -399,7 +399,7 @@ class Tensor(Methods):
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the memory lies on a GPU.
+        """True if the tensor is on a GPU.
 
         Examples
         --------
@@ -411,9 +411,9 @@ class Tensor(Methods):
 
     @property
     def retains_grad(self) -> bool:
-        """Whether `retain_grad` was called on this tensor, which is no leaf.
+        """True if `retain_grad` was called on this tensor and it is not a leaf.
 
-        Backward then writes its `.grad`. Of a leaf, whose `.grad` it writes in any case, it is False.
+        The backward pass then writes its `.grad`. For a leaf, whose `.grad` is always written, it is False.
 
         Examples
         --------
@@ -423,13 +423,15 @@ class Tensor(Methods):
         >>> y.retains_grad
         True
         """
-        hooks = self.node.proper.hooks if self.node is not None else None
+        hooks = self.node.real_node.hooks if self.node is not None else None
         return hooks is not None and hooks.retain is not None and hooks.retain() is self
 
     @property
     def _version(self) -> int:
         if type(self.storage) is InferenceStorage:
-            raise RuntimeError("Inference tensors do not track version counter. A clone made outside inference_mode does.")
+            raise RuntimeError(
+                "Inference tensors do not track version counter. Use a clone made outside inference_mode: x.clone()._version."
+            )
         return self.storage.version
 
     @property
@@ -441,7 +443,7 @@ class Tensor(Methods):
         return not self.is_inference() and view_of(self) is not None
 
     def is_inference(self) -> bool:
-        """Whether the tensor was made in inference mode, or is a view of one that was.
+        """Return True if this tensor was created in inference mode or is a view of one that was.
 
         Returns
         -------
@@ -457,7 +459,7 @@ class Tensor(Methods):
 
     @property
     def output_nr(self) -> int:
-        """Which of its operation's outputs this tensor is, counted from 0.
+        """The index of this tensor among the outputs of the operation that created it.
 
         Examples
         --------
@@ -469,29 +471,32 @@ class Tensor(Methods):
         return 0 if self.node is None else self.node.public[1]
 
 
-def _refused(*_: Any, **__: Any) -> Tensor:
+def _refuse_old_numpy(*_: Any, **__: Any) -> Tensor:
     raise RuntimeError(
-        f"gradlab's own tensors need NumPy 2 or newer, and this is NumPy {np.__version__}, which promotes dtypes otherwise. "
-        "PyTorch's tensors are read with this one too: %%grad, %doctor and gl.jacobian take them. For tensors of gradlab's: "
+        f"gradlab's own tensors need NumPy 2 or newer, whose dtype promotion differs; found NumPy {np.__version__}. "
+        "%%grad, %doctor and gl.jacobian work on PyTorch's tensors with this version too. To use gradlab's own tensors: "
         "pip install 'numpy>=2'"
     )
 
 
 if np.lib.NumpyVersion(np.__version__) < "2.0.0":
-    Tensor.__new__ = _refused  # type: ignore[method-assign, assignment]
+    Tensor.__new__ = _refuse_old_numpy  # type: ignore[method-assign, assignment]
 
 
 def constant(array: Any) -> Tensor:
-    """`array` as a tensor without history, uncopied."""
+    """Wrap `array` in a tensor without history, without copying."""
     tensor: Tensor = Tensor.__new__(Tensor)
     tensor.array, tensor.node, tensor.grad_slot, tensor.storage = array, None, None, FRESH
     return notify_create(tensor) if OBSERVERS else tensor
 
 
 def as_output(array: Any, node: Any) -> Tensor:
-    """A saved `out` as the Tensor it was. (A node must not hold its own output: that would be a cycle.)"""
+    """Return the output of `node` as a Tensor, from the array that the node saved.
+
+    A node saves only the array of its output, since a reference to the Tensor would be a cycle.
+    """
     out: Tensor = array
-    if type(array) is Tensor:  # of a call that stands for its node: see core.tangents
+    if type(array) is Tensor:  # saved by a `Call`, which is used in place of the node: see core.tangents
         return out
     out = constant(array)
     out.node, out.storage = node.output_node(0), node.storage

@@ -1,4 +1,4 @@
-"""What users set on tensors and parameters, and what cannot be set; for both libraries."""
+"""Attributes that users set on tensors and parameters, and read-only attributes, in gradlab and PyTorch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
 def t(request):
-    """The library."""
+    """The library under test."""
     return pytest.importorskip(request.param)
 
 
@@ -38,7 +38,7 @@ def test_attributes_of_a_parameter(t):
     layer.weight.no_weight_decay = True
     layer.double()
     assert layer.weight.no_weight_decay and not hasattr(layer.bias, "no_weight_decay")
-    assert not hasattr(copy.deepcopy(layer).weight, "no_weight_decay")  # as torch has it
+    assert not hasattr(copy.deepcopy(layer).weight, "no_weight_decay")  # as in PyTorch
     twin = copy.copy(layer.weight)
     assert twin.no_weight_decay and isinstance(twin, t.nn.Parameter)
     assert pickle.loads(pickle.dumps(layer.weight)).no_weight_decay
@@ -69,7 +69,7 @@ def test_attributes_of_a_parameter(t):
         "_base",
     ],
 )
-def test_what_cannot_be_set(t, name):
+def test_read_only_attributes(t, name):
     x = t.ones(2)
     with pytest.raises(AttributeError):
         setattr(x, name, 1)
@@ -86,7 +86,7 @@ def test_what_cannot_be_set(t, name):
         ("_backward_hooks", "Deletion of _backwards_hooks not allowed!"),
     ],
 )
-def test_what_cannot_be_deleted(t, name, message):
+def test_attributes_that_cannot_be_deleted(t, name, message):
     x = t.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match=message):
         delattr(x, name)
@@ -100,8 +100,8 @@ def test_requires_grad_is_a_bool(t):
     assert not x.requires_grad
 
 
-def test_attributes_stand_in_nobodys_way(t):
-    """Names that the library might keep things under."""
+def test_user_attributes_do_not_collide_with_internal_ones(t):
+    """Names that a library might use internally."""
     x = t.nn.Parameter(t.ones(2))
     x.frozen, x.role, x.tangent = True, "decay", 3
     x.requires_grad_(False).requires_grad_()

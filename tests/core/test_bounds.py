@@ -1,6 +1,6 @@
-"""Indices, classes and probabilities out of bounds: at once on the host; on a device when it is waited for next.
+"""Indices, classes and probabilities out of bounds. The host raises at once, a device at the next synchronization.
 
-The strict stand-in wraps an index silently, as CuPy does, so a check that was forgotten gives a number here and not an error.
+The strict array wraps an index silently, as CuPy does, so a missing check gives a number here instead of an error.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ import threading
 
 import numpy as np
 import pytest
-from strict import READS
+from strict import HOST_WAITS
 from threads import no_threads
-from waiting import LONG, until
+from waiting import TIMEOUT_SECONDS, wait_until
 
 import gradlab as gl
-from gradlab.backend.bounds import MANY, NOTED, debug, settle
+from gradlab.backend.bounds import MAX_PENDING_CHECKS, PENDING_CHECKS, debug, run_pending_checks
 from gradlab.core.tensor import constant
 from gradlab.nn import functional
 
 
 @pytest.fixture(autouse=True)
-def nothing_noted():
+def no_pending_checks():
     yield
-    left = len(NOTED)
-    NOTED.clear()
+    left = len(PENDING_CHECKS)
+    PENDING_CHECKS.clear()
     debug.at_once = False
-    assert not left, "bounds were noted that nobody looked at"
+    assert not left, "pending bounds were not checked"
 
 
 @pytest.fixture
@@ -75,24 +75,24 @@ def test_a_value_out_of_bounds_raises(name, make, backend):
         with pytest.raises(error, match=text):
             run(make([0, wrong], np.int64))
         return
-    READS.clear()
+    HOST_WAITS.clear()
     made = run(make([0, wrong], np.int64))
-    assert not READS, "looking at a value makes the host wait"
+    assert not HOST_WAITS, "reading a value makes the host wait"
     with pytest.raises(error, match=text + r"(.|\n)* The operation was "):
         made.sum().item()
-    made.sum().item()  # it was said
+    made.sum().item()  # raised only once
     debug.at_once = True
     with pytest.raises(error, match=text):
         run(make([0, wrong], np.int64))
 
 
 @pytest.mark.parametrize("name", table(lambda *data: gl.ones(2, 4)))
-def test_values_within_bounds_do_not(name, make):
+def test_values_within_bounds_do_not_raise(name, make):
     run, wrong, _, _ = table(make)[name]
     run(make([0, wrong - 1] if name not in ("binary_cross_entropy", "floor_divide") else [0, 1], np.int64)).sum().item()
 
 
-def test_a_class_that_does_not_count_may_be_anything(make):
+def test_an_ignored_class_may_have_any_value(make):
     scores = make(np.log([[0.25, 0.75], [0.5, 0.5], [0.1, 0.9]])).requires_grad_()
     y = make([1, -100, 0], np.int64)
     loss = functional.nll_loss(scores, y)
@@ -105,19 +105,19 @@ def test_a_class_that_does_not_count_may_be_anything(make):
     np.testing.assert_allclose(weighted.item(), (plain + smooth) / 2)
 
 
-def test_what_is_noted_is_bounded(make, backend):
+def test_the_number_of_pending_checks_is_bounded(make, backend):
     if backend is np.asarray:
-        pytest.skip("the host notes nothing")
+        pytest.skip("the host checks at once")
     x, i = make(np.ones(3)), make([0, 1], np.int64)
-    for _ in range(MANY + 10):
+    for _ in range(MAX_PENDING_CHECKS + 10):
         x.index_select(0, i)
-    assert len(NOTED) < MANY
-    settle()
+    assert len(PENDING_CHECKS) < MAX_PENDING_CHECKS
+    run_pending_checks()
 
 
-def test_what_looks_at_a_value_looks_at_the_bounds_first(make, backend):
+def test_reading_a_value_checks_the_bounds_first(make, backend):
     if backend is np.asarray:
-        pytest.skip("the host notes nothing")
+        pytest.skip("the host checks at once")
     x, one = make(np.ones(3)), make([1.0])
     for look in (
         one.item,
@@ -147,20 +147,22 @@ class Bound:
         return self.value
 
 
-def noted(name, value, read=lambda: None):
+def check(name, value, read=lambda: None):
     bound = Bound(value, read)
     return name, bound, bound, 0, 2, lambda wrong: IndexError(f"index {wrong} is out of range.")
 
 
-def test_what_is_noted_while_others_are_looked_at_is_looked_at_next():
-    NOTED.append(noted("gather", 1, lambda: NOTED.append(noted("take", 5)) if len(NOTED) == 1 else None))
-    settle()
+def test_checks_added_during_a_check_run_next():
+    PENDING_CHECKS.append(
+        check("gather", 1, lambda: PENDING_CHECKS.append(check("take", 5)) if len(PENDING_CHECKS) == 1 else None)
+    )
+    run_pending_checks()
     with pytest.raises(IndexError, match=r"index 5 is out of range\. The operation was take"):
-        settle()
+        run_pending_checks()
 
 
 class Turns:
-    """A lock that says how many threads have asked for it."""
+    """A lock that counts the threads that have requested it."""
 
     def __init__(self):
         self.lock, self.asked = threading.RLock(), 0
@@ -174,53 +176,53 @@ class Turns:
 
 
 @no_threads
-def test_nobody_reads_a_value_while_its_bounds_are_looked_at(monkeypatch):
+def test_no_thread_reads_a_value_while_its_bounds_are_checked(monkeypatch):
     reached, go, errors, order, turns = threading.Event(), threading.Event(), [], [], Turns()
-    monkeypatch.setattr("gradlab.backend.bounds.LOOKING", turns)
+    monkeypatch.setattr("gradlab.backend.bounds.PENDING_LOCK", turns)
 
     def look():
         reached.set()
-        assert go.wait(LONG)
+        assert go.wait(TIMEOUT_SECONDS)
 
     def first():
         try:
-            settle()
+            run_pending_checks()
         except IndexError as error:
             order.append("raised")
             errors.append(str(error))
 
     def second():
-        settle()
+        run_pending_checks()
         order.append("read")
 
-    NOTED.append(noted("take", 5, look))
+    PENDING_CHECKS.append(check("take", 5, look))
     threads = [threading.Thread(target=run) for run in (first, second)]
     threads[0].start()
-    assert reached.wait(LONG)
+    assert reached.wait(TIMEOUT_SECONDS)
     threads[1].start()
-    until(lambda: turns.asked == 2 or order, "that the second thread waits")
+    wait_until(lambda: turns.asked == 2 or order, "the second thread to wait")
     early = list(order)
     go.set()
     for thread in threads:
-        thread.join(LONG)
+        thread.join(TIMEOUT_SECONDS)
     assert not early and sorted(order) == ["raised", "read"]
     assert len(errors) == 1 and "index 5" in errors[0]
 
 
-def test_an_interrupt_while_bounds_are_looked_at_loses_none():
+def test_an_interrupt_loses_no_pending_check():
     def interrupt():
-        NOTED[1] = noted("take", 5)
+        PENDING_CHECKS[1] = check("take", 5)
         raise KeyboardInterrupt
 
-    NOTED.extend([noted("gather", 1), noted("take", 5, interrupt)])
+    PENDING_CHECKS.extend([check("gather", 1), check("take", 5, interrupt)])
     with pytest.raises(KeyboardInterrupt):
-        settle()
+        run_pending_checks()
     with pytest.raises(IndexError, match="index 5"):
-        settle()
+        run_pending_checks()
 
 
-def test_the_first_violation_is_raised_and_later_ones_are_named():
-    NOTED.extend([noted("gather", 1), noted("take", 5), noted("embedding", 9), noted("index", 2), noted("embedding", 8)])
-    with pytest.raises(IndexError, match=r"^index 5 is .* operation was take; .* later operations, too: embedding\. "):
-        settle()
-    settle()
+def test_the_first_violation_is_raised_and_names_later_ones():
+    PENDING_CHECKS.extend([check("gather", 1), check("take", 5), check("embedding", 9), check("index", 2), check("embedding", 8)])
+    with pytest.raises(IndexError, match=r"^index 5 is .* operation was take\. .* later operations: embedding\. "):
+        run_pending_checks()
+    run_pending_checks()

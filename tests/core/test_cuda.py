@@ -1,4 +1,4 @@
-"""gradlab.cuda. Marked `gpu` is what only a GPU can show; the rest is what is said where there is none."""
+"""gradlab.cuda. Tests marked `gpu` need a GPU. The others check its behaviour without one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import gradlab as gl
 from gradlab import cuda
-from gradlab.backend.bounds import NOTED, debug
+from gradlab.backend.bounds import PENDING_CHECKS, debug
 from gradlab.nn import functional
 
 
@@ -16,12 +16,12 @@ def gpu():
     if not cuda.is_available():
         pytest.skip(f"no GPU: {cuda.why_unavailable()}")
     yield cuda
-    NOTED.clear()
+    PENDING_CHECKS.clear()
     debug.at_once = False
     cuda.empty_cache()
 
 
-def test_what_only_asks_answers_without_a_gpu():
+def test_queries_work_without_a_gpu():
     if cuda.is_available():
         pytest.skip("there is a GPU")
     assert not cuda.is_available() and cuda.device_count() == 0 and not cuda.is_initialized()
@@ -50,14 +50,14 @@ def test_what_only_asks_answers_without_a_gpu():
         lambda: cuda.device(0).__enter__(),
     ],
 )
-def test_what_needs_a_gpu_says_why_there_is_none(ask):
+def test_errors_say_why_there_is_no_gpu(ask):
     if cuda.is_available():
         pytest.skip("there is a GPU")
-    with pytest.raises(RuntimeError, match=r"was asked for, but no CUDA GPU can be used here \(.+\)\. Use device='cpu'"):
+    with pytest.raises(RuntimeError, match=r"was requested, but no CUDA GPU can be used here \(.+\)\. Use device='cpu'"):
         ask()
 
 
-def test_modes_of_torch_that_gradlab_has_not():
+def test_unsupported_sync_debug_modes():
     with pytest.raises(NotImplementedError, match=r"set_sync_debug\(True\)"):
         cuda.set_sync_debug_mode("warn")
     with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
@@ -77,7 +77,7 @@ def test_devices(gpu):
 
 
 @pytest.mark.gpu
-def test_a_tensor_goes_there_and_its_gradient_comes_back(gpu):
+def test_a_gradient_returns_to_the_device_of_its_tensor(gpu):
     x = gl.arange(6.0, requires_grad=True)
     y = (x.cuda() * gl.arange(6.0, device="cuda")).cpu() * gl.tensor(2.0)
     y.sum().backward()
@@ -88,7 +88,7 @@ def test_a_tensor_goes_there_and_its_gradient_comes_back(gpu):
 
 
 @pytest.mark.gpu
-def test_mixtures_raise_torchs_sentence(gpu):
+def test_mixed_devices_raise_pytorchs_error(gpu):
     x, h = gl.ones(2, 2, device="cuda"), gl.zeros(2, 2)
     for run in (
         lambda: x + h,
@@ -113,7 +113,7 @@ def test_mixtures_raise_torchs_sentence(gpu):
 
 
 @pytest.mark.gpu
-def test_an_index_out_of_bounds_is_told_at_the_next_wait(gpu):
+def test_an_index_out_of_bounds_raises_at_the_next_synchronization(gpu):
     x = gl.ones(3, 2, device="cuda")
     functional.embedding(gl.tensor([0, 3], device="cuda"), x)
     with pytest.raises(IndexError, match=r"index out of range in self(.|\n)*The operation was embedding"):
@@ -165,7 +165,7 @@ def test_memory_is_counted(gpu):
 
 
 @pytest.mark.gpu
-def test_page_locked_memory_is_sent(gpu):
+def test_copies_from_page_locked_memory(gpu):
     x = gl.randn(1000, 100)
     pinned = x.pin_memory()
     assert pinned.is_pinned() and not x.is_pinned() and pinned.pin_memory() is pinned and pinned[10:].is_pinned()
@@ -195,8 +195,8 @@ def test_too_little_memory(gpu):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("seed", range(3))
-def test_integers_are_added_where_places_repeat(gpu, seed):
-    """CUDA's atomic addition knows neither int64 nor small integers; see backend.accumulate."""
+def test_integers_are_added_at_repeated_indices(gpu, seed):
+    """CUDA's atomic addition supports neither int64 nor small integers; see backend.accumulate."""
     rng = np.random.default_rng(seed)
     at = rng.integers(0, 5, 40)
     for dtype in ("int64", "int32", "int16", "int8", "uint8", "float16", "float32", "float64"):

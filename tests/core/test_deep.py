@@ -1,4 +1,4 @@
-"""Deep and wide graphs: built, walked and freed without recursion, in time linear in the nodes."""
+"""Deep and wide graphs are built, traversed and freed without recursion, in time linear in the number of nodes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 import gradlab as gl
 from gradlab.core import freeing
-from gradlab.core.freeing import let_go, let_go_of_source
+from gradlab.core.freeing import free_node, free_view_source
 from gradlab.core.node import Node
 
 
 def chain(n):
-    """A chain of n operations on one number, and the leaf it starts from."""
+    """A leaf, and the end of a chain of n operations on it."""
     x = gl.tensor(0.3, requires_grad=True)
     z = x
     for _ in range(n // 2):
@@ -24,7 +24,7 @@ def chain(n):
 
 
 def saving(n):
-    """One whose nodes save tensors, which hold nodes themselves."""
+    """A chain whose nodes save tensors, which refer to nodes themselves."""
     x = gl.tensor([0.5, 0.25], requires_grad=True)
     z = x
     for _ in range(n // 2):
@@ -38,8 +38,8 @@ def wide(n):
     return x, gl.stack([x * 2.0 for _ in range(n)]).sum()
 
 
-def recorded(n):
-    """A recorded gradient of a chain: two chains that hold each other's tensors."""
+def recorded_gradient(n):
+    """A recorded gradient of a chain: two chains that refer to each other's tensors."""
     x = gl.tensor(0.5, dtype=gl.float64, requires_grad=True)
     z = x
     for _ in range(n // 8):
@@ -48,7 +48,7 @@ def recorded(n):
 
 
 def with_little_stack(work):
-    """Do `work()` in a thread with 2 MB of stack, where recursion through a long chain ends the process.
+    """Call `work()` in a thread with a stack of 2 MB, in which recursion through a long chain ends the process.
 
     Python 3.13 itself recurses 10 000 deep when it frees objects. That takes between 1 and 1.25 MB (Debian's 3.13.5), so a
     chain of 100 000 takes about ten times that. On Pyodide there are no threads, and less stack.
@@ -76,7 +76,7 @@ def with_little_stack(work):
 
 
 def lifetime(graph, n):
-    """Build, walk and free; whether the graph is gone."""
+    """Build, traverse and free a graph. Return True if it is gone."""
     x, z = graph(n)
     z.backward()
     assert x.grad is not None
@@ -86,7 +86,7 @@ def lifetime(graph, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("graph", [chain, saving, wide, recorded])
+@pytest.mark.parametrize("graph", [chain, saving, wide, recorded_gradient])
 @pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.exhaustive)])
 def test_no_recursion(graph, n):
     assert with_little_stack(lambda: lifetime(graph, n))
@@ -115,12 +115,12 @@ def test_a_chain_of_custom_functions():
     assert with_little_stack(work) == (1, None)
 
 
-@pytest.mark.skipif(sys.platform == "emscripten", reason="it is so there: the other tests are of it")
-def test_where_nodes_let_go_of_one_another_none_is_freed_deep_inside_of_others(monkeypatch):
-    """What Pyodide needs, here with the depth counted."""
+@pytest.mark.skipif(sys.platform == "emscripten", reason="the other tests check this on Pyodide")
+def test_finalizers_free_nodes_without_nesting(monkeypatch):
+    """The finalizers used on Pyodide, with the depth of nesting counted."""
     depth, deepest, freed = 0, 0, 0
 
-    def counted(free):
+    def count_depth(free):
         def finalizer(self):
             nonlocal depth, deepest, freed
             depth, freed = depth + 1, freed + 1
@@ -146,7 +146,7 @@ def test_where_nodes_let_go_of_one_another_none_is_freed_deep_inside_of_others(m
             z, _ = Add.apply(z)
         return x, z
 
-    def hooked(n):
+    def with_hooks(n):
         x = z = gl.ones(1, requires_grad=True)
         for _ in range(n):
             before, z = z, z * 2
@@ -159,9 +159,9 @@ def test_where_nodes_let_go_of_one_another_none_is_freed_deep_inside_of_others(m
             y = y.unsqueeze(0).squeeze(0)
         return x, y
 
-    monkeypatch.setattr(Node, "__del__", counted(let_go), raising=False)
-    monkeypatch.setattr(gl.Tensor, "__del__", counted(let_go_of_source), raising=False)
-    for graph in (chain, saving, wide, recorded, custom, hooked, views):
+    monkeypatch.setattr(Node, "__del__", count_depth(free_node), raising=False)
+    monkeypatch.setattr(gl.Tensor, "__del__", count_depth(free_view_source), raising=False)
+    for graph in (chain, saving, wide, recorded_gradient, custom, with_hooks, views):
         x, z = graph(400)
         if z.requires_grad:
             z.backward(retain_graph=True)
@@ -169,6 +169,6 @@ def test_where_nodes_let_go_of_one_another_none_is_freed_deep_inside_of_others(m
         before, deepest = freed, 0
         del z
         assert freed - before >= 100, graph
-        assert deepest <= 5, graph  # the outermost, what it frees, and a tensor or two between a node and its port
+        assert deepest <= 5, graph  # the outermost, its objects, and a tensor or two between a node and its port
         assert not depth and (graph is views or gone() is None)
-    assert not freeing.WAITING
+    assert not freeing.PENDING

@@ -1,4 +1,4 @@
-"""What is set for the whole process is set with the first tensor of gradlab's own, and not by the import or the explorers."""
+"""Process-wide settings are changed by gradlab's first tensor, not by the import or the explorers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from threads import no_processes, no_threads
 
 import gradlab as gl
 from gradlab.core import first_tensor, numpy_warnings
-from gradlab.core.observers import EVERYWHERE, OBSERVERS
+from gradlab.core.observers import GLOBAL_OBSERVERS, OBSERVERS
 
 PROGRAM = """
 import sys, warnings
@@ -58,40 +58,40 @@ run("with gl.tracing() as traced:\\n    model(x).sum().backward()")
 @pytest.mark.e2e
 @no_processes
 @pytest.mark.parametrize(("imports", "work"), [("", ""), pytest.param("import torch", TORCH, marks=pytest.mark.torch)])
-def test_nothing_is_set_before_the_first_tensor(imports, work):
+def test_settings_do_not_change_before_the_first_tensor(imports, work):
     run = [sys.executable, "-c", PROGRAM.format(imports=imports, work=work)]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 
 @pytest.fixture
-def unmade(monkeypatch):
-    """As if no tensor had been made."""
+def before_the_first_tensor(monkeypatch):
+    """Reset the state to that before the first tensor, and yield a list of the calls that change the allocator."""
     done = []
     monkeypatch.setattr(first_tensor, "keep_freed_memory", lambda: done.append(1))
     with warnings.catch_warnings():
         warnings.resetwarnings()
-        monkeypatch.setattr(numpy_warnings, "BEFORE", warnings.filters)
-        monkeypatch.setattr(numpy_warnings, "ours", [])
-        for observers in (EVERYWHERE, OBSERVERS):
-            if first_tensor.FIRST not in observers:
-                observers.append(first_tensor.FIRST)
+        monkeypatch.setattr(numpy_warnings, "INITIAL_FILTERS", warnings.filters)
+        monkeypatch.setattr(numpy_warnings, "our_filter", [])
+        for observers in (GLOBAL_OBSERVERS, OBSERVERS):
+            if first_tensor.FIRST_TENSOR not in observers:
+                observers.append(first_tensor.FIRST_TENSOR)
         yield done
-    for observers in (EVERYWHERE, OBSERVERS):
-        if first_tensor.FIRST in observers:
-            observers.remove(first_tensor.FIRST)
+    for observers in (GLOBAL_OBSERVERS, OBSERVERS):
+        if first_tensor.FIRST_TENSOR in observers:
+            observers.remove(first_tensor.FIRST_TENSOR)
 
 
-def test_the_filter_outlives_a_block_in_which_the_first_tensor_is_made(unmade):
-    assert numpy_warnings.heard()
+def test_the_filter_outlives_a_block_that_creates_the_first_tensor(before_the_first_tensor):
+    assert numpy_warnings.filter_is_overridden()
     with warnings.catch_warnings():
         gl.ones(1)
-        assert not numpy_warnings.heard()
-    assert not numpy_warnings.heard() and len(warnings.filters) == 1
+        assert not numpy_warnings.filter_is_overridden()
+    assert not numpy_warnings.filter_is_overridden() and len(warnings.filters) == 1
 
 
 @no_threads
-def test_threads_may_make_the_first_tensor_at_once(unmade):
+def test_threads_may_create_the_first_tensor_at_once(before_the_first_tensor):
     together, errors = threading.Barrier(4), []
 
     def work():
@@ -106,5 +106,5 @@ def test_threads_may_make_the_first_tensor_at_once(unmade):
         thread.start()
     for thread in threads:
         thread.join()
-    assert not errors and unmade and len(warnings.filters) == 1
-    assert first_tensor.FIRST not in [*EVERYWHERE, *OBSERVERS]
+    assert not errors and before_the_first_tensor and len(warnings.filters) == 1
+    assert first_tensor.FIRST_TENSOR not in [*GLOBAL_OBSERVERS, *OBSERVERS]

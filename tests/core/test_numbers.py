@@ -1,4 +1,4 @@
-"""Python numbers as constants: one tensor for each number, and not more of them than are worth it."""
+"""Python numbers as constants: one cached tensor for each number, up to a limit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import gradlab as gl
 from gradlab.core import generate
 
 
-def test_the_numbers_kept_are_bounded_after_threads_stepped_over_the_limit(monkeypatch):
-    known = {float(i): gl.tensor(float(i)) for i in range(1, generate.MANY + 2)}  # one more than the limit: two threads added one
-    monkeypatch.setitem(generate.KNOWN, "f", known)
+def test_the_cache_is_bounded_after_a_race_at_the_limit(monkeypatch):
+    known = {float(i): gl.tensor(float(i)) for i in range(1, generate.MAX_CACHED_NUMBERS + 2)}  # one too many, by a race
+    monkeypatch.setitem(generate.NUMBER_CACHE, "f", known)
     x = gl.ones(2)
     for i in range(10):
         x * (1000.5 + i)

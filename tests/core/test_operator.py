@@ -1,4 +1,4 @@
-"""What follows from an operator's declaration: its docstring, its in-place twin, and what both refuse."""
+"""An operator's docstring, its in-place twin, and the errors of both, which follow from its declaration."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import inspect
 import pytest
 
 import gradlab as gl
-from gradlab.core.operator import OPERATORS, PARAMETERS, described
+from gradlab.core.operator import OPERATORS, PARAMETERS, fill_placeholders
 
 TWINS = [operator for operator in OPERATORS.values() if operator.twins]
 
 
 @pytest.mark.parametrize("operator", TWINS, ids=lambda one: one.name)
-def test_a_twin_takes_what_its_operator_does_but_no_out(operator):
-    parameters = list(inspect.signature(operator.published()).parameters)
+def test_a_twin_takes_the_arguments_of_its_operator_except_out(operator):
+    parameters = list(inspect.signature(operator.public_function()).parameters)
     twin = vars(gl.Tensor)[operator.twins[0]]
     assert list(inspect.signature(twin).parameters) == [name for name in parameters if name != "out"]
     assert "out : " not in twin.__doc__
 
 
 @pytest.mark.parametrize("operator", TWINS, ids=lambda one: one.name)
-def test_a_twin_is_not_written_into_a_leaf_that_requires_a_gradient(operator):
+def test_a_twin_does_not_write_to_a_leaf_that_requires_a_gradient(operator):
     twin = vars(gl.Tensor)[operator.twins[0]]
     example = twin.__doc__.partition(">>> x = ")[2].splitlines()
     leaf, (name, _, arguments) = example[0], example[1].removeprefix(">>> x.").partition("(")
-    x = eval(leaf, {"gl": gl})  # as the docstring has it
+    x = eval(leaf, {"gl": gl})  # from the docstring
     if x.is_floating_point():
         x.requires_grad_()
         with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
@@ -33,17 +33,17 @@ def test_a_twin_is_not_written_into_a_leaf_that_requires_a_gradient(operator):
 
 
 @pytest.mark.parametrize("indent", ["", "    "])
-def test_a_shared_description_stands_as_deep_as_its_name(indent):
-    """Since Python 3.13 a docstring loses its indentation when it is compiled."""
+def test_a_shared_description_is_indented_as_its_placeholder(indent):
+    """Since Python 3.13 the compiler removes the indentation of a docstring."""
     first, second = PARAMETERS["input"].split("\n")
-    assert described(f"Something.\n\n{indent}{{input}}\n") == f"Something.\n\n{indent}{first}\n{indent}{second}\n"
-    assert described(None) is None
+    assert fill_placeholders(f"Something.\n\n{indent}{{input}}\n") == f"Something.\n\n{indent}{first}\n{indent}{second}\n"
+    assert fill_placeholders(None) is None
 
 
 @pytest.mark.parametrize(
     "name", ["bincount", "corrcoef", "cov", "gradient", "histc", "histogram", "norm", "softmax", "sort", "std", "sum", "unique"]
 )
-def test_what_is_no_tensor_is_refused_with_advice(name):
+def test_the_error_for_a_number_has_a_hint(name):
     more = {"softmax": {"dim": 0}}.get(name, {})
     with pytest.raises(
         TypeError, match=rf"{name}\(\): argument 'input' \(position 1\) must be Tensor, not int. Make it a tensor"
@@ -51,6 +51,6 @@ def test_what_is_no_tensor_is_refused_with_advice(name):
         getattr(gl, name)(3, **more)
 
 
-def test_boundaries_that_are_no_tensor_are_refused():
+def test_boundaries_must_be_a_tensor():
     with pytest.raises(TypeError, match=r"bucketize\(\): argument 'boundaries' \(position 2\) must be Tensor, not int"):
         gl.bucketize(gl.tensor([1.0]), 3)

@@ -1,4 +1,4 @@
-"""A tensor is written as PyTorch writes it, to the character."""
+"""Tensors print exactly as in PyTorch."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ def test_default_dtype_is_not_shown() -> None:
     )
 
 
-def test_a_view_is_written_in_its_own_order() -> None:
+def test_a_view_prints_in_its_own_order() -> None:
     assert format_array(np.arange(6).reshape(2, 3).T, indent=0) == "[[0, 3],\n [1, 4],\n [2, 5]]"
 
 
-def test_only_what_is_shown_is_read() -> None:
-    """A summarised array is cropped before anything is computed: 10^12 elements print in the time of 36."""
-    side = 10**6 if np.intp(0).itemsize == 8 else 10**4  # an array of 32-bit sizes has fewer
+def test_only_shown_elements_are_read() -> None:
+    """A summarized array is cropped before anything is computed, so 10^12 elements print in the time of 36."""
+    side = 10**6 if np.intp(0).itemsize == 8 else 10**4  # 32-bit sizes allow fewer elements
     with np.errstate(all="raise"):
         text = format_array(np.broadcast_to(np.float32(0.5), (side, side)))
     assert text.count("0.5000") == 36
 
 
-def test_options_are_those_of_torch() -> None:
+def test_options_match_pytorch() -> None:
     assert get_printoptions() == {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
     set_printoptions(precision=2, sci_mode=True)
     set_printoptions(linewidth=100)
@@ -84,7 +84,7 @@ def test_options_are_those_of_torch() -> None:
     assert get_printoptions()["threshold"] == math.inf
 
 
-def test_options_return_after_an_error() -> None:
+def test_options_are_restored_after_an_error() -> None:
     before = get_printoptions()
     with pytest.raises(KeyError), printoptions(precision=1):
         raise KeyError
@@ -95,8 +95,8 @@ def test_options_return_after_an_error() -> None:
     ("options", "message"),
     [
         ({"profile": "long"}, "profile must be one of 'default', 'short', 'full', got 'long'"),
-        ({"precision": -1}, "precision must be a number not below 0, got -1"),
-        ({"linewidth": "wide"}, "linewidth must be a number not below 0, got 'wide'"),
+        ({"precision": -1}, "precision must be a non-negative number, got -1"),
+        ({"linewidth": "wide"}, "linewidth must be a non-negative number, got 'wide'"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
@@ -111,7 +111,7 @@ DTYPES = [np.bool_, np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16,
 
 
 def random_array(rng: np.random.Generator) -> np.ndarray:
-    """Any dtype, any shape of up to five axes, of magnitudes that meet every branch of the layout."""
+    """Draw an array of any dtype and of up to five axes, with magnitudes that reach every branch of the formatting."""
     axes = int(rng.integers(6))
     shape = tuple(rng.integers(rng.random() > 0.1, (1, 40, 9, 5, 4, 3)[axes] + 1, axes).tolist())
     if axes and rng.random() < 0.1:

@@ -11,7 +11,7 @@ from gradlab.core.operator import NAMES, OPERATORS
 from gradlab.core.registry import PRIMITIVES
 
 CELL = """
-from gradlab.core.operator import composed, operator
+from gradlab.core.operator import composite, operator
 from gradlab.core.primitive import elementwise
 
 def {function}(x):
@@ -31,7 +31,7 @@ def as_before():
 
 
 def run(module="__main__", name="multiple_of_mine", function="multiple", factor=2):
-    """Run a notebook's cell, or a module."""
+    """Run a cell of a notebook, or a module."""
     space = {"__name__": module}
     exec(CELL.format(name=name, function=function, factor=factor), space)
     return space[name]
@@ -55,7 +55,9 @@ def test_a_cell_may_be_run_again(module):
 )
 def test_the_name_of_another_primitive_is_refused(other, taken_by):
     before = run(**other)
-    with pytest.raises(RuleError, match=f"There is already a primitive named 'multiple_of_mine': {taken_by}. Give the one that "):
+    with pytest.raises(
+        RuleError, match=f"There is already a primitive named 'multiple_of_mine': {taken_by}. Choose another name for "
+    ):
         run()
     assert PRIMITIVES["multiple_of_mine"] is before
 
@@ -64,14 +66,16 @@ def test_the_name_of_one_of_gradlabs_is_refused():
     from gradlab.core.primitive import elementwise
 
     tanh = PRIMITIVES["tanh"]
-    with pytest.raises(RuleError, match=r"elementary declares it, with the function tanh\. Give the one that .*test_registry"):
+    with pytest.raises(
+        RuleError, match=r"elementary declares it, with the function tanh\. Choose another name for .*test_registry"
+    ):
         elementwise("tanh", np.tanh, x=lambda g: g)
     assert PRIMITIVES["tanh"] is tanh
 
 
 @pytest.mark.parametrize("name", ["tanh", "concat"])
 def test_the_name_and_the_alias_of_another_operator_are_refused(name):
-    from gradlab.core.operator import composed
+    from gradlab.core.operator import composite
 
     def function(input):
         """Nothing."""
@@ -79,5 +83,5 @@ def test_the_name_and_the_alias_of_another_operator_are_refused(name):
     function.__name__ = name
     before = NAMES[name]
     with pytest.raises(ValueError, match=f"There is already an operator named '{name}': gradlab"):
-        composed()(function)
+        composite()(function)
     assert NAMES[name] is before

@@ -1,19 +1,19 @@
-"""What is noted of shared memory, where several threads write, view and sweep."""
+"""Bookkeeping of shared memory while several threads write, create views and run backward."""
 
 from __future__ import annotations
 
 import threading
 
 import pytest
-from threads import in_threads, no_threads
+from threads import no_threads, run_in_threads
 
 import gradlab as gl
 from gradlab.core import storage
 
 
 @no_threads
-def test_a_write_is_seen_whoever_wrote_in_between(monkeypatch):
-    """A thread is held up between its tick and what it notes of it, while another thread records and writes."""
+def test_a_write_is_detected_after_another_thread_wrote(monkeypatch):
+    """A thread is delayed between its tick and the record of its write, while another thread records and writes."""
     mine, other = gl.ones(2), gl.ones(2)
     x = gl.ones(2, requires_grad=True)
     made, tick, there = [], storage.tick, threading.Event()
@@ -23,7 +23,7 @@ def test_a_write_is_seen_whoever_wrote_in_between(monkeypatch):
         if threading.current_thread() is not first:
             return now
         there.set()
-        second.join(0.2)  # over by then, unless it waits for this one
+        second.join(0.2)  # it has ended by then, unless it waits for this thread
         return now
 
     def beside():
@@ -43,7 +43,7 @@ def test_a_write_is_seen_whoever_wrote_in_between(monkeypatch):
 
 @no_threads
 def test_a_tensor_has_one_storage(monkeypatch):
-    """A thread is held up while it makes the storage, and another takes a view."""
+    """A thread is delayed while it creates the storage, and another creates a view."""
     x, views, make, there = gl.ones(3), {}, storage.Storage, threading.Event()
 
     def late():
@@ -63,8 +63,8 @@ def test_a_tensor_has_one_storage(monkeypatch):
 
 
 @no_threads
-def test_no_view_is_forgotten():
+def test_no_view_is_lost():
     x, views = gl.ones(4, requires_grad=True).clone(), []
-    in_threads(lambda i: views.extend([x.view(2, 2), x[i:]] for _ in range(100)))
+    run_in_threads(lambda i: views.extend([x.view(2, 2), x[i:]] for _ in range(100)))
     known = {id(ref()) for ref in x.storage.views}
     assert all(id(view) in known for pair in views for view in pair)

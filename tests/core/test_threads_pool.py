@@ -1,4 +1,4 @@
-"""Threads for large arrays: results do not depend on their number, and nothing that happens around the pool harms it."""
+"""Threads for large arrays: results do not depend on their number, and the pool survives errors, interrupts and forks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 
 import gradlab as gl
 from gradlab.backend import threads
-from gradlab.backend.pieces import COSTLY, PIECE, SHARED, spread
+from gradlab.backend.pieces import COSTLY_UFUNCS, MIN_SIZE_SHARED, PIECE_SIZE, run_in_pieces
 from gradlab.core.registry import PRIMITIVES
 
-SHARING = sorted(name for name, op in PRIMITIVES.items() if op.forward in COSTLY)
+SHARING = sorted(name for name, op in PRIMITIVES.items() if op.forward in COSTLY_UFUNCS)
 alone = pytest.mark.skipif(sys.platform == "emscripten", reason="there are no threads on Pyodide")
 
 
@@ -33,11 +33,11 @@ def bits(array):
 @alone
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", SHARING)
-def test_results_are_equal_to_the_bit_whatever_the_number_of_threads(name, dtype):
+def test_results_are_bitwise_equal_for_any_number_of_threads(name, dtype):
     op = PRIMITIVES[name]
     rng = np.random.default_rng(0)
-    arrays = [rng.uniform(0.1, 0.9, (3, SHARED // 3 + 1017)).astype(dtype) for _ in op.args]
-    arrays[0].flat[::1000] *= 1e6  # what loops treat apart is among them
+    arrays = [rng.uniform(0.1, 0.9, (3, MIN_SIZE_SHARED // 3 + 1017)).astype(dtype) for _ in op.args]
+    arrays[0].flat[::1000] *= 1e6  # values for which the loops have special branches
 
     def run(number):
         gl.set_num_threads(number)
@@ -53,46 +53,46 @@ def test_results_are_equal_to_the_bit_whatever_the_number_of_threads(name, dtype
         assert one[0] == bits(op.forward(*arrays))
 
 
-def test_there_are_primitives_that_share():
+def test_some_primitives_use_threads():
     assert {"exp", "log", "tanh", "sin", "cos"} <= set(SHARING)
 
 
 @alone
 @pytest.mark.parametrize("which", ["transposed", "broadcast", "a number"])
-def test_what_cannot_be_cut_and_numbers_are_computed_as_ever(which):
+def test_arrays_that_cannot_be_split_and_numbers(which):
     gl.set_num_threads(3)
     x = np.random.default_rng(1).uniform(0.5, 2, (1100, 1000))
     y = {"transposed": x.T.copy().T, "broadcast": x[:1], "a number": np.array([[1.5]])}[which]
-    assert bits(spread(np.power, x, y)) == bits(np.power(x, y))
+    assert bits(run_in_pieces(np.power, x, y)) == bits(np.power(x, y))
 
 
 @alone
-def test_every_piece_is_worked_on_once_and_by_several_threads():
+def test_every_piece_runs_once_and_in_several_threads():
     gl.set_num_threads(4)
     seen, together = [], threading.Barrier(4)
 
     def work(piece):
         if piece < 4:
-            together.wait(60)  # four threads have one each
+            together.wait(60)  # so that each of four threads runs one
         seen.append((piece, threading.get_ident()))
 
-    threads.shared(work, 50)
+    threads.run_pieces(work, 50)
     assert sorted(piece for piece, _ in seen) == list(range(50))
     assert len({ident for _, ident in seen}) == 4
     assert threads.pool.job is None
 
 
 @alone
-def test_work_inside_of_a_piece_waits_for_nobody():
+def test_nested_work_does_not_wait():
     gl.set_num_threads(3)
     seen = []
-    threads.shared(lambda i: threads.shared(lambda j: seen.append((i, j)), 5), 20)
+    threads.run_pieces(lambda i: threads.run_pieces(lambda j: seen.append((i, j)), 5), 20)
     assert sorted(seen) == [(i, j) for i in range(20) for j in range(5)]
 
 
 @alone
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
-def test_an_error_leaves_when_every_piece_has_ended(kind):
+def test_an_error_is_raised_after_every_piece_has_ended(kind):
     gl.set_num_threads(4)
     for _ in range(200):
         begun, ended = [], []
@@ -106,16 +106,16 @@ def test_an_error_leaves_when_every_piece_has_ended(kind):
                 ended.append(piece)
 
         with pytest.raises(kind, match="seven"):
-            threads.shared(work, 30)
+            threads.run_pieces(work, 30)
         assert sorted(begun) == sorted(ended)
         assert threads.pool.job is None
     done = []
-    threads.shared(done.append, 9)
+    threads.run_pieces(done.append, 9)
     assert sorted(done) == list(range(9))
 
 
 @alone
-def test_an_interrupt_waits_for_the_pieces_of_others():
+def test_an_interrupt_waits_for_pieces_in_other_threads():
     gl.set_num_threads(2)
     caller = threading.get_ident()
     hold, inside, ended = threading.Event(), threading.Event(), []
@@ -130,29 +130,29 @@ def test_an_interrupt_waits_for_the_pieces_of_others():
         ended.append(piece)
 
     with pytest.raises(KeyboardInterrupt):
-        threads.shared(work, 2)
+        threads.run_pieces(work, 2)
     assert len(ended) == 1
 
 
 @alone
 def test_pieces_run_under_the_callers_errstate():
     gl.set_num_threads(4)
-    x = np.full(20 * PIECE, 1.0)
+    x = np.full(20 * PIECE_SIZE, 1.0)
     x[-1] = -1.0
     with np.errstate(invalid="ignore"):
-        assert np.isnan(spread(np.log, x)[-1])
+        assert np.isnan(run_in_pieces(np.log, x)[-1])
     with np.errstate(invalid="raise"), pytest.raises(FloatingPointError):
-        spread(np.log, x)
+        run_in_pieces(np.log, x)
 
 
 @alone
-def test_threads_of_the_users_may_all_have_large_arrays():
+def test_user_threads_may_all_use_large_arrays():
     gl.set_num_threads(3)
-    x = np.linspace(0.1, 0.9, SHARED)
+    x = np.linspace(0.1, 0.9, MIN_SIZE_SHARED)
     want, wrong = np.exp(x).tobytes(), []
 
     def use():
-        wrong.extend(turn for turn in range(10) if spread(np.exp, x).tobytes() != want)
+        wrong.extend(turn for turn in range(10) if run_in_pieces(np.exp, x).tobytes() != want)
 
     users = [threading.Thread(target=use) for _ in range(4)]
     for user in users:
@@ -183,7 +183,7 @@ late = Late()
 """
 
 
-def ran(program):
+def run_program(program):
     return subprocess.run(
         [sys.executable, "-c", PROGRAM + program], capture_output=True, text=True, timeout=120, env=os.environ, check=False
     )
@@ -191,15 +191,15 @@ def ran(program):
 
 @pytest.mark.e2e
 @alone
-def test_the_interpreter_ends_while_the_pool_is_there():
-    done = ran("print('end')")
+def test_the_interpreter_exits_with_a_running_pool():
+    done = run_program("print('end')")
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
 @pytest.mark.e2e
-@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "emscripten", reason="this system does not fork")
-def test_a_child_computes_after_a_fork_and_so_does_its_parent():
-    done = ran("""
+@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "emscripten", reason="this system cannot fork")
+def test_child_and_parent_compute_after_a_fork():
+    done = run_program("""
 for _ in range(5):
     child = os.fork()
     right()
@@ -211,15 +211,15 @@ print('end')
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
-@pytest.mark.parametrize(("said", "number"), [("3", 3), ("5,2", 5)])
-def test_the_environment_says_how_many(monkeypatch, said, number):
-    monkeypatch.setenv("OMP_NUM_THREADS", said)
-    assert threads.cores() == (1 if sys.platform == "emscripten" else number)
+@pytest.mark.parametrize(("value", "number"), [("3", 3), ("5,2", 5)])
+def test_the_environment_sets_the_number_of_threads(monkeypatch, value, number):
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert threads.default_thread_count() == (1 if sys.platform == "emscripten" else number)
 
 
-@pytest.mark.parametrize("said", ["", "0", "many"])
-def test_else_it_is_the_cores_of_the_process(monkeypatch, said):
+@pytest.mark.parametrize("value", ["", "0", "many"])
+def test_the_default_number_of_threads_is_the_number_of_cores(monkeypatch, value):
     if not hasattr(os, "sched_getaffinity"):
-        pytest.skip("this system does not say which cores a process may use")
-    monkeypatch.setenv("OMP_NUM_THREADS", said)
-    assert threads.cores() == len(os.sched_getaffinity(0))
+        pytest.skip("this system does not report which cores a process may use")
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert threads.default_thread_count() == len(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""Views, writes through them, and picks: what the tables of operators cannot say."""
+"""Views, writes through views, and indexing: behaviour that the tables of operators do not cover."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def leaf(*shape):
         lambda x: x.swapaxes(0, 1),
     ],
 )
-def test_views_share_memory_and_say_so(make):
+def test_views_share_memory_and_know_their_base(make):
     x = gl.zeros(3, 4)
     part = make(x)
     assert part._is_view() and part._base is x
@@ -67,7 +67,7 @@ def test_views_share_memory_and_say_so(make):
         lambda x: x.repeat_interleave(1, 0),
     ],
 )
-def test_copies_do_not(make):
+def test_copies_do_not_share_memory(make):
     x = gl.zeros(3, 4)
     part = make(x)
     assert not np.shares_memory(part.numpy(), x.numpy())
@@ -76,9 +76,9 @@ def test_copies_do_not(make):
 
 
 def test_a_write_through_any_view_reaches_the_gradient_of_the_base():
-    """The gradient of a sum of squares after a write, by finite differences."""
+    """The gradient of a sum of squares after writes, compared with finite differences."""
 
-    def written(x, y):
+    def write_through_views(x, y):
         z = x * 1
         z.T[1:, :2].unsqueeze(0).squeeze().mul_(y)
         z.unfold(1, 2, 2)[0, 1] = y[0]
@@ -88,20 +88,20 @@ def test_a_write_through_any_view_reaches_the_gradient_of_the_base():
         return (z * z).sum()
 
     x, y = leaf(3, 4), leaf(3, 2)
-    written(x, y).backward()
+    write_through_views(x, y).backward()
     for t in (x, y):
         for i in np.ndindex(t.shape):
             ends = []
             for step in (1e-6, -1e-6):
                 moved = [u.detach().clone() for u in (x, y)]
                 moved[0 if t is x else 1][i] += step
-                ends.append(written(*moved).item())
+                ends.append(write_through_views(*moved).item())
             assert t.grad[i].item() == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-4)
 
 
 @pytest.mark.parametrize("view", [lambda s: None, lambda s: s[...], lambda s: s.expand(2, 3), lambda s: s[1:]])
-def test_what_a_write_saved_of_its_result_is_watched(view):
-    """tanh saves its result, which the second write overwrites; the views that are recorded again do not hide it."""
+def test_a_second_write_to_a_saved_result_is_detected(view):
+    """The second write overwrites the saved result of tanh. Recording the views again does not hide this."""
     s = leaf(3).sin()
     kept = view(s)
     s.tanh_()
@@ -110,15 +110,15 @@ def test_what_a_write_saved_of_its_result_is_watched(view):
         (s if kept is None else kept).sum().backward()
 
 
-def test_a_tensor_is_its_own_factor_in_place():
-    """v + v², by hand: 1 + 2v."""
+def test_in_place_with_the_tensor_as_its_own_factor():
+    """The derivative of v + v² is 1 + 2v."""
     x = leaf(3)
     y = x * 1
     y.addcmul_(y, y).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), 1 + 2 * x.detach().numpy())
 
 
-def test_a_picked_gradient_is_added_once_for_each_pick():
+def test_repeated_indices_add_up_their_gradients():
     rng = np.random.default_rng(5)
     for shape, index in [
         ((6, 3), rng.integers(-6, 6, 200)),
@@ -153,7 +153,7 @@ def test_deprecated_spellings_warn():
         assert caught[0].filename == __file__
 
 
-def test_views_are_forgotten_with_their_last_reference():
+def test_views_are_freed_with_their_last_reference():
     x = leaf(3, 4)
     gc.disable()
     try:
@@ -168,7 +168,7 @@ def test_views_are_forgotten_with_their_last_reference():
         gc.enable()
 
 
-def test_a_long_chain_of_views_is_followed_and_dropped():
+def test_a_long_chain_of_views():
     y = x = gl.zeros(1)
     for _ in range(20_000):
         y = y.unsqueeze(0).squeeze(0)
@@ -177,7 +177,7 @@ def test_a_long_chain_of_views_is_followed_and_dropped():
     del y
 
 
-def test_a_view_made_under_no_grad_may_not_be_written_to_outside():
+def test_a_view_created_under_no_grad_cannot_be_written_to_outside():
     x = leaf(3) * 1
     with gl.no_grad():
         part = x[1:]
@@ -186,7 +186,7 @@ def test_a_view_made_under_no_grad_may_not_be_written_to_outside():
         part.add_(1)
 
 
-def test_one_of_several_views_may_not_be_written_to():
+def test_one_of_several_views_cannot_be_written_to():
     for split, name in [
         (lambda x: x.unbind(), "Unbind"),
         (lambda x: x.chunk(2), "Split"),
@@ -205,11 +205,11 @@ def test_an_expanded_tensor_cannot_be_written_to():
     for write in (lambda: x.add_(1), lambda: x.__setitem__(slice(None), 1), x.zero_):
         with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
             write()
-    x[0] = 1  # one row has each element once
+    x[0] = 1  # one row refers to each element once
     assert x.tolist() == [[1, 1, 1]] * 2
 
 
-def test_a_leaf_transposed_under_no_grad_stays_one():
+def test_a_leaf_transposed_under_no_grad_stays_a_leaf():
     x = leaf(2, 3)
     with gl.no_grad():
         x.t_()
@@ -217,9 +217,9 @@ def test_a_leaf_transposed_under_no_grad_stays_one():
     assert x.is_leaf and x.grad.shape == (3, 2)
 
 
-def test_as_strided_refuses_what_it_cannot_show():
+def test_errors_of_as_strided():
     x = gl.zeros(3, 4)
-    with pytest.raises(NotImplementedError, match="contiguous tensors only"):
+    with pytest.raises(NotImplementedError, match="only supported for contiguous tensors"):
         x.T.as_strided((2,), (1,))
     with pytest.raises(RuntimeError, match="are out of bounds for storage of size"):
         x[1:].as_strided((2,), (1,), 0)

@@ -1,4 +1,4 @@
-"""Watchers: what they see, in which thread, and that they leave in any order."""
+"""Observers: their events, their thread, and their removal in any order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from leftovers import watching
+from leftovers import active_observers
 from threads import no_threads
 
 import gradlab as gl
@@ -33,7 +33,7 @@ class Log(Observer):
         self.seen.append(("stored", [meta["index"] for _, meta in region]))
 
 
-def test_what_is_seen():
+def test_events():
     x = gl.tensor([1.0, 2.0])
     with observing(Log()) as log:
         x * 2
@@ -57,7 +57,7 @@ def test_what_is_seen():
     ]
 
 
-def test_they_leave_in_any_order():
+def test_observers_are_removed_in_any_order():
     one, two = add_observer(Log()), add_observer(Log())
     remove_observer(one)
     with observing(Log()) as three:
@@ -65,18 +65,18 @@ def test_they_leave_in_any_order():
         remove_observer(two)
         gl.ones(1) + 2
     assert (one.seen, two.seen, three.seen) == ([], ["mul"], ["mul", "add"])
-    assert not watching() and observers.active == ()
+    assert not active_observers() and observers.active == ()
 
 
-def test_one_may_watch_twice_over():
+def test_an_observer_may_be_added_twice():
     log = Log()
     with observing(log), observing(log):
         gl.ones(1) * 2
-    assert log.seen == ["mul", "mul"] and not watching()
+    assert log.seen == ["mul", "mul"] and not active_observers()
 
 
 @no_threads
-def test_other_threads_are_not_seen():
+def test_other_threads_are_not_observed():
     with observing(Log()) as log:
         thread = threading.Thread(target=lambda: gl.ones(1) * 2)
         thread.start()
@@ -84,19 +84,19 @@ def test_other_threads_are_not_seen():
     assert log.seen == []
 
 
-def test_an_error_in_a_watcher_is_the_callers():
+def test_an_error_in_an_observer_reaches_the_caller():
     class Refusing(Observer):
         def on_record(self, op, made, args, meta):
             raise ValueError(op.name)
 
     with observing(Refusing()), pytest.raises(ValueError, match="mul"):
         gl.ones(1) * 2
-    assert not watching()
+    assert not active_observers()
     np.testing.assert_array_equal((gl.ones(1) * 2).numpy(), [2])
 
 
-def test_a_watcher_is_told_what_it_overrides():
-    """One of sweeps costs operations nothing, one of operations costs sweeps nothing."""
+def test_an_observer_receives_only_the_events_it_overrides():
+    """An observer of sweeps adds no cost to operations, and vice versa."""
 
     class OfSweeps(Observer):
         visited = 0
@@ -109,7 +109,7 @@ def test_a_watcher_is_told_what_it_overrides():
 
     x = gl.ones(1, requires_grad=True)
     with observing(OfSweeps()) as of_sweeps:
-        assert not watching() and observers.sweeps == (of_sweeps,)
+        assert not active_observers() and observers.sweeps == (of_sweeps,)
         (x * 2).backward()
     with observing(Log()) as log:
         assert [log] == OBSERVERS and observers.sweeps == ()
@@ -117,12 +117,12 @@ def test_a_watcher_is_told_what_it_overrides():
         assert [both, both] == OBSERVERS and observers.sweeps == (both, both)
         (x * 2).backward()
     assert (of_sweeps.visited, both.visited, both.seen) == (2, 4, ["mul", "mul", "wrote", "wrote"])
-    assert not watching() and observers.active == observers.sweeps == ()
+    assert not active_observers() and observers.active == observers.sweeps == ()
 
 
 @pytest.mark.parametrize("error", [None, ValueError])
-def test_a_watcher_that_holds_a_sweep_finds_the_graph_at_its_end(error):
-    """It can be swept again there, whatever the hooks and the program did; then it is freed as ever."""
+def test_an_observer_may_keep_the_graph_until_the_end_of_the_sweep(error):
+    """The graph can be traversed again at the end of the sweep, even after an error in a hook. Then it is freed."""
 
     class Holding(Observer):
         again = None
@@ -168,4 +168,4 @@ def test_a_watcher_that_holds_a_sweep_finds_the_graph_at_its_end(error):
     y = gl.exp(x).sum()
     with observing(watcher):
         y.backward(retain_graph=True)
-    y.backward()  # what was to be retained is
+    y.backward()  # retain_graph=True still retains it
