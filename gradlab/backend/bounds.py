@@ -1,10 +1,10 @@
-"""Bounds of values that arrive in an array: of indices, of class numbers, of probabilities.
+"""Bounds checks for values in arrays: indices, class numbers and probabilities.
 
-On the host a value out of bounds raises at once. On a device looking at a value makes the host wait for everything that was
-asked of the device before, and CuPy, which does not look, wraps an index silently. So the least and the greatest value are
-computed there and left there, and whoever waits for the device next (`item`, `bool`, printing, `cpu`, `synchronize`) looks at
-them first: nothing computed from a wrong index is read before the error is raised. `debug.at_once` looks when the operation
-runs, so that the traceback leads to it.
+On the host a value out of bounds raises immediately. On a device, reading a value makes the host wait for all preceding work,
+and CuPy, which does not check, silently wraps an index. So the minimum and maximum are computed and kept on the device, and the
+next operation that waits for it (`item`, `bool`, printing, `cpu`, `synchronize`) checks them first. Hence nothing computed from
+a wrong index is read before the error is raised. With `debug.at_once` the check runs with the operation, so that the traceback
+leads to it.
 """
 
 from __future__ import annotations
@@ -16,72 +16,76 @@ from typing import Any
 
 import numpy as np
 
-MANY = 1000  # so many are noted, then the host waits by itself: memory is bounded
-NOTED: list[tuple[str, Any, Any, Any, Any, Callable[[Any], Exception]]] = []
-LOOKING = threading.RLock()  # held by the thread that looks at what is noted
+MAX_PENDING_CHECKS = 1000  # at this number the host waits and runs them, which bounds memory
+PENDING_CHECKS: list[tuple[str, Any, Any, Any, Any, Callable[[Any], Exception]]] = []
+PENDING_LOCK = threading.RLock()  # held by the thread that runs the pending checks
 debug = SimpleNamespace(at_once=False)
 
 
-def within(name: str, values: Any, low: Any, high: Any, error: Callable[[Any], Exception]) -> None:
-    """Raise `error(value)` if one of the values is not in low … high (both belong to it). Of values on a device that is found
-    when the host next waits, and the error says that the operation was `name`."""
+def check_bounds(name: str, values: Any, low: Any, high: Any, error: Callable[[Any], Exception]) -> None:
+    """Raise `error(value)` if a value is outside the closed interval [low, high].
+
+    Values on a device are checked when the host next waits for it. The error then says that the operation was `name`.
+    """
     if not values.size:
         return
     least, greatest = values.min(), values.max()
     if isinstance(values, (np.ndarray, np.generic)) or debug.at_once:
-        wrong = outside(least, greatest, low, high)
+        wrong = find_violation(least, greatest, low, high)
         if wrong is not None:
             raise error(wrong)
         return
-    NOTED.append((name, least, greatest, low, high, error))
-    if len(NOTED) >= MANY:
-        settle()
+    PENDING_CHECKS.append((name, least, greatest, low, high, error))
+    if len(PENDING_CHECKS) >= MAX_PENDING_CHECKS:
+        run_pending_checks()
 
 
-def on_axis(name: str, index: Any, n: int, error: Callable[[Any], Exception], negative: bool = False) -> None:
-    """The same for indices of an axis of length n, which may count from its end if `negative`. On the host it is one pass: a
-    negative number, read without sign, is a huge one."""
+def check_axis_indices(name: str, index: Any, n: int, error: Callable[[Any], Exception], negative: bool = False) -> None:
+    """Check indices into an axis of length n. They may count from its end if `negative` is True.
+
+    On the host this takes one pass, since a negative number read as unsigned is huge.
+    """
     if negative or type(index) is not np.ndarray or (index.size and int(index.view(f"u{index.itemsize}").max()) >= n):
-        within(name, index, -n if negative else 0, n - 1, error)
+        check_bounds(name, index, -n if negative else 0, n - 1, error)
 
 
-def outside(least: Any, greatest: Any, low: Any, high: Any) -> Any:
-    """The extreme value that is out of bounds (or not a number), if there is one."""
+def find_violation(least: Any, greatest: Any, low: Any, high: Any) -> Any:
+    """Return the maximum or minimum if it is out of bounds or NaN, and None otherwise."""
     least, greatest = least.item(), greatest.item()
     return greatest if not greatest <= high else least if not least >= low else None
 
 
-def settle() -> None:
-    """Look at the bounds noted so far. Call before a value of a device is read.
+def run_pending_checks() -> None:
+    """Run the pending checks. Must be called before a value is read from a device.
 
-    Threads take turns, so no thread reads a value before its bounds were looked at. A note is removed only after it was looked
-    at: what another thread notes meanwhile stays, and so does everything if an interrupt or an error of the device comes first.
+    Threads take turns, so no thread reads a value before its bounds have been checked. A check is removed only after it ran.
+    Checks added by other threads meanwhile stay, and all of them stay if an interrupt or a device error occurs first.
 
     Raises
     ------
     Exception
-        What the first violation asks for. Its message names the later operations whose bounds are violated, too. These are not
-        raised again: they often have the same cause, and a corrected cell should not fail with the errors of its last run.
+        The error of the first violation. Its message also names later operations with violations. These are not raised again:
+        they often have the same cause, and a corrected cell should not fail with errors from its last run.
     """
-    with LOOKING:
-        noted = NOTED[:]
+    with PENDING_LOCK:
+        checks = PENDING_CHECKS[:]
         violated = [
             (name, error(wrong))
-            for name, least, greatest, low, high, error in noted
-            if (wrong := outside(least, greatest, low, high)) is not None
+            for name, least, greatest, low, high, error in checks
+            if (wrong := find_violation(least, greatest, low, high)) is not None
         ]
-        refusal = word_violations(violated) if violated else None
-        del NOTED[: len(noted)]  # no call from here to the error, so that no interrupt takes its place
+        refusal = violation_error(violated) if violated else None
+        del PENDING_CHECKS[: len(checks)]  # no call between here and the raise, so that no interrupt can replace the error
         if refusal is not None:
             raise refusal
 
 
-def word_violations(violated: list[tuple[str, Exception]]) -> Exception:
-    """The error of the first of the (operation, error) pairs, with the names of the others."""
+def violation_error(violated: list[tuple[str, Exception]]) -> Exception:
+    """Return the error of the first (operation, error) pair, with the names of the other operations in its message."""
     (name, error), *later = violated
     others = ", ".join(dict.fromkeys(name for name, _ in later))
     return type(error)(
-        f"{error} The operation was {name}; it ran on a device, whose values are looked at when one is read."
-        f"{f' Values were out of bounds in later operations, too: {others}.' if later else ''}"
+        f"{error} The operation was {name}. It ran on a device, where values are checked when the host next reads one."
+        f"{f' Values were also out of bounds in later operations: {others}.' if later else ''}"
         " gradlab.cuda.set_sync_debug(True) raises at the operation itself."
     )

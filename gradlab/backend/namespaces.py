@@ -1,7 +1,7 @@
-"""Which array namespace an array belongs to, on which device it lies, and how it gets to another.
+"""Look up the namespace and device of arrays, and copy arrays between devices.
 
-Everything above this package asks `namespace_of[type(array)]` and writes `xp.…`; nothing else knows NumPy from CuPy.
-CuPy is imported when a GPU is first asked for, never before: it costs 0.6 s and most readers have none.
+All code above this package uses `namespace_of[type(array)]` and writes `xp.…`. No other module distinguishes NumPy from CuPy.
+CuPy is imported when a GPU is first requested, because the import takes 0.6 s and most users have no GPU.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import settle
-from gradlab.backend.memory import is_pinned, sent
+from gradlab.backend.bounds import run_pending_checks
+from gradlab.backend.memory import is_pinned, send_pinned
 
 SCALARS = (np.bool_, np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, np.float32, np.float64)
 
@@ -20,23 +20,23 @@ namespace_of: dict[type, Any] = dict.fromkeys((np.ndarray, *SCALARS), np)  # 0-d
 
 
 class device:  # noqa: N801  (torch's name)
-    """Where a tensor's memory lies.
+    """The device on which a tensor is stored.
 
     Parameters
     ----------
-    type : str or device, optional
-        "cpu", "cuda" or "cuda:1".
+    type : str, int or device, optional
+        Device such as "cpu", "cuda" or "cuda:1". An integer is the number of a GPU.
     index : int, optional
-        Which GPU.
+        Number of the GPU.
     device : str or device, optional
-        The same as `type`.
+        Alias of `type`.
 
     Raises
     ------
     RuntimeError
-        If the string names neither the CPU nor a GPU.
+        If the string is not a valid device.
     TypeError
-        If it is neither a string, a number nor a device.
+        If `type` is not a string, an integer or a device.
 
     Examples
     --------
@@ -69,11 +69,10 @@ class device:  # noqa: N801  (torch's name)
         if not type:
             raise RuntimeError("Device string must not be empty. Write 'cpu', 'cuda' or 'cuda:0'.")
         if not type.replace("_", "").isalpha():
-            raise RuntimeError(f"Invalid device string: '{type}'. Write 'cpu', 'cuda' or 'cuda:0'; a dtype is no string.")
+            raise RuntimeError(f"Invalid device string: '{type}'. Write 'cpu', 'cuda' or 'cuda:0'; a dtype is not a string.")
         if type not in ("cpu", "cuda"):
             raise RuntimeError(
-                f"Expected one of cpu, cuda device type at start of device string: {type}. These are the "
-                "devices that gradlab has."
+                f"Expected one of cpu, cuda device type at start of device string: {type}. gradlab supports no other devices."
             )
         self.type, self.index = type, index
 
@@ -105,7 +104,7 @@ CPU = device("cpu")
 
 
 class _Current:
-    """Where tensors are made if no device is asked for."""
+    """The default device."""
 
     device = CPU
 
@@ -115,12 +114,12 @@ _device_of: dict[type, Callable[[Any], device]] = {np.ndarray: lambda array: CPU
 
 
 def set_default_device(device: Any) -> None:
-    """Set where tensors are made if no device is asked for: the CPU unless changed.
+    """Set the device on which tensors are created by default. It is initially the CPU.
 
     Parameters
     ----------
     device : device, str or None
-        The device; None is the CPU.
+        Default device. None means the CPU.
 
     Returns
     -------
@@ -129,9 +128,9 @@ def set_default_device(device: Any) -> None:
     Raises
     ------
     RuntimeError
-        If there is no such device.
+        If the device does not exist.
     TypeError
-        If it is neither a string, a number nor a device.
+        If `device` is not a string, an integer, a device or None.
 
     Examples
     --------
@@ -145,7 +144,7 @@ def set_default_device(device: Any) -> None:
 
 
 def get_default_device() -> device:
-    """Where tensors are made if no device is asked for.
+    """Return the device on which tensors are created by default.
 
     Returns
     -------
@@ -161,49 +160,49 @@ def get_default_device() -> device:
 
 
 def register(array_type: type, namespace: Any, device_of: Callable[[Any], device]) -> None:
-    """Make arrays of a further type known: `namespace` speaks the NumPy names that the rules use."""
+    """Register an array type. Its `namespace` must provide the NumPy functions that the rules use."""
     namespace_of[array_type] = namespace
     _device_of[array_type] = device_of
 
 
 def device_of(array: Any) -> device:
-    """The device on which an array lies."""
+    """Return the device of an array."""
     return _device_of[type(array)](array)
 
 
 def address(array: Any) -> int:
-    """Where in memory the first element lies."""
+    """Return the memory address of the first element."""
     return array.__array_interface__["data"][0] if type(array) is np.ndarray else array.data.ptr
 
 
 def wrap(result: Any) -> Any:
-    """An array, where NumPy's reductions and 0-d ufuncs return a scalar."""
+    """Convert a NumPy scalar, as reductions and 0-d ufuncs return it, to an array. Return arrays unchanged."""
     return np.asarray(result) if isinstance(result, np.generic) else result
 
 
-def writable(view: Any, source: Any) -> Any:
-    """`view`, writable if its source is: NumPy hands some views out read-only that have no element twice."""
+def make_writable(view: Any, source: Any) -> Any:
+    """Make `view` writable if its source is. NumPy returns some views as read-only although their elements are distinct."""
     if type(view) is np.ndarray and source.flags.writeable:
         view.flags.writeable = True
     return view
 
 
 def is_writable(array: Any) -> bool:
-    """Whether the array may be written to, each element having a place of its own."""
+    """Return True if the array is writable and its elements do not share memory."""
     flags = array.flags
-    if not getattr(flags, "writeable", True):  # CuPy's arrays always are
+    if not getattr(flags, "writeable", True):  # CuPy's arrays are always writable
         return False
     return flags.c_contiguous or all(stride != 0 or n <= 1 for stride, n in zip(array.strides, array.shape, strict=True))
 
 
 def is_array(value: Any) -> bool:
-    """Whether `value` is an array of a known backend (a NumPy scalar is none)."""
+    """Return True if `value` is an array of a registered type. NumPy scalars are not."""
     return type(value) in _device_of
 
 
 # ---------------------------------------------------------------------------------------------------------------- CUDA
 class _Cuda:
-    """What is known of the GPU: asked once, the reason of a failure kept for the message."""
+    """The result of looking for a GPU, which is done once. The reason of a failure is kept for the error message."""
 
     def __init__(self) -> None:
         self.asked, self.cupy, self.reason, self.count = False, None, "", 0
@@ -215,7 +214,7 @@ class _Cuda:
                 import cupy
 
                 self.count = cupy.cuda.runtime.getDeviceCount()
-                if float((cupy.arange(3.0) * 2).sum()) != 6.0:  # forces a kernel to be compiled and run
+                if float((cupy.arange(3.0) * 2).sum()) != 6.0:  # compiles and runs a kernel
                     raise RuntimeError("a test kernel returned a wrong result")
                 register(cupy.ndarray, cupy, lambda array: device("cuda", array.device.id))
                 self.cupy = cupy
@@ -227,78 +226,81 @@ class _Cuda:
 cuda = _Cuda()
 
 
-def cupy_for(asked: device) -> Any:
-    """The cupy module, for a device that exists; else the error that says why there is none and what to do."""
+def cupy_for(requested: device) -> Any:
+    """Return the cupy module for an existing device. Otherwise raise an error with the reason and a remedy."""
     if not cuda.probe():
         raise RuntimeError(
-            f"device='{asked}' was asked for, but no CUDA GPU can be used here ({cuda.reason}). Use device='cpu', or "
+            f"device='{requested}' was requested, but no CUDA GPU can be used here ({cuda.reason}). Use device='cpu', or "
             "install the extra 'cuda' (pip install 'gradlab[cuda]'; 'cuda13' for CUDA 13) on a machine with an NVIDIA GPU and "
             "its driver."
         )
-    if asked.index is not None and not 0 <= asked.index < cuda.count:
+    if requested.index is not None and not 0 <= requested.index < cuda.count:
         raise RuntimeError(
-            f"CUDA error: invalid device ordinal. '{asked}' was asked for; this machine has "
+            f"CUDA error: invalid device ordinal. '{requested}' was requested; this machine has "
             f"{cuda.count} GPU{'s' if cuda.count != 1 else ''}, cuda:0 to cuda:{cuda.count - 1}."
         )
     return cuda.cupy
 
 
 def namespace_on(where: device) -> Any:
-    """The namespace whose arrays lie on that device."""
+    """Return the namespace of arrays on a device."""
     return np if where.type == "cpu" else cupy_for(where)
 
 
 def current_gpu() -> int:
-    """The number of the GPU that "cuda" stands for."""
+    """Return the number of the current GPU, which "cuda" refers to."""
     return cuda.cupy.cuda.Device().id if cuda.cupy is not None else 0
 
 
-def host(array: Any) -> Any:
-    """The array on the host: itself, or a copy of what lies on a device, for which the host waits."""
+def to_host(array: Any) -> Any:
+    """Return the array itself if it is on the host, or a copy on the host, which waits for the device."""
     if not is_array(array) or type(array) is np.ndarray:
         return array
-    settle()
+    run_pending_checks()
     return array.get()
 
 
-def read(arrays: Sequence[Any]) -> list[np.ndarray]:
-    """The numbers of real arrays, in float64 on the host. Those on a device come in one transfer: the host waits once."""
+def read_floats(arrays: Sequence[Any]) -> list[np.ndarray]:
+    """Return real arrays as float64 on the host. Arrays on a device are copied in one transfer, so the host waits once."""
     there = [array for array in arrays if not isinstance(array, (np.ndarray, np.generic))]
     parts: Iterator[np.ndarray] = iter(())
     if there:
         flat = namespace_of[type(there[0])].concatenate([array.astype(np.float64).reshape(-1) for array in there])
-        parts = iter(np.split(host(flat), np.cumsum([array.size for array in there[:-1]], dtype=int)))
+        parts = iter(np.split(to_host(flat), np.cumsum([array.size for array in there[:-1]], dtype=int)))
     return [
         np.asarray(array, np.float64) if isinstance(array, (np.ndarray, np.generic)) else next(parts).reshape(array.shape)
         for array in arrays
     ]
 
 
-def on_host(value: Any) -> Any:
-    """The same with every array in it on the host, however deep in tuples, lists and dictionaries."""
+def tree_to_host(value: Any) -> Any:
+    """Return `value` with every array moved to the host, including those nested in tuples, lists and dictionaries."""
     if type(value) in (tuple, list):
-        return type(value)([on_host(v) for v in value])
+        return type(value)([tree_to_host(v) for v in value])
     if type(value) is dict:
-        return {name: on_host(v) for name, v in value.items()}
-    return host(value)
+        return {name: tree_to_host(v) for name, v in value.items()}
+    return to_host(value)
 
 
-def lies_on(array: Any, where: device) -> bool:
-    """Whether the array lies on that device; "cuda" is the current GPU."""
+def is_on_device(array: Any, where: device) -> bool:
+    """Return True if the array is on the device. "cuda" is the current GPU."""
     here = device_of(array)
     return here.type == where.type and (
         here.type == "cpu" or here.index == (current_gpu() if where.index is None else where.index)
     )
 
 
-def moved(array: Any, where: device, waits: bool = True) -> Any:
-    """The array on another device; itself if it is there already. Page-locked memory is sent without waiting if it may be."""
-    if lies_on(array, where):
+def move_to(array: Any, where: device, waits: bool = True) -> Any:
+    """Return the array on device `where`, without a copy if it is already there.
+
+    With `waits=False` page-locked memory is copied asynchronously.
+    """
+    if is_on_device(array, where):
         return array
     if where.type == "cpu":
-        return host(array)
+        return to_host(array)
     cupy = cupy_for(where)
     with cupy.cuda.Device(current_gpu() if where.index is None else where.index):
         if not waits and array.flags.c_contiguous and is_pinned(cupy, array):
-            return sent(cupy, array)
-        return array.copy() if type(array) is cupy.ndarray else cupy.array(array)  # `copy` comes from another GPU as well
+            return send_pinned(cupy, array)
+        return array.copy() if type(array) is cupy.ndarray else cupy.array(array)  # `copy` also copies from another GPU

@@ -1,4 +1,4 @@
-"""Positions and counts are int64, as in torch, also where the library's own integers have the 32 bits of a size: on Pyodide."""
+"""Return positions and counts as int64, as in torch, even if NumPy's default integer has 32 bits (on Pyodide)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-WIDE = np.dtype(np.intp).itemsize == 8
+INTP_IS_64_BIT = np.dtype(np.intp).itemsize == 8
 
 
 def as_long(positions: Any) -> Any:
-    """What the library says of positions or counts, as int64."""
-    return positions if WIDE else positions.astype(np.int64)
+    """Convert positions or counts to int64."""
+    return positions if INTP_IS_64_BIT else positions.astype(np.int64)

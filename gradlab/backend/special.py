@@ -1,4 +1,4 @@
-"""Special functions (erf, gamma, …) for the arrays of each backend: SciPy's, imported when one is first computed."""
+"""Special functions (erf, gamma, …) for the arrays of each backend. SciPy's are imported on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradlab.backend.namespaces import namespace_of
 
 
 def special_of(array: Any) -> Any:
-    """The module of special functions for an array: `scipy.special`, or CuPy's own."""
+    """Return the module of special functions for an array: `scipy.special` or CuPy's."""
     xp = namespace_of[type(array)]
     name = getattr(xp, "__name__", "")
     if name == "numpy":

@@ -1,13 +1,13 @@
-"""A small pool of threads for work on large arrays: NumPy's loops release the GIL, so pieces of one array are computed at once.
+"""A small thread pool for large arrays. NumPy's loops release the GIL, so pieces of one array are computed in parallel.
 
-`shared(work, pieces)` calls work(0) … work(pieces - 1), in this thread and in the pool's. Whoever is free takes the next piece,
-so a core that is busy elsewhere delays nobody; where the pieces begin and end is the caller's affair and must not depend on the
-number of threads, so that results do not. Every piece has ended when it returns, or raises.
+`run_pieces(work, pieces)` calls work(0) … work(pieces - 1) in this thread and in the pool's threads. A free thread takes the
+next piece, so a core that is busy elsewhere delays nothing. The caller chooses the pieces, which must not depend on the number
+of threads, so that results do not. All pieces have ended when `run_pieces` returns or raises.
 
-What runs inside of a piece, or while another thread of the user's has the pool, runs in its own thread alone: nothing waits for
-a turn, so nothing can wait in a circle. The threads are made when first needed, are ended before a fork (so the child starts
-with none, and Python has no reason to warn of it) and are daemons, so that they keep no interpreter from its end. A piece runs
-in a copy of the caller's context, where `numpy.errstate` is kept. Where threads cannot be started, as on Pyodide, there is one.
+A call inside a piece, or while another user thread has the pool, runs only in its own thread. No call waits for the pool, so
+there are no deadlocks. Threads are started on first need and stopped before a fork, so that the child has none and Python does
+not warn about them. They are daemons, so that they do not keep the interpreter alive. A piece runs in a copy of the caller's
+context, which contains `numpy.errstate`. If threads cannot be started, as on Pyodide, only the caller's is used.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ import threading
 from collections.abc import Callable
 
 
-def cores() -> int:
-    """How many threads there are unless somebody says otherwise: as OMP_NUM_THREADS says, which BLAS reads too, or as many as
-    this process may use cores."""
+def default_thread_count() -> int:
+    """Return the default number of threads: OMP_NUM_THREADS, which BLAS also reads, or the cores available to this process."""
     if sys.platform == "emscripten":
         return 1
-    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if said.isdecimal() and int(said):
-        return int(said)
+    setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if setting.isdecimal() and int(setting):
+        return int(setting)
     counter = getattr(os, "process_cpu_count", None)  # from Python 3.13
     if counter is None and hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -35,20 +34,20 @@ def cores() -> int:
 
 
 class Job:
-    """Pieces of work that threads take one after the other, until there is none left or one has failed."""
+    """Pieces of work that threads take one by one, until none is left or one has failed."""
 
     __slots__ = ("contexts", "ended", "error", "failed", "gate", "pieces", "taken", "work", "working")
 
     def __init__(self, work: Callable[[int], object], pieces: int) -> None:
         self.work, self.pieces, self.taken = work, pieces, 0
         self.gate = threading.Lock()
-        self.working, self.ended = 0, threading.Event()  # workers that have a piece in hand; set when the last has none
+        self.working, self.ended = 0, threading.Event()  # number of busy workers; set when it becomes 0
         self.error: BaseException | None = None
-        self.failed = pieces  # the number of the piece that raised it
-        self.contexts: list[contextvars.Context] = []  # a copy of the caller's for each worker: two cannot be in one
+        self.failed = pieces  # the number of the piece that raised `error`
+        self.contexts: list[contextvars.Context] = []  # one copy of the caller's per worker, since two threads cannot share one
 
     def take(self) -> int | None:
-        """The number of the next piece, or None."""
+        """Take a piece and return its number, or None if there is none left."""
         with self.gate:
             if self.taken >= self.pieces:
                 return None
@@ -56,18 +55,18 @@ class Job:
             return self.taken - 1
 
     def run(self) -> None:
-        """Take pieces. Of several that fail the first is the one that is told, as if one thread had run them all."""
+        """Run pieces until none is left. If several fail, keep the error of the first, as if one thread had run them all."""
         while (piece := self.take()) is not None:
             try:
                 self.work(piece)
-            except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
+            except BaseException as error:  # noqa: BLE001  (raised by the caller of `run_pieces`)
                 with self.gate:
                     self.taken = self.pieces
                     if piece < self.failed:
                         self.failed, self.error = piece, error
 
     def help(self) -> None:
-        """What a worker does: take pieces, in the caller's context, and say when it has no more in hand."""
+        """Run pieces in the caller's context, as a worker. Set `ended` if no worker is busy afterwards."""
         with self.gate:
             if self.taken >= self.pieces or not self.contexts:
                 return
@@ -82,8 +81,7 @@ class Job:
                     self.ended.set()
 
     def wait(self) -> None:
-        """Begin no further piece, and return when no worker has one in hand, however often the user interrupts: that is raised
-        then."""
+        """Start no further pieces and wait until no worker is busy. An interrupt is raised only then."""
         interrupt: BaseException | None = None
         while True:
             try:
@@ -101,89 +99,89 @@ class Job:
 
 
 class Worker:
-    """A thread of the pool. It sleeps until it is called to the pool's job."""
+    """A thread of the pool. It sleeps until it is woken for the pool's job."""
 
-    __slots__ = ("called", "leaves", "thread")
+    __slots__ = ("stopping", "thread", "wake_lock")
 
     def __init__(self) -> None:
-        self.called = threading.Lock()  # free: it is to look what there is to do
-        self.called.acquire()
-        self.leaves = False
+        self.wake_lock = threading.Lock()  # released to wake the thread
+        self.wake_lock.acquire()
+        self.stopping = False
         self.thread = threading.Thread(target=self.serve, name="gradlab", daemon=True)
         self.thread.start()
 
-    def call(self) -> None:
-        """Wake it. It may be awake already."""
-        with contextlib.suppress(RuntimeError):  # it has been called, and has not come yet
-            self.called.release()
+    def wake(self) -> None:
+        """Wake the thread. It may already be awake."""
+        with contextlib.suppress(RuntimeError):  # the lock is already released
+            self.wake_lock.release()
 
     def serve(self) -> None:
         while True:
-            self.called.acquire()
-            if self.leaves:
+            self.wake_lock.acquire()
+            if self.stopping:
                 return
             job = pool.job
             if job is not None:
                 job.help()
-            del job  # what it worked on is not kept alive until the next time
+            del job  # do not keep its arrays alive until the next job
 
-    def leave(self) -> None:
-        """Have the thread end, after the pieces that it takes part in."""
-        self.leaves = True
-        self.call()
+    def stop(self) -> None:
+        """End the thread after its current piece and wait for it."""
+        self.stopping = True
+        self.wake()
         if self.thread is not threading.current_thread():
             self.thread.join()
 
 
 class Pool:
-    """The threads that there are beside the callers' own, and the job they work on."""
+    """The worker threads and the job they work on."""
 
     def __init__(self, number: int) -> None:
-        self.number = number  # of threads that work on a job, its caller's included
-        self.forget()
+        self.number = number  # threads that work on a job, including the caller's
+        self.reset()
 
-    def forget(self) -> None:
-        """Begin anew: in the child of a fork there are none of the threads, nor who held the gate or had the job."""
+    def reset(self) -> None:
+        """Reset the pool. The child of a fork has none of the threads, including any that held the gate or the job."""
         self.gate = threading.Lock()
         self.workers: list[Worker] = []
         self.job: Job | None = None
 
-    def called(self, pieces: int) -> list[Worker]:
-        """The workers for a job, made if they are not there yet."""
+    def get_workers(self, pieces: int) -> list[Worker]:
+        """Return the workers for a job, starting those that are missing."""
         wanted = min(self.number, pieces) - 1
         while len(self.workers) < wanted:
             try:
                 self.workers.append(Worker())
-            except RuntimeError:  # the interpreter is about to end, or the system has no more threads
+            except RuntimeError:  # the interpreter is shutting down, or the system has no more threads
                 break
         return self.workers[:wanted]
 
     def stop(self, left: int = 0) -> None:
-        """End the workers but for so many."""
-        self.workers, gone = self.workers[:left], self.workers[left:]
-        for worker in gone:
-            worker.leave()
+        """Stop all workers except `left` of them."""
+        self.workers, stopped = self.workers[:left], self.workers[left:]
+        for worker in stopped:
+            worker.stop()
 
 
-pool = Pool(cores())
+pool = Pool(default_thread_count())
 
 
-def shared(work: Callable[[int], object], pieces: int) -> None:
-    """work(0) … work(pieces - 1), by as many threads as there are."""
+def run_pieces(work: Callable[[int], object], pieces: int) -> None:
+    """Call work(0) … work(pieces - 1), distributed over the threads of the pool."""
     if pieces < 2 or pool.number < 2 or pool.job is not None or sys.is_finalizing():
         for piece in range(pieces):
             work(piece)
         return
     job = Job(work, pieces)
-    try:  # an interrupt may come after any call: what is taken is taken inside
+    try:  # an interrupt may occur after any call, so the pool is taken inside the block
         with pool.gate:
             if pool.job is None:
                 pool.job = job
         if pool.job is job:
-            workers = pool.called(pieces)
+            workers = pool.get_workers(pieces)
             job.contexts = [contextvars.copy_context() for _ in workers]
             for worker in workers:
-                worker.call()
+                worker.wake()
         job.run()
     finally:
         if pool.job is job:
@@ -199,15 +197,15 @@ def shared(work: Callable[[int], object], pieces: int) -> None:
 
 
 def number_of_threads() -> int:
-    """How many threads work on a large array."""
+    """Return the number of threads that work on a large array."""
     return pool.number
 
 
 def set_number_of_threads(number: int) -> None:
-    """Have so many from now on."""
+    """Set the number of threads that work on a large array."""
     pool.number = number
     pool.stop(number - 1)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=pool.stop, after_in_child=pool.forget)
+    os.register_at_fork(before=pool.stop, after_in_child=pool.reset)

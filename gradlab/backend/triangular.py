@@ -1,4 +1,4 @@
-"""Triangular systems for the arrays of each backend: BLAS's trsm by SciPy, imported when one is first solved, or CuPy's own."""
+"""Solve triangular systems for the arrays of each backend: BLAS's trsm from SciPy, imported on first use, or CuPy's solver."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 
 
-def by_blas(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> np.ndarray:
-    """The solution for two matrices. A zero on the diagonal gives inf or nan. BLAS counts memory by columns, so it is given the
-    transposed system, xᵀ aᵀ = bᵀ."""
+def solve_by_blas(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> np.ndarray:
+    """Solve a x = b for two matrices. A zero on the diagonal gives inf or nan.
+
+    BLAS stores matrices by columns, so it solves the transposed system xᵀ aᵀ = bᵀ.
+    """
     from scipy.linalg.blas import dtrsm, strsm
 
     solve = dtrsm if a.dtype == np.float64 else strsm
@@ -22,7 +24,7 @@ def by_blas(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> np.ndarray
 
 def solver_for(xp: Any) -> Any:
     if xp is np:
-        return by_blas
+        return solve_by_blas
     if xp.__name__ == "cupy":
         from cupyx.scipy.linalg import solve_triangular
     else:
@@ -31,8 +33,10 @@ def solver_for(xp: Any) -> Any:
 
 
 def solve_triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
-    """x with a x = b for triangular a, of which the other triangle is not read (nor the diagonal, if it is `unit`); matrix by
-    matrix where there are batches."""
+    """Solve a x = b for triangular a, one matrix of a batch at a time.
+
+    The other triangle is not read, and neither is the diagonal if `unit` is True.
+    """
     xp = namespace_of[type(a)]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if not (a.size and b.size):

@@ -1,4 +1,4 @@
-"""`torch.backends`: the flags that programs set, of libraries that gradlab does not use. They can be set, and do nothing."""
+"""Flags of `torch.backends`, for libraries that gradlab does not use. They can be set and have no effect."""
 
 from gradlab.backends import cpu, cuda, cudnn, mkl, mps, openmp
 

@@ -1,8 +1,8 @@
-"""The processor."""
+"""Properties of the processor."""
 
 from __future__ import annotations
 
 
 def get_cpu_capability() -> str:
-    """ "DEFAULT": NumPy chooses its instructions by itself (numpy.show_runtime() tells which)."""
+    """Return "DEFAULT". NumPy chooses its instruction set itself; `numpy.show_runtime()` shows it."""
     return "DEFAULT"

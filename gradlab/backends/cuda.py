@@ -1,4 +1,4 @@
-"""Flags of the GPU's matrix products: they can be set, and do nothing."""
+"""Flags for matrix products on the GPU. They can be set and have no effect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ matmul = SimpleNamespace(
 
 
 def is_built() -> bool:
-    """Whether gradlab can use a GPU here."""
+    """Return True if gradlab can use a GPU on this machine."""
     from gradlab.cuda import is_available
 
     return is_available()

@@ -1,4 +1,4 @@
-"""Flags of cuDNN, which gradlab does not use: they can be set, and do nothing."""
+"""Flags of cuDNN, which gradlab does not use. They can be set and have no effect."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ enabled, deterministic, benchmark, allow_tf32, benchmark_limit = True, False, Fa
 
 
 def is_available() -> bool:
-    """False: gradlab's GPU is CuPy's."""
+    """Return False. On GPUs gradlab uses CuPy, without cuDNN."""
     return False
 
 
 def version() -> int | None:
-    """None: there is no cuDNN here."""
+    """Return None, because cuDNN is not used."""
     return None
 
 
@@ -28,7 +28,7 @@ def flags(
     allow_tf32: bool = True,
     **others: Any,
 ) -> Iterator[None]:
-    """The flags set for a block, and put back after it."""
+    """Set the flags inside a `with` block and restore them afterwards."""
     settings = {
         "enabled": enabled,
         "benchmark": benchmark,

@@ -1,8 +1,8 @@
-"""A library that torch may use, and gradlab does not."""
+"""MKL, which PyTorch may use and gradlab does not."""
 
 from __future__ import annotations
 
 
 def is_available() -> bool:
-    """False."""
+    """Return False."""
     return False

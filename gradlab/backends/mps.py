@@ -1,13 +1,13 @@
-"""Apple's GPU, for which gradlab has no backend."""
+"""Apple's MPS, for which gradlab has no backend."""
 
 from __future__ import annotations
 
 
 def is_available() -> bool:
-    """False."""
+    """Return False."""
     return False
 
 
 def is_built() -> bool:
-    """False."""
+    """Return False."""
     return False

@@ -1,11 +1,11 @@
-"""Rows added where indices repeat."""
+"""Adding rows at repeated indices."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from gradlab.backend.accumulate import MANY, add_rows
+from gradlab.backend.accumulate import MIN_SIZE_SPARSE, add_rows
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64"])
@@ -16,13 +16,13 @@ from gradlab.backend.accumulate import MANY, add_rows
         ((2, 3), (4,), 3, 1),
         ((), (0,), 3, 2),
         ((), (2, 2), 4, 3),
-        ((), (MANY // 4 + 1,), 50, 4),
-        ((2,), (MANY // 8, 1), 7, 4),
-        ((), (MANY,), 5, 1),
+        ((), (MIN_SIZE_SPARSE // 4 + 1,), 50, 4),
+        ((2,), (MIN_SIZE_SPARSE // 8, 1), 7, 4),
+        ((), (MIN_SIZE_SPARSE,), 5, 1),
         ((), (), 2, 3),
     ],
 )
-def test_as_a_loop_adds_them(lead, picks, count, width, dtype):
+def test_add_rows_agrees_with_a_loop(lead, picks, count, width, dtype):
     rng = np.random.default_rng(0)
     at = rng.integers(0, count, picks)
     rows = np.asarray(rng.integers(-4, 5, (*lead, *picks, width))).astype(dtype)

@@ -1,7 +1,7 @@
-"""Tensors on several devices, with the strict stand-in as two GPUs.
+"""Tensors on several devices, with a strict array type that simulates two GPUs.
 
-What this proves is gradlab's own part: that it sends arrays where they belong, mixes none by itself, brings gradients back, and
-says in torch's words what a user mixed. Nothing here is said of CuPy or of a GPU: see the tests marked `gpu`.
+These tests cover gradlab's own part: it moves arrays to the right device, never mixes devices itself, brings gradients back, and
+raises torch's error if a user mixes them. They do not test CuPy or a GPU; see the tests marked `gpu`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pickle
 
 import numpy as np
 import pytest
-from strict import COPIED, READS, GPUs, Namespace, StrictArray, install_as_gpus
+from strict import COPIED_BYTES, HOST_WAITS, GPUs, Namespace, StrictArray, install_as_gpus
 
 import gradlab as gl
 from gradlab.backend import streams
@@ -27,10 +27,10 @@ MIXED = "Expected all tensors to be on the same device, but found at least two d
 @pytest.fixture(autouse=True)
 def gpus(monkeypatch):
     install_as_gpus(monkeypatch)
-    monkeypatch.setattr(streams, "of_gpus", {})
+    monkeypatch.setattr(streams, "gpu_streams", {})
 
 
-def test_a_tensor_goes_to_a_gpu_and_back():
+def test_a_tensor_moves_to_a_gpu_and_back():
     x = gl.arange(3.0, requires_grad=True)
     there = x.to("cuda:1")
     assert there.device == gl.device("cuda:1") and there.get_device() == 1 and there.is_cuda
@@ -42,7 +42,7 @@ def test_a_tensor_goes_to_a_gpu_and_back():
     assert type(x.grad.array) is np.ndarray and x.grad.tolist() == [1, 2, 3]
 
 
-def test_a_gradient_comes_to_the_device_of_its_leaf():
+def test_a_gradient_is_on_the_device_of_its_leaf():
     x = gl.arange(3.0, device="cuda").requires_grad_()
     ((x * x).cpu() * 2).sum().backward()
     assert x.grad.device == x.device and x.grad.tolist() == [0, 4, 8]
@@ -54,13 +54,13 @@ def test_a_gradient_comes_to_the_device_of_its_leaf():
 
 
 @pytest.mark.parametrize("name", ["ones", "zeros", "arange", "randn", "eye", "empty"])
-def test_factories_make_them_there(name):
+def test_factories_use_the_given_device(name):
     assert getattr(gl, name)(3, device="cuda:0").device == gl.device("cuda:0")
     assert getattr(gl, name)(3, device=gl.device("cuda", 1)).device == gl.device("cuda", 1)
     assert getattr(gl, name)(3).device == gl.device("cpu")
 
 
-def test_a_number_in_a_tensor_of_the_cpu_mixes_freely():
+def test_a_0d_cpu_tensor_mixes_with_gpu_tensors():
     x, two = gl.ones(3, device="cuda", requires_grad=True), gl.tensor(2.0, requires_grad=True)
     for y in (x * two, two * x, gl.where(x > 0, x * 2, two), x - 1 + two, gl.maximum(x, two)):
         assert y.device == x.device and y.tolist() == [2, 2, 2]
@@ -94,13 +94,13 @@ MIXTURES = {
 
 
 @pytest.mark.parametrize("name", MIXTURES)
-def test_other_mixtures_raise_torchs_sentence(name):
+def test_other_mixtures_raise_torchs_error(name):
     run, devices = MIXTURES[name]
     with pytest.raises(RuntimeError, match=MIXED + devices):
         run(gl.ones(2, 2, device="cuda"), gl.zeros(2, 2))
 
 
-def test_the_sentence_names_both_tensors_and_what_to_do():
+def test_the_error_names_both_tensors_and_a_fix():
     with pytest.raises(
         RuntimeError,
         match=r"add\(\) got one of shape \[3\] on cuda:0 and one of shape \[2, 3\] on cpu\. Move "
@@ -109,7 +109,7 @@ def test_the_sentence_names_both_tensors_and_what_to_do():
         gl.ones(3, device="cuda") + gl.ones(2, 3)
 
 
-def test_indices_of_the_host_pick_on_a_device():
+def test_host_indices_work_on_a_device():
     x = gl.arange(6.0, device="cuda").reshape(3, 2).requires_grad_()
     for index in ([0, 2], gl.tensor([0, 2]), gl.tensor([True, False, True]), (gl.tensor([0, 2]), slice(None))):
         assert x[index].tolist() == [[0, 1], [4, 5]]
@@ -117,7 +117,7 @@ def test_indices_of_the_host_pick_on_a_device():
     assert x.grad.tolist() == [[1, 1], [0, 0], [1, 1]]
     y = x.detach().clone()
     y[[0, 2]] = 7.0
-    y[1] = gl.tensor([8.0, 9.0])  # a copy goes where it is written
+    y[1] = gl.tensor([8.0, 9.0])  # a copy moves to the device of its destination
     y[gl.tensor([0]), 1] = gl.tensor(6.0)
     assert y.tolist() == [[7, 6], [8, 9], [7, 7]]
     with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0 with size 3"):
@@ -135,14 +135,14 @@ def test_copies_cross_devices():
     assert layer.weight.tolist() == state["weight"].tolist() and layer.weight.is_cuda
 
 
-def test_copies_of_python_stay_on_the_device():
+def test_pickle_and_deepcopy_keep_the_device():
     x = gl.arange(3.0, device="cuda:1")
     for twin in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
         assert twin.device == x.device and twin.tolist() == [0, 1, 2]
 
 
 def test_a_number_is_sent_to_a_gpu_once(monkeypatch):
-    """But for each stream other than the default, in which nothing says that it has arrived."""
+    """Streams other than the default do not wait for the first transfer, so they get their own copy."""
     sent, array = [], Namespace.array
     monkeypatch.setattr(Namespace, "array", lambda self, value, dtype=None: sent.append(value) or array(self, value, dtype))
     for gpu in (0, 1):
@@ -158,20 +158,20 @@ def test_a_number_is_sent_to_a_gpu_once(monkeypatch):
             monkeypatch.setattr(GPUs, "stream", 0)
 
 
-def test_grad_of_another_device_is_refused():
+def test_grad_on_another_device_is_refused():
     x = gl.ones(3, device="cuda", requires_grad=True)
     with pytest.raises(RuntimeError, match="assigned grad has data located on a different device"):
         x.grad = gl.ones(3)
 
 
-def test_numpy_is_refused_and_cpu_says_how():
+def test_numpy_is_refused_and_the_error_names_cpu():
     with pytest.raises(TypeError, match=r"can't convert cuda:0 device type tensor to numpy\. Use Tensor\.cpu\(\)"):
         gl.ones(3, device="cuda").numpy()
 
 
-def test_what_lies_on_a_gpu_that_is_not_current_says_so():
+def test_a_tensor_on_a_gpu_that_is_not_current_is_refused():
     x = gl.ones(3, device="cuda:1")
-    with pytest.raises(RuntimeError, match=r"on cuda:1, and the current GPU is cuda:0(.|\n)*with gl.cuda.device\(1\)"):
+    with pytest.raises(RuntimeError, match=r"on cuda:1, but the current GPU is cuda:0(.|\n)*with gl.cuda.device\(1\)"):
         x + x
     with gl.cuda.device(1):
         assert gl.cuda.current_device() == 1 and (x + x).device == x.device
@@ -180,7 +180,7 @@ def test_what_lies_on_a_gpu_that_is_not_current_says_so():
         gl.ones(3, device="cuda:2")
 
 
-def test_what_is_saved_from_a_gpu_is_loaded_where_map_location_says(tmp_path):
+def test_map_location_chooses_the_device_of_loaded_tensors(tmp_path):
     path = tmp_path / "x.pt"
     gl.save({"x": gl.arange(3.0, device="cuda:1")}, path)
     for given, wanted in (
@@ -195,7 +195,7 @@ def test_what_is_saved_from_a_gpu_is_loaded_where_map_location_says(tmp_path):
 
 
 def test_a_step_of_training_does_not_wait():
-    """Forward, backward and update of a classifier; reading the loss is the first thing that waits."""
+    """Forward, backward and update of a classifier do not wait; reading the loss does."""
     gl.manual_seed(0)
     net = gl.nn.Sequential(
         gl.nn.Embedding(7, 4), gl.nn.Flatten(), gl.nn.Linear(12, 8), gl.nn.LayerNorm(8), gl.nn.GELU(), gl.nn.Linear(8, 3)
@@ -203,14 +203,14 @@ def test_a_step_of_training_does_not_wait():
     optimizers = [kind(net.parameters(), lr=0.01) for kind in (gl.optim.SGD, gl.optim.Adam, gl.optim.AdamW)]
     x, y = gl.randint(0, 7, (5, 3)).to("cuda"), gl.randint(0, 3, (5,)).to("cuda")
     for optimizer in optimizers:
-        READS.clear()
+        HOST_WAITS.clear()
         optimizer.zero_grad()
         loss = functional.cross_entropy(net(x), y)
         loss.backward()
         optimizer.step()
-        assert not READS
+        assert not HOST_WAITS
     loss.item()
-    assert READS
+    assert HOST_WAITS
 
 
 NETS = {
@@ -239,13 +239,13 @@ NETS = {
 }
 
 
-def trained(name, device, optimizer):
-    """The parameters of a network after two steps, and what waited meanwhile."""
+def train(name, device, optimizer):
+    """Return the parameters of a network after two steps, and the reads that waited for the device."""
     gl.manual_seed(0)
     make, shape = NETS[name]
     net, x = make().to(device), gl.randn(*shape).to(device)
     steps = optimizer(net.parameters(), lr=0.01)
-    READS.clear()
+    HOST_WAITS.clear()
     for _ in range(2):
         steps.zero_grad()
         y = net(x)
@@ -253,14 +253,14 @@ def trained(name, device, optimizer):
         (y**3).mean().backward()
         gl.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         steps.step()
-    waited = list(READS)
+    waited = list(HOST_WAITS)
     return [p.detach().cpu().numpy() for p in net.parameters()], waited
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_training_there_gives_what_it_gives_here_without_waiting(name):
-    here, _ = trained(name, "cpu", gl.optim.SGD)  # (Adam makes much of a gradient that is 0 but for rounding)
-    there, waited = trained(name, "cuda", gl.optim.SGD)
+def test_training_on_a_gpu_agrees_with_the_cpu_and_does_not_wait(name):
+    here, _ = train(name, "cpu", gl.optim.SGD)  # (Adam amplifies a gradient that is 0 except for rounding)
+    there, waited = train(name, "cuda", gl.optim.SGD)
     assert not waited
     for a, b in zip(here, there, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
@@ -268,45 +268,45 @@ def test_training_there_gives_what_it_gives_here_without_waiting(name):
 
 @pytest.mark.parametrize("name", [kind for kind in dir(gl.optim) if kind[0].isupper() and kind not in ("LBFGS", "Optimizer")])
 def test_no_optimizer_waits(name):
-    here, _ = trained("linear", "cpu", getattr(gl.optim, name))
-    there, waited = trained("linear", "cuda", getattr(gl.optim, name))
+    here, _ = train("linear", "cpu", getattr(gl.optim, name))
+    there, waited = train("linear", "cuda", getattr(gl.optim, name))
     assert not waited
     for a, b in zip(here, there, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-def reported(device):
+def make_report(device):
     rng = np.random.default_rng(0)
     x, w, b = (gl.tensor(rng.normal(size=shape), device=device, requires_grad=True) for shape in ((20, 300), (300, 200), (200,)))
     return gl.explain(((x @ w + b).tanh() ** 2).mean())
 
 
-def test_a_report_copies_what_it_shows_and_no_more():
-    here = reported("cpu")
-    READS.clear()
-    COPIED.clear()
-    there = reported("cuda")
-    assert len(READS) <= 14 and max(COPIED) < 0.1 * 300 * 200 * 8  # w.grad: 64 cells a side of 300 x 200
+def test_a_report_copies_only_what_it_shows():
+    here = make_report("cpu")
+    HOST_WAITS.clear()
+    COPIED_BYTES.clear()
+    there = make_report("cuda")
+    assert len(HOST_WAITS) <= 14 and max(COPIED_BYTES) < 0.1 * 300 * 200 * 8  # w.grad: 64 cells a side of 300 x 200
     a, b = here._repr_mimebundle_(), there._repr_mimebundle_()
-    assert len(READS) <= 14  # nothing is read later
+    assert len(HOST_WAITS) <= 14  # displaying reads nothing
     assert a["text/html"].replace(">cpu<", ">cuda:0<") == b["text/html"] and a["image/png"] == b["image/png"]
     assert a["text/plain"].replace("cpu", "cuda:0").split() == b["text/plain"].split()
 
 
-def test_a_trace_reduces_what_it_sees_there():
+def test_a_trace_reduces_arrays_on_the_device():
     x = gl.ones(500, 400, device="cuda", requires_grad=True)
     with Recorder(dict) as recorder:
-        COPIED.clear()
+        COPIED_BYTES.clear()
         (x * x).backward(gl.ones(500, 400, device="cuda"))
     trace = recorder.trace()
-    assert max(COPIED, default=0) <= 4096 * 8, "sums, extremes and small samples come to the host, never the elements"
+    assert max(COPIED_BYTES, default=0) <= 4096 * 8, "only sums, extremes and small samples may be copied to the host"
     node = next(node for node in trace.nodes if node.kind == "operation")
     assert node.gradient.norm == pytest.approx(200_000**0.5) and node.value.statistics.maximum == 1
     assert trace.leaves[0].gradient.norm == pytest.approx(2 * 200_000**0.5)
 
 
 @pytest.mark.parametrize("shape", [(300, 7), (5, 1000), (130, 129), (70,), (3, 4), (0, 5)])
-def test_a_matrix_is_reduced_there_as_here(shape):
+def test_reducing_a_matrix_agrees_on_both_devices(shape):
     values = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     for at, odd in zip(((-1, -1), (0, 0), (1, 1)), (np.nan, np.inf, -np.inf), strict=True):
         if values.size > 100:
@@ -319,7 +319,7 @@ def test_a_matrix_is_reduced_there_as_here(shape):
     assert here.truth == there.truth and here.rows.tolist() == there.rows.tolist()
 
 
-def test_a_gpu_draws_from_the_cpus_stream_until_it_has_one_of_its_own():
+def test_a_gpu_draws_from_the_default_stream_until_it_is_seeded():
     gl.manual_seed(0)
     shared = gl.rand(4, device="cuda").tolist()
     gl.manual_seed(0)
@@ -327,13 +327,13 @@ def test_a_gpu_draws_from_the_cpus_stream_until_it_has_one_of_its_own():
     gl.manual_seed(0)
     gl.cuda.manual_seed(0)
     own, here = gl.rand(4, device="cuda").tolist(), gl.rand(4).tolist()
-    assert here == shared != own  # the CPU's stream is where it was
+    assert here == shared != own  # the CPU's stream has not advanced
     gl.cuda.manual_seed(0)
     assert gl.empty(4, device="cuda").uniform_().tolist() == own
     with gl.cuda.device(1):
         assert gl.rand(4, device="cuda").tolist() == gl.rand(8, generator=gl.Generator().manual_seed(0))[4:].tolist()
     gl.manual_seed(0)
-    assert gl.rand(4, device="cuda").tolist() == shared  # it starts all of them over
+    assert gl.rand(4, device="cuda").tolist() == shared  # it restarts all streams
 
 
 def test_the_state_of_a_gpus_stream():
@@ -356,7 +356,7 @@ def test_the_state_of_a_gpus_stream():
 
 
 @pytest.mark.parametrize("use_reentrant", [False, True])
-def test_a_checkpoint_draws_again_what_was_drawn_there(use_reentrant):
+def test_a_checkpoint_repeats_the_draws_on_a_gpu(use_reentrant):
     gl.cuda.manual_seed(1)
     x = gl.ones(60, device="cuda", requires_grad=True)
     y = checkpoint(functional.dropout, x, use_reentrant=use_reentrant)
@@ -370,7 +370,7 @@ def chain(x):
 
 
 @pytest.mark.parametrize("method", ["rows", "batched", "columns", "sparse", "auto"])
-def test_a_jacobian_of_tensors_there(method):
+def test_jacobian_on_a_gpu(method):
     here = gl.jacobian(chain, gl.arange(6.0), method=method)
     there = gl.jacobian(chain, gl.arange(6.0, device="cuda"), method=method)
     np.testing.assert_array_equal(np.asarray(there), np.asarray(here))
@@ -379,7 +379,7 @@ def test_a_jacobian_of_tensors_there(method):
     np.testing.assert_array_equal(np.asarray(v.cuda() @ there), np.asarray(v @ here))
 
 
-def test_derivatives_of_tensors_there():
+def test_derivatives_on_a_gpu():
     x = gl.arange(1.0, 5.0, device="cuda", dtype=gl.float64).requires_grad_()
     assert gl.autograd.gradcheck(chain, x) and gl.autograd.gradgradcheck(chain, x)
     for found in (

@@ -1,4 +1,4 @@
-"""The random streams are PyTorch's."""
+"""Random streams equal to PyTorch's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from recorded import rows
-from threads import in_threads
+from threads import run_in_threads
 
 from gradlab.backend.mersenne import CHUNK, MersenneTwister, multiply_add
 
@@ -19,7 +19,7 @@ ULP = 8  # NumPy and torch each compute log, sin and cos within a few units in t
 
 
 def ulps(found: np.ndarray, expected: np.ndarray) -> int:
-    """The largest distance between two arrays of one float dtype, in representable numbers."""
+    """Return the largest distance between two arrays of one float dtype, in representable numbers."""
     integer = np.dtype(f"i{found.itemsize}")
     order = [
         np.where(bits < 0, np.iinfo(integer).min - bits, bits).astype(object)
@@ -29,7 +29,7 @@ def ulps(found: np.ndarray, expected: np.ndarray) -> int:
 
 
 def draw(generator: MersenneTwister, name: str, arguments: list[Any], dtype: str) -> np.ndarray:
-    """The call recorded under torch's name."""
+    """Repeat a recorded call, given by torch's name and arguments."""
     if name in ("rand", "randn"):
         return (generator.uniform if name == "rand" else generator.normal)(tuple(arguments), dtype)
     if name == "randint":
@@ -69,7 +69,7 @@ def test_state_continues_the_stream() -> None:
     assert np.array_equal(other.get_state(), generator.get_state())
 
 
-def test_manual_seed_starts_anew() -> None:
+def test_manual_seed_restarts_the_stream() -> None:
     generator = MersenneTwister(5)
     first = generator.normal((5,))
     assert generator.manual_seed(5) is generator
@@ -118,7 +118,7 @@ def test_uniforms_stay_below_the_upper_bound() -> None:
 
 @pytest.mark.parametrize("count", [1, 999, 1000, 1001, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 17])
 def test_many_numbers_are_the_same_as_few_at_a_time(count: int) -> None:
-    """However the words are fetched, by few or by many, it is one stream."""
+    """The stream does not depend on how many words are fetched at a time."""
     for draw_some in (
         lambda g, n: g.uniform((n,)),
         lambda g, n: g.uniform((n,), np.float64),
@@ -137,7 +137,7 @@ def test_many_numbers_are_the_same_as_few_at_a_time(count: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1001, 5000, 2**16, 2**16 + 1, 200_000])
-def test_permutations_are_those_of_the_loop(n: int) -> None:
+def test_permutations_agree_with_the_loop(n: int) -> None:
     words = MersenneTwister(8)._words(n - 1)
     expected = list(range(n))
     for i in range(n - 1):
@@ -147,7 +147,7 @@ def test_permutations_are_those_of_the_loop(n: int) -> None:
 
 
 def test_multiply_add_rounds_once() -> None:
-    """Against exact rational arithmetic."""
+    """Compare with exact rational arithmetic."""
     from fractions import Fraction
 
     rng = np.random.default_rng(0)
@@ -231,7 +231,7 @@ def test_distributions_against_torch(seed: int) -> None:
         torch.set_rng_state(before)
 
 
-WHOLE = {
+DRAWS = {
     "uniform": lambda g: g.uniform((70000,)),
     "one uniform": lambda g: g.uniform((1,)),
     "normal": lambda g: g.normal((70000,)),
@@ -244,12 +244,12 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", DRAWS)
 def test_threads_share_a_stream_draw_by_draw(name):
-    """What several threads draw of one stream, in whichever order, is what one would draw: nothing twice, nothing torn."""
+    """Several threads get the draws that one thread would get from the stream: none is repeated or interleaved."""
     alone, shared, drawn = MersenneTwister(), MersenneTwister(), []
-    in_threads(lambda i: [drawn.append(WHOLE[name](shared).tobytes()) for _ in range(6)])
-    assert sorted(drawn) == sorted(WHOLE[name](alone).tobytes() for _ in range(24))
+    run_in_threads(lambda i: [drawn.append(DRAWS[name](shared).tobytes()) for _ in range(6)])
+    assert sorted(drawn) == sorted(DRAWS[name](alone).tobytes() for _ in range(24))
     assert (shared.get_state() == alone.get_state()).all()
 
 

@@ -1,4 +1,4 @@
-"""Devices, and what is said where there is no GPU."""
+"""Devices, and the error if there is no GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_devices_are_parsed_and_compared():
         gl.device("cuda:one")
 
 
-def test_a_gpu_that_is_not_there_is_a_clear_error():
+def test_a_missing_gpu_raises_a_clear_error():
     if gl.cuda.is_available():
         pytest.skip("there is a GPU")
     assert gl.cuda.device_count() == 0
@@ -32,7 +32,7 @@ def test_a_gpu_that_is_not_there_is_a_clear_error():
     assert gl.cuda.why_unavailable()
 
 
-def test_the_cpu_is_always_there():
+def test_the_cpu_is_always_available():
     x = gl.ones(2, device="cpu")
     assert x.to("cpu") is x
     assert x.cpu() is x
@@ -40,7 +40,7 @@ def test_the_cpu_is_always_there():
 
 
 @pytest.mark.e2e
-def test_cupy_is_not_imported_before_it_is_asked_for():
+def test_cupy_is_not_imported_before_a_gpu_is_requested():
     code = "import sys, gradlab as gl; gl.ones(2).sum(); print('cupy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
 
