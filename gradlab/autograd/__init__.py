@@ -1,4 +1,4 @@
-"""Gradients, as `torch.autograd` spells them."""
+"""Automatic differentiation with the names of `torch.autograd`."""
 
 from typing import Any as _Any
 
@@ -8,7 +8,7 @@ from gradlab.autograd.functions import backward, grad, jvp_of_graph
 from gradlab.autograd.gradcheck import gradcheck, gradgradcheck
 from gradlab.autograd.saved import SavedTensor
 from gradlab.autograd.variable import Variable
-from gradlab.core.errors import names_of as _names_of
+from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.core.inference import inference_mode
 from gradlab.core.modes import enable_grad, is_multithreading_enabled, no_grad, set_grad_enabled, set_multithreading_enabled
 
@@ -37,9 +37,9 @@ __all__ = [
     "set_multithreading_enabled",
 ]
 
-_LAZY = ("anomaly_mode", "forward_ad", "functional", "grad_mode")  # modules that are loaded when they are first asked for
+_LAZY = ("anomaly_mode", "forward_ad", "functional", "grad_mode")  # modules that are imported on first use
 _LAZY_NAMES = {"detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode"}
-_lacking = _names_of("gradlab.autograd")
+_lacking = _module_getattr("gradlab.autograd")
 
 
 def __getattr__(name: str) -> _Any:

@@ -1,4 +1,4 @@
-"""`torch.autograd.anomaly_mode`'s names; the mode itself is `gradlab.diagnose.anomaly`."""
+"""Names of `torch.autograd.anomaly_mode`. The mode itself is implemented in `gradlab.diagnose.anomaly`."""
 
 from gradlab.diagnose.anomaly import (
     detect_anomaly,

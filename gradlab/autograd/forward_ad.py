@@ -1,4 +1,4 @@
-"""Forward mode, as `torch.autograd.forward_ad` spells it: tensors that carry a tangent, and operations that pass it on.
+"""Forward-mode differentiation with dual tensors, with the names of `torch.autograd.forward_ad`.
 
 >>> import gradlab as gl
 >>> import gradlab.autograd.forward_ad as fwAD
@@ -7,7 +7,7 @@
 ...     print(fwAD.unpack_dual((x * x).sum()).tangent)
 tensor(2.)
 
-`core.tangents` says how it is done.
+A dual tensor carries a tangent, and operations propagate it. The implementation is in `core.tangents`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from gradlab.core import tangents
 from gradlab.core.errors import type_name
-from gradlab.core.modes import Decorating, mode
-from gradlab.core.scopes import scoped
+from gradlab.core.modes import DecoratorContextManager, mode
+from gradlab.core.scopes import scope_guard
 from gradlab.core.tensor import Tensor
 from gradlab.rules.shapes import reshape
 
@@ -27,51 +27,51 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns: the tensor without its tangent, and the tangent or None."""
+    """Result of `unpack_dual`: the tensor without its tangent, and the tangent or None."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def enter_dual_level() -> int:
-    """Open a level, within which tensors can have tangents. Returns its number, 0."""
-    if tangents.opened.level is not None:
+    """Enter a forward AD level, inside which tensors can have tangents. Return its number, 0."""
+    if tangents.level_state.level is not None:
         raise RuntimeError(
-            "Nested forward mode AD is not supported at the moment. A level is open in this thread: leave it "
-            "first. A second derivative comes from a gradient of the tangent, or a tangent of the gradient."
+            "Nested forward mode AD is not supported at the moment. A level is already open in this thread: exit it first. "
+            "For a second derivative, compute the gradient of a tangent or the tangent of a gradient."
         )
-    tangents.enter()
+    tangents.enter_level()
     return 0
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level: no tensor has a tangent afterwards."""
-    if tangents.opened.level is None:
+    """Exit the forward AD level. No tensor has a tangent afterwards."""
+    if tangents.level_state.level is None:
         raise RuntimeError("Dual level must be a positive number. No level is open in this thread.")
     if level:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported. "
-            f"The level that is open is 0, not {level}."
+            f"The open level is 0, not {level}."
         )
-    tangents.leave()
+    tangents.leave_level()
 
 
-def _level() -> AbstractContextManager[int]:
-    """A level for an extent; one that is open already is not closed."""
-    own = tangents.opened.level is None
+def _open_level() -> AbstractContextManager[int]:
+    """Return a context manager that opens a level. A level that is already open stays open at the end."""
+    own = tangents.level_state.level is None
 
     def end() -> None:
-        if own and tangents.opened.level is not None:
-            tangents.leave()
+        if own and tangents.level_state.level is not None:
+            tangents.leave_level()
 
-    return scoped(enter_dual_level, end)
+    return scope_guard(enter_dual_level, end)
 
 
-class dual_level(Decorating):  # noqa: N801  (torch's name)
-    """Context manager and decorator: a level is open inside it, and its tangents are gone when it ends."""
+class dual_level(DecoratorContextManager):  # noqa: N801  (torch's name)
+    """Context manager and decorator that opens a forward AD level. Tensors lose their tangents on exit."""
 
     def __enter__(self) -> int:  # type: ignore[override]
-        self.opened = _level()
+        self.opened = _open_level()
         return self.opened.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -79,7 +79,7 @@ class dual_level(Decorating):  # noqa: N801  (torch's name)
 
 
 def check_tangent(primal: Tensor, tangent: Tensor) -> None:
-    """Raise where a tensor cannot have a tangent, or not this one."""
+    """Raise an error if `primal` cannot have `tangent` as its tangent."""
     for what, tensor in (("primal", primal), ("tangent", tangent)):
         if tensor.array.dtype.kind != "f":
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}. Call .float() first.")
@@ -92,17 +92,17 @@ def check_tangent(primal: Tensor, tangent: Tensor) -> None:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of `tensor` that has the tangent `tangent`, of its shape. Gradients flow to both.
+    """Return a view of `tensor` with `tangent`, which must have the same shape, as its tangent. Gradients flow to both.
 
-    The tangent is not copied, so a write into the dual tensor writes into it; unless its elements lie otherwise in memory than
-    the tensor's.
+    The tangent is copied only if its memory layout differs from that of `tensor`. Otherwise, a write to the dual tensor also
+    writes to `tangent`.
     """
-    if tangents.opened.level is None:
+    if tangents.level_state.level is None:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
     if level:
-        raise RuntimeError(f"Invalid level given to _make_dual. The level that is open is 0, not {level}.")
+        raise RuntimeError(f"Invalid level given to _make_dual. The open level is 0, not {level}.")
     for what, value in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(value, Tensor):
             raise TypeError(f"make_dual(): the {what} must be a Tensor, not {type_name(value)}.")
@@ -110,40 +110,40 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tangents.tangent_of(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
-            "not supported. unpack_dual(tensor).primal has none."
+            "not supported. Use unpack_dual(tensor).primal, which has no tangent."
         )
     if tangents.tangent_of(tangent) is not None:
         raise RuntimeError(
             "Setting a forward grad that itself has a forward gradient at the same level 0 is not supported. "
-            "unpack_dual(tangent).primal has none."
+            "Use unpack_dual(tangent).primal, which has no tangent."
         )
-    with tangents.opened.level as opened:
+    with tangents.level_state.level as opened:
         dual = reshape.record(tensor, shape=tensor.array.shape)
         if mode.forward:
-            opened.hand(dual, tangents.laid_out(tangent, tensor.array))
+            opened.assign(dual, tangents.match_layout(tangent, tensor.array))
     return dual
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """(primal, tangent) of a tensor: a view of it without tangent, and the tangent; None where it has none."""
+    """Return the primal, a view of `tensor` without tangent, and the tangent, or None if it has no tangent."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type_name(tensor)}")
-    opened = tangents.opened.level
+    opened = tangents.level_state.level
     if opened is None:
         return UnpackedDualTensor(tensor, None)
     if level:
-        raise RuntimeError(f"Invalid level given to _fw_primal. The level that is open is 0, not {level}.")
+        raise RuntimeError(f"Invalid level given to _fw_primal. The open level is 0, not {level}.")
     tangent = tangents.tangent_of(tensor)
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
     with opened:
         primal = reshape.record(tensor, shape=tensor.array.shape)
-    opened.hand(primal, None)
+    opened.assign(primal, None)
     return UnpackedDualTensor(primal, tangent)
 
 
-class _set_fwd_grad_enabled(Decorating):  # noqa: N801  (torch's name)
-    """Whether tangents are computed inside."""
+class _set_fwd_grad_enabled(DecoratorContextManager):  # noqa: N801  (torch's name)
+    """Context manager and decorator that enables or disables the computation of tangents."""
 
     def __init__(self, mode: bool) -> None:
         self.before = globals()["mode"].forward
@@ -155,7 +155,7 @@ class _set_fwd_grad_enabled(Decorating):  # noqa: N801  (torch's name)
     def __exit__(self, *raised: Any) -> None:
         mode.forward = self.before
 
-    def fresh(self) -> Decorating:
+    def new_context(self) -> DecoratorContextManager:
         return type(self)(self.wanted)
 
 

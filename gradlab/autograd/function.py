@@ -1,10 +1,12 @@
-"""Functions whose derivative the user writes: `Function`, and the `ctx` that its forward and backward share.
+"""Custom differentiable operations: the base class `Function` and its decorator `once_differentiable`.
 
-A call is one node of the graph, a `FunctionNode` (see autograd.user_rules). What its forward returned in a tuple of several
-leaves through ports (see core.ports). To users the node *is* `ctx`: `y.grad_fn.saved_tensors`. But what users put on `ctx` may be
-called as the engine's own slots are (`ctx.shape`), so `ctx` is another object. It holds the node and shares its attributes with
-it by sharing a `__dict__`; the node refers to it weakly and makes another when it is gone. So there is no cycle, and whoever
-holds `ctx` holds the graph.
+A call is one node of the graph, a `FunctionNode` (see `autograd.user_rules`). If its forward returns several outputs, each one
+leaves the node through a port (see `core.ports`).
+
+To users the node *is* `ctx`: `y.grad_fn.saved_tensors`. Internally `ctx` is a separate object, because the attributes that users
+set on it may have the same names as slots of the engine's node (`ctx.shape`). `ctx` holds a strong reference to the node, and its
+`__dict__` is the dictionary in the node's slot `attributes`. The node refers to `ctx` weakly and makes a new one when the old one
+is gone. So there is no reference cycle, and a reference to `ctx` keeps the graph alive.
 """
 
 from __future__ import annotations
@@ -20,17 +22,17 @@ from gradlab.autograd.outputs import Results
 from gradlab.autograd.user_rules import FunctionNode, UserRules, grad_mode
 from gradlab.core.modes import mode
 from gradlab.core.node import PUBLIC_MODULE, AccumulateGrad, Error, Node
-from gradlab.core.ports import Own, Several
+from gradlab.core.ports import MultiOutputNode, UserSaved
 from gradlab.core.storage import FRESH, tick
 from gradlab.core.tensor import Tensor
 
-TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
+ONCE_DIFFERENTIABLE_MESSAGE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
 
 class FunctionMeta(type):
-    """Gives each Function the classes of its nodes."""
+    """Metaclass that creates the node classes of each Function."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
@@ -43,22 +45,22 @@ class FunctionMeta(type):
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
-    """Base class of operations whose derivative is written by hand. Call `YourFunction.apply(…)`, never `forward`.
+    """Base class of custom operations. Call `YourFunction.apply(…)`, never `forward`.
 
-    Define the static methods
+    A subclass defines the static methods
 
     - `forward(ctx, *args)`, or `forward(*args)` and `setup_context(ctx, inputs, output)`;
-    - `backward(ctx, *grad_outputs)`, also called `vjp`: one gradient for each argument of forward, None where there is none;
-    - `jvp(ctx, *tangents)` for forward mode: one tangent for each output. Sweeps over a recorded graph (`jvp_of_graph`) do
-      without it where `backward` can be differentiated.
+    - `backward(ctx, *grad_outputs)`, also called `vjp`, which returns one gradient, or None, for each argument of `forward`;
+    - `jvp(ctx, *tangents)`, for forward mode, which returns one tangent for each output. `jvp_of_graph` does not need it if
+      `backward` is differentiable.
 
-    Operations inside `forward` are not recorded. Only tensors that are arguments themselves have gradients, not those in lists.
-    Batched cotangents (`is_grads_batched`) run `backward` once for each.
+    Operations inside `forward` are not recorded. A tensor receives a gradient only if it is an argument itself, not if it is
+    inside a list. With `is_grads_batched=True`, `backward` is called once for each gradient of the batch.
 
     Parameters
     ----------
     *args, **kwargs : optional
-        It is never made: `apply` is called on the class.
+        Ignored. Functions should not be instantiated: `apply` is called on the class.
 
     Examples
     --------
@@ -102,21 +104,21 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """The operation."""
+        """Compute the outputs. Must be defined by the subclass."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Keep what `backward` needs, where `forward` is not given `ctx`.
+        """Save values for `backward` if `forward` does not take `ctx`.
 
         Parameters
         ----------
         ctx : FunctionCtx
-            The call.
+            Context of the call.
         inputs : tuple
-            The arguments of `forward`.
+            Arguments of `forward`.
         output : Any
-            What it returned.
+            Result of `forward`.
 
         Returns
         -------
@@ -125,7 +127,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         Raises
         ------
         NotImplementedError
-            If the class does not define it, and it is needed.
+            If the subclass does not define it and it is needed.
 
         Examples
         --------
@@ -154,24 +156,24 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of the arguments from those of the outputs: defined by the class.
+        """Compute the gradients of the arguments from the gradients of the outputs. Defined by the subclass.
 
         Parameters
         ----------
         ctx : FunctionCtx
-            The call.
+            Context of the call.
         *grad_outputs : Tensor
-            One for each output.
+            One gradient for each output.
 
         Returns
         -------
         Tensor, tuple of Tensor, or None
-            One for each argument of `forward`, None where there is none.
+            One gradient for each argument of `forward`, None for an argument without a gradient.
 
         Raises
         ------
         NotImplementedError
-            If the class does not define it.
+            If the subclass does not define it.
 
         Examples
         --------
@@ -206,24 +208,24 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of the outputs from those of the arguments: defined by the class, for forward mode.
+        """Compute the tangents of the outputs from the tangents of the arguments, for forward mode. Defined by the subclass.
 
         Parameters
         ----------
         ctx : FunctionCtx
-            The call.
+            Context of the call.
         *grad_inputs : Tensor or None
-            One for each argument of `forward`.
+            One tangent for each argument of `forward`.
 
         Returns
         -------
         Tensor or tuple of Tensor
-            One for each output.
+            One tangent for each output.
 
         Raises
         ------
         NotImplementedError
-            If the class does not define it.
+            If the subclass does not define it.
 
         Examples
         --------
@@ -254,19 +256,19 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Not called: `vmap` runs a Function on one slice after the other.
+        """Exists for compatibility with PyTorch and is never called: `vmap` runs a Function once for each slice.
 
         Parameters
         ----------
         info, in_dims : Any
-            As torch has them.
+            As in PyTorch.
         *args : Any
-            The batched arguments.
+            Batched arguments.
 
         Returns
         -------
         tuple
-            Never: it raises.
+            Never returned, because the method always raises.
 
         Raises
         ------
@@ -302,18 +304,18 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         )
 
     @classmethod
-    def _splits(cls) -> bool:
-        """Whether forward and setup_context are two."""
+    def _has_setup_context(cls) -> bool:
+        """Return True if the class defines `setup_context`, so that `forward` does not take `ctx`."""
         return cls.setup_context is not Function.setup_context
 
     @classmethod
     def _has_jvp(cls) -> bool:
-        """Whether jvp is defined."""
+        """Return True if the class defines `jvp`."""
         return cls.jvp is not Function.jvp
 
     @classmethod
-    def _rule(cls) -> Callable[..., Any]:
-        """backward, under whichever name."""
+    def _backward_rule(cls) -> Callable[..., Any]:
+        """Return the method `backward` or `vjp`, whichever the class defines."""
         if cls.vjp is Function.vjp:
             return cls.backward
         if cls.backward is not Function.backward:
@@ -324,16 +326,16 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return cls.vjp
 
     @classmethod
-    def _placed(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments in the order of forward's parameters, and those that forward takes by keyword alone."""
-        signature, splits = inspect.signature(cls.forward), cls._splits()
+    def _bind_arguments(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the positional arguments in the order of forward's parameters, and the keyword-only arguments."""
+        signature, splits = inspect.signature(cls.forward), cls._has_setup_context()
         try:
             bound = signature.bind(*args, **kwargs) if splits else signature.bind_partial(None, *args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{error}, in {cls.__name__}.apply" if splits else f"{cls.__name__}.forward() {error}") from None
         if splits:
             bound.apply_defaults()
-        else:  # up to the last one given: backward answers for so many
+        else:  # fill in defaults only up to the last argument given, since backward returns one gradient for each
             arguments, names = bound.arguments, list(signature.parameters)
             for name in names[: max(map(names.index, arguments))]:
                 if (default := signature.parameters[name].default) is not inspect.Parameter.empty:
@@ -341,32 +343,32 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         for name, x in bound.kwargs.items():
             if isinstance(x, Tensor) and x.node is not None and mode.grad:
                 raise TypeError(
-                    f"{cls.__name__}.forward() got {name!r}, a tensor that requires gradients, by keyword alone: it "
-                    "can have none. Make it a parameter that has a position."
+                    f"{cls.__name__}.forward() got {name!r}, a tensor that requires gradients, as a keyword-only argument, "
+                    "which cannot receive a gradient. Make it a positional parameter."
                 )
         return bound.args if splits else bound.args[1:], bound.kwargs
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Call the function.
+        """Call `forward` and record the call as one node of the graph.
 
         Parameters
         ----------
         *args : Any
-            The arguments of `forward`, after `ctx` where it takes that.
+            Arguments of `forward`, without `ctx`.
         **kwargs : Any
-            The same by their names.
+            Keyword arguments of `forward`.
 
         Returns
         -------
         Tensor or tuple
-            What `forward` returns, with this call as its history.
+            Result of `forward`, with this call as its history.
 
         Raises
         ------
         TypeError
-            If the arguments do not fit, or a tensor that requires a gradient is given to a parameter that has no
-            position.
+            If the arguments do not match the signature of `forward`, or if a keyword-only argument is a tensor that requires
+            gradients.
 
         Examples
         --------
@@ -391,20 +393,20 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         >>> Cube.apply(x).grad_fn.name()
         'CubeBackward'
         """
-        if kwargs or cls._splits():
-            args, kwargs = cls._placed(args, kwargs)
+        if kwargs or cls._has_setup_context():
+            args, kwargs = cls._bind_arguments(args, kwargs)
         node = cls._node_class()
         tensors = [x for x in args if isinstance(x, Tensor)]
         numbers = iter(range(len(tensors)))
-        node.places = tuple(next(numbers) if isinstance(x, Tensor) else None for x in args)
-        node.given = [(x.array.shape, x.array.dtype) for x in tensors]
+        node.edge_numbers = tuple(next(numbers) if isinstance(x, Tensor) else None for x in args)
+        node.input_kinds = [(x.array.shape, x.array.dtype) for x in tensors]
         node.edges = tuple(x.node for x in tensors) if mode.grad else (None,) * len(tensors)
-        node.saved, node.meta, node.hooks, node.storage, node.for_jvp = Own(), (), None, FRESH, ()
-        node.seen, node.again, node.cleared, node.in_jvp = None, False, False, False
+        node.saved, node.meta, node.hooks, node.storage, node.for_jvp = UserSaved(), (), None, FRESH, ()
+        node.ctx_ref, node.has_more_slices, node.cleared, node.in_jvp = None, False, False, False
         node.attributes = {"needs_input_grad": tuple(isinstance(x, Tensor) and x.node is not None for x in args)}
-        ctx, wanted = node.ctx(), any(edge is not None for edge in node.edges)
+        ctx, recorded = node.ctx(), any(edge is not None for edge in node.edges)
         with grad_mode(on=False):
-            if cls._splits():
+            if cls._has_setup_context():
                 raw = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, raw)
             else:
@@ -414,15 +416,17 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if len(outputs) == 1 and node.kinds[0] is not None:
             node.outputs, (node.shape, node.dtype) = 1, node.kinds[0]
         else:
-            node.of_outputs(node.kinds)
+            node.set_outputs(node.kinds)
         node.order = tick()
-        results = Results(cls, node, ctx, tensors, outputs, wanted).finished()
+        results = Results(cls, node, ctx, tensors, outputs, recorded).finish()
         return tuple(results) if isinstance(raw, tuple) else results[0]
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of a `backward` that is not made of differentiable operations: it runs unrecorded, and differentiating its
-    result is an error."""
+    """Decorator for a `backward` that is not differentiable.
+
+    `backward` runs without being recorded. Differentiating its result raises an error.
+    """
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
@@ -431,15 +435,18 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         sources = tuple(x.node for x in args if isinstance(x, Tensor) and x.node is not None)
         if not mode.grad or not sources:
             return outputs
-        results = failing(outputs if isinstance(outputs, tuple) else (outputs,), sources, ctx)
+        results = attach_delayed_error(outputs if isinstance(outputs, tuple) else (outputs,), sources, ctx)
         return results if isinstance(outputs, tuple) else results[0]
 
     return wrapper
 
 
-class DelayedError(Several):
-    """The node of results that cannot be differentiated. Users see it as torch makes it, where each result comes of a leaf of its
-    own; a sweep finds what they truly come of behind it, so that it ends in the error and never in half a gradient."""
+class DelayedError(MultiOutputNode):
+    """Node of results that cannot be differentiated.
+
+    Its `next_functions`, which users see, lead to one separate leaf for each result, as in PyTorch. Its edges lead to the actual
+    sources, so that a sweep towards them reaches this node and raises the error instead of returning a partial gradient.
+    """
 
     __slots__ = ("leaves",)
     op: ClassVar[Any] = Error.op
@@ -453,13 +460,14 @@ class DelayedError(Several):
 DelayedError.__name__, DelayedError.__qualname__, DelayedError.__module__ = "Error", "Error", PUBLIC_MODULE
 
 
-def failing(outputs: tuple[Any, ...], sources: tuple[Node, ...], ctx: Any) -> tuple[Any, ...]:
-    """The tensors with the history that they cannot be differentiated."""
+def attach_delayed_error(outputs: tuple[Any, ...], sources: tuple[Node, ...], ctx: Any) -> tuple[Any, ...]:
+    """Return the outputs, detached, with a `DelayedError` as their node."""
     results = tuple(y.detach() if isinstance(y, Tensor) else y for y in outputs)
     node = object.__new__(DelayedError)
-    node.edges, node.saved, node.meta, node.hooks = sources, (), (f"{TWICE}: the backward of {ctx._forward_cls.__name__}.",), None
+    message = f"{ONCE_DIFFERENTIABLE_MESSAGE}: the backward of {ctx._forward_cls.__name__}."
+    node.edges, node.saved, node.meta, node.hooks = sources, (), (message,), None
     node.storage, node.order = FRESH, tick()
-    node.of_outputs([(y.array.shape, y.array.dtype) if isinstance(y, Tensor) else None for y in results])
+    node.set_outputs([(y.array.shape, y.array.dtype) if isinstance(y, Tensor) else None for y in results])
     node.leaves = tuple(AccumulateGrad(y.detach()) if isinstance(y, Tensor) else None for y in results)
     for number, y in enumerate(results):
         if isinstance(y, Tensor):
@@ -468,7 +476,7 @@ def failing(outputs: tuple[Any, ...], sources: tuple[Node, ...], ctx: Any) -> tu
 
 
 class InplaceFunction(Function):
-    """An old name of Function."""
+    """Older name of `Function`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The `ctx` that forward and backward of a `Function` share: where they keep things, and the node of the call as users see it."""
+"""The `ctx` object of a call of a `Function`: shared by forward and backward, and the node of the call as users see it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from gradlab.autograd import graph
 from gradlab.autograd.user_rules import FunctionNode
 from gradlab.core.node import RemovableHandle
-from gradlab.core.ports import Own
+from gradlab.core.ports import UserSaved
 from gradlab.core.saved import items_of, restore, saved_tensor
 from gradlab.core.tensor import Tensor
 
 
 class FunctionCtx:
-    """What the static methods of a Function are given as `ctx`: a place to keep things, and what is said of the call."""
+    """The `ctx` argument of the static methods of a Function: stores values for backward and the options of the call."""
 
     __module__ = "gradlab.autograd.function"
     to_save: tuple[Any, ...] | None = None
@@ -25,12 +25,12 @@ class FunctionCtx:
     materialize_grads: bool = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `backward`, where `ctx.saved_tensors` has them.
+        """Save tensors for `backward`, which reads them from `ctx.saved_tensors`.
 
         Parameters
         ----------
         *tensors : Tensor or None
-            Inputs, outputs or others. A later write into one of them is noticed.
+            Inputs, outputs or other tensors. If one is modified in place later, `saved_tensors` raises an error.
 
         Returns
         -------
@@ -62,12 +62,12 @@ class FunctionCtx:
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`, where `ctx.saved_tensors` has them.
+        """Save tensors for `jvp`, which reads them from `ctx.saved_tensors`.
 
         Parameters
         ----------
         *tensors : Tensor or None
-            Inputs, outputs or others.
+            Inputs, outputs or other tensors.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class FunctionCtx:
         Raises
         ------
         AssertionError
-            If one of them is neither a tensor nor None.
+            If an argument is neither a Tensor nor None.
 
         Examples
         --------
@@ -109,12 +109,12 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Say that `forward` wrote into these inputs.
+        """Mark inputs as modified in place by `forward`.
 
         Parameters
         ----------
         *args : Tensor
-            The inputs, each of which must be returned.
+            Modified inputs. Each of them must be returned by `forward`.
 
         Returns
         -------
@@ -139,12 +139,12 @@ class FunctionCtx:
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Say that these outputs have no gradient. `backward` still gets an argument for each: zeros.
+        """Mark outputs as non-differentiable. `backward` still receives a gradient of zeros for each.
 
         Parameters
         ----------
         *args : Tensor
-            The outputs.
+            Outputs without a gradient.
 
         Returns
         -------
@@ -171,12 +171,12 @@ class FunctionCtx:
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Set whether `backward` and `jvp` get zeros for what has no gradient, or None.
+        """Set whether `backward` and `jvp` receive zeros or None for missing gradients and tangents.
 
         Parameters
         ----------
         value : bool
-            True, the default, means zeros.
+            Pass zeros if True, which is the default, and None if False.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class FunctionCtx:
 
 
 class BackwardCFunction(FunctionCtx):
-    """The node of a call of a Function as users see it, and the `ctx` of that call."""
+    """Node of a call of a Function as users see it. It is also the `ctx` of that call."""
 
     __slots__ = ("_node",)
     __module__ = "gradlab.autograd.function"
@@ -215,7 +215,7 @@ class BackwardCFunction(FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """The tensors saved, with their history; an error if one was written to, or if they are freed."""
+        """Saved tensors with their history. Raises an error if one was modified in place or if they have been freed."""
         node = self._node
         if node.in_jvp and node.for_jvp:
             return restore(node, node.for_jvp)
@@ -226,13 +226,13 @@ class BackwardCFunction(FunctionCtx):
                 "clear_saved_tensors_on_access=False."
             )
         tensors = restore(node, items_of(node))
-        if self._forward_cls.clear_saved_tensors_on_access and not node.again:
-            node.saved, node.cleared = Own(), True
+        if self._forward_cls.clear_saved_tensors_on_access and not node.has_more_slices:
+            node.saved, node.cleared = UserSaved(), True
         return tensors
 
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:
-        """The old name of saved_tensors."""
+        """Deprecated name of `saved_tensors`."""
         warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
         return self.saved_tensors
 
@@ -241,25 +241,25 @@ class BackwardCFunction(FunctionCtx):
         return tuple(saved_tensor(self._node, at) for at in range(len(items_of(self._node))))
 
     def name(self) -> str:
-        """The node's name: the class's, followed by Backward."""
+        """Return the name of the node: the name of the class, followed by "Backward"."""
         return self._node.name()
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """(node, output number) of each tensor among the arguments, (None, 0) where no gradient is wanted."""
+        """Pair (node, output number) for each tensor argument; (None, 0) if it does not require a gradient."""
         return self._node.next_functions
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary to attach one's own things to."""
+        """Dictionary for arbitrary data of the user."""
         return self._node.metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(grad_inputs, grad_outputs)` runs after the node; a tuple it returns replaces `grad_inputs`."""
+        """Call `hook(grad_inputs, grad_outputs)` after the node has run. A returned tuple replaces `grad_inputs`."""
         return self._node.register_hook(hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(grad_outputs)` runs before the node; a tuple it returns replaces `grad_outputs`."""
+        """Call `hook(grad_outputs)` before the node runs. A returned tuple replaces `grad_outputs`."""
         return self._node.register_prehook(hook)
 
     def _sequence_nr(self) -> int:
@@ -270,7 +270,7 @@ class BackwardCFunction(FunctionCtx):
         return self._node._input_metadata
 
     def __call__(self, *cotangents: Any) -> Any:
-        """Run the node alone: see Node."""
+        """Run only this node. See `Node`."""
         return self._node(*cotangents)
 
 

@@ -1,6 +1,6 @@
-"""`backward` and `grad`: the arguments checked, the weights made, the sweep started.
+"""`backward`, `grad` and `jvp_of_graph`: check the arguments, make the initial gradients and start the sweep.
 
-An output or input is a Tensor or a GradientEdge; `Root` is what both come down to.
+An output or input is a Tensor or a GradientEdge. Both are converted to a `Root`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from gradlab.autograd.graph import GradientEdge, node_of
 from gradlab.backend.namespaces import is_array, namespace_of, wrap
 from gradlab.core.devices import different_devices
 from gradlab.core.engine import accumulate, vjp_sweep
-from gradlab.core.errors import no_graph, not_scalar, unrecorded, unused, weight_shape
+from gradlab.core.errors import input_without_history, no_graph, not_scalar, unused_input, weight_shape
 from gradlab.core.forward import jvp_sweep as forward_sweep
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.numpy_warnings import silence
-from gradlab.core.tangents import opened
+from gradlab.core.tangents import level_state
 from gradlab.core.tensor import Tensor, constant
 
 Tensors = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
-CYCLE = (
+CYCLE_WARNING = (
     "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
     "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
     "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
@@ -36,10 +36,10 @@ CYCLE = (
 )
 
 
-METHODS = str(Path(__file__).parent.parent / "methods" / "gradients.py")  # where Tensor.backward is
+TENSOR_METHODS_FILE = str(Path(__file__).parent.parent / "methods" / "gradients.py")  # the file that defines Tensor.backward
 
 
-Root = tuple[Node, tuple[int, ...], Any, Any]  # where a sweep starts: a node, its shape, its dtype, an array like it
+Root = tuple[Node, tuple[int, ...], Any, Any]  # start of a sweep: node, shape, dtype, and an array of its kind
 
 
 def _sequence(value: Any, what: str) -> list[Any]:
@@ -62,15 +62,15 @@ def _root(index: int, output: Any) -> Root:
     return node, node.shape, node.dtype, np.zeros(0)
 
 
-def weights_of(index: int, root: Root, weight: Any, batched: bool) -> Tensor:
-    """The cotangent to start from: `weight` in the output's dtype, or 1 for a single element."""
+def root_cotangent(index: int, root: Root, weight: Any, batched: bool) -> Tensor:
+    """Return the initial gradient of an output: `weight` in the dtype of the output, or 1 for an output of one element."""
     __tracebackhide__ = True
     _, wanted, dtype, like = root
     if weight is None:
         if prod(wanted) != 1:
             raise not_scalar(wanted)
         if batched:
-            raise RuntimeError("If `is_grads_batched=True`, each output needs its grad_outputs: there is no batch size else.")
+            raise RuntimeError("`is_grads_batched=True` requires `grad_outputs` for every output.")
         return constant(namespace_of[type(like)].ones(wanted, dtype))
     if not isinstance(weight, Tensor):
         if not (isinstance(weight, (list, tuple, int, float)) or is_array(weight)):
@@ -99,9 +99,11 @@ def _roots(outputs: list[Any], weights: Any, batched: bool, traced: bool) -> tup
     else:
         weights = list(weights)
     if len(weights) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(weights)} gradients: give one for each output, or None.")
+        raise RuntimeError(
+            f"got {len(outputs)} tensors and {len(weights)} gradients: give one gradient, or None, for each tensor."
+        )
     starts = [_root(i, y) for i, y in enumerate(outputs)]
-    seeds = [weights_of(i, root, v, batched) for i, (root, v) in enumerate(zip(starts, weights, strict=True))]
+    seeds = [root_cotangent(i, root, v, batched) for i, (root, v) in enumerate(zip(starts, weights, strict=True))]
     lead: tuple[int, ...] = ()
     if batched and seeds:
         lead = seeds[0].array.shape[:1]
@@ -114,7 +116,7 @@ def _roots(outputs: list[Any], weights: Any, batched: bool, traced: bool) -> tup
 
 
 def _inputs(inputs: Any, function: str) -> list[Any]:
-    """The inputs in their order; of a dictionary its values."""
+    """Return the inputs as a list: the values of a dictionary, or the elements of a sequence."""
     if isinstance(inputs, Mapping):
         if type(inputs) is not dict:
             raise TypeError(
@@ -142,23 +144,23 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Accumulate the weighted sum of the tensors' gradients into the `.grad` of the leaves (or of `inputs` alone).
+    """Compute the gradients of `tensors` with respect to the leaves, and accumulate them in `.grad`.
 
     Parameters
     ----------
     tensors : Tensor, GradientEdge or sequence of these
-        What is differentiated.
-    grad_tensors : Tensor, sequence or None
-        A weight for every element of each tensor (v in vᵀJ), of its shape. None for tensors of one element.
+        Tensors to differentiate.
+    grad_tensors : Tensor or sequence of Tensor or None, optional
+        The vector v of the product vᵀJ: for each tensor a gradient of its shape. None for a tensor of one element means 1.
     retain_graph : bool, optional
-        Keep what the graph has saved, so that it can be walked again. Defaults to `create_graph`.
-    create_graph : bool
-        Record the gradients' own computation, for derivatives of higher order. `.grad` then refers to its tensor's history, which
-        is a reference cycle: torch's warning says so.
+        Keep the saved tensors of the graph, so that it can be differentiated again. Defaults to the value of `create_graph`.
+    create_graph : bool, default: False
+        Record the computation of the gradients, for derivatives of higher order. `.grad` then holds a reference to the graph of
+        its tensor, which is a reference cycle. A warning says so.
     grad_variables : sequence, optional
-        The older name of `grad_tensors`.
+        Deprecated name of `grad_tensors`.
     inputs : Tensor, GradientEdge, sequence or dict of these, optional
-        Only these receive gradients; non-leaves may be among them.
+        Accumulate gradients only into these, which need not be leaves. By default, all leaves receive gradients.
 
     Returns
     -------
@@ -167,7 +169,8 @@ def backward(
     Raises
     ------
     RuntimeError
-        If a tensor has no history, a weight has not its shape, or the graph was freed.
+        If a tensor has no history, if the shape of a gradient in `grad_tensors` does not match its tensor, or if the graph has
+        been freed.
 
     Examples
     --------
@@ -198,7 +201,7 @@ def backward(
             x.retain_grad()
     roots, lead = _roots(outputs, grad_tensors, False, create_graph)
     if create_graph:
-        warnings.warn(CYCLE, UserWarning, stacklevel=2 + (sys._getframe(1).f_code.co_filename == METHODS))
+        warnings.warn(CYCLE_WARNING, UserWarning, stacklevel=2 + (sys._getframe(1).f_code.co_filename == TENSOR_METHODS_FILE))
     wanted = None if inputs is None else {node_of(x) for x in chosen}
     gradients = vjp_sweep(
         roots,
@@ -212,7 +215,7 @@ def backward(
         node = node_of(x)
         assert node is not None
         g = gradients.pop(node, None)
-        if g is not None and isinstance(node, AccumulateGrad):  # the others retain theirs
+        if g is not None and isinstance(node, AccumulateGrad):  # retain_grad() stores the gradients of the others
             with silence():
                 accumulate(node, g, create_graph, borrowed=False)
 
@@ -230,40 +233,41 @@ def grad(
     *,
     hooks: bool = True,
 ) -> Any:
-    """vᵀJ of the outputs by each of the inputs, returned; no `.grad` is touched.
+    """Return the gradients of `outputs` with respect to `inputs`, without changing any `.grad`.
 
     Parameters
     ----------
     outputs : Tensor, GradientEdge or sequence of these
-        What is differentiated.
+        Tensors to differentiate.
     inputs : Tensor, GradientEdge, sequence or dict of these
-        By what (leaves or not). The result is a tuple in this order; of a dict, a dict with its keys.
-    grad_outputs : Tensor, sequence or None
-        The weights v, one of each output's shape; with `is_grads_batched`, with one more axis in front, and the results
-        have that axis too: many rows of the Jacobian in one sweep.
-    retain_graph, create_graph : bool
-        As for `backward`.
-    only_inputs : bool
-        Accepted: it is always so.
+        Tensors with respect to which the gradients are computed. They need not be leaves.
+    grad_outputs : Tensor or sequence of Tensor or None, optional
+        The vector v of the product vᵀJ: for each output a gradient of its shape. None for an output of one element means 1.
+    retain_graph, create_graph : bool, optional
+        As in `backward`.
+    only_inputs : bool, default: True
+        Deprecated and ignored.
     allow_unused : bool, optional
-        Return None for an input that the outputs do not depend on, instead of raising.
-    is_grads_batched : bool
-        Whether `grad_outputs` have one more axis in front.
-    materialize_grads : bool
-        Zeros instead of None.
-    hooks : bool
-        Whether the hooks that users have registered run.
+        Return None for an input that the outputs do not depend on, instead of raising an error.
+    is_grads_batched : bool, default: False
+        Interpret the first dimension of each tensor in `grad_outputs` as a batch dimension. The results have it, too. This
+        computes many rows of a Jacobian in one backward pass.
+    materialize_grads : bool, default: False
+        Return zeros instead of None for an input that the outputs do not depend on.
+    hooks : bool, default: True
+        Run the hooks that users have registered.
 
     Returns
     -------
     tuple of Tensor, or dict
-        A gradient for each input, of its shape (with `is_grads_batched`, one more axis in front); None where `allow_unused`
-        allows it.
+        One gradient for each input, of its shape, with an additional first dimension if `is_grads_batched`. If `inputs` is a
+        dict, a dict with the same keys.
 
     Raises
     ------
     RuntimeError
-        If an output has no history, a weight has not its shape, an input was not used, or the graph was freed.
+        If an output has no history, if the shape of a gradient in `grad_outputs` does not match its output, if an input was not
+        used, or if the graph has been freed.
 
     Examples
     --------
@@ -290,9 +294,9 @@ def grad(
     nodes = [node_of(x) for x in xs]
     for i, (x, node) in enumerate(zip(xs, nodes, strict=True)):
         if node is None and not allow_unused:
-            raise unrecorded(i, x)
-    level = opened.level if mode.forward else None
-    tangents = level is not None and len(level.duals) > 0  # then the gradients have them too
+            raise input_without_history(i, x)
+    level = level_state.level if mode.forward else None
+    tangents = level is not None and len(level.duals) > 0  # then the gradients have tangents, too
     roots, lead = _roots(ys, grad_outputs, is_grads_batched, create_graph or tangents)
     gradients = vjp_sweep(
         roots,
@@ -309,7 +313,7 @@ def grad(
     for i, (x, node) in enumerate(zip(xs, nodes, strict=True)):
         g = None if node is None else gradients.get(node)
         if g is None and not allow_unused:
-            raise unused(i, x if isinstance(x, Tensor) else None, [y for y in ys if isinstance(y, Tensor)])
+            raise unused_input(i, x if isinstance(x, Tensor) else None, [y for y in ys if isinstance(y, Tensor)])
         if g is None and materialize_grads:
             if not isinstance(x, Tensor):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
@@ -323,35 +327,35 @@ def grad(
 def jvp_of_graph(
     outputs: Tensors, inputs: Tensors, tangents: Tensors, *, is_batched: bool = False, create_graph: bool = False
 ) -> tuple[Tensor | None, ...]:
-    """Ju: the outputs' tangents for given tangents of the inputs, by one forward sweep over the recorded graph.
+    """Return the Jacobian-vector products Ju of `outputs`, computed from the recorded graph in forward mode.
 
-    Nothing is run again.
+    No operation is executed again.
 
     Parameters
     ----------
     outputs : Tensor or sequence of Tensor
-        What was computed.
+        Tensors to differentiate.
     inputs : Tensor or sequence of Tensor
-        From what.
+        Tensors that have the tangents.
     tangents : Tensor or sequence of Tensor
-        One for each input, of its shape (with `is_batched`, one more axis in front).
-    is_batched : bool, default False
-        Whether there are several of them.
-    create_graph : bool, default False
-        Whether the sweep is recorded itself.
+        The vector u: one tangent for each input, of its shape.
+    is_batched : bool, default: False
+        Interpret the first dimension of each tangent as a batch dimension. The results have it, too.
+    create_graph : bool, default: False
+        Record the computation of the products, so that they can be differentiated.
 
     Returns
     -------
-    tuple of Tensor
-        One for each output; None for one that no input reaches.
+    tuple of Tensor or None
+        One tangent for each output, None for an output that depends on no input.
 
     Raises
     ------
     RuntimeError
-        If an output has no history, an input requires no gradient, a tangent has another shape, there are not as many tangents as
-        inputs, or the graph was freed.
+        If an output has no history, if an input does not require gradients, if the shape of a tangent does not match its input,
+        if the numbers of inputs and tangents differ, or if the graph has been freed.
     TypeError
-        If one of the three holds no tensors.
+        If `outputs`, `inputs` or `tangents` is not a Tensor or a sequence.
 
     Examples
     --------
@@ -363,14 +367,14 @@ def jvp_of_graph(
     """
     ys, xs, us = _sequence(outputs, "outputs"), _sequence(inputs, "inputs"), _sequence(tangents, "tangents")
     if len(us) != len(xs):
-        raise RuntimeError(f"got {len(xs)} inputs and {len(us)} tangents: give one for each input.")
+        raise RuntimeError(f"got {len(xs)} inputs and {len(us)} tangents: give one tangent for each input.")
     lead = us[0].array.shape[:1] if is_batched else ()
     seeds: dict[Node, Any] = {}
     for i, (x, u) in enumerate(zip(xs, us, strict=True)):
         if x.node is None:
-            raise RuntimeError(f"inputs[{i}] does not require grad, so nothing was recorded from it.")
+            raise RuntimeError(f"inputs[{i}] does not require grad, so the graph does not contain it.")
         if u.array.shape != lead + x.array.shape:
-            raise RuntimeError(f"tangents[{i}] has shape {list(u.array.shape)}, but its input has {list(x.array.shape)}.")
+            raise RuntimeError(f"tangents[{i}] has shape {list(u.array.shape)}, but its input has shape {list(x.array.shape)}.")
         u = u if u.array.dtype == x.array.dtype else constant(u.array.astype(x.array.dtype))
         seeds[x.node] = u if create_graph else u.array
     for i, y in enumerate(ys):

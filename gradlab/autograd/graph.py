@@ -1,4 +1,4 @@
-"""The graph: its nodes and edges, hooks on several gradients, hooks on what is saved, as `torch.autograd.graph` spells them."""
+"""Nodes and edges of the graph, and hooks on several gradients, with the names of `torch.autograd.graph`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gradlab.autograd.saved import (
     saved_tensors_hooks,
 )
 from gradlab.core import node as nodes
-from gradlab.core.engine import Run, leading_to, reachable, running
+from gradlab.core.engine import Run, nodes_leading_to, reachable_nodes, running
 from gradlab.core.node import AccumulateGrad, RemovableHandle
-from gradlab.core.ports import Several
-from gradlab.core.storage import wrote
+from gradlab.core.ports import MultiOutputNode
+from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor
 
 __all__ = [
@@ -35,15 +35,15 @@ __all__ = [
 ]
 
 
-class Node(abc.ABC):  # noqa: B024  (nodes are registered: they are made elsewhere)
-    """What `grad_fn` is an instance of: a recorded operation. Nodes of a custom Function are its `ctx`."""
+class Node(abc.ABC):  # noqa: B024  (the node classes are registered, not derived)
+    """Base class of recorded operations, the values of `Tensor.grad_fn`. The node of a custom Function is its `ctx`."""
 
 
 Node.register(nodes.Node)
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient arrives: output number `output_nr` of the operation `node`. `grad` and `backward` take it for a tensor."""
+    """Edge of the graph: output number `output_nr` of the operation `node`. `grad` and `backward` accept it like a Tensor."""
 
     node: Any
     output_nr: int
@@ -51,34 +51,35 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge at which the gradient of a tensor arrives."""
+    """Return the edge of the graph through which the gradient of a tensor flows."""
     if tensor.node is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     return GradientEdge(*tensor.node.public)
 
 
 def node_of(x: Tensor | GradientEdge) -> nodes.Node | None:
-    """The engine's node behind a tensor or an edge (see core.ports)."""
+    """Return the engine's node of a tensor or an edge (see `core.ports`)."""
     if isinstance(x, Tensor):
-        return None if x.node is None else x.node.proper
+        return None if x.node is None else x.node.real_node
     node, number = x.node, x.output_nr
-    node = getattr(node, "_node", node)  # of the ctx of a custom Function
+    node = getattr(node, "_node", node)  # for the ctx of a custom Function
     if not isinstance(node, nodes.Node):
-        raise TypeError(f"GradientEdge: the node is {type(node).__name__}, and should be what `grad_fn` gives.")
+        raise TypeError(f"GradientEdge: expected a node, as returned by `grad_fn`, got {type(node).__name__}.")
     count = getattr(node, "outputs", 1)
     if not 0 <= number < count:
-        raise IndexError(f"GradientEdge: {node.title} has {count} output{'s' * (count > 1)}, and there is no number {number}.")
-    return node.output_node(number) if isinstance(node, Several) else node
+        outputs = f"{count} output{'s' * (count > 1)}"
+        raise IndexError(f"GradientEdge: {node.title} has {outputs}, so output_nr={number} is out of range.")
+    return node.output_node(number) if isinstance(node, MultiOutputNode) else node
 
 
 class MultiHandle:
-    """The handles of several hooks as one."""
+    """Handle that removes several hooks together."""
 
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
         self.handles = tuple(handles)
 
     def remove(self) -> None:
-        """Take the hooks away. May be called again."""
+        """Remove the hooks. Further calls have no effect."""
         for handle in self.handles:
             handle.remove()
 
@@ -89,33 +90,35 @@ class MultiHandle:
         self.remove()
 
 
-def arriving(sweep: Run) -> set[nodes.Node]:
-    """The nodes at which a cotangent arrives in a sweep."""
+def reached_nodes(sweep: Run) -> set[nodes.Node]:
+    """Return the nodes that receive a gradient in a sweep."""
     roots = [root for root, _ in sweep.roots]
-    known = set(reachable(roots))
-    return known if sweep.wanted is None else known & leading_to(sweep.wanted, roots)
+    known = set(reachable_nodes(roots))
+    return known if sweep.wanted is None else known & nodes_leading_to(sweep.wanted, roots)
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> MultiHandle:
-    """Call `fn` once a sweep, with the gradients of several tensors. What it returns is ignored.
+    """Register a hook that is called once in each backward pass, with the gradients of several tensors.
 
     Parameters
     ----------
     tensors : sequence of Tensors
-        All require gradients ("any" skips those that do not).
+        Tensors that require gradients. With mode "any", the others are skipped.
     fn : callable
-        With mode "all" `fn(gradients)` is called when the last of them has arrived; None stands for a tensor that this sweep
-        does not reach. With "any" `fn(gradient)` is called with the first that arrives.
+        Hook. Its return value is ignored.
+    mode : {"all", "any"}, default: "all"
+        With "all", call `fn(gradients)` when all gradients have been computed. An entry is None if the backward pass does not
+        reach the tensor. With "any", call `fn(gradient)` with the gradient that is computed first.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     if mode == "any":
         tensors = [t for t in tensors if t.node is not None]
     elif any(t.node is None for t in tensors):
-        raise AssertionError("Expected gradient function to be set: a tensor among them does not require gradients.")
-    edges = [weakref.ref(t.node) for t in tensors if t.node is not None]  # weakly: the nodes have the hook
+        raise AssertionError("Expected gradient function to be set, but one of the tensors does not require gradients.")
+    edges = [weakref.ref(t.node) for t in tensors if t.node is not None]  # weak references, because the nodes hold the hook
     lock = threading.Lock()
-    seen: dict[int, list[Any]] = {}  # by sweep: how many are missing, and the gradients
+    seen: dict[int, list[Any]] = {}  # for each sweep, the number of missing gradients and the gradients
 
     def hook_of(i: int) -> Callable[[Tensor], None]:
         def hook(g: Tensor) -> None:
@@ -124,9 +127,9 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
             key = id(sweep)
             with lock:
                 if key not in seen:
-                    reached = None if mode == "any" else arriving(sweep)
+                    reached = None if mode == "any" else reached_nodes(sweep)
                     seen[key] = [len(edges) if reached is None else sum(edge() in reached for edge in edges), [None] * len(edges)]
-                    sweep.forget = (*sweep.forget, lambda: seen.pop(key, None))
+                    sweep.at_end = (*sweep.at_end, lambda: seen.pop(key, None))
                 state = seen[key]
                 state[0] -= 1
                 state[1][i] = g
@@ -140,7 +143,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Tell autograd that the memory of tensors was written to behind its back."""
+    """Increment the version counters of tensors whose memory was modified without autograd noticing."""
     if isinstance(tensor, Tensor):
         tensor = (tensor,)
     if not isinstance(tensor, Iterable):
@@ -148,5 +151,5 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     for t in tensor:
         if not isinstance(t, Tensor):
             raise RuntimeError(f"increment_version expects each element of the iterable to be a tensor, not {type(t).__name__}")
-        if not t.is_inference():  # which have no version
-            wrote(t)
+        if not t.is_inference():  # inference tensors have no version
+            mark_written(t)

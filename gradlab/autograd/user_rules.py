@@ -1,7 +1,7 @@
-"""What stands for a primitive where the rule is a user's: the node of a call of a `Function`, and its rules for the engine.
+"""Node and rules of a `Function` for the engine.
 
-`UserRules` hands the cotangents to `backward` as Tensors, checks what comes back, and runs batched cotangents a slice at a time:
-right for whatever `backward` does.
+`UserRules` takes the place of a primitive. It passes the cotangents to `backward` as Tensors and checks its results. Batched
+cotangents are processed one slice at a time, which is correct for any `backward`.
 """
 
 from __future__ import annotations
@@ -14,59 +14,62 @@ from typing import Any, ClassVar
 
 from gradlab.autograd.functions import grad
 from gradlab.backend.namespaces import namespace_of, wrap
-from gradlab.core.dtypes import known_dtype
-from gradlab.core.engine import fit
+from gradlab.core.dtypes import from_numpy_dtype
+from gradlab.core.engine import unbroadcast
 from gradlab.core.errors import size_of
-from gradlab.core.inplace import fits
+from gradlab.core.inplace import broadcasts_to
 from gradlab.core.modes import mode
 from gradlab.core.node import Error, InputMetadata, Node
-from gradlab.core.ports import Bundle, Several
-from gradlab.core.tangents import opened
+from gradlab.core.ports import Bundle, MultiOutputNode
+from gradlab.core.tangents import level_state
 from gradlab.core.tensor import Tensor, constant
 
 
 class grad_mode:  # noqa: N801  (as no_grad)
-    """Recording or not, and no tangents: what a rule computes has none of its own."""
+    """Context manager for user-defined rules: enables or disables recording, and suspends the computation of tangents."""
 
     __slots__ = ("before", "level", "on")
 
     def __init__(self, on: bool) -> None:
         self.on = on
 
-    def __enter__(self) -> None:  # no call in either: an interrupt comes after one
-        self.before, self.level = mode.grad, opened.level
+    def __enter__(self) -> None:  # neither method calls a function, after which an interrupt could occur
+        self.before, self.level = mode.grad, level_state.level
         mode.grad = self.on
         if self.level is not None:
-            self.level.resting += 1
+            self.level.suspended += 1
 
     def __exit__(self, *raised: object) -> None:
         mode.grad = self.before
         if self.level is not None:
-            self.level.resting -= 1
+            self.level.suspended -= 1
 
 
-class FunctionNode(Several):
-    """The engine's node of a call. `places` has for each argument the number of its edge (None: no tensor), `given` the (shape,
-    dtype) of each tensor among the arguments."""
+class FunctionNode(MultiOutputNode):
+    """Engine's node of a call of a Function.
 
-    __slots__ = ("again", "attributes", "cleared", "for_jvp", "given", "in_jvp", "places", "seen")
+    `edge_numbers` has for each argument the number of its edge, or None for an argument that is not a Tensor. `input_kinds` has
+    the (shape, dtype) of each Tensor among the arguments.
+    """
+
+    __slots__ = ("attributes", "cleared", "ctx_ref", "edge_numbers", "for_jvp", "has_more_slices", "in_jvp", "input_kinds")
     op: ClassVar[Any]  # UserRules
-    again: bool  # a batched cotangent has slices left
-    attributes: dict[str, Any]  # what is on ctx
-    cleared: bool  # clear_saved_tensors_on_access has been at work
+    has_more_slices: bool  # the batched cotangent has unprocessed slices
+    attributes: dict[str, Any]  # the `__dict__` of ctx
+    cleared: bool  # saved tensors were cleared by clear_saved_tensors_on_access
     for_jvp: tuple[Any, ...]
-    given: list[Any]
+    input_kinds: list[Any]
     in_jvp: bool
-    places: tuple[int | None, ...]
-    seen: weakref.ref[Any] | None
+    edge_numbers: tuple[int | None, ...]
+    ctx_ref: weakref.ref[Any] | None
 
     def ctx(self) -> Any:
-        """The node as users see it."""
-        ctx = self.seen() if self.seen is not None else None
+        """Return the `ctx` of the call, which is the node as users see it."""
+        ctx = self.ctx_ref() if self.ctx_ref is not None else None
         if ctx is None:
             ctx = object.__new__(self.op.function._backward_cls)
             ctx.__dict__, ctx._node = self.attributes, self
-            self.seen = weakref.ref(ctx)
+            self.ctx_ref = weakref.ref(ctx)
         return ctx
 
     @property
@@ -75,11 +78,11 @@ class FunctionNode(Several):
 
     @property
     def _input_metadata(self) -> tuple[Any, ...]:
-        return tuple(InputMetadata(size_of(kind[0]), known_dtype(kind[1])) if kind else None for kind in self.kinds)
+        return tuple(InputMetadata(size_of(kind[0]), from_numpy_dtype(kind[1])) if kind else None for kind in self.kinds)
 
 
 class UserRules:
-    """What stands for a primitive: the rules of one Function, as the engine calls them."""
+    """Rules of one Function, with the interface of a primitive."""
 
     kind, reads, view, variadic, foreign = "function", "all", False, "inputs", True
     tex, formula, accumulate_into = None, None, None
@@ -92,26 +95,26 @@ class UserRules:
         self.function, self.name = function, function.__name__
 
     def vjp(self, node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> Sequence[Any]:
-        """The cotangents of the edges, from arrays."""
-        return self._swept(self._cotangents, node, edges, g.parts if type(g) is Bundle else [g], lead, traced=False)
+        """Compute the cotangents of the edges as arrays."""
+        return self._apply_by_slice(self._cotangents, node, edges, g.parts if type(g) is Bundle else [g], lead, traced=False)
 
     scalar_vjp = vjp
 
     def traced_vjp(self, node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> Sequence[Any]:
-        """The same from Tensors, recorded."""
-        return self._swept(self._cotangents, node, edges, g.parts if type(g) is Bundle else [g], lead, traced=True)
+        """Compute the cotangents of the edges as recorded Tensors."""
+        return self._apply_by_slice(self._cotangents, node, edges, g.parts if type(g) is Bundle else [g], lead, traced=True)
 
     def jvp(self, node: Any, tangents: Any, g: Any, lead: tuple[int, ...], traced: bool = False) -> Sequence[Any]:
-        """The tangent of the output, or a Bundle of those of the outputs, from the tangents of the edges."""
-        answers = self._swept(self._tangents, node, node.kinds, tangents, lead, traced)
-        return answers if node.dtype is not Bundle.dtype else [Bundle(answers, lead)]
+        """Compute the tangent of the output, or a Bundle of the tangents of several outputs."""
+        output_tangents = self._apply_by_slice(self._tangents, node, node.kinds, tangents, lead, traced)
+        return output_tangents if node.dtype is not Bundle.dtype else [Bundle(output_tangents, lead)]
 
     def traced_jvp(self, node: Any, tangents: Any, g: Any, lead: tuple[int, ...]) -> Sequence[Any]:
-        """The same from Tensors, recorded."""
+        """Compute the tangents of the outputs as recorded Tensors."""
         return self.jvp(node, tangents, g, lead, traced=True)
 
-    def _swept(self, once: Any, node: Any, targets: Any, parts: Any, lead: tuple[int, ...], traced: bool) -> list[Any]:
-        """`once` on parts without batch axes: as they are, or a slice at a time and the results stacked."""
+    def _apply_by_slice(self, once: Any, node: Any, targets: Any, parts: Any, lead: tuple[int, ...], traced: bool) -> list[Any]:
+        """Call `once` on the parts. If they have batch axes, call it on one slice at a time and stack the results."""
         like = next(p for p in parts if p is not None)
         if not lead:
             results = once(node, targets, parts, like, traced)
@@ -121,17 +124,17 @@ class UserRules:
         xp, count, k = namespace_of[type(like)], prod(lead), len(lead)
         if not count:
             kinds = [(t.shape, t.dtype) if isinstance(t, Node) else t for t in targets]
-            nothing = [None if kind is None else tensor_or_zeros(None, (lead + kind[0], kind[1]), like, True) for kind in kinds]
-            return [c if c is None or traced else c.array for c in nothing]
+            empty = [None if kind is None else tensor_or_zeros(None, (lead + kind[0], kind[1]), like, True) for kind in kinds]
+            return [c if c is None or traced else c.array for c in empty]
         flat = [p if p is None else p.reshape((count, *p.shape[k:])) for p in parts]
         slices = []
         try:
             for i in range(count):
-                node.again = i + 1 < count
+                node.has_more_slices = i + 1 < count
                 of_slice = [p if p is None else p[i] if traced else wrap(p[i]) for p in flat]
                 slices.append(once(node, targets, of_slice, next(p for p in of_slice if p is not None), traced))
         finally:
-            node.again = False
+            node.has_more_slices = False
         whole: list[Any] = []
         for row in zip(*slices, strict=True):
             present = next((c for c in row if c is not None), None)
@@ -147,52 +150,52 @@ class UserRules:
     def _cotangents(self, node: Any, edges: Any, parts: list[Any], like: Any, traced: bool) -> list[Any]:
         ctx, function = node.ctx(), self.function
         grads = [tensor_or_zeros(p, kind, like, ctx.materialize_grads) for p, kind in zip(parts, node.kinds, strict=True)]
-        rule = function._rule()
-        answers = rule(ctx, grads) if function.boxed_grads_call else rule(ctx, *grads)
-        answers = list(answers) if isinstance(answers, tuple) else [answers]
-        places = node.places
-        if len(answers) > len(places) and all(c is None for c in answers[len(places) :]):
-            del answers[len(places) :]
-        if len(answers) != len(places):
+        rule = function._backward_rule()
+        gradients = rule(ctx, grads) if function.boxed_grads_call else rule(ctx, *grads)
+        gradients = list(gradients) if isinstance(gradients, tuple) else [gradients]
+        places = node.edge_numbers
+        if len(gradients) > len(places) and all(c is None for c in gradients[len(places) :]):
+            del gradients[len(places) :]
+        if len(gradients) != len(places):
             raise RuntimeError(
                 f"function {node.name()} returned an incorrect number of gradients (expected {len(places)}, got "
-                f"{len(answers)}). One is due for each argument of forward{self._named()}, None where there is "
-                "none."
+                f"{len(gradients)}). It must return one gradient, or None, for each argument of forward"
+                f"{self._describe_arguments()}."
             )
         cotangents: list[Any] = [None] * len(edges)
-        for i, (place, c) in enumerate(zip(places, answers, strict=True)):
+        for i, (place, c) in enumerate(zip(places, gradients, strict=True)):
             if c is None:
                 continue
             if place is None:
                 raise RuntimeError(
                     f"function {node.name()} returned a gradient different than None at position {i + 1}, but the "
-                    f"corresponding forward input was not a Variable{self._named(i)}"
+                    f"corresponding forward input was not a Variable{self._describe_arguments(i)}"
                 )
             if not isinstance(c, Tensor):
                 raise RuntimeError(
-                    f"expected Variable or None (got {type(c).__name__}): {node.name()} returned it as gradient "
-                    f"number {i}{self._named(i)}."
+                    f"expected Variable or None (got {type(c).__name__}) as gradient number {i} of {node.name()}"
+                    f"{self._describe_arguments(i)}."
                 )
             if (edge := edges[place]) is None:
                 continue
-            if not fits(edge.shape, c.array.shape):
+            if not broadcasts_to(edge.shape, c.array.shape):
                 raise RuntimeError(
                     f"Function {node.name()} returned an invalid gradient at index {place} - got "
-                    f"{list(c.array.shape)} but expected shape compatible with {list(edge.shape)}{self._named(i)}"
+                    f"{list(c.array.shape)} but expected shape compatible with {list(edge.shape)}{self._describe_arguments(i)}"
                 )
             cotangents[place] = (
                 c
                 if traced and c.array.dtype == edge.dtype and c.array.shape == edge.shape
-                else fit(c, edge, (), node)
+                else unbroadcast(c, edge, (), node)
                 if traced
-                else constant(wrap(fit(c.array, edge, (), node)))
+                else constant(wrap(unbroadcast(c.array, edge, (), node)))
             )
         return cotangents
 
-    def _named(self, i: int | None = None) -> str:
-        """The names of forward's arguments, or that of one, for an error."""
-        named = inspect.signature(self.function.forward).parameters.values()
-        names = [p.name for p in named if p.kind is not p.VAR_POSITIONAL][0 if self.function._splits() else 1 :]
+    def _describe_arguments(self, i: int | None = None) -> str:
+        """Return the names of forward's arguments, or the name of argument `i`, for an error message."""
+        parameters = inspect.signature(self.function.forward).parameters.values()
+        names = [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL][0 if self.function._has_setup_context() else 1 :]
         if i is None:
             return f" ({', '.join(names)})" if names else ""
         return f" (its argument {names[i]!r})" if i < len(names) else ""
@@ -200,13 +203,16 @@ class UserRules:
     def _tangents(self, node: Any, kinds: Any, input_tangents: list[Any], like: Any, traced: bool) -> list[Any]:
         ctx, function = node.ctx(), self.function
         if not function._has_jvp():
-            return by_transpose(node, kinds, input_tangents, like, traced)
+            return jvp_by_transpose(node, kinds, input_tangents, like, traced)
         output_tangents = jvp_of(
             node,
-            [tensor_or_zeros(t, kind, like, ctx.materialize_grads) for t, kind in zip(input_tangents, node.given, strict=True)],
+            [
+                tensor_or_zeros(t, kind, like, ctx.materialize_grads)
+                for t, kind in zip(input_tangents, node.input_kinds, strict=True)
+            ],
         )
         return [
-            None if t is None or kind is None else t if t.array.dtype == kind[1] else fit_dtype(t, kind[1])
+            None if t is None or kind is None else t if t.array.dtype == kind[1] else cast_tangent(t, kind[1])
             for t, kind in zip(output_tangents, kinds, strict=True)
         ]
 
@@ -214,13 +220,13 @@ class UserRules:
         return f"<rules of {self.name}>"
 
 
-def fit_dtype(t: Tensor, dtype: Any) -> Tensor:
-    """A tangent in its output's dtype."""
+def cast_tangent(t: Tensor, dtype: Any) -> Tensor:
+    """Convert a tangent to the dtype of its output."""
     return namespace_of[Tensor].astype(t, dtype)
 
 
 def tensor_or_zeros(part: Any, kind: Any, like: Any, materialize: bool) -> Tensor | None:
-    """A cotangent or tangent as a Tensor; where there is none zeros of the kind, if asked for."""
+    """Return a cotangent or tangent as a Tensor. If it is None, return zeros of the (shape, dtype) `kind` if `materialize`."""
     if part is not None:
         return part if isinstance(part, Tensor) else constant(wrap(part))
     if kind is None or not materialize:
@@ -229,20 +235,20 @@ def tensor_or_zeros(part: Any, kind: Any, like: Any, materialize: bool) -> Tenso
 
 
 def jvp_of(node: FunctionNode, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The user's `jvp` on the tangents of the tensors among the arguments: a tangent or None for each output."""
+    """Call the user's `jvp` with the tangents of the tensor arguments, and return a tangent or None for each output."""
     ctx = node.ctx()
     node.in_jvp = True
     try:
-        returned = node.op.function.jvp(ctx, *(None if place is None else tangents[place] for place in node.places))
+        returned = node.op.function.jvp(ctx, *(None if place is None else tangents[place] for place in node.edge_numbers))
     finally:
         node.in_jvp = False
-    answers = list(returned) if isinstance(returned, tuple) else [returned]
-    if len(answers) != len(node.kinds):
+    output_tangents = list(returned) if isinstance(returned, tuple) else [returned]
+    if len(output_tangents) != len(node.kinds):
         raise RuntimeError(
             f"Function's jvp returned an invalid number of forward gradients (expected {len(node.kinds)} but got "
-            f"{len(answers)}): {node.op.name}.jvp must return one for each output, None where there is none."
+            f"{len(output_tangents)}): {node.op.name}.jvp must return one tangent, or None, for each output."
         )
-    for i, (t, kind) in enumerate(zip(answers, node.kinds, strict=True)):
+    for i, (t, kind) in enumerate(zip(output_tangents, node.kinds, strict=True)):
         if t is not None and not isinstance(t, Tensor):
             raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
         if t is not None and kind is not None and t.array.shape != kind[0]:
@@ -251,21 +257,21 @@ def jvp_of(node: FunctionNode, tangents: Sequence[Tensor | None]) -> list[Tensor
                 f"not supported. Tensor is of size {list(kind[0])} while the given forward gradient is of size "
                 f"{list(t.array.shape)}."
             )
-    return answers
+    return output_tangents
 
 
-def by_transpose(node: FunctionNode, kinds: Any, input_tangents: list[Any], like: Any, traced: bool) -> list[Any]:
-    """The tangents of a Function without `jvp`: its backward is linear in the cotangents, and the transpose of that is asked."""
+def jvp_by_transpose(node: FunctionNode, kinds: Any, input_tangents: list[Any], like: Any, traced: bool) -> list[Any]:
+    """Compute the tangents of a Function without `jvp` as the transpose of its backward, which is linear in the cotangents."""
     xp = namespace_of[type(getattr(like, "array", like))]
     with grad_mode(on=True):
-        # Which they are does not matter, but zeros would hide an answer that is not recorded.
+        # The values do not matter, but with zeros a gradient that is not recorded would go unnoticed.
         vs = [
             None
             if kind is None or kind[1].kind != "f"
             else constant(xp.cos(xp.arange(prod(kind[0])) % 1000).astype(kind[1]).reshape(kind[0])).requires_grad_()
             for kind in kinds
         ]
-        asked = [v for v in vs if v is not None]
+        differentiated = [v for v in vs if v is not None]
         grads = node.op._cotangents(
             node, [e if t is not None else None for e, t in zip(node.edges, input_tangents, strict=True)], vs, like, traced=True
         )
@@ -274,31 +280,31 @@ def by_transpose(node: FunctionNode, kinds: Any, input_tangents: list[Any], like
             for c, t in zip(grads, input_tangents, strict=True)
             if c is not None and c.node is not None
         ]
-        unseen = [c for c, t in zip(grads, input_tangents, strict=True) if t is not None and c is not None and c.node is None]
-        why = (
+        unrecorded = [c for c, t in zip(grads, input_tangents, strict=True) if t is not None and c is not None and c.node is None]
+        reason = (
             "is once_differentiable"
             if any(c.node.op is not None and c.node.public[0].op is Error.op for c, _ in pairs)
             else (
-                "computes what is not recorded (by NumPy, or under detach or no_grad)"
-                if any(c.array.any() for c in unseen)
+                "uses operations that are not recorded (NumPy, detach or no_grad)"
+                if any(c.array.any() for c in unrecorded)
                 else ""
             )
         )
-        if why:
+        if reason:
             raise NotImplementedError(
                 f"You must implement the jvp function for custom autograd.Function to use it with forward "
-                f"mode AD. {node.op.name}.backward {why}, so it cannot stand in."
+                f"mode AD. {node.op.name}.backward {reason}, so it cannot be used instead."
             )
         products = iter(
             grad(
                 [c for c, _ in pairs],
-                asked,
+                differentiated,
                 tuple(t for _, t in pairs),
                 create_graph=traced,
                 retain_graph=True,
                 allow_unused=True,
             )
             if pairs
-            else [None] * len(asked)
+            else [None] * len(differentiated)
         )
     return [None if v is None else next(products) for v in vs]

@@ -1,4 +1,4 @@
-"""`Variable(tensor, requires_grad=…)`: what older texts write for a tensor that requires gradients."""
+"""`Variable(tensor, requires_grad=…)`, the way in which older PyTorch code makes a tensor that requires gradients."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """The tensor itself, detached: torch's older name for tensors.
+    """Return the tensor, detached. `Variable` is PyTorch's older name for tensors.
 
     Parameters
     ----------
     data : Tensor, optional
-        A tensor; none, an empty one.
-    requires_grad : bool, default False
-        Whether it asks for gradients.
+        Tensor to detach. Without it, an empty tensor is made.
+    requires_grad : bool, default: False
+        Whether the result requires gradients.
 
     Returns
     -------
@@ -29,9 +29,9 @@ class Variable(metaclass=_VariableMeta):
     Raises
     ------
     TypeError
-        If `data` is no tensor.
+        If `data` is not a Tensor.
     RuntimeError
-        If it asks for gradients and is not floating point.
+        If `requires_grad` is True and `data` is not floating point.
 
     Examples
     --------

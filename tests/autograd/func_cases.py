@@ -1,4 +1,4 @@
-"""Calls of `func`, written once for gradlab and torch: a table of expressions over the names of the library."""
+"""Expressions that call `func`. They are evaluated with the names of gradlab and with those of torch."""
 
 from __future__ import annotations
 
@@ -116,16 +116,16 @@ def linear(lib: Any) -> Any:
 
 
 def names(lib: Any) -> dict[str, Any]:
-    """What the expressions speak of."""
+    """Return the names that the expressions use."""
 
     def tensor(data: Any, requires_grad: bool = False) -> Any:
         return lib.tensor(data, dtype=lib.float64, requires_grad=requires_grad)
 
-    def written(x: Any) -> Any:
+    def add_in_place(x: Any) -> Any:
         x.add_(1)
         return (x * x).sum()
 
-    def unrecorded(x: Any) -> Any:
+    def double_without_grad(x: Any) -> Any:
         with lib.no_grad():
             return x * 2
 
@@ -147,8 +147,8 @@ def names(lib: Any) -> dict[str, Any]:
         "m": tensor([[1.0, 0.5, -1.0], [-0.75, 2.0, 0.25]]),
         "i": lib.tensor([1, 2, 3]),
         "tree": {"a": x, "b": [x * 2]},
-        "written": written,
-        "unrecorded": unrecorded,
+        "written": add_in_place,
+        "unrecorded": double_without_grad,
         "in_no_grad": in_no_grad,
         "layer": linear(lib),
         "tied": tied,

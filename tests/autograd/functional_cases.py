@@ -1,4 +1,4 @@
-"""Calls of `autograd.functional`, written once for gradlab and torch: (name, function of the library) pairs."""
+"""Test cases for `autograd.functional`: pairs (name, function of the library), for gradlab and torch."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ A, B = [0.5, -1.25, 2.0], [[1.0, 0.5], [-0.75, 2.0]]
 
 
 def tensors(lib: Any) -> Any:
-    """A vector, a matrix, a number and an outside weight that requires gradients; of double precision."""
+    """Return a vector, a matrix, a number, and an outside weight that requires gradients, all of double precision."""
 
-    def made(data: Any, requires_grad: bool = False) -> Any:
+    def tensor(data: Any, requires_grad: bool = False) -> Any:
         return lib.tensor(data, dtype=lib.float64, requires_grad=requires_grad)
 
-    return made(A), made(B), made(0.7), made([3.0, 1.0, -2.0], requires_grad=True)
+    return tensor(A), tensor(B), tensor(0.7), tensor([3.0, 1.0, -2.0], requires_grad=True)
 
 
 # (name, the inputs as letters of `tensors`: x the vector, m the matrix, s the number, r the vector that requires grad), function
@@ -78,7 +78,7 @@ def inputs_of(lib: Any, letters: str) -> Any:
 
 
 def vector_for(lib: Any, shaped: Any, kind: str) -> Any:
-    """A vector v for tensors (or a tuple of them): fitting, missing, of a wrong shape, a tuple too long, of something else."""
+    """Return a vector v for a tensor or a tuple of tensors: with their shapes, or one of four kinds of invalid values."""
     one = shaped[0] if isinstance(shaped, (tuple, list)) else shaped
     if kind == "none":
         return None
@@ -96,7 +96,7 @@ def vector_for(lib: Any, shaped: Any, kind: str) -> Any:
 
 
 def calls() -> list[tuple[str, Any]]:
-    """Every (name, call) pair. A call takes a library and returns what the function under test returns."""
+    """Return all pairs (name, call). A call takes a library and returns the result of the function under test."""
     made: list[tuple[str, Any]] = []
 
     def add(function: str, case: str, letters: str, make: Any, kind: str | None, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Expressions whose node's saved values are compared with torch's, and those of torch's attributes that must be there."""
+"""Expressions whose nodes must have the same saved attributes as in torch, and the names of the required attributes."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ MUST = {
     "lib.linalg.det(M)": "A result", "lib.cdist(x, w)": "x1 x2 result", "x.clone()": "", "-x": "", "x.t()": "",
 }
 # fmt: on
-ROUNDED = {"lib.linalg.inv(M)", "lib.linalg.det(M)", "lib.cdist(x, w)"}  # other algorithms, other last digits
+ROUNDED = {"lib.linalg.inv(M)", "lib.linalg.det(M)", "lib.cdist(x, w)"}  # other algorithms, so the last digits differ
 
 
 def tensors(lib):
-    """The same tensors in either library."""
+    """Return the tensors of the expressions for a library."""
     rng = np.random.default_rng(5)
 
     def leaf(*shape):

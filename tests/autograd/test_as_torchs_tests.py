@@ -1,4 +1,4 @@
-"""Behaviours that torch's own autograd tests hold to, and that nothing else here does; for both libraries."""
+"""Behaviours that are checked by torch's own autograd tests, and by no other test here. Run on both libraries."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_view_of_a_normal_tensor_keeps_requires_grad(t):
 
 @pytest.mark.parametrize("change", [lambda a: a.add_(1), lambda a: a.transpose_(0, 1), lambda a: a.squeeze_(), lambda a: a.t_()])
 @pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
-def test_a_view_that_was_not_recorded_is_invalid_once_its_base_has_changed(t, change, mode):
+def test_an_unrecorded_view_is_invalid_after_a_write_to_its_base(t, change, mode):
     a = leaf(t, [1.0, 2.0], [3.0, 4.0]).clone()
     with getattr(t, mode)():
         v = a.view(4)
@@ -73,7 +73,7 @@ def test_the_version_of_an_inference_tensor(t):
 
 
 # ----------------------------------------------------------------------------------------------------------------- hooks
-def test_hooks_set_on_what_wants_no_gradient_are_never_called(t):
+def test_hooks_of_tensors_without_gradients_are_never_called(t):
     x, y, seen = t.ones(2), leaf(t, 1.0, 2.0), []
     x._backward_hooks = {0: seen.append}
     (y * x).sum().backward()
@@ -95,7 +95,7 @@ def two_outputs(t, *, materialize=True):
 
 
 @pytest.mark.parametrize("materialize", [True, False])
-def test_a_hook_is_told_that_only_a_sibling_got_a_gradient(t, materialize):
+def test_a_hook_receives_none_if_only_another_output_has_a_gradient(t, materialize):
     x, seen = leaf(t, 1.0, 2.0), []
     a, b = two_outputs(t, materialize=materialize)(x)
     handle = a.register_hook(lambda g: seen.append(("a", values(g))))
@@ -121,7 +121,7 @@ def test_hooks_from_before_a_write_belong_to_the_old_value(t):
     (view + other).sum().backward(retain_graph=True)
     assert seen == ["other, now"]
     read.sum().backward()
-    assert seen == ["other, now", "view"]  # what was read before the write still has it
+    assert seen == ["other, now", "view"]  # the graph recorded before the write still has the hook
 
 
 def test_hooks_of_a_node_run_where_its_tensor_is_an_input(t):
@@ -137,7 +137,7 @@ def test_hooks_of_a_node_run_where_its_tensor_is_an_input(t):
     assert values(t.autograd.grad(z, y, retain_graph=True)[0]) == [3] and seen == ["tensor"]
 
 
-# --------------------------------------------------------------------------------------------------------- what is freed
+# ---------------------------------------------------------------------------------------------------------- freed tensors
 INDEXED = {
     "list": lambda t, b: b[[1, 1]],
     "tensor": lambda t, b: b[t.tensor([1, 1])],
@@ -166,15 +166,15 @@ KEPT = {
 }
 
 
-def written(t, b, index):
+def copy_elements(t, b, index):
     c = t.zeros(3, dtype=t.float64)
     c[index] = b[index]
     return c
 
 
 INDEXED |= {
-    "written by a list": lambda t, b: written(t, b, [1, 2]),
-    "written by a slice": lambda t, b: written(t, b, slice(1, None)),
+    "written by a list": lambda t, b: copy_elements(t, b, [1, 2]),
+    "written by a slice": lambda t, b: copy_elements(t, b, slice(1, None)),
 }
 
 
@@ -189,7 +189,7 @@ def test_a_second_backward_through_indices_is_refused(t, of):
 
 
 @pytest.mark.parametrize("of", KEPT.values(), ids=KEPT)
-def test_a_second_backward_where_nothing_is_saved(t, of):
+def test_a_second_backward_works_if_nothing_is_saved(t, of):
     b = leaf(t, 1.0, 2.0, 3.0)
     y = of(t, b)
     for _ in range(2):
@@ -198,7 +198,7 @@ def test_a_second_backward_where_nothing_is_saved(t, of):
 
 
 # ------------------------------------------------------------------------------------- custom functions and checkpoints
-def test_what_is_no_tensor_is_refused_where_it_would_be_saved(t):
+def test_non_tensors_cannot_be_saved(t):
     class Saves(t.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -212,7 +212,7 @@ def test_what_is_no_tensor_is_refused_where_it_would_be_saved(t):
         assert values(Saves.apply(leaf(t, 1.0))) == [1]
 
 
-def test_a_checkpoint_hands_out_a_tensor_once_a_sweep(t):
+def test_a_checkpoint_returns_each_tensor_once_per_backward(t):
     seen = []
 
     class Keeps(t.autograd.Function):
@@ -242,7 +242,7 @@ def test_a_checkpoint_hands_out_a_tensor_once_a_sweep(t):
     plain = t.ones(1)
     Keeps.apply(leaf(t, 1.0), plain).backward()
     t.utils.checkpoint.checkpoint(Keeps.apply, leaf(t, 1.0), plain, use_reentrant=False).backward()
-    assert seen[0] is plain and seen[1] is plain  # what has no history comes back as the same object
+    assert seen[0] is plain and seen[1] is plain  # a tensor without history is returned as the same object
     seen.clear()
     x, again = leaf(t, 1.0), False
     y = t.utils.checkpoint.checkpoint(Twice.apply, x, use_reentrant=False)
@@ -255,7 +255,7 @@ def test_a_checkpoint_hands_out_a_tensor_once_a_sweep(t):
 
 
 # ---------------------------------------------------------------------------------------------------------------- names
-def test_nodes_are_called_as_torchs(t):
+def test_attributes_of_nodes_match_torch(t):
     x = leaf(t, 1.0)
     node = (x**2).grad_fn
     end = node.next_functions[0][0]
@@ -301,7 +301,7 @@ SAVED_ANYWAY = {
 
 
 @pytest.mark.parametrize("name", [*SAVED_NOTHING, *SAVED_ANYWAY])
-def test_what_saved_nothing_is_swept_again(t, name):
+def test_graphs_without_saved_tensors_can_be_differentiated_again(t, name):
     x, c = t.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True), t.tensor([[2.0, 1.5], [4.0, 3.0]])
     y = (SAVED_NOTHING | SAVED_ANYWAY)[name](t, x, c)
     y.sum().backward()
@@ -344,7 +344,7 @@ def test_two_results_have_one_node(t, name, kw):
     (a.sum() + 3 * b.sum()).backward(retain_graph=True)
     assert calls[2:] == [[False, False], (1, [ones, values(3 * t.ones_like(a))])] and values(b.grad) == values(3 * t.ones_like(b))
     b.sum().backward()
-    for again in (a, b):  # freed by the sweep through either
+    for again in (a, b):  # a backward from either result frees the graph
         with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
             again.sum().backward()
     with pytest.raises(RuntimeError, match="after they have already been freed"):
@@ -352,9 +352,9 @@ def test_two_results_have_one_node(t, name, kw):
 
 
 def joined_gradients(t, name, kw, apart=False):
-    """First and second derivatives, batched ones, tangents, and gradients with respect to the results."""
+    """Return first, second and batched derivatives, and gradients with respect to the results."""
     x = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
-    if apart:  # the same by two functions
+    if apart:  # the same results, computed by two functions
         dim = {k: v for k, v in kw.items() if k != "correction"}
         first, second = {"var_mean": (t.var, t.mean), "std_mean": (t.std, t.mean), "aminmax": (t.amin, t.amax)}[name]
         a, b = first(x, **kw), second(x, **dim)
@@ -393,7 +393,7 @@ def test_the_tangents_of_two_results_with_one_node(t):
         (g,) = t.autograd.grad(v.sum(), x, create_graph=True)  # reads the saved result, which has a tangent
         dg = fw.unpack_dual(g).tangent
         (whole,) = t.autograd.grad(dv.sum() + dm.sum(), x, retain_graph=True)
-    # of two numbers s = |d|/√2 where d is their difference: 1.5 and -1.5, with tangents -3 and 3
+    # for two numbers with the difference d, s = |d|/√2; here d is 1.5 and -1.5, with tangents -3 and 3
     assert values(dm) == [-0.5, 1.5] and values(dv) == pytest.approx([-3 / 2**0.5, -3 / 2**0.5], rel=1e-12)
     h = 1e-6
     z = (x + h * u).detach().requires_grad_()
@@ -402,10 +402,10 @@ def test_the_tangents_of_two_results_with_one_node(t):
     assert t.allclose(whole, dg, atol=1e-12)  # both are the Hessian times u; the mean's is 0
 
 
-def test_a_result_of_two_that_was_overwritten_is_noticed(t):
+def test_a_write_to_one_of_two_results_is_detected(t):
     x = leaf(t, [1.0, 2.5], [0.5, -1.0])
     s, m = t.std_mean(x, dim=1)
-    m.mul_(2)  # nothing saved it
+    m.mul_(2)  # no node saved it
     assert m.grad_fn.name() == "MulBackward0" and m.grad_fn.next_functions[0] == (s.grad_fn, 1)
     m.sum().backward(retain_graph=True)
     assert values(x.grad) == [[1, 1], [1, 1]]
@@ -414,7 +414,7 @@ def test_a_result_of_two_that_was_overwritten_is_noticed(t):
         s.sum().backward()
 
 
-def test_hooks_have_what_a_node_of_two_results_saved(t):
+def test_hooks_unpack_the_saved_tensors_of_a_node_with_two_results(t):
     x, packed = leaf(t, [1.0, 2.5], [0.5, -1.0]), []
 
     def pack(saved):
@@ -426,16 +426,16 @@ def test_hooks_have_what_a_node_of_two_results_saved(t):
     assert len(packed) == 2
     packed[0].fill_(0.0), packed[1].fill_(1.0)
     (s.sum() + m.sum()).backward()
-    assert values(x.grad) == [[0.5, 0.5], [0.5, 0.5]]  # of what the hooks gave, the deviations are 0
+    assert values(x.grad) == [[0.5, 0.5], [0.5, 0.5]]  # with the values from the hooks, the deviations are 0
 
 
 # ---------------------------------------------------------------------------------------------------- once_differentiable
-def described(fn):
-    return "None" if fn is None else f"{type(fn).__name__}({', '.join(described(below) for below, _ in fn.next_functions)})"
+def describe_graph(fn):
+    return "None" if fn is None else f"{type(fn).__name__}({', '.join(describe_graph(below) for below, _ in fn.next_functions)})"
 
 
 @pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True:UserWarning")
-def test_the_graph_of_what_is_once_differentiable(t):
+def test_the_graph_of_once_differentiable_results(t):
     class Mixed(t.autograd.Function):
         @staticmethod
         def forward(ctx, a, p, b):
@@ -454,17 +454,17 @@ def test_the_graph_of_what_is_once_differentiable(t):
     assert x.grad.grad_fn is None and not x.grad.requires_grad and values(x.grad) == [4, 5]
     gx, gy = t.autograd.grad((Mixed.apply(x, 2, y) * w).sum(), (x, y), create_graph=True)
     assert gx.grad_fn is gy.grad_fn and (gx.output_nr, gy.output_nr) == (0, 2) and values(gy) == [15, 24]
-    assert described(gx.grad_fn) == "Error(AccumulateGrad(), None, AccumulateGrad())"
+    assert describe_graph(gx.grad_fn) == "Error(AccumulateGrad(), None, AccumulateGrad())"
     assert gx.grad_fn.name() == "torch::autograd::Error" and repr(type(gx.grad_fn)) == "<class 'Error'>"
     assert "grad_fn=<Error>" in repr(gx)
     with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"):
         (gx * w).sum().backward()
     x.grad = None
     Mixed.apply(x, 2, y).backward(t.ones(2, dtype=t.float64, requires_grad=True), create_graph=True)
-    assert described(x.grad.grad_fn) == "CopyBackwards(None, Error(AccumulateGrad(), None, AccumulateGrad()))"
+    assert describe_graph(x.grad.grad_fn) == "CopyBackwards(None, Error(AccumulateGrad(), None, AccumulateGrad()))"
 
 
-def test_what_cannot_be_differentiated_twice_is_not_half_differentiated():
+def test_once_differentiable_results_have_no_partial_gradients():
     gl = pytest.importorskip("gradlab")
 
     class Double(gl.autograd.Function):
@@ -478,12 +478,12 @@ def test_what_cannot_be_differentiated_twice_is_not_half_differentiated():
             return g * 2
 
     x, w = leaf(gl, 1.0), leaf(gl, 3.0)
-    (g,) = gl.autograd.grad(Double.apply(x) * w, x, create_graph=True)  # g is 2w, so (g w)' is 4w; torch says g
+    (g,) = gl.autograd.grad(Double.apply(x) * w, x, create_graph=True)  # g is 2w, so (g w)' is 4w; torch returns g
     with pytest.raises(RuntimeError, match=r"trying to differentiate twice .*the backward of Double"):
         gl.autograd.grad((g * w).sum(), w)
 
 
-# -------------------------------------------------------------------------------------------------------- names of torch's own
+# -------------------------------------------------------------------------------------------------------------- names of nodes
 def test_torchs_own_nodes_have_its_namespace(t):
     x = leaf(t, 1.0, 2.0)
     y = x * 1
@@ -518,7 +518,7 @@ def test_two_results_of_half_precision(t, name):
 
 # -------------------------------------------------------------------------------------------------- out= of another shape
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
-def test_a_leaf_that_out_has_resized(t):
+def test_a_leaf_resized_by_out(t):
     o = t.ones(2, 3, requires_grad=True)
     with t.no_grad():
         t.add(t.arange(4.0), 0, out=o)
@@ -527,7 +527,7 @@ def test_a_leaf_that_out_has_resized(t):
 
 
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
-def test_a_result_that_out_has_resized(t):
+def test_a_result_resized_by_out(t):
     x = t.ones(2, 3, requires_grad=True)
     o = x * 2
     with t.no_grad():

@@ -1,4 +1,4 @@
-"""`backward` and `grad`: their arguments, what they accumulate, and what they refuse."""
+"""`backward` and `grad`: arguments, accumulation and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ones(t, *shape):
 
 
 # ------------------------------------------------------------------------------------------------------ inputs and outputs
-def test_many_roots_duplicates_and_roots_that_need_each_other(t):
+def test_several_roots_duplicates_and_roots_that_depend_on_each_other(t):
     x = leaf(t, 1.0, 2.0)
     y = x * 3
     z = (y * y).sum()
@@ -119,7 +119,7 @@ def test_materialized_zeros(t):
     zeros = t.autograd.grad((x * 2).sum(), [w], materialize_grads=True)[0]
     assert values(zeros) == [0, 0] and not zeros.requires_grad
     assert t.autograd.grad((x * 2).sum(), [w], materialize_grads=True, create_graph=True)[0].requires_grad
-    if t is gl:  # torch leaves the batch axis out
+    if t is gl:  # torch omits the batch axis
         (rows,) = t.autograd.grad(x * 2, [w], ones(t, 3, 1), materialize_grads=True, is_grads_batched=True)
         assert rows.shape == (3, 2)
 
@@ -170,7 +170,7 @@ def test_accumulation_is_in_place_unless_recorded(t):
     assert x.grad is not g and values(g) == [1]
 
 
-def test_gradients_lie_in_memory_as_their_tensors_do(t):
+def test_gradients_have_the_memory_layout_of_their_tensors(t):
     x = ones(t, 2, 3).t().requires_grad_()
     (x * ones(t, 3, 2)).sum().backward()
     assert x.grad.stride() == x.stride() == (1, 3)
@@ -179,8 +179,8 @@ def test_gradients_lie_in_memory_as_their_tensors_do(t):
     assert y.grad.stride() == (2, 1)
 
 
-def test_one_input_s_gradient_is_not_written_into_by_another():
-    """In place accumulation must not reach what `grad` hands out: y's cotangent goes on to x as it is."""
+def test_gradients_of_two_inputs_do_not_share_memory():
+    """In-place accumulation must not change gradients returned by `grad`: y's cotangent is passed on to x unchanged."""
     x = gl.ones(5000, requires_grad=True)
     a = x * 3.0
     y = x + 1.0
@@ -188,7 +188,7 @@ def test_one_input_s_gradient_is_not_written_into_by_another():
     assert (gy.array[0], gx.array[0]) == (1, 4)
 
 
-def test_a_graph_of_sums_may_run_twice_and_a_freed_one_not(t):
+def test_a_graph_of_sums_can_run_twice_but_a_freed_one_cannot(t):
     x = leaf(t, 1.0)
     y = (x + x).sum()
     y.backward()
@@ -200,20 +200,20 @@ def test_a_graph_of_sums_may_run_twice_and_a_freed_one_not(t):
         y.backward()
 
 
-def test_recorded_gradients_warn_of_the_cycle_that_they_are(t):
+def test_recorded_gradients_warn_about_the_reference_cycle(t):
     x = leaf(t, 2.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         t.autograd.grad((x**3).sum(), x, create_graph=True)
         assert not caught
-    if t is gl:  # torch says so once a process
+    if t is gl:  # torch warns only once in a process
         with pytest.warns(UserWarning, match=r"^Using backward\(\) with create_graph=True will create a reference") as caught:
             (x**3).sum().backward(create_graph=True)
         assert caught[0].filename == __file__
         assert values(t.autograd.grad(x.grad.sum(), x)[0]) == [12]
 
 
-def test_no_cycle_but_that_one():
+def test_no_other_reference_cycles():
     gc.collect()
     gc.disable()
     try:
@@ -334,7 +334,7 @@ def test_a_tensor_among_the_inputs_retains_its_gradient_once(t):
     assert other.retains_grad and other.grad is None
 
 
-def test_what_was_frozen_since_gets_no_gradient(t):
+def test_tensors_frozen_later_get_no_gradient(t):
     x, w = leaf(t, 1.0, 2.0), leaf(t, 3.0, 4.0)
     y = (x * w).sum()
     x.requires_grad_(False)
@@ -345,7 +345,7 @@ def test_what_was_frozen_since_gets_no_gradient(t):
     assert values(x.grad) == [5, 5]
 
 
-def test_the_flag_of_what_was_computed_cannot_be_set(t):
+def test_requires_grad_of_results_cannot_be_set(t):
     y = leaf(t, 1.0) * 2
     assert y.requires_grad_() is y
     for flag in (True, False):
@@ -354,7 +354,7 @@ def test_the_flag_of_what_was_computed_cannot_be_set(t):
 
 
 @pytest.mark.parametrize("count", [0, 2, 3])
-def test_there_is_a_tangent_for_each_input(count):
+def test_the_numbers_of_inputs_and_tangents_must_match(count):
     x = leaf(gl, 2.0, 3.0)
-    with pytest.raises(RuntimeError, match=f"^got 1 inputs and {count} tangents: give one for each input"):
+    with pytest.raises(RuntimeError, match=f"^got 1 inputs and {count} tangents: give one tangent for each input"):
         gl.autograd.jvp_of_graph(x**2, x, [gl.ones(2)] * count, is_batched=True)

@@ -1,4 +1,4 @@
-"""Activation checkpointing: the same numbers, less memory, and an error where the function is not the same twice."""
+"""Activation checkpointing: the same gradients with less memory, and an error if the two runs of the function differ."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def values(x):
 
 
 AT, W = np.array([0.3, 0.5]), np.array([2.0, 1.0])
-SLOPE = (1 - np.tanh(np.sin(AT) * W) ** 2) * np.cos(AT) * W  # of tanh(w sin x) by x
+SLOPE = (1 - np.tanh(np.sin(AT) * W) ** 2) * np.cos(AT) * W  # the derivative of tanh(w sin x) with respect to x
 BY_W = (1 - np.tanh(np.sin(AT) * W) ** 2) * np.sin(AT)
 
 
 def setting(t):
-    """x, w, and the function tanh(w sin x)."""
+    """Return x, w, and the function tanh(w sin x)."""
     x, w = leaf(t, *AT), leaf(t, *W)
     return x, w, lambda x: (x.sin() * w).tanh()
 
@@ -82,7 +82,7 @@ def test_use_reentrant_should_be_given(t, utils):
         utils.checkpoint_sequential([f, f], 2, x)
 
 
-def test_what_reentrant_cannot_do(t, utils):
+def test_unsupported_options_of_reentrant_checkpoints(t, utils):
     x, _, f = setting(t)
     y = utils.checkpoint(f, x, use_reentrant=True)
     with pytest.raises(RuntimeError, match=r"is incompatible with .grad\(\) or passing an `inputs` parameter to .backward\(\)"):
@@ -96,7 +96,7 @@ def test_what_reentrant_cannot_do(t, utils):
         y.sum().backward()
 
 
-def test_arguments_that_do_not_fit(t, utils):
+def test_invalid_arguments(t, utils):
     x, _, f = setting(t)
     with pytest.raises(ValueError, match="Unexpected keyword arguments: foo"):
         utils.checkpoint(f, x, use_reentrant=True, foo=1)
@@ -111,7 +111,7 @@ def test_arguments_that_do_not_fit(t, utils):
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("preserve", [False, True])
 def test_random_numbers(t, utils, reentrant, preserve):
-    """The second run draws what the first drew; and the stream goes on as if there had been no second run."""
+    """The second run draws the same numbers as the first, and does not change the state of the generator."""
     x = leaf(t, *[1.0] * 64)
     t.manual_seed(3)
     y = utils.checkpoint(lambda x: (x * t.rand(64, dtype=t.float64)) * x, x, use_reentrant=reentrant, preserve_rng_state=preserve)
@@ -126,7 +126,7 @@ def test_random_numbers(t, utils, reentrant, preserve):
 
 
 def runs(t, early=None):
-    """How far each run of a function came."""
+    """Return a function, and a list with the number of completed steps of each run."""
     came = []
 
     def f(x):
@@ -140,7 +140,7 @@ def runs(t, early=None):
     return f, came
 
 
-def test_the_second_run_stops_when_all_is_there(t, utils):
+def test_the_second_run_stops_when_all_tensors_are_computed(t, utils):
     x = leaf(t, 1.0)
     f, came = runs(t)
     utils.checkpoint(f, x, use_reentrant=False).backward()
@@ -165,9 +165,9 @@ def test_without_gradients_there_is_one_run(t, utils):
     assert came == [2]
 
 
-# ----------------------------------------------------------------------------------------------- functions that are not the same
+# -------------------------------------------------------------------------------------------- functions that differ between runs
 def changing(first, second):
-    """A function that does one thing and then another."""
+    """Return a function that calls `first` in the first run and `second` in the second."""
     calls = []
 
     def f(x):
@@ -204,13 +204,13 @@ def changing(first, second):
         ),
     ],
 )
-def test_what_differs_is_said(t, utils, second, options, message):
+def test_errors_describe_the_difference(t, utils, second, options, message):
     y = utils.checkpoint(changing(lambda x: x.sin().exp(), second), leaf(t, *AT), use_reentrant=False, **options)
     with pytest.raises(utils.CheckpointError, match=message):
         y.sum().backward()
 
 
-def test_the_check_can_be_left_out(t, utils):
+def test_the_check_can_be_disabled(t, utils):
     y = utils.checkpoint(
         changing(lambda x: x.exp(), lambda x: x.sum().exp()), leaf(t, *AT), use_reentrant=False, determinism_check="none"
     )
@@ -231,7 +231,7 @@ def test_debug_lists_the_operations_of_both_runs():
         y.sum().backward()
 
 
-def test_an_argument_that_was_written_to(t, utils):
+def test_an_argument_modified_in_place(t, utils):
     x, w, f = setting(t)
     z = x * 1
     y = utils.checkpoint(f, z, use_reentrant=False)
@@ -241,8 +241,8 @@ def test_an_argument_that_was_written_to(t, utils):
         y.sum().backward()
 
 
-def test_a_saved_tensor_that_the_function_writes_to():
-    """Without a checkpoint this is an error, and with one too. (Torch computes another gradient.)"""
+def test_a_saved_tensor_modified_by_the_function():
+    """This is an error with and without a checkpoint. (Torch computes a wrong gradient.)"""
 
     def f(x):
         y = x * 1
@@ -321,7 +321,7 @@ def test_nested(t, utils):
 
 
 def test_inside_hooks_of_the_users(t, utils):
-    """What a checkpoint keeps, its arguments, goes through the hooks around it."""
+    """The arguments that a checkpoint saves pass through the enclosing hooks."""
     x, w, f = setting(t)
     packed = []
     with t.autograd.graph.saved_tensors_hooks(lambda z: packed.append(values(z)) or z, lambda z: z):
@@ -348,7 +348,7 @@ def test_sequential(t, utils, segments, reentrant):
 
 
 def deep(checkpointed):
-    """Memory that 24 layers of 2 MB activations keep until backward."""
+    """Return the memory that 24 layers hold before backward and at the peak, in activations of 2 MB, and the gradients."""
     weights = [gl.full((16, 16), 0.05, dtype=gl.float64, requires_grad=True) for _ in range(24)]
     x = gl.ones(16384, 16, dtype=gl.float64, requires_grad=True)
 
@@ -372,7 +372,7 @@ def deep(checkpointed):
 
 
 def test_memory():
-    """Between the passes: the inputs of the 4 parts, not the results of all 24 layers; at the peak, those of one part besides."""
+    """Before backward, only the inputs of the 4 parts are held, not the results of all 24 layers. The peak adds one part."""
     held, peak, grads = deep(checkpointed=False)
     held_here, peak_here, grads_here = deep(checkpointed=True)
     assert grads_here == grads

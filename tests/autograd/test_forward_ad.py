@@ -1,4 +1,4 @@
-"""`autograd.forward_ad`: what is torch's contract, on both libraries; and that tangents of programs are what differences say."""
+"""`autograd.forward_ad`: behaviour of both libraries, and comparison of the tangents with finite differences."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_errors(t, fw):
             fw.unpack_dual(3)
 
 
-def test_draws_do_not_move_and_no_dual_tensor_is_resized(t, fw):
+def test_random_fills_have_no_tangent_and_dual_tensors_cannot_be_resized(t, fw):
     with fw.dual_level():
         d = dual(t, fw, [0.25, 0.5], [1.0, 1.0])
         assert tangent(fw, t.bernoulli(d)) == [0, 0] == tangent(fw, t.normal(d, 1.0))
@@ -120,8 +120,8 @@ def test_repr(t, fw):
         assert repr(r).startswith("tensor([1.], grad_fn=<ViewBackward0>, tangent=tensor([1.])")
 
 
-# ------------------------------------------------------------------------------------------------- what drops the tangent
-def test_what_has_no_tangent(t, fw):
+# --------------------------------------------------------------------------------------- operations that drop the tangent
+def test_operations_without_tangents(t, fw):
     with fw.dual_level():
         d = dual(t, fw, [1.0, 2.0], [3.0, 4.0])
         for made in (d.detach(), d.data, d == d, d.long(), d.argmax(), d.max(0).indices, t.ones_like(d), d.clone().detach_()):
@@ -164,7 +164,7 @@ def test_views_share_the_tangents_memory(t, fw):
         assert tangent(fw, d) == [[0, 10, 20], [3, 0, 0]] and values(d) == [[10, 10, 10], [1, 0, 0]]
 
 
-def test_a_write_through_a_view_gives_the_base_a_tangent(t, fw):
+def test_a_write_to_a_view_gives_the_base_a_tangent(t, fw):
     with fw.dual_level():
         base = t.zeros(2, 3)
         before, written = base.T, base[1]
@@ -211,8 +211,8 @@ WRITES = {
 }
 
 
-def written(t, name, primals, tangents, grad=False):
-    """Values and tangents of what was written to, and of a view of it that was there before."""
+def results_of_write(t, name, primals, tangents, grad=False):
+    """Return a modified tensor and an earlier view of it, or their tangents if there are any."""
     a, d = primals
     if tangents is not None:
         from importlib import import_module
@@ -231,21 +231,23 @@ def written(t, name, primals, tangents, grad=False):
 
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("name", WRITES)
-def test_tangents_of_writes_are_differences(t, fw, name, grad):
+def test_tangents_of_writes_match_differences(t, fw, name, grad):
     rng = np.random.default_rng(1)
     arrays, us = ([rng.uniform(*bounds, 3) for _ in range(2)] for bounds in ((1, 1.5), (-1, 1)))
     with fw.dual_level():
-        found = written(t, name, [t.tensor(x, requires_grad=grad) for x in arrays], [t.tensor(u) for u in us])
+        found = results_of_write(t, name, [t.tensor(x, requires_grad=grad) for x in arrays], [t.tensor(u) for u in us])
         found = [np.zeros(1) if x is None else x.detach().numpy() for x in found]
-    up, down = (written(t, name, [t.tensor(x + s * 1e-6 * u) for x, u in zip(arrays, us, strict=True)], None) for s in (1, -1))
+    up, down = (
+        results_of_write(t, name, [t.tensor(x + s * 1e-6 * u) for x, u in zip(arrays, us, strict=True)], None) for s in (1, -1)
+    )
     for f, u, d in zip(found, up, down, strict=True):
         assert f.shape in (tuple(u.shape), (1,))
         np.testing.assert_allclose(np.broadcast_to(f, tuple(u.shape)), (u - d).numpy() / 2e-6, atol=1e-8)
 
 
-# ------------------------------------------------------------------------------------------------- with reverse mode
+# ------------------------------------------------------------------------------------- combination with reverse mode
 def test_forward_over_reverse(t, fw):
-    """The tangent of a gradient: a Hessian-vector product, of sum(x³): 6 x u."""
+    """The tangent of a gradient is a Hessian-vector product: 6 x u for sum(x³)."""
     x = t.tensor([1.0, 2.0], requires_grad=True)
     with fw.dual_level():
         d = fw.make_dual(x, t.tensor([1.0, 10.0]))
@@ -299,7 +301,7 @@ def test_the_gradient_of_a_tangent_after_a_write(t, fw):
         assert values(g) == [10, 1] and values(gu) == [2, 1]
 
 
-def test_a_tangent_alone_requires_grad(t, fw):
+def test_only_the_tangent_requires_grad(t, fw):
     u = t.tensor([1.0, 10.0], requires_grad=True)
     with fw.dual_level():
         y = fw.make_dual(t.tensor([3.0, 4.0]), u) ** 2
@@ -309,7 +311,7 @@ def test_a_tangent_alone_requires_grad(t, fw):
         assert values(found) == [6, 80] and values(g) == [6, 8]
 
 
-def test_backward_in_a_level_leaves_plain_gradients(t, fw):
+def test_backward_in_a_level_accumulates_plain_gradients(t, fw):
     x = t.tensor([1.0, 2.0], requires_grad=True)
     with fw.dual_level():
         (fw.make_dual(x, t.ones(2)) ** 2).sum().backward()
@@ -389,7 +391,7 @@ def test_no_graph_is_kept_for_tangents():
             gc.enable()
 
 
-def test_levels_are_of_their_thread():
+def test_levels_are_thread_local():
     fw, found = gradlab.autograd.forward_ad, []
 
     def other():
@@ -405,7 +407,7 @@ def test_levels_are_of_their_thread():
 
 
 def test_a_tensor_times_itself_in_place():
-    """2xu, by hand: torch 2.13 gives another number."""
+    """The correct tangent is 2xu. Torch 2.13 returns another value."""
     fw = gradlab.autograd.forward_ad
     with fw.dual_level():
         y = fw.make_dual(gradlab.tensor([3.0]), gradlab.tensor([5.0])) * 1

@@ -1,4 +1,4 @@
-"""`func`: a table of calls beside torch, and derivatives of all orders beside formulas and finite differences."""
+"""`func`: comparison with torch, and derivatives of all orders compared with formulas and finite differences."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ X = gl.tensor([0.5, -1.25, 2.0], dtype=gl.float64)
 S = gl.tensor(0.7, dtype=gl.float64)
 
 
-# ------------------------------------------------------------------------------------------------------------ beside torch
-def described(result):
+# --------------------------------------------------------------------------------------------------- comparison with torch
+def describe(result):
     if isinstance(result, dict):
-        return {key: described(value) for key, value in result.items()}
+        return {key: describe(value) for key, value in result.items()}
     if isinstance(result, (tuple, list)):
-        return type(result).__name__, *map(described, result)
+        return type(result).__name__, *map(describe, result)
     if not hasattr(result, "detach"):
         return repr(result)
     numbers = np.round(result.detach().numpy(), 9).tolist()
@@ -43,7 +43,7 @@ def described(result):
 
 def outcome(expression, lib):
     try:
-        return described(eval(expression, names(lib)))
+        return describe(eval(expression, names(lib)))
     except Exception as error:  # noqa: BLE001  (whatever it is, the other library must raise it too)
         return "error", type(error).__name__, str(error)
 
@@ -70,7 +70,7 @@ def test_torchs_names():
 
 # ----------------------------------------------------------------------------------------------------------------- formulas
 def difference(f, x, direction, step=1e-5):
-    """The central difference of f at x along a direction."""
+    """Return the central difference of f at x along a direction."""
     return (f(x + step * direction).array - f(x - step * direction).array) / (2 * step)
 
 
@@ -90,14 +90,14 @@ def network(x):
         lambda f: lambda x: gl.stack([linearize(f, x)[1](e) for e in gl.eye(3, dtype=gl.float64)]),
     ],
 )
-def test_first_derivatives_are_finite_differences(transform):
+def test_first_derivatives_match_finite_differences(transform):
     want = [difference(network, X, e) for e in gl.eye(3, dtype=gl.float64)]
     np.testing.assert_allclose(transform(network)(X).array, want, rtol=1e-8)
 
 
 @pytest.mark.parametrize("outer", [jacrev, jacfwd])
 @pytest.mark.parametrize("inner", [jacrev, jacfwd])
-def test_second_derivatives_are_differences_of_first(outer, inner):
+def test_second_derivatives_match_differences_of_first(outer, inner):
     want = [difference(grad(network), X, e) for e in gl.eye(3, dtype=gl.float64)]
     np.testing.assert_allclose(outer(inner(network))(X).array, want, rtol=1e-7, atol=1e-9)
 
@@ -110,7 +110,7 @@ def test_any_order():
 
 
 def test_perturbations_are_not_confused():
-    """d/dx [x · d/dy (x + y)] is 1 whichever modes are nested: the inner derivative is 1, not 2."""
+    """d/dx [x · d/dy (x + y)] is 1 for all combinations of modes, because the inner derivative is 1, not 2."""
 
     def derivative(f):
         return lambda s: jvp(f, (s,), (gl.ones_like(s),))[1]
@@ -122,7 +122,7 @@ def test_perturbations_are_not_confused():
 
 
 def test_an_inner_gradient_step_is_differentiated():
-    """Ridge regression after one inner step, by its starting point: (I - 2a H/n) applied to the outer gradient."""
+    """Gradient with respect to the starting point of a regression step: (I - 2a H/n) times the outer gradient."""
     rng = np.random.default_rng(0)
     A, b = rng.standard_normal((5, 3)), rng.standard_normal(5)
     At, bt, step = gl.from_numpy(A), gl.from_numpy(b), 0.1
@@ -173,7 +173,7 @@ def test_functional_call_writes_buffers_to_the_dictionary_only():
     np.testing.assert_allclose(given["running_mean"].array, 0.1 * (X.array + 0.5))
 
 
-def test_the_module_is_itself_again_after_an_error():
+def test_the_module_is_restored_after_an_error():
     layer = gl.nn.Linear(3, 1)
     before = dict(layer.named_parameters())
     with pytest.raises(RuntimeError, match=r"cannot be multiplied|size"):
@@ -181,8 +181,8 @@ def test_the_module_is_itself_again_after_an_error():
     assert dict(layer.named_parameters()) == before and not hasattr(layer, "other")
 
 
-# ------------------------------------------------------------------------------------------------- what is left, and to whom
-def test_results_are_connected_only_to_what_can_ask():
+# -------------------------------------------------------------------------------------------------- history and side effects
+def test_results_have_history_only_if_needed():
     r, w = X.clone().requires_grad_(), X.clone().requires_grad_()
     assert not grad(lambda x: (x**3).sum())(X).requires_grad
     g = grad(lambda x: (x**2 * w).sum())(r)
@@ -193,7 +193,7 @@ def test_results_are_connected_only_to_what_can_ask():
         assert not grad(lambda x: (x**2 * w).sum())(r).requires_grad
 
 
-def test_an_outer_transform_does_not_record_for_one_that_is_over():
+def test_an_outer_transform_does_not_record_for_a_finished_one():
     seen = []
 
     def outer(x):
@@ -205,7 +205,7 @@ def test_an_outer_transform_does_not_record_for_one_that_is_over():
     assert seen == [False]
 
 
-def test_arguments_are_left_alone():
+def test_arguments_are_not_changed():
     x = X.clone().requires_grad_()
     grad(lambda x: (x**2).sum())(x)
     jvp(lambda x: x**2, (x,), (x,))
@@ -225,7 +225,7 @@ def test_a_jacobian_of_many_rows_is_one_sweep_and_chunks_agree():
     np.testing.assert_allclose(whole["outer"].array, np.einsum("ik,j->ijk", eye, x.array) + np.einsum("jk,i->ijk", eye, x.array))
 
 
-def test_vjp_may_be_called_again_and_with_a_vector_that_requires_grad():
+def test_vjp_can_be_called_again_and_with_a_vector_that_requires_grad():
     y, pull = vjp(lambda x: x**2, X)
     v = gl.ones(3, dtype=gl.float64, requires_grad=True)
     for _ in range(2):
@@ -245,7 +245,7 @@ def test_hessian_of_a_dictionary():
 @pytest.mark.parametrize("recording", [gl.enable_grad, gl.no_grad])
 @pytest.mark.parametrize("f", [lambda x: x.tanh().sum(), lambda x: (x.softmax(0) * x).sum(), lambda x: (x**3).sum()])
 def test_a_transform_of_a_dual_tensor_has_its_tangent(recording, f):
-    """Forward over reverse by hand: the tangent of a gradient is the Hessian times the tangent."""
+    """Forward over reverse: the tangent of a gradient is the Hessian times the tangent."""
     from gradlab.autograd import forward_ad
 
     u = gl.tensor([1.0, 2.0, 3.0], dtype=gl.float64)
@@ -289,7 +289,7 @@ def test_inference_mode_does_not_stop_a_transform(of_inference):
     np.testing.assert_allclose(second.array, np.diag(6 * X.array))
 
 
-def test_what_a_transform_made_is_given_back():
+def test_memory_of_a_transform_is_released():
     gc.collect()
     gc.disable()
     try:
@@ -307,8 +307,8 @@ def test_what_a_transform_made_is_given_back():
 
 
 # ------------------------------------------------------------------------------------------------------------ random nesting
-def nested(lib, seed):
-    """A function made by one to three transforms of a transform, drawn by the seed; where it is, and a weight it closes over."""
+def nest_transforms(lib, seed):
+    """Return a function nested in one to three random transforms, its argument, and a weight that it closes over."""
     rng, F = random.Random(seed), lib.func
 
     def tensor(data, requires_grad):
@@ -347,7 +347,7 @@ def test_random_nesting_as_torch(seed):
     torch = pytest.importorskip("torch")
     found = []
     for lib in (gl, torch):
-        f, x, w = nested(lib, seed)
+        f, x, w = nest_transforms(lib, seed)
         y = f(x)
         leaves = [p for p in (x, w) if p.requires_grad and y.requires_grad]
         gradients = lib.autograd.grad(y.sum(), leaves, allow_unused=True, materialize_grads=True) if leaves else ()
@@ -358,13 +358,13 @@ def test_random_nesting_as_torch(seed):
 
 
 # --------------------------------------------------------------------------------------------------------------------- vmap
-def test_vmap_runs_what_branches_on_values():
+def test_vmap_of_functions_that_branch_on_values():
     found = vmap(lambda s: s * 2 if s.item() > 0 else s * 0)(X)
     np.testing.assert_array_equal(found.array, [1.0, 0.0, 4.0])
 
 
 @pytest.mark.parametrize(("randomness", "alike"), [("same", True), ("different", False)])
-def test_vmap_draws_random_numbers_as_asked(randomness, alike):
+def test_randomness_of_vmap(randomness, alike):
     gl.manual_seed(0)
     drawn = vmap(lambda x: gl.rand(2) + 0 * x, randomness=randomness)(gl.zeros(3))
     assert (drawn.array[0] == drawn.array[1]).all() == alike
@@ -380,7 +380,7 @@ def test_vmap_of_a_result_that_differs_between_slices():
         vmap(lambda x: x, out_dims=None)(X)
 
 
-def test_results_with_names_come_out_with_them(t):
+def test_named_tuples_are_returned_as_named_tuples(t):
     x, u = t.tensor([1.0, 3.0, 2.0]), t.tensor([5.0, 6.0, 7.0])
     _, tangents = t.func.jvp(t.aminmax, (x,), (u,))
     assert type(tangents).__name__ == "aminmax" and tangents.min.item() == 5 and tangents.max.item() == 6

@@ -1,4 +1,4 @@
-"""Custom Function: what torch's contract says of `ctx`, of what a backward may return, and of what a forward may."""
+"""Custom Functions: `ctx`, and the values that forward and backward may return, on gradlab and on torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def values(x):
 
 
 def make(t, forward=None, backward=None, name="Fn", **more):
-    """A Function of these static methods; without any it doubles."""
+    """Return a Function with these static methods. By default it doubles its argument."""
     methods = {"forward": forward or (lambda ctx, x, *others: x * 2), "backward": backward or (lambda ctx, g: g * 2)}
     return type(name, (t.autograd.Function,), {k: staticmethod(v) if callable(v) else v for k, v in (methods | more).items()})
 
@@ -47,7 +47,7 @@ def cube(t):
 
 
 # ------------------------------------------------------------------------------------------------------------ derivatives
-def test_a_backward_of_operations_has_derivatives_of_every_order(t):
+def test_a_differentiable_backward_has_derivatives_of_every_order(t):
     x = leaf(t, 2.0, -1.0)
     g = cube(t).apply(x).sum()
     for want in ([12, 3], [12, -6], [6, 6]):
@@ -55,7 +55,7 @@ def test_a_backward_of_operations_has_derivatives_of_every_order(t):
         assert values(g) == want
 
 
-def test_several_outputs_and_arguments_that_are_no_tensors(t):
+def test_several_outputs_and_non_tensor_arguments(t):
     seen = []
 
     def forward(ctx, a, factor, b):
@@ -79,7 +79,7 @@ def test_several_outputs_and_arguments_that_are_no_tensors(t):
 
 
 @pytest.mark.parametrize("materialize", [True, False])
-def test_what_has_no_gradient_is_zeros_or_none(t, materialize):
+def test_missing_gradients_are_zeros_or_none(t, materialize):
     seen = []
 
     def forward(ctx, x):
@@ -128,7 +128,7 @@ def test_the_same_tensor_twice_and_lists_of_tensors(t):
     assert len(y.grad_fn.next_functions) == 1
 
 
-def test_what_a_rule_returns_and_keeps_stays_its_own(t):
+def test_gradients_kept_by_a_rule_are_not_modified(t):
     kept = t.ones(5000, dtype=t.float64)
     x = t.ones(5000, dtype=t.float64, requires_grad=True)
     f = make(t, backward=lambda ctx, g: kept)
@@ -143,8 +143,8 @@ def test_batched_cotangents(t):
     assert values(rows) == [[3, 0], [0, 12]]
 
 
-def test_batched_cotangents_of_whatever_a_rule_does():
-    """Torch refuses these: a rule that looks at numbers, that goes through NumPy, that calls backward."""
+def test_batched_cotangents_of_arbitrary_rules():
+    """Rules that read values, use NumPy or call backward, all of which torch refuses."""
 
     def backward(ctx, g, h):
         assert g.shape == (2,)
@@ -164,7 +164,7 @@ def test_batched_cotangents_of_whatever_a_rule_does():
     assert none.shape == (0, 2)
 
 
-def test_jacobians_go_through():
+def test_jacobians():
     x = leaf(gl, 1.0, 2.0, 3.0)
     J = gl.jacobian(cube(gl).apply(x * 1), x)
     np.testing.assert_allclose(J.dense(), np.diag([3, 12, 27]))
@@ -173,7 +173,7 @@ def test_jacobians_go_through():
 # ------------------------------------------------------------------------------------------------------- ctx and the node
 def test_the_node_is_ctx(t):
     def forward(ctx, x):
-        ctx.shape, ctx.saved, ctx.op, ctx.hooks, ctx.order, ctx.edges, ctx.storage = 1, 2, 3, 4, 5, 6, 7  # users' own
+        ctx.shape, ctx.saved, ctx.op, ctx.hooks, ctx.order, ctx.edges, ctx.storage = 1, 2, 3, 4, 5, 6, 7  # attributes of the user
         out = x.exp()
         ctx.save_for_backward(x, None, out)
         return out
@@ -196,7 +196,7 @@ def test_the_node_is_ctx(t):
         y.backward()
 
 
-def test_a_call_that_saved_nothing_may_run_twice(t):
+def test_a_call_without_saved_tensors_can_run_twice(t):
     x = leaf(t, 1.0)
     y = make(t).apply(x)
     y.backward()
@@ -259,7 +259,7 @@ def test_saved_tensors_are_checked(t):
         out.backward()
 
 
-def test_saved_tensors_can_be_given_back_when_they_are_read(t):
+def test_saved_tensors_can_be_cleared_on_access(t):
     for again in (False, True):
         f = make(
             t,
@@ -282,7 +282,7 @@ def test_saved_tensors_hooks_see_them(t):
     assert log == ["pack", "unpack"]
 
 
-def test_no_cycle_and_whoever_holds_the_node_holds_the_graph():
+def test_no_cycle_and_the_node_keeps_the_graph_alive():
     gc.collect()
     gc.disable()
     try:
@@ -315,11 +315,11 @@ def test_once_differentiable(t):
     with pytest.raises(RuntimeError, match=r"^trying to differentiate twice a function that was marked with @once"):
         g.backward()
     (g,) = t.autograd.grad(f.apply(x), x, create_graph=True)
-    assert not g.requires_grad  # torch's own limit: no cotangent that requires grad came in
+    assert not g.requires_grad  # as in torch, because the cotangent does not require grad
 
 
 # ---------------------------------------------------------------------------------------------- inputs, views and writes
-def test_an_input_returned_as_it_is(t):
+def test_an_input_returned_unchanged(t):
     f = make(t, lambda ctx, x: x)
     for x in (leaf(t, 1.0), leaf(t, 1.0) * 1):
         y = f.apply(x)
@@ -368,7 +368,7 @@ def test_mark_dirty(t):
         squared.sum().backward()
 
 
-def test_mark_dirty_of_what_is_saved_and_of_what_needs_no_gradient(t):
+def test_mark_dirty_of_saved_inputs_and_inputs_without_gradients(t):
     def forward(ctx, a, b):
         ctx.mark_dirty(a)
         a.mul_(b)
@@ -387,8 +387,8 @@ def test_mark_dirty_of_what_is_saved_and_of_what_needs_no_gradient(t):
 
 
 # ------------------------------------------------------------------------------------------------------------------ errors
-def refused(t):
-    """(what is done, the error, its text) for each refusal."""
+def refused_calls(t):
+    """Return (call, type of the error, its message) by name."""
     x = leaf(t, 1.0, 2.0, 3.0)
     mul = lambda ctx, x, *rest: x * 2  # noqa: E731
 
@@ -457,14 +457,14 @@ def refused(t):
     }
 
 
-@pytest.mark.parametrize("name", refused(gl))
+@pytest.mark.parametrize("name", refused_calls(gl))
 def test_refusals(t, name):
-    do, error, text = refused(t)[name]
+    do, error, text = refused_calls(t)[name]
     with pytest.raises(error, match=text):
         do()
 
 
-def test_refusals_name_the_argument():
+def test_errors_name_the_argument():
     x = leaf(gl, 1.0, 2.0, 3.0)
     y = make(gl, lambda ctx, image, weight: image * weight, lambda ctx, g: (g, g[:2])).apply(x, x)
     with pytest.raises(RuntimeError, match=r"invalid gradient at index 1 - got \[2\].*\(its argument 'weight'\)"):
@@ -528,7 +528,7 @@ def test_jvp(t):
         ),
     ],
 )
-def test_refused_tangents(t, forward, jvp, error, text):
+def test_invalid_tangents(t, forward, jvp, error, text):
     f = make(t, forward, **({} if jvp is None else {"jvp": jvp}))
     with pytest.raises(error, match=text):
         dual(t, lambda x: (f.apply(x),), t.tensor([3.0, 4.0]), t.tensor([1.0, 1.0]))
@@ -540,7 +540,7 @@ def test_forward_sweeps_over_a_recorded_call():
         gl, lambda ctx, x: (ctx.save_for_backward(x), (x**2, x.sum()))[1], lambda ctx, g, h: 2 * ctx.saved_tensors[0] * g + h
     )
     square, total = f.apply(x * 1)
-    assert [values(s) for s in gl.autograd.jvp_of_graph([square, total], [x], [u])] == [[4, 60], 11]  # by the backward alone
+    assert [values(s) for s in gl.autograd.jvp_of_graph([square, total], [x], [u])] == [[4, 60], 11]  # only from the backward
     given = make(gl, lambda ctx, x: (ctx.save_for_forward(x), x**2)[1], jvp=lambda ctx, u: 2 * ctx.saved_tensors[0] * u)
     assert values(gl.autograd.jvp_of_graph(given.apply(x), x, u)[0]) == [4, 60]
     (rows,) = gl.autograd.jvp_of_graph(given.apply(x), x, gl.eye(2, dtype=gl.float64), is_batched=True)
@@ -573,7 +573,7 @@ def test_the_tangent_of_a_view_is_a_view_of_the_tangent(t):
                     function.apply(dual)
 
 
-def test_arguments_by_keyword_have_gradients(t):
+def test_keyword_arguments_have_gradients(t):
     def forward(ctx, x, y, k=1, m=None):
         return x * y * k
 
@@ -586,7 +586,7 @@ def test_arguments_by_keyword_have_gradients(t):
             call()
 
 
-def test_a_tensor_by_keyword_alone_is_refused(t):
+def test_a_keyword_only_tensor_is_refused(t):
     def forward(ctx, x, *, k):
         return x * k
 

@@ -1,4 +1,4 @@
-"""`autograd.functional`: what torch returns and refuses, formulas, and what the user's tensors are left like."""
+"""`autograd.functional`: comparison with torch and with formulas, and no side effects on the user's tensors."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ CALLS = dict(calls())
 FORWARD = "strategy=forward-mode"
 
 
-# ------------------------------------------------------------------------------------------------------------ beside torch
-def described(result):
-    """A result's nesting, shapes, dtypes, requires_grad and numbers."""
+# --------------------------------------------------------------------------------------------------- comparison with torch
+def describe(result):
+    """Return the nesting, shapes, dtypes, requires_grad and values of a result."""
     if isinstance(result, (tuple, list)):
-        return type(result).__name__, *map(described, result)
+        return type(result).__name__, *map(describe, result)
     numbers = np.round(result.detach().numpy(), 9).tolist()
     return tuple(result.shape), str(result.dtype).split(".")[1], result.requires_grad, numbers
 
 
 def outcome(call, lib):
     try:
-        return described(call(lib))
+        return describe(call(lib))
     except Exception as error:  # noqa: BLE001  (whatever it is, the other library must raise it too)
         return type(error).__name__, str(error)
 
 
 def torch_differs(name):
-    """What is different on purpose."""
+    """Return why a result differs from torch intentionally, or an empty string."""
     if FORWARD in name or "outer_jacobian_strategy=forward-mode" in name:
-        return "torch returns lists, leaves the results connected, and has two words less in its messages"
+        return "torch returns lists, does not detach the results, and its messages are shorter by two words"
     if "empty" in name and name.startswith("jacobian"):
         return "torch fails on an output without elements"
     if name.startswith("jvp, relu") and "create_graph" in name:
-        return "the tangent of a function that is linear in pieces has no history here"
+        return "in gradlab, the tangent of a piecewise linear function has no history"
     return ""
 
 
@@ -64,7 +64,7 @@ def test_as_torch(name):
         if FORWARD in n and "strategy=forward-mode vec" not in n and "returns" not in n and "no_grad" not in n and "list" not in n
     ],
 )
-def test_forward_mode_has_torchs_numbers(name):
+def test_forward_mode_matches_torch(name):
     torch = pytest.importorskip("torch")
 
     def numbers(result):
@@ -89,7 +89,7 @@ def rosenbrock(x):
 
 
 def rosenbrock_hessian(x):
-    """Worked out by hand: 1200 x² - 400 y + 2 and 200 on the diagonal, -400 x beside it."""
+    """Return the analytical Hessian: 1200 x² - 400 y + 2 and 200 on the diagonal, -400 x off the diagonal."""
     n = len(x)
     H = np.zeros((n, n))
     for i in range(n - 1):
@@ -131,10 +131,10 @@ def test_an_output_without_elements_has_a_jacobian_without_rows():
 
 
 @pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
-def test_chunks_are_put_together_right(monkeypatch, strategy):
+def test_chunks_are_concatenated_in_order(monkeypatch, strategy):
     x = gl.linspace(-1, 1, 7, dtype=gl.float64)
     whole = functional.jacobian(lambda x: (x.sin() * x.sum()).outer(x), x, strategy=strategy)
-    monkeypatch.setattr(functional_helpers, "AT_ONCE", 2 * 49)
+    monkeypatch.setattr(functional_helpers, "MAX_BATCHED_ELEMENTS", 2 * 49)
     parts = functional.jacobian(lambda x: (x.sin() * x.sum()).outer(x), x, strategy=strategy)
     np.testing.assert_array_equal(whole.array, parts.array)
     s, c = np.sin(x.array), np.cos(x.array)
@@ -172,7 +172,7 @@ def test_create_graph_reaches_what_the_function_closes_over():
 
 @pytest.mark.parametrize("name", functional.__all__)
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_the_users_tensors_are_left_alone(name, create_graph):
+def test_the_users_tensors_are_not_changed(name, create_graph):
     x, w = X.clone().requires_grad_(), X.clone().requires_grad_()
     before = x.grad_fn, x.array.copy(), x._version
     arguments = [x.detach() * 0 + 1] if name in ("vhp", "hvp", "jvp") else []
@@ -183,7 +183,7 @@ def test_the_users_tensors_are_left_alone(name, create_graph):
 
 @pytest.mark.parametrize("name", functional.__all__)
 @pytest.mark.parametrize("mode", [gl.no_grad, gl.inference_mode])
-def test_works_where_nothing_is_recorded(name, mode):
+def test_works_under_no_grad(name, mode):
     with mode():
         result = getattr(functional, name)(lambda x: (x**3).sum(), gl.tensor(2.0))
     value = result[1] if isinstance(result, tuple) else result

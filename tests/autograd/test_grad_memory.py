@@ -1,4 +1,4 @@
-"""Which memory `.grad` has: its own, whatever else is done with gradients afterwards; and what a changed shape makes of it."""
+"""Memory of `.grad`, which is not shared with other gradients, and gradients of tensors whose shape was changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_recorded_gradients_are_copies(t):
     assert values(v) == [1, 1]
 
 
-def test_a_second_backward_leaves_the_other_gradient_alone(t):
+def test_a_second_backward_does_not_change_another_gradient(t):
     x, y = ones(t, 2), ones(t, 2)
     (x + y).sum().backward(create_graph=True)
     (x * 1).sum().backward()
@@ -52,7 +52,7 @@ def test_recorded_gradients_can_be_overwritten_before_the_second_backward(t):
     assert values(x.grad) == [9, 9]  # (3 x²·x)' = 9 x²
 
 
-def test_what_a_recorded_gradient_was_made_of(t):
+def test_the_history_of_a_recorded_gradient(t):
     x = ones(t, 2)
     y = x * 2
     y.retain_grad()
@@ -64,7 +64,7 @@ def test_what_a_recorded_gradient_was_made_of(t):
     assert x.grad is not held and values(held) == [8, 8] and values(x.grad) == [16, 16]
 
 
-def test_a_recorded_gradient_lies_as_its_tensor_does(t):
+def test_a_recorded_gradient_has_the_layout_of_its_tensor(t):
     x = t.ones(2, 3).t().requires_grad_()
     v = t.arange(6.0).reshape(3, 2)
     (x * 1).backward(v, create_graph=True)
@@ -81,7 +81,7 @@ def test_a_retained_gradient_is_another_tensor_each_time(t):
     assert values(first) == [1, 1] and values(y.grad) == [2, 2] and x.grad is of_leaf
 
 
-# ------------------------------------------------------------------------------------- another shape in place, unrecorded
+# ---------------------------------------------------------------------------------- shapes changed in place under no_grad
 def test_another_shape_under_no_grad(t):
     x = ones(t, 1, 2)
     y = x.clone()
@@ -102,7 +102,7 @@ def test_another_shape_under_no_grad(t):
     assert values(x.grad) == [[4, 4]]
 
 
-def test_gradients_asked_by_a_tensor_that_got_another_shape_since(t):
+def test_grad_of_a_tensor_whose_shape_changed(t):
     x = ones(t, 2)
     y = x.clone()
     z = (y * 3).sum()
@@ -112,7 +112,7 @@ def test_gradients_asked_by_a_tensor_that_got_another_shape_since(t):
 
 
 @pytest.mark.parametrize("of", [lambda x: x.clone(), lambda x: x * 2, lambda x: x.sum()])
-def test_a_leaf_that_got_another_shape_since(t, of):
+def test_a_leaf_whose_shape_changed(t, of):
     x = ones(t, 2)
     y = of(x)
     with t.no_grad():
@@ -122,7 +122,7 @@ def test_a_leaf_that_got_another_shape_since(t, of):
 
 
 @pytest.mark.parametrize("change", [lambda y: y.squeeze_(), lambda y: y.t_()])
-def test_a_shape_that_no_gradient_fits(t, change):
+def test_a_shape_that_does_not_match_the_gradient(t, change):
     y = ones(t, 1, 3).clone()
     with t.no_grad():
         change(y)
@@ -134,7 +134,7 @@ def test_a_shape_that_no_gradient_fits(t, change):
         (y * 2).sum().backward()
 
 
-def test_tangents_of_what_got_another_shape():
+def test_tangents_of_tensors_whose_shape_changed():
     import gradlab as t
 
     x = ones(t, 2)
@@ -165,7 +165,7 @@ CHANGES = [lambda x: x.zero_(), lambda x: x.add_(1), lambda x: x.mul_(3), lambda
 
 
 class Program:
-    """Leaves, a graph over them, and backwards with changes of gradients in between; what the user then holds."""
+    """Random program: builds a graph, runs backward and modifies gradients. Records whether the user's tensors share memory."""
 
     def __init__(self, t, seed):
         self.t, self.dice = t, random.Random(seed)
@@ -177,14 +177,14 @@ class Program:
             for _ in range(self.dice.randint(1, 4)):
                 self.build()
             for _ in range(self.dice.randint(3, 7)):
-                self.guarded(self.dice.choice([self.backward, self.backward, self.change, self.build, self.clip, self.second]))
+                self.run_step(self.dice.choice([self.backward, self.backward, self.change, self.build, self.clip, self.second]))
 
     def tensor(self, start):
         made = self.t.arange(float(start), start + 4.0, dtype=self.t.float64).reshape(2, 2)
         return made.t().clone() if self.dice.random() < 0.2 else made
 
-    def guarded(self, step):
-        """What is refused is refused by both libraries."""
+    def run_step(self, step):
+        """Run a step and log its error, which must be the same in both libraries."""
         try:
             step()
         except RuntimeError as error:
@@ -223,7 +223,7 @@ class Program:
         self.t.nn.utils.clip_grad_norm_(self.leaves, 0.5)
 
     def mine(self):
-        """The tensors that the user has, each with memory of its own."""
+        """Return the tensors that the user holds, each of which must have its own memory."""
         return [*self.held, *(x.grad for x in self.nodes if x.grad is not None)]
 
     def outcome(self):
@@ -243,7 +243,7 @@ def test_no_gradient_shares_memory_with_another():
 
 @pytest.mark.oracle
 def test_random_programs_as_torch():
-    """Where torch keeps them apart: a view of the caller's weights it takes over."""
+    """Compare programs for which torch does not share memory. (It may use a view of the caller's `grad_tensors`.)"""
     torch, gradlab, compared = pytest.importorskip("torch"), pytest.importorskip("gradlab"), 0
     for seed in SEEDS:
         program = Program(torch, seed)

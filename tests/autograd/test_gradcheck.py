@@ -1,4 +1,4 @@
-"""`gradcheck` and `gradgradcheck`: what passes, what fails, and what the error says; beside torch where it is there."""
+"""`gradcheck` and `gradgradcheck`: passing and failing functions, and error messages, also compared with torch."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def right(x, y):
     return (x @ y).tanh(), (x * x).sum() * y
 
 
-def hooked(factor):
-    """A function whose recorded gradient is `factor()` times too large."""
+def function_with_hook(factor):
+    """Return a function whose recorded gradient is too large by `factor()`."""
 
     def f(x, y):
         h = x * 1
@@ -39,7 +39,7 @@ def hooked(factor):
 
 def unsteady():
     numbers = itertools.count()
-    return hooked(lambda: 1 + 1e-9 * next(numbers))
+    return function_with_hook(lambda: 1 + 1e-9 * next(numbers))
 
 
 def cut(x, y):
@@ -51,7 +51,7 @@ def half_cut(x, y):
 
 
 def jumping(x, y):
-    """Another shape when an element is moved."""
+    """Return an output whose shape changes when an element is perturbed."""
     return x[0] * y if float(x[0, 0].detach()) > 0.5 else x * y
 
 
@@ -68,9 +68,9 @@ CASES = {  # name: (function, keywords)
     "half the graph is cut": (lambda: half_cut, {}),
     "half the graph is cut, fast": (lambda: half_cut, {"fast_mode": True}),
     "half the graph is cut, forward": (lambda: half_cut, {"check_forward_ad": True, "check_backward_ad": False}),
-    "twice too large": (lambda: hooked(lambda: 2), {}),
-    "a loose tolerance": (lambda: hooked(lambda: 1.0005), {"check_undefined_grad": False}),
-    "a tight tolerance": (lambda: hooked(lambda: 1.0005), {"rtol": 1e-5, "atol": 1e-8}),
+    "twice too large": (lambda: function_with_hook(lambda: 2), {}),
+    "a loose tolerance": (lambda: function_with_hook(lambda: 1.0005), {"check_undefined_grad": False}),
+    "a tight tolerance": (lambda: function_with_hook(lambda: 1.0005), {"rtol": 1e-5, "atol": 1e-8}),
     "unsteady": (unsteady, {}),
     "unsteady, but allowed": (unsteady, {"nondet_tol": 1e-6, "check_undefined_grad": False}),
     "unsteady, fast": (unsteady, {"fast_mode": True}),
@@ -111,7 +111,7 @@ def test_as_torch(name):
 
 
 @pytest.mark.oracle
-def test_the_matrices_are_torchs():
+def test_the_matrices_match_torch():
     torch = pytest.importorskip("torch")
     ours, theirs = outcome(gl, "half the graph is cut"), outcome(torch, "half the graph is cut")
 
@@ -127,8 +127,8 @@ def test_the_error_ends_with_the_worst_entry():
         gradcheck(half_cut, (x, y))
     assert str(caught.value).startswith("Jacobian mismatch for output 0 with respect to input 0,\nnumerical:tensor")
     assert str(caught.value).endswith(
-        "The worst entry is output 0[1, 0] by input 0[1, 0]: analytical 2, numerical 4, difference 2; allowed is 1e-05 + "
-        "0.001 * |numerical|."
+        "The worst entry is output 0[1, 0] with respect to input 0[1, 0]: analytical 2, numerical 4, difference 2. "
+        "The tolerance is 1e-05 + 0.001 * |numerical|."
     )
     worst = caught.value.worst
     assert (worst.output, worst.input, worst.at) == (0, 0, ((1, 0), (1, 0)))
@@ -144,7 +144,7 @@ def test_a_nan_is_a_mismatch():
         gradcheck(lambda x: (x * x).sqrt() * (x * 0 + 1), x)
 
 
-def test_without_exceptions_it_answers():
+def test_raise_exception_false_returns_false():
     x, y = inputs(gl)
     assert gradcheck(right, [x, y], raise_exception=False) is True
     assert gradcheck(half_cut, (x, y), raise_exception=False) is False
@@ -152,14 +152,14 @@ def test_without_exceptions_it_answers():
         gradcheck(right, (x.detach(), y.detach()), raise_exception=False)
 
 
-def test_single_precision_is_warned_about():
+def test_single_precision_warns():
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     with pytest.warns(UserWarning, match="^Input #0 requires gradient and is not a double precision floating point or") as seen:
         gradcheck(lambda x: x * 3, x, eps=1e-2)
     assert seen[0].filename == __file__
 
 
-def test_inputs_are_as_they_were():
+def test_inputs_are_restored():
     x, y = inputs(gl)
     before = x.array.copy(), y.array.copy()
     gradcheck(right, (x, y), check_forward_ad=True)
@@ -174,7 +174,7 @@ def test_inputs_without_memory_of_their_own_are_refused():
         gradcheck(lambda x: x * 2, x)
 
 
-def test_other_arguments_are_handed_on():
+def test_other_arguments_are_passed_on():
     x, _ = inputs(gl)
     assert gradcheck(lambda x, power, scale: x**power * scale, (x, 2, gl.tensor(3.0)))
     with pytest.raises(TypeError, match="expects func to return a Tensor or a tuple of Tensors, but it returned float"):
@@ -197,7 +197,7 @@ def test_empty_tensors_pass():
 
 # --------------------------------------------------------------------------------------------------------- custom Functions
 def function_named(lib, wrong=1.0, unsteady=0.0, tangent=1.0):
-    """A custom Function for x³ whose backward and jvp are off by factors."""
+    """Return a custom Function for x³ whose backward and jvp are wrong by constant factors."""
     numbers = itertools.count()
 
     class Cubed(lib.autograd.Function):
@@ -274,11 +274,11 @@ def test_a_backward_that_does_not_multiply_by_its_cotangent():
         {"check_fwd_over_rev": True, "check_rev_over_rev": False, "check_undefined_grad": False},
     ],
 )
-def test_second_derivatives_that_are_right(keywords):
+def test_correct_second_derivatives(keywords):
     assert gradgradcheck(right, inputs(gl), **keywords)
 
 
-def test_second_derivatives_that_are_wrong():
+def test_wrong_second_derivatives():
     def f(x, y):
         h = x * x
         h.register_hook(lambda g: g * (x / x.detach()) ** 2)  # the gradient is right, its derivative is not
@@ -290,7 +290,7 @@ def test_second_derivatives_that_are_wrong():
     assert not gradgradcheck(f, inputs(gl), raise_exception=False)
 
 
-def test_second_derivatives_with_cotangents_of_ones_own():
+def test_second_derivatives_with_given_cotangents():
     x, y = inputs(gl)
     v = gl.ones(2, 2, dtype=gl.float64, requires_grad=True)
     assert gradgradcheck(lambda x, y: x.exp() * y, (x, y), v)
@@ -301,7 +301,7 @@ def test_second_derivatives_with_cotangents_of_ones_own():
 
 
 @pytest.mark.e2e
-def test_the_function_and_the_module_of_one_name():
+def test_the_function_and_the_module_have_the_same_name():
     code = (
         "from gradlab.autograd.gradcheck import GradcheckError, gradgradcheck; import gradlab; "
         "assert callable(gradlab.autograd.gradcheck) and issubclass(GradcheckError, RuntimeError); "
@@ -310,7 +310,7 @@ def test_the_function_and_the_module_of_one_name():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_no_warning_where_all_is_well():
+def test_no_warning_if_the_check_passes():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert gradcheck(right, inputs(gl), check_forward_ad=True, check_batched_grad=True)

@@ -1,4 +1,4 @@
-"""Nodes as users see them, sweeps inside sweeps, threads."""
+"""Nodes as users see them, nested backward passes, and threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from threads import in_threads
+from threads import run_in_threads
 
 import gradlab as gl
 
@@ -77,17 +77,17 @@ def test_increment_version(t):
             t.autograd.graph.increment_version(wrong)
 
 
-def test_edges_that_are_none():
+def test_invalid_gradient_edges():
     y = leaf(gl, 1.0) * 2
-    with pytest.raises(IndexError, match="MulBackward0 has 1 output, and there is no number 1"):
+    with pytest.raises(IndexError, match="MulBackward0 has 1 output, so output_nr=1 is out of range"):
         gl.autograd.grad(y, gl.autograd.graph.GradientEdge(y.grad_fn, 1))
-    with pytest.raises(TypeError, match="the node is int"):
+    with pytest.raises(TypeError, match="expected a node, as returned by `grad_fn`, got int"):
         gl.autograd.grad(y, gl.autograd.graph.GradientEdge(3, 0))
 
 
-# -------------------------------------------------------------------------------------------------- sweeps inside of sweeps
-def nested(t, levels, seen=None):
-    """A Function whose backward runs a backward through itself, one level less."""
+# --------------------------------------------------------------------------------------------------- nested backward passes
+def run_nested_backward(t, levels, seen=None):
+    """Run a Function whose backward calls backward on itself, `levels` deep, and return the gradient."""
 
     class Nested(t.autograd.Function):
         @staticmethod
@@ -111,7 +111,7 @@ def nested(t, levels, seen=None):
 
 @pytest.mark.parametrize("levels", [0, 1, 5, 1000])
 def test_a_backward_in_a_backward(t, levels):
-    assert nested(t, levels) == [levels + 1]
+    assert run_nested_backward(t, levels) == [levels + 1]
 
 
 def test_a_backward_in_a_hook(t):
@@ -131,7 +131,7 @@ def test_a_backward_in_a_hook(t):
     assert t.is_grad_enabled()
 
 
-def test_errors_come_out_of_inner_sweeps(t):
+def test_errors_of_inner_sweeps_are_raised(t):
     x = leaf(t, 1.0)
     y = x * 2
 
@@ -148,7 +148,7 @@ def test_errors_come_out_of_inner_sweeps(t):
 
 
 def test_inner_sweeps_of_other_threads_see_the_modes():
-    """Deep sweeps are continued in a fresh thread: what is set for this thread must hold there."""
+    """Deeply nested sweeps continue in a new thread, which must have the modes and observers of this thread."""
     from gradlab.core.observers import Observer, observing
 
     seen = []
@@ -161,14 +161,14 @@ def test_inner_sweeps_of_other_threads_see_the_modes():
             seen.append(error)
 
     with observing(Seeing()):
-        assert nested(gl, 100) == [101]
+        assert run_nested_backward(gl, 100) == [101]
     assert len(seen) == 202 and seen[101:] == [None] * 101 and len(set(seen[:101])) > 1
 
 
 # ----------------------------------------------------------------------------------------------------------------- threads
 @pytest.mark.parametrize("size", [2, 2_000, 200_000])
 def test_threads_accumulate_into_one_leaf(size):
-    """Without a lock about every third of these loses a gradient."""
+    """Without a lock, about one run in three loses a gradient."""
     v = gl.ones(size, dtype=gl.float64)
     for _ in range(8):
         x = gl.zeros(size, dtype=gl.float64, requires_grad=True)
@@ -179,22 +179,22 @@ def test_threads_accumulate_into_one_leaf(size):
             for _ in range(50):
                 x.backward(v)
 
-        in_threads(work)
+        run_in_threads(work)
         assert set(x.grad.array) == {200.0}
 
 
-def test_threads_with_graphs_of_their_own_share_leaves():
+def test_threads_with_separate_graphs_share_leaves():
     x = gl.ones(2, dtype=gl.float64, requires_grad=True)
 
     def work(i):
         for _ in range(50):
             (x * (i + 1.0) + x).sum().backward()
 
-    in_threads(work)
+    run_in_threads(work)
     assert set(x.grad.array) == {50.0 * (2 + 3 + 4 + 5)}
 
 
-def test_threads_sweep_one_graph():
+def test_threads_run_backward_on_one_graph():
     x = gl.ones(100, dtype=gl.float64, requires_grad=True)
     y = ((x * x).exp() * x).sum()
     (want,) = gl.autograd.grad(y, x, retain_graph=True)
@@ -204,5 +204,5 @@ def test_threads_sweep_one_graph():
             np.testing.assert_array_equal(gl.autograd.grad(y, x, retain_graph=True)[0].array, want.array)
             y.backward(retain_graph=True)
 
-    in_threads(work)
+    run_in_threads(work)
     np.testing.assert_allclose(x.grad.array, 100 * want.array, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Hooks: their order, what they may return, and what they see."""
+"""Hooks: order, arguments and allowed results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_order_at_a_node_and_at_a_leaf(t):
     assert values(y.grad) == [10]
 
 
-def test_grad_runs_the_hooks_of_tensors_and_no_others_of_what_it_returns(t):
+def test_grad_runs_only_the_tensor_hooks_of_its_inputs(t):
     log = []
     x = leaf(t, 3.0)
     y = x * 2
@@ -69,7 +69,7 @@ def test_grad_runs_the_hooks_of_tensors_and_no_others_of_what_it_returns(t):
     assert log == ["tensor", "pre", "post", "tensor"] and x.grad is None
 
 
-def test_backward_to_chosen_leaves_runs_all_of_theirs(t):
+def test_backward_with_inputs_runs_all_hooks_of_these_leaves(t):
     log = []
     x = leaf(t, 3.0)
     node = accumulator(x)
@@ -79,7 +79,7 @@ def test_backward_to_chosen_leaves_runs_all_of_theirs(t):
     assert log == ["pre", "written"]
 
 
-def test_hooks_replace(t):
+def test_hooks_replace_gradients(t):
     x = leaf(t, 3.0)
     y = x * 2
     y.grad_fn.register_prehook(lambda out: (out[0] * 10,))
@@ -91,7 +91,7 @@ def test_hooks_replace(t):
     assert values(t.autograd.grad(x * 1, x)[0]) == [1]
 
 
-def test_hooks_come_and_go_while_they_run(t):
+def test_hooks_can_be_added_and_removed_while_they_run(t):
     log = []
     x = leaf(t, 1.0)
     x.register_hook(lambda g: log.append("first") or third.remove())
@@ -109,7 +109,7 @@ def test_hooks_come_and_go_while_they_run(t):
     assert "inside" not in log and len(x._backward_hooks) == 2 and leaf(t, 1.0)._backward_hooks is None
 
 
-def test_in_place_moves_retain_grad_and_leaves_hooks_where_they_were(t):
+def test_writes_move_retain_grad_but_not_hooks(t):
     log = []
     y = leaf(t, 1.0) * 1
     y.register_hook(lambda g: log.append(("before", values(g))))
@@ -162,7 +162,7 @@ def test_hooks_of_a_node_with_several_outputs(t):
             (q * 1).backward(retain_graph=True)
 
 
-def named(g):
+def five_zeros(g):
     return [0] * 5
 
 
@@ -179,7 +179,7 @@ ANSWERS = {
         RuntimeError,
         r"^hook '<lambda>' has changed the type of value \(was \w+.DoubleTensor got \w+.FloatTensor\)",
     ),
-    "a list, named": (lambda t, y: y.register_hook(named), TypeError, "^expected Variable, but hook returned 'list'"),
+    "a list, named": (lambda t, y: y.register_hook(five_zeros), TypeError, "^expected Variable, but hook returned 'list'"),
     "no tuple before": (
         lambda t, y: y.grad_fn.register_prehook(lambda out: out[0]),
         TypeError,
@@ -219,7 +219,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_what_hooks_may_not_return(t, name):
+def test_invalid_results_of_hooks(t, name):
     attach, error, text = ANSWERS[name]
     x = leaf(t, 1.0, 2.0)
     y = x.exp()
@@ -228,7 +228,7 @@ def test_what_hooks_may_not_return(t, name):
         y.backward(t.ones(2, dtype=t.float64))
 
 
-def test_where_hooks_cannot_be(t):
+def test_tensors_that_cannot_have_hooks(t):
     for call, text in (
         (lambda: t.ones(1).register_hook(print), "cannot register a hook on a tensor that doesn't"),
         (lambda: t.ones(1).register_post_accumulate_grad_hook(print), "cannot register a hook on a tensor that"),
@@ -278,11 +278,11 @@ def test_hooks_on_several_gradients_after_an_error():
         (a * b).sum().backward()
     stop.clear()
     (a * b).sum().backward()
-    assert gl.autograd.grad((a * 2).sum(), a)[0].item() == 2  # torch refuses leaves in `grad`
+    assert gl.autograd.grad((a * 2).sum(), a)[0].item() == 2  # torch does not accept leaves in `grad`
     assert log == [[True, True], [True, False]]
 
 
-def test_what_a_hook_keeps_is_not_written_into():
+def test_gradients_kept_by_a_hook_are_not_modified():
     kept = []
     x = gl.ones(5000, requires_grad=True)
     y = x + 1.0
@@ -293,7 +293,7 @@ def test_what_a_hook_keeps_is_not_written_into():
     assert [g.array[0] for g in kept] == [1] * 4 and x.grad.array[0] == 8
 
 
-def test_a_view_retains_its_gradient_through_writes(t):
+def test_a_view_retains_its_gradient_after_writes(t):
     x = leaf(t, 1.0, 2.0)
     base = x * 1
     part = base[0]
@@ -305,14 +305,14 @@ def test_a_view_retains_its_gradient_through_writes(t):
     base = x * 1
     part = base[0]
     part.retain_grad()
-    part.mul_(2)  # of what it holds since, nothing is computed
+    part.mul_(2)  # nothing is computed from its new value
     base.sum().backward()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert part.retains_grad and part.grad is None
 
 
-def test_a_hook_on_several_is_no_cycle():
+def test_a_hook_on_several_gradients_makes_no_cycle():
     gc.disable()
     try:
         x, y = gl.ones(2, requires_grad=True), gl.ones(2, requires_grad=True)
@@ -326,7 +326,7 @@ def test_a_hook_on_several_is_no_cycle():
         gc.enable()
 
 
-def test_the_hooks_of_a_leaf_outlive_its_being_frozen(t):
+def test_hooks_of_a_leaf_survive_freezing(t):
     log, x = [], leaf(t, 1.0, 2.0)
     x.register_hook(lambda g: g * 2)
     x.register_post_accumulate_grad_hook(lambda p: log.append(values(p.grad)))

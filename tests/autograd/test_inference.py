@@ -1,9 +1,9 @@
-"""Inference mode and the tensors made in it, on gradlab and on torch."""
+"""Inference mode and inference tensors, on gradlab and on torch."""
 
 from __future__ import annotations
 
 import pytest
-from leftovers import watching
+from leftovers import active_observers
 
 import gradlab
 
@@ -55,7 +55,7 @@ NOT_MADE = {
 
 
 @pytest.mark.parametrize("how", MADE)
-def test_what_is_made_is_an_inference_tensor(t, how):
+def test_results_are_inference_tensors(t, how):
     for x in (leaf(t), leaf(t).detach()):
         with t.inference_mode():
             made = MADE[how](t, x)
@@ -104,7 +104,7 @@ def test_writes_inside(t):
     assert normal._version == 1 and x._version == 2 and x.tolist() == [0, 3, 4] and x.is_leaf
 
 
-def test_a_write_inside_is_noticed_by_a_graph(t):
+def test_a_write_inside_is_detected_by_a_graph(t):
     x = leaf(t)
     y = x * x
     with t.inference_mode():
@@ -158,7 +158,7 @@ SAVES = {
 
 
 @pytest.mark.parametrize("how", SAVES)
-def test_none_is_saved_for_a_backward(t, how):
+def test_inference_tensors_cannot_be_saved_for_backward(t, how):
     i = inference_tensor(t, 3)
     with pytest.raises(RuntimeError, match=SAVED):
         SAVES[how](t, leaf(t), i)
@@ -167,7 +167,7 @@ def test_none_is_saved_for_a_backward(t, how):
     SAVES[how](t, leaf(t), i.clone())
 
 
-def test_what_saves_none_is_fine(t):
+def test_operations_that_save_no_inference_tensor_are_allowed(t):
     i, x = inference_tensor(t, 3), leaf(t)
     y = (x + i) * 2 - t.stack([i, i])[0]
     assert not (i * 2).is_inference() and not i.exp().requires_grad
@@ -189,7 +189,7 @@ def test_requires_grad_outside_is_refused(t):
 
 
 def test_views_made_inside(t):
-    """Of tensors without gradients they are written to as ever; with gradients it would be ambiguous."""
+    """Views of tensors without gradients can be modified as usual. With gradients it would be ambiguous."""
     plain, made = t.ones(3), leaf(t) * 1
     with t.inference_mode():
         a, b = plain[:2], made[:2]
@@ -223,8 +223,8 @@ def test_a_model_is_run_inside(t):
     assert all(p.grad is not None for p in net.parameters())
 
 
-# --------------------------------------------------------------------------------------------- how gradlab does it
-def test_nothing_is_watched_when_the_last_inference_tensor_is_gone():
+# -------------------------------------------------------------------------------------------------- implementation
+def test_the_observer_is_removed_with_the_last_inference_tensor():
     from gradlab.core.observers import OBSERVERS
 
     i = inference_tensor(gradlab, 3)
@@ -232,10 +232,10 @@ def test_nothing_is_watched_when_the_last_inference_tensor_is_gone():
     del i
     assert OBSERVERS
     del part
-    assert not watching()
+    assert not active_observers()
 
 
-def test_another_thread_is_told_too():
+def test_inference_tensors_are_detected_in_other_threads():
     import threading
 
     i, found = inference_tensor(gradlab, 3), []
@@ -252,7 +252,7 @@ def test_another_thread_is_told_too():
     assert found == [SAVED]
 
 
-def test_neither_a_promoted_one_nor_that_of_a_function_is_saved(t):
+def test_promoted_inference_tensors_and_those_of_a_function_cannot_be_saved(t):
     a, x = inference_tensor(t, 3), leaf(t)
     for call in (lambda: a * x.double(), lambda: x.double() / a):
         with pytest.raises(RuntimeError, match=f"^{SAVED}"):

@@ -1,4 +1,4 @@
-"""The grad modes to their corners, on gradlab and on torch."""
+"""Edge cases of the gradient modes, on gradlab and on torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import gradlab
 
 
-def seen(t):
+def current_modes(t):
     return t.is_grad_enabled(), t.is_inference_mode_enabled()
 
 
@@ -26,63 +26,63 @@ def name(request):
 # ------------------------------------------------------------------------------------------------------ as a context
 def test_nested_contexts(t):
     with t.no_grad():
-        assert seen(t) == (False, False)
+        assert current_modes(t) == (False, False)
         with t.enable_grad():
-            assert seen(t) == NORMAL
+            assert current_modes(t) == NORMAL
             with t.inference_mode():
-                assert seen(t) == (False, True)
+                assert current_modes(t) == (False, True)
                 with t.inference_mode(False):
-                    assert seen(t) == NORMAL
+                    assert current_modes(t) == NORMAL
                 with t.enable_grad():
-                    assert seen(t) == (True, True) and not (t.ones(1, requires_grad=True) * 2).requires_grad
+                    assert current_modes(t) == (True, True) and not (t.ones(1, requires_grad=True) * 2).requires_grad
             with t.set_grad_enabled(False):
-                assert seen(t) == (False, False)
-            assert seen(t) == NORMAL
-        assert seen(t) == (False, False)
+                assert current_modes(t) == (False, False)
+            assert current_modes(t) == NORMAL
+        assert current_modes(t) == (False, False)
         with t.inference_mode(mode=False):
-            assert seen(t) == NORMAL
-    assert seen(t) == NORMAL
+            assert current_modes(t) == NORMAL
+    assert current_modes(t) == NORMAL
 
 
 def test_one_object_may_be_entered_twice(t, name):
     mode = getattr(t, name)()
-    if t is gradlab:  # torch then forgets the mode outside
+    if t is gradlab:  # torch does not restore the outer mode
         with mode, mode:
-            assert seen(t) == MODES[name]
+            assert current_modes(t) == MODES[name]
     for _ in range(2):
         with mode:
-            assert seen(t) == MODES[name]
-        assert seen(t) == NORMAL
+            assert current_modes(t) == MODES[name]
+        assert current_modes(t) == NORMAL
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, GeneratorExit])
 def test_after_exceptions(t, name, error):
     with pytest.raises(error), getattr(t, name)():
         raise error
-    assert seen(t) == NORMAL
+    assert current_modes(t) == NORMAL
 
 
 def test_set_grad_enabled_acts_at_once(t):
     try:
         t.set_grad_enabled(False)
-        assert seen(t) == (False, False)
+        assert current_modes(t) == (False, False)
         with t.set_grad_enabled(True):
-            assert seen(t) == NORMAL
-        assert seen(t) == (False, False)
+            assert current_modes(t) == NORMAL
+        assert current_modes(t) == (False, False)
         with t.set_grad_enabled(mode=True):
-            assert seen(t) == NORMAL
+            assert current_modes(t) == NORMAL
     finally:
         t.set_grad_enabled(True)
     for wrong in (1, None):
         with pytest.raises(TypeError, match=r"set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not"):
             t.set_grad_enabled(wrong)
-    assert seen(t) == NORMAL
+    assert current_modes(t) == NORMAL
 
 
 def test_threads_have_modes_of_their_own(t, name):
     found = []
     with getattr(t, name)():
-        thread = threading.Thread(target=lambda: found.append(seen(t)))
+        thread = threading.Thread(target=lambda: found.append(current_modes(t)))
         thread.start()
         thread.join()
     assert found == [NORMAL]
@@ -96,22 +96,22 @@ def test_functions(t, name, parentheses):
     @(mode() if parentheses else mode)
     def function(x, *, y=3):
         """Its text."""
-        return seen(t), x, y
+        return current_modes(t), x, y
 
-    assert function(1, y=2) == (MODES[name], 1, 2) and seen(t) == NORMAL
+    assert function(1, y=2) == (MODES[name], 1, 2) and current_modes(t) == NORMAL
     assert function.__name__ == "function" and function.__doc__ == "Its text."
 
 
 def test_enable_grad_and_set_grad_enabled_decorate(t):
     @t.enable_grad
     def on():
-        return seen(t)
+        return current_modes(t)
 
     @t.set_grad_enabled(False)
     def off():
-        return seen(t)
+        return current_modes(t)
 
-    assert seen(t) == NORMAL
+    assert current_modes(t) == NORMAL
     with t.no_grad():
         assert on() == NORMAL
     assert off() == (False, False)
@@ -120,9 +120,9 @@ def test_enable_grad_and_set_grad_enabled_decorate(t):
 def test_recursion(t, name):
     @getattr(t, name)()
     def down(n):
-        return [seen(t), *(down(n - 1) if n else [])]
+        return [current_modes(t), *(down(n - 1) if n else [])]
 
-    assert down(3) == [MODES[name]] * 4 and seen(t) == NORMAL
+    assert down(3) == [MODES[name]] * 4 and current_modes(t) == NORMAL
 
 
 def test_classes_warn(t):
@@ -131,42 +131,42 @@ def test_classes_warn(t):
         @t.no_grad()
         class Made:
             def __init__(self):
-                self.seen = seen(t)
+                self.seen = current_modes(t)
 
-    assert Made().seen == (False, False) and seen(t) == NORMAL
+    assert Made().seen == (False, False) and current_modes(t) == NORMAL
 
 
 # -------------------------------------------------------------------------------------------- generators and coroutines
-def test_a_generator_keeps_the_mode_to_its_steps(t, name):
+def test_the_mode_of_a_generator_holds_only_during_its_steps(t, name):
     @getattr(t, name)()
     def steps():
-        sent = yield seen(t)
-        assert sent == "sent" and seen(t) == MODES[name]
+        sent = yield current_modes(t)
+        assert sent == "sent" and current_modes(t) == MODES[name]
         try:
-            yield seen(t)
+            yield current_modes(t)
         except ValueError:
-            yield "caught", seen(t)
+            yield "caught", current_modes(t)
         try:
             yield
         finally:
-            closed.append(seen(t))
+            closed.append(current_modes(t))
 
     closed = []
     generator = steps()
-    assert seen(t) == NORMAL
-    assert next(generator) == MODES[name] and seen(t) == NORMAL
-    assert generator.send("sent") == MODES[name] and seen(t) == NORMAL
-    assert generator.throw(ValueError()) == ("caught", MODES[name]) and seen(t) == NORMAL
+    assert current_modes(t) == NORMAL
+    assert next(generator) == MODES[name] and current_modes(t) == NORMAL
+    assert generator.send("sent") == MODES[name] and current_modes(t) == NORMAL
+    assert generator.throw(ValueError()) == ("caught", MODES[name]) and current_modes(t) == NORMAL
     next(generator)
     generator.close()
-    assert closed == [MODES[name]] and seen(t) == NORMAL
+    assert closed == [MODES[name]] and current_modes(t) == NORMAL
 
 
 def test_a_generator_in_another_mode_than_its_caller(t):
     @t.enable_grad()
     def steps():
         for _ in range(3):
-            assert seen(t) == NORMAL
+            assert current_modes(t) == NORMAL
             yield
         return "done"
 
@@ -176,8 +176,8 @@ def test_a_generator_in_another_mode_than_its_caller(t):
     found = []
     with t.no_grad():
         for _ in delegating():
-            assert seen(t) == (False, False)
-    assert found == ["done"] and seen(t) == NORMAL
+            assert current_modes(t) == (False, False)
+    assert found == ["done"] and current_modes(t) == NORMAL
 
 
 def test_an_error_in_a_generator(t, name):
@@ -190,23 +190,23 @@ def test_an_error_in_a_generator(t, name):
     next(generator)
     with pytest.raises(KeyError, match="inside"):
         next(generator)
-    assert seen(t) == NORMAL
+    assert current_modes(t) == NORMAL
 
 
 def test_coroutines_wait_in_the_callers_mode():
-    """Torch's decorator does not reach into a coroutine; with gradlab's, the mode holds while the coroutine runs."""
+    """With gradlab's decorator, the mode is active while the coroutine runs. Torch's has no effect on coroutines."""
     t = gradlab
 
     @t.no_grad()
     async def work(log):
-        log.append(seen(t))
+        log.append(current_modes(t))
         await asyncio.sleep(0)
-        log.append(seen(t))
+        log.append(current_modes(t))
         return len(log)
 
     async def watch(log):
         for _ in range(3):
-            log.append(seen(t))
+            log.append(current_modes(t))
             await asyncio.sleep(0)
 
     async def both():
@@ -224,23 +224,23 @@ def test_asynchronous_generators():
     async def steps():
         try:
             for i in range(3):
-                sent = yield i, seen(t)
+                sent = yield i, current_modes(t)
                 await asyncio.sleep(0)
-                log.append((sent, seen(t)))
+                log.append((sent, current_modes(t)))
         except ValueError:
-            yield "caught", seen(t)
+            yield "caught", current_modes(t)
         finally:
-            log.append(("closed", seen(t)))
+            log.append(("closed", current_modes(t)))
 
     async def run():
         generator = steps()
         found = [await generator.asend(None)]
-        assert seen(t) == NORMAL
+        assert current_modes(t) == NORMAL
         found += [await generator.asend("a"), await generator.athrow(ValueError())]
-        assert seen(t) == NORMAL
+        assert current_modes(t) == NORMAL
         await generator.aclose()
         async for _ in steps():
-            assert seen(t) == NORMAL
+            assert current_modes(t) == NORMAL
         return found
 
     log = []
@@ -260,5 +260,5 @@ def test_names(t):
         assert not t.autograd.is_multithreading_enabled()
     assert t.autograd.is_multithreading_enabled()
     with t.no_grad().clone():
-        assert seen(t) == (False, False)
+        assert current_modes(t) == (False, False)
     assert str(t.set_grad_enabled(True)).endswith("autograd.grad_mode.set_grad_enabled(mode=True)")

@@ -1,4 +1,4 @@
-"""Saved tensors: the names under which nodes have them, and the hooks through which they go."""
+"""Saved tensors: their attributes on nodes, and hooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from threading import Thread
 import numpy as np
 import pytest
 from saved_cases import MUST, ROUNDED, tensors
-from threads import in_threads
+from threads import run_in_threads
 
 import gradlab as gl
 
@@ -24,14 +24,14 @@ def values(x):
 
 # --------------------------------------------------------------------------------------------------------------- attributes
 @pytest.mark.parametrize("text", MUST)
-def test_a_node_has_what_torch_says_it_saves(t, text):
+def test_nodes_have_the_saved_attributes_of_torch(t, text):
     node = eval(text, tensors(t)).grad_fn
     assert {f"_saved_{name}" for name in MUST[text].split()} <= set(dir(node))
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("text", MUST)
-def test_where_both_save_a_thing_it_is_the_same(text):
+def test_attributes_saved_by_both_are_equal(text):
     torch = pytest.importorskip("torch")
     ours, theirs = eval(text, tensors(gl)).grad_fn, eval(text, tensors(torch)).grad_fn
     common = [name for name in dir(ours) if name.startswith("_saved_") and name in dir(theirs)]
@@ -64,7 +64,7 @@ def test_values_have_the_history_they_had(t):
     assert result is not e and result.grad_fn is e.grad_fn and values(result) == values(e)
     (g,) = t.autograd.grad(result.sum(), x)
     assert values(g) == values(e)
-    assert (x * 2).grad_fn._saved_self is None  # only what a gradient needs
+    assert (x * 2).grad_fn._saved_self is None  # only tensors that the gradient needs are saved
 
 
 def test_an_unknown_name(t):
@@ -84,7 +84,7 @@ def test_freed(t):
         raw.register_hooks(lambda x: x, lambda x: x)
     s = x.sum(0)
     s.backward()
-    assert s.grad_fn._saved_dim == (0,)  # metadata stays
+    assert s.grad_fn._saved_dim == (0,)  # metadata is kept
 
 
 def test_freed_by_a_sweep_whose_line_is_known():
@@ -110,7 +110,7 @@ def test_access_checks_for_writes(t):
         z.add_(1)
     with pytest.raises(RuntimeError, match=r"modified by an inplace operation.* which is output 0 of Add, is at version 1"):
         _ = y.grad_fn._saved_self
-    assert values(y.grad_fn._raw_saved_self.data) == [2.0, 3.0]  # this one does not
+    assert values(y.grad_fn._raw_saved_self.data) == [2.0, 3.0]  # `data` does not check the version
     assert y.grad_fn._saved_other is w
 
 
@@ -121,7 +121,7 @@ def test_detached_in_place(t):
     y.detach_()
     with pytest.raises(RuntimeError, match=r"Trying to use a saved tensor that has been detached in-place, i.e. with .detach_"):
         product.sum().backward()
-    total.sum().backward()  # what did not save it is as before
+    total.sum().backward()  # a node that did not save it is not affected
     np.testing.assert_allclose(values(x.grad), np.exp([1.0, 2.0]), rtol=1e-15)
     z = y * w
     z.sum().backward()
@@ -143,7 +143,7 @@ def test_raw_hooks(t):
     assert values(x.grad) == [2.0, 4.0]
 
 
-def test_raw_hooks_decide_what_the_gradient_is_computed_from(t):
+def test_gradients_are_computed_from_the_values_of_raw_hooks(t):
     x = leaf(t, 1.0, 2.0)
     y = x.exp()
     y.grad_fn._raw_saved_result.register_hooks(lambda z: 2 * z, lambda z: z)
@@ -163,7 +163,7 @@ def test_raw_hooks_errors(t):
         t.autograd.SavedTensor()
 
 
-# -------------------------------------------------------------------------------------------------------- hooks on all of them
+# -------------------------------------------------------------------------------------------------- hooks on all saved tensors
 def test_hooks_see_each_save_and_each_use(t):
     x, packed, unpacked = leaf(t, 1.0, 2.0), [], []
     with t.autograd.graph.saved_tensors_hooks(
@@ -179,7 +179,7 @@ def test_hooks_see_each_save_and_each_use(t):
     np.testing.assert_allclose(values(x.grad), 2 * (6 * np.array([1, 2]) + 2 * np.exp([1, 2])), rtol=1e-15)
 
 
-def test_pack_is_given_the_history_and_records_nothing(t):
+def test_pack_receives_history_and_records_nothing(t):
     x, seen = leaf(t, 1.0), []
     with t.autograd.graph.saved_tensors_hooks(lambda z: seen.append((z.grad_fn.name(), (z * 2).requires_grad)) or z, lambda z: z):
         x.exp()
@@ -199,7 +199,7 @@ def test_the_innermost_hooks_are_used(t):
     assert values(g) == [60.0]
 
 
-def test_what_hooks_may_not_do(t):
+def test_invalid_hooks(t):
     x, w, hooks = leaf(t, 1.0, 2.0), leaf(t, 3.0, 4.0), t.autograd.graph.saved_tensors_hooks
     with hooks(lambda z: z, lambda z: 5):
         y = x * w
@@ -213,7 +213,7 @@ def test_what_hooks_may_not_do(t):
         pass
 
 
-def test_no_version_is_checked_of_what_hooks_have(t):
+def test_versions_of_packed_tensors_are_not_checked(t):
     x = leaf(t, 1.0, 2.0)
     z = x + 0
     with t.autograd.graph.saved_tensors_hooks(lambda z: z.clone(), lambda z: z):
@@ -227,7 +227,7 @@ def test_no_version_is_checked_of_what_hooks_have(t):
 
 
 def test_unpacked_tensors_have_their_history(t):
-    """So a second derivative is right although the hooks detach and copy."""
+    """Second derivatives are correct although the hooks detach and copy."""
     x = leaf(t, 0.3, 0.5)
     with t.autograd.graph.saved_tensors_hooks(lambda z: z.detach().numpy().copy(), t.tensor):
         y = (x.sin() * x.exp()).tanh()
@@ -242,7 +242,7 @@ def test_unpacked_tensors_have_their_history(t):
     np.testing.assert_allclose(values(h), (f(at + step) - 2 * f(at) + f(at - step)) / step**2, rtol=1e-6)
 
 
-def test_hooks_serve_a_recorded_backward(t):
+def test_hooks_in_a_recorded_backward(t):
     x, packed = leaf(t, 2.0), []
     y = x**3
     with t.autograd.graph.saved_tensors_hooks(lambda z: packed.append(values(z)) or z, lambda z: z):
@@ -273,7 +273,7 @@ def test_hooks_and_in_place_operations(t):
     assert len(packed) == 2
 
 
-def test_hooks_can_be_refused(t):
+def test_hooks_can_be_disabled(t):
     graph = t.autograd.graph
     with graph.disable_saved_tensors_hooks("not here"):
         with pytest.raises(RuntimeError, match="not here"), graph.saved_tensors_hooks(lambda z: z, lambda z: z):
@@ -355,7 +355,7 @@ def test_raw_saved_tensors_of_a_custom_function(t):
 
 @pytest.mark.parametrize("keep", ["itself", "in a tuple"])
 def test_hooks_that_keep_the_output_make_no_cycle(keep):
-    """Here torch makes one: what the hook keeps of an output leads to the node that keeps it."""
+    """Torch makes a cycle here: the output that the hook stores refers to the node that stores it."""
     x, seen = leaf(gl, 1.0), []
     gc.disable()
     try:
@@ -372,7 +372,7 @@ def test_hooks_that_keep_the_output_make_no_cycle(keep):
     assert values(x.grad) == [np.exp(1.0)]
 
 
-def test_a_forward_sweep_unpacks_too():
+def test_forward_mode_unpacks_saved_tensors():
     x, used = leaf(gl, 0.5, 1.5), []
     with gl.autograd.graph.saved_tensors_hooks(lambda z: z.clone(), lambda z: used.append(0) or z):
         y = x.exp() * x
@@ -383,7 +383,7 @@ def test_a_forward_sweep_unpacks_too():
     assert len(used) == 6
 
 
-def test_threads_may_sweep_one_graph_at_once():
+def test_threads_can_run_backward_on_one_graph_at_once():
     x = leaf(gl, 0.3, 0.5)
     with gl.autograd.graph.saved_tensors_hooks(lambda z: z.clone(), lambda z: z):
         y = x
@@ -396,7 +396,7 @@ def test_threads_may_sweep_one_graph_at_once():
         for _ in range(20):
             assert values(gl.autograd.grad(y, x, retain_graph=True)[0]) == expected
 
-    in_threads(sweep, 3)
+    run_in_threads(sweep, 3)
 
 
 def test_nothing_is_packed_in_another_thread():
@@ -449,7 +449,7 @@ def test_mutation(t, name):
     assert len(context.original) == len(context.cloned) == 0
 
 
-def test_only_what_is_written_to_is_copied(t):
+def test_only_modified_tensors_are_copied(t):
     x = leaf(t, 1.0, 2.0)
     with t.autograd.graph.allow_mutation_on_saved_tensors() as context:
         a, b = x * 1, x * 1
@@ -496,7 +496,7 @@ def test_mutation_contexts(t):
     with t.no_grad():
         z.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        y.sum().backward()  # outside of the context all is as ever
+        y.sum().backward()  # outside the context, nothing has changed
 
 
 WRITES = {
@@ -508,8 +508,8 @@ WRITES = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_mutation_that_no_operator_in_place_does(t, name):
-    """Written through `out=` and by embedding, too, what was saved stays as it was."""
+def test_mutation_by_other_than_in_place_operators(t, name):
+    """Saved values are preserved if the tensor is modified by `out=` or by embedding."""
     x, w = t.ones(2, 2, requires_grad=True), t.tensor([[3.0, 4.0], [0.0, 1.0]])
     with t.autograd.graph.allow_mutation_on_saved_tensors():
         y = (x * w).sum()
@@ -518,18 +518,18 @@ def test_mutation_that_no_operator_in_place_does(t, name):
     assert values(x.grad) == [[3, 4], [0, 1]] and values(w) != [[3, 4], [0, 1]]
 
 
-def test_writes_that_are_not_announced_are_refused():
+def test_writes_without_notification_are_refused():
     x = leaf(gl, 1.0, 2.0)
     with gl.autograd.graph.allow_mutation_on_saved_tensors():
         a = x.detach() * 1
         y = x * a
         gl.autograd.graph.increment_version(a)
-        with pytest.raises(RuntimeError, match="written to by an operation that allow_mutation_on_saved_tensors does not see"):
+        with pytest.raises(RuntimeError, match="by an operation that does not notify allow_mutation_on_saved_tensors"):
             y.sum().backward()
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_sweep_that_is_stopped_leaves_what_hooks_have_packed(t, error):
+def test_an_interrupted_backward_keeps_the_packed_tensors(t, error):
     log, x = [], leaf(t, 1.0, 2.0)
 
     def stop(into, out):

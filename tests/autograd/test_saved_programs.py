@@ -1,8 +1,8 @@
-"""Random programs, with writes in place and through views, under everything that handles what nodes save.
+"""Random programs with in-place writes and views, run with every feature that changes how tensors are saved.
 
-Hooks that keep what they are given, copies of it, or NumPy arrays; writes to saved tensors allowed; anomaly mode; the program
-checkpointed: the gradients up to the third order must be those without. Where a program writes to what a node saved, which is an
-error without, those that keep copies must agree with each other.
+The features are hooks that store the tensors themselves, copies, or NumPy arrays, `allow_mutation_on_saved_tensors`, anomaly
+mode, and checkpointing. The gradients up to the third order must be the same as without them. If a program modifies a saved
+tensor, which is an error without a feature, the features that store copies must agree with each other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def execute(run, lines):
 
 
 def gradients(seed, way):
-    """The gradients of a program's results, or the error."""
+    """Return the gradients of the results of a program, or the error."""
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     run = differential.Run(gl, {k: numbers.standard_normal(rng.choice(differential.SHAPES)).round(2) for k in "xyz"})
     lines = list(differential.program(rng))
@@ -77,7 +77,7 @@ def check(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = {way: gradients(seed, way) for way in WAYS}
-    if isinstance(found["plain"], str):  # something was saved and then written to
+    if isinstance(found["plain"], str):  # a saved tensor was modified
         assert isinstance(found["anomaly"], str), seed
         assert same(found["mutation"], found["copies"]) or found["mutation"] == found["copies"], seed
         assert isinstance(found["checkpoint"], str) or same(found["checkpoint"], found["copies"]), seed

@@ -1,8 +1,8 @@
-"""Random programs of views, writes in place, reads, `no_grad` and `detach`: gradients and tangents against an interpreter.
+"""Random programs of views, in-place writes, reads, `no_grad` and `detach`, compared with an interpreter.
 
-The interpreter is NumPy: each tensor is a view of memory for its values and a view of memory for its derivatives along one
-direction, so that views and writes need no thought. Under `no_grad` a write changes values alone where gradients are asked, and
-derivatives too in forward mode; `detach` shares the values alone. That is all that torch's rules come to.
+The interpreter uses NumPy. Each tensor is a pair of views: one of the memory of its values, and one of the memory of its
+derivatives along one direction. So views and writes need no special treatment. Under `no_grad`, a write changes only the values
+in reverse mode, but also the derivatives in forward mode. `detach` shares only the values. These rules are equivalent to torch's.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ REFUSED = (
 
 
 def diagonal(a):
-    """A writable one. (`np.einsum("ii->i", a)` takes an axis of length 1 for any length, and reads beyond the end.)"""
+    """Return a writable diagonal. (`np.einsum("ii->i", a)` broadcasts an axis of length 1 and reads beyond its end.)"""
     rows, columns = a.shape
     return np.lib.stride_tricks.as_strided(a, (min(rows, columns),), (sum(a.strides),))
 
 
 INDICES = [0, -1, slice(1, None), slice(None, None, 2), (Ellipsis, 0), (Ellipsis, slice(1, None)), None, (FULL, 1), (0, 1)]
-VIEWS = {  # name: (of a tensor, of an array)
+VIEWS = {  # name: (view of a tensor, view of an array)
     **{
         f"[{i}]": (
             lambda t, a, i=i: a[i],
@@ -58,7 +58,7 @@ VIEWS = {  # name: (of a tensor, of an array)
     "unsqueeze, squeeze": (lambda t, a: a.unsqueeze(-1).squeeze(-1), lambda a: a[...]),
     "as_strided": (lambda t, a: a.as_strided((2,), (2,), a.storage_offset()), lambda a: flat(a)[:3:2]),
 }
-ONE = {  # name: (value, derivative) of one argument; each is a function, and a write in place
+ONE = {  # name: (value, derivative) of one argument; each exists as a function and in place
     "sin": (np.sin, np.cos),
     "cos": (np.cos, lambda a: -np.sin(a)),
     "tanh": (np.tanh, lambda a: 1 - np.tanh(a) ** 2),
@@ -73,7 +73,7 @@ ONE = {  # name: (value, derivative) of one argument; each is a function, and a 
     "tril": (np.tril, lambda a: np.tril(np.ones_like(a))),
     "triu": (np.triu, lambda a: np.triu(np.ones_like(a))),
 }
-TWO = {  # name: (call, value, derivative by a, derivative by b)
+TWO = {  # name: (call, value, derivatives with respect to a and b)
     "add": (lambda a, b, i: getattr(a, f"add{i}")(b), lambda a, b: a + b, lambda a, b: 1, lambda a, b: 1),
     "sub": (lambda a, b, i: getattr(a, f"sub{i}")(b), lambda a, b: a - b, lambda a, b: 1, lambda a, b: -1),
     "mul": (lambda a, b, i: getattr(a, f"mul{i}")(b), lambda a, b: a * b, lambda a, b: b, lambda a, b: a),
@@ -110,14 +110,14 @@ def flat(a):
 
 @dataclass
 class Dual:
-    """The interpreter's tensor."""
+    """Tensor of the interpreter."""
 
     value: np.ndarray
     slope: np.ndarray
 
 
 class Reference:
-    """The program in NumPy. `forward`: derivatives flow under `no_grad`, as tangents do."""
+    """Interpreter of a program. With `forward`, derivatives flow under `no_grad`, as tangents do."""
 
     def __init__(self, arrays, directions, forward):
         self.tensors = [Dual(a.copy(), u.copy()) for a, u in zip(arrays, directions, strict=True)]
@@ -138,7 +138,7 @@ class Reference:
                     a.slope[PLACES[name]] = 0 if kind == "write a constant" else b.slope
                 return
             else:
-                value, slope = self.computed(kind, name, a, b)
+                value, slope = self.compute(kind, name, a, b)
                 if kind.startswith("write"):
                     a.value[...] = value
                     if not cut:
@@ -147,7 +147,7 @@ class Reference:
                 made = Dual(np.array(value), np.zeros(value.shape) if cut else np.array(slope, order="C"))
             self.tensors.append(made)
 
-    def computed(self, kind, name, a, b):
+    def compute(self, kind, name, a, b):
         if kind.endswith("one"):
             f, d = ONE[name]
             return f(a.value), d(a.value) * a.slope
@@ -159,7 +159,7 @@ class Reference:
 
 
 class Run:
-    """The program in a library."""
+    """Run of a program in a library."""
 
     def __init__(self, t, tensors):
         self.t, self.tensors = t, tensors
@@ -168,11 +168,11 @@ class Run:
         a, b = self.tensors[i], self.tensors[j]
         with self.t.no_grad() if unrecorded else contextlib.nullcontext(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = self.made(kind, name, a, b)
+            made = self.call(kind, name, a, b)
         if not kind.startswith("write"):
             self.tensors.append(made)
 
-    def made(self, kind, name, a, b):
+    def call(self, kind, name, a, b):
         i = "_" if kind.startswith("write") else ""
         if kind == "view":
             return VIEWS[name][0](self.t, a)
@@ -229,11 +229,14 @@ def steps(draw):
 
 
 PROGRAMS = st.lists(steps(), min_size=4, max_size=20)
-RESULTS = [("read number", "mul", 2, 0, False), ("read number", "add", 2, 0, False)]  # of the leaves, to write to
+RESULTS = [
+    ("read number", "mul", 2, 0, False),
+    ("read number", "add", 2, 0, False),
+]  # results of the leaves, which may be modified
 
 
 def fits(kind, name, a, b):
-    """Whether a step makes sense for the values of its arguments."""
+    """Return True if a step is valid for the values of its arguments."""
     two = kind.endswith(("two", "part"))
     try:
         if kind == "view" and name != "expand":
@@ -246,11 +249,11 @@ def fits(kind, name, a, b):
         if (name == "masked_fill" or kind in ("write a part", "write a constant")) and any(
             stride == 0 and n > 1 for stride, n in zip(a.strides, a.shape, strict=True)
         ):
-            return False  # elements share a place: here torch warns, and goes on
+            return False  # elements share memory, for which torch only warns
         if kind in ("write a part", "write a constant"):
             place = a[PLACES[name]]
             if PLACES[name] == [0, -1] and len(a) == 1:
-                return False  # one place twice: torch leaves open what is written there
+                return False  # an element is written twice, which is undefined in torch
             return kind == "write a constant" or (
                 np.broadcast_shapes(place.shape, b.shape) == place.shape and not np.shares_memory(a, b)
             )
@@ -266,8 +269,8 @@ def same(a, b):
     return a.__array_interface__["data"] == b.__array_interface__["data"] and a.strides == b.strides and a.shape == b.shape
 
 
-def followed(t, program, seed):
-    """What of a program can be run on a library, as steps on tensors by number; and the tensors."""
+def run_program(t, program, seed):
+    """Run the valid steps of a program in a library. Return them, the tensors, the inputs, and the interpreter."""
     rng = np.random.default_rng(seed)
     arrays, directions = ([rng.uniform(-1, 1, shape) for shape in SHAPES] for _ in range(2))
     values = Reference(arrays, directions, forward=False)
@@ -294,7 +297,7 @@ def close(found, expected, why):
 
 
 def gradients(t, tensors, weights):
-    """The gradients of a weighted sum of all that require any by the leaves; None where a saved tensor was overwritten."""
+    """Return the gradients of a weighted sum of all tensors, or None if a saved tensor was modified."""
     wanted = [(x, w) for x, w in zip(tensors, weights, strict=True) if x.requires_grad]
     total = sum((x * t.tensor(w)).sum() for x, w in wanted)
     try:
@@ -306,7 +309,7 @@ def gradients(t, tensors, weights):
 
 
 def check(program, seed):
-    done, tensors, arrays, directions, values = followed(gradlab, program, seed)
+    done, tensors, arrays, directions, values = run_program(gradlab, program, seed)
     directions[2] = directions[2] * 0
     reverse, forward = (Reference(arrays, directions, forward=f) for f in (False, True))
     for step in done:
@@ -337,48 +340,50 @@ def check(program, seed):
             close(np.zeros(x.shape) if t is None else t.numpy(), r.slope, done)
             close(x.detach().numpy(), r.value, done)
     if not any(step[0] == "detach" or step[4] or step[1] == "round" for step in done):
-        by_differences(done, arrays, directions, forward)
+        check_differences(done, arrays, directions, forward)
     return found is not None
 
 
-def by_differences(done, arrays, directions, forward):
-    """The interpreter's derivatives against differences of its values, where nothing cuts them off."""
+def check_differences(done, arrays, directions, forward):
+    """Compare the derivatives of the interpreter with differences of its values."""
     ends = [Reference([a + s * 1e-6 * u for a, u in zip(arrays, directions, strict=True)], directions, True) for s in (1, -1)]
     for step in done:
         for end in ends:
             end.step(*step)
     for up, down, r in zip(*(end.tensors for end in ends), forward.tensors, strict=True):
         difference = (up.value - down.value) / 2e-6
-        kinks = np.abs(difference) > 1e3  # a comparison fell the other way
+        kinks = np.abs(difference) > 1e3  # a comparison had the opposite result
         np.testing.assert_allclose(np.where(kinks, 0, difference), np.where(kinks, 0, r.slope), rtol=1e-4, atol=1e-5)
 
 
-PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # a machine may be busy
+NO_DEADLINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # the machine may be busy
 
 
 @pytest.mark.slow
-@settings(max_examples=100, derandomize=True, database=None, **PATIENT)
+@settings(max_examples=100, derandomize=True, database=None, **NO_DEADLINE)
 @given(PROGRAMS, st.integers(0, 2**16))
 def test_programs(program, seed):
     check(program, seed)
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=800, derandomize=True, database=None, **PATIENT)
+@settings(max_examples=800, derandomize=True, database=None, **NO_DEADLINE)
 @given(PROGRAMS, st.integers(0, 2**16))
 def test_many_programs(program, seed):
     check(program, seed)
 
 
 def compare(program, seed):
-    """Gradlab and torch refuse the same steps and give the same gradients. (But torch also refuses to read one of several views
-    after a write to its base, which gradlab records again.)"""
+    """Compare gradlab with torch: the same steps must be refused, and the gradients must be equal.
+
+    Unlike gradlab, torch also refuses to read one of several views after a write to its base.
+    """
     torch = pytest.importorskip("torch")
-    program = [(*step[:4], step[4] and step[0] != "view") for step in program]  # torch: such views require gradients
-    found = followed(gradlab, program, seed)
+    program = [(*step[:4], step[4] and step[0] != "view") for step in program]  # in torch, such views require gradients
+    found = run_program(gradlab, program, seed)
     weights = [np.random.default_rng(seed + 1).standard_normal(tuple(x.shape)) for x in found[1]]
     try:
-        expected = followed(torch, program, seed)
+        expected = run_program(torch, program, seed)
         theirs = gradients(torch, expected[1], weights)
     except RuntimeError as error:
         if STALE not in str(error):
@@ -390,11 +395,11 @@ def compare(program, seed):
     assert [x._version for x in found[1]] == [x._version for x in expected[1]], found[0]
     for g, e in zip(ours or (), theirs or (), strict=False):
         close(g, e, found[0])
-    assert ours is not None or theirs is None, (found[0], "torch has the gradients")
+    assert ours is not None or theirs is None, (found[0], "torch computes the gradients")
 
 
 @pytest.mark.oracle
-@settings(max_examples=60, derandomize=True, database=None, **PATIENT)
+@settings(max_examples=60, derandomize=True, database=None, **NO_DEADLINE)
 @given(PROGRAMS, st.integers(0, 2**16))
 def test_programs_as_torch(program, seed):
     compare(program, seed)
@@ -402,7 +407,7 @@ def test_programs_as_torch(program, seed):
 
 @pytest.mark.oracle
 @pytest.mark.exhaustive
-@settings(max_examples=400, derandomize=True, database=None, **PATIENT)
+@settings(max_examples=400, derandomize=True, database=None, **NO_DEADLINE)
 @given(PROGRAMS, st.integers(0, 2**16))
 def test_many_programs_as_torch(program, seed):
     compare(program, seed)

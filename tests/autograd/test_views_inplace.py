@@ -1,4 +1,4 @@
-"""Writes in place, version counters and views, on gradlab and on torch."""
+"""In-place writes, version counters and views, on gradlab and on torch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def leaf(t, *values):
     return t.tensor(values or (1.0, 2.0, 3.0), requires_grad=True)
 
 
-# ------------------------------------------------------------------------------------------------------ which are views
+# ---------------------------------------------------------------------------------------------------------------- views
 VIEWS = """x[:1].expand(3, 4) | x.diagonal() | x.unfold(0, 2, 1) | x.narrow(0, 1, 2) | x.as_strided((2, 2), (1, 2))
 x.movedim(0, 1) | x.moveaxis(0, 1) | x.T | x.mT | x.H | x.mH | x[:1].squeeze(0) | x.squeeze() | x.unsqueeze(0) | x.view(-1)
 x.view_as(x) | x.reshape(-1) | x.reshape_as(x) | x.flatten() | x.ravel() | x.unflatten(1, (2, 2)) | x.permute(1, 0)
@@ -41,14 +41,14 @@ def texts(table):
     return table.replace("\n", " | ").split(" | ")
 
 
-def made(t, text, x):
+def evaluate(t, text, x):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return eval(text, {"t": t, "x": x})
 
 
 def bases(t):
-    """A tensor without gradients, a leaf and a result."""
+    """Return a tensor without gradients, a leaf and a result."""
     x = t.ones(3, 4, requires_grad=True)
     return t.ones(3, 4), x, x * 1
 
@@ -56,7 +56,7 @@ def bases(t):
 @pytest.mark.parametrize("text", texts(VIEWS) + texts(SEVERAL_VIEWS))
 def test_views(t, text):
     for x in bases(t):
-        view = made(t, text, x)
+        view = evaluate(t, text, x)
         assert view._is_view() and view._base is x and view.requires_grad == x.requires_grad
         with t.no_grad():
             if "expand(" in text or "broadcast" in text:
@@ -65,7 +65,7 @@ def test_views(t, text):
                 continue
             before = x._version
             if "unfold" in text and "T" not in text:
-                view = view[::2]  # its windows overlap
+                view = view[::2]  # the windows overlap
             if "as_strided" not in text:
                 view.add_(1)
                 assert x._version == view._version == before + 1
@@ -74,15 +74,15 @@ def test_views(t, text):
 
 
 @pytest.mark.parametrize("text", texts(ITSELF))
-def test_what_is_the_tensor_itself(t, text):
+def test_operations_that_return_the_tensor_itself(t, text):
     for x in bases(t):
-        assert made(t, text, x) is x
+        assert evaluate(t, text, x) is x
 
 
 @pytest.mark.parametrize("text", texts(COPIES))
 def test_copies(t, text):
     for x in bases(t):
-        copied = made(t, text, x)
+        copied = evaluate(t, text, x)
         assert not copied._is_view() and copied._base is None
         with t.no_grad():
             copied.add_(1)
@@ -91,30 +91,30 @@ def test_copies(t, text):
 
 @pytest.mark.parametrize(
     "text", [text for text in texts(VIEWS) if not any(word in text for word in ("expand(", "broadcast", "unfold", "as_strided"))]
-)  # their elements share places
-def test_a_write_through_a_view_gives_the_base_new_history(t, text):
+)  # their elements share memory
+def test_a_write_to_a_view_gives_the_base_new_history(t, text):
     x = bases(t)[1]
     base = x * 1
-    other, view = base[:, 1:], made(t, text, base)
+    other, view = base[:, 1:], evaluate(t, text, base)
     view.mul_(2)
     assert base.grad_fn.name().endswith("CopySlices") and view.grad_fn is not None and base._version == 1
     (base.sum() + 10 * other.sum()).backward()
     expected = t.ones(3, 4)
-    made(t, text, expected).mul_(2)
+    evaluate(t, text, expected).mul_(2)
     assert x.grad.tolist() == (expected * t.tensor([1.0, 11.0, 11.0, 11.0])).tolist()
     with pytest.raises(RuntimeError, match=VIEW_OF_LEAF):
-        made(t, text, x).mul_(2)
+        evaluate(t, text, x).mul_(2)
 
 
 @pytest.mark.parametrize("text", texts(SEVERAL_VIEWS))
-def test_views_made_together_are_not_written_to(t, text):
+def test_views_of_operations_with_several_outputs_cannot_be_modified(t, text):
     for x in bases(t)[1:]:
         with pytest.raises(RuntimeError, match=SEVERAL):
-            made(t, text, x).mul_(2)
+            evaluate(t, text, x).mul_(2)
     plain = bases(t)[0]
-    made(t, text, plain).mul_(2)
+    evaluate(t, text, plain).mul_(2)
     with pytest.raises(RuntimeError, match=SEVERAL):
-        made(t, text, plain).mul_(leaf(t, 2.0))
+        evaluate(t, text, plain).mul_(leaf(t, 2.0))
 
 
 def test_views_of_another_dtype_share_the_memory(t):
@@ -125,7 +125,7 @@ def test_views_of_another_dtype_share_the_memory(t):
 
 
 # ------------------------------------------------------------------------------------------------------ version counters
-def test_every_write_counts(t):
+def test_every_write_increments_the_version(t):
     x, y = t.ones(3), t.ones(3)
     writes = [
         lambda: x.add_(1),
@@ -160,7 +160,7 @@ def test_every_write_counts(t):
     assert x._version == len(writes)
 
 
-def test_who_shares_a_counter(t):
+def test_tensors_that_share_a_version_counter(t):
     x = leaf(t).detach()
     detached, data, part = x.detach(), x.data, x[1:]
     x.add_(1)
@@ -214,7 +214,7 @@ def test_only_what_the_formula_needs_is_saved(t, text):
 
 
 @pytest.mark.parametrize("text", ["x.exp()", "x.sigmoid()", "x.tanh()", "x.sqrt()", "x.softmax(0)", "x.relu()"])
-def test_a_saved_result_is_checked_too(t, text):
+def test_a_saved_result_is_checked(t, text):
     y = eval(text, {"x": leaf(t)})
     with t.no_grad():
         y[0] = 1
@@ -222,7 +222,7 @@ def test_a_saved_result_is_checked_too(t, text):
         y.sum().backward()
 
 
-def test_a_write_by_data_is_invisible(t):
+def test_a_write_to_data_is_not_detected(t):
     x = leaf(t)
     y = (x * x).sum()
     x.data.mul_(5)
@@ -230,7 +230,7 @@ def test_a_write_by_data_is_invisible(t):
     assert x.grad.tolist() == [10, 20, 30]
 
 
-def test_a_write_through_detach_is_not(t):
+def test_a_write_through_detach_is_detected(t):
     x = leaf(t)
     y = (x * x).sum()
     x.detach().mul_(5)
@@ -244,7 +244,7 @@ PART_WRITES = ["x[0] = 1", "x[1:].add_(1)", "x[None].mul_(2)", "x.view(-1).zero_
 
 
 @pytest.mark.parametrize("text", LEAF_WRITES + PART_WRITES)
-def test_leaves_are_not_written_to(t, text):
+def test_leaves_cannot_be_modified(t, text):
     x, w = leaf(t), t.ones(3)
     with pytest.raises(RuntimeError, match=LEAF if text in LEAF_WRITES else VIEW_OF_LEAF):
         exec(text, {"x": x, "w": w})
@@ -300,7 +300,7 @@ def test_assigning_data(t):
     assert id(x) == before and x.is_leaf and x.requires_grad and x.tolist() == [0, 0, 0]
     y.backward()
     assert x.grad[0].item() == pytest.approx(np.e)
-    if t is gradlab:  # torch goes on to expect gradients of the old shape
+    if t is gradlab:  # torch still expects gradients of the old shape
         x.grad = None
         x.data = t.ones(5)
         (x * x).sum().backward()
@@ -342,7 +342,7 @@ def test_views_made_without_recording(t):
         part.mul_(x[1:])
 
 
-def test_a_view_inside_and_a_write_inside(t):
+def test_views_and_writes_under_no_grad(t):
     x = leaf(t)
     y = x * 1
     with t.no_grad():
@@ -351,9 +351,9 @@ def test_a_view_inside_and_a_write_inside(t):
     assert x.grad.tolist() == [1, 1, 1]
 
 
-# ---------------------------------------------------------------------------------------------------------- the gradients
+# -------------------------------------------------------------------------------------------------------------- gradients
 def test_barlow_twins(t):
-    """on_diag = torch.diagonal(c).add_(-1).pow_(2).sum(), as its authors write it; against the loss in one formula."""
+    """The Barlow Twins loss with in-place operations, as its authors write it, compared with one formula."""
     rng = np.random.default_rng(0)
     a, b = (t.tensor(rng.standard_normal((4, 3)), requires_grad=True) for _ in range(2))
     c = a.T @ b
@@ -381,7 +381,7 @@ def test_views_of_views_are_refreshed(t):
     assert x.grad.tolist() == [2, 22, 0]
 
 
-def test_a_base_without_gradients_gets_them_by_a_view(t):
+def test_a_base_requires_gradients_after_a_write_to_its_view(t):
     x, base = leaf(t), t.zeros(2, 3)
     other = base.T
     base[0].add_(x)
@@ -403,7 +403,7 @@ def test_retain_grad_is_of_the_last_version(t):
 
 
 def test_setitem(t):
-    """Every kind of index; the written values and the rest of the tensor both get their gradients."""
+    """For every kind of index, the assigned values and the rest of the tensor receive their gradients."""
     for index in (
         0,
         slice(1, 3),
@@ -427,7 +427,7 @@ def test_setitem(t):
         assert x.grad.tolist() == expected.tolist() and v.grad.item() == 6 * (expected == 0).sum()
 
 
-def test_a_written_view_keeps_no_cycle():
+def test_a_modified_view_makes_no_cycle():
     gc.disable()
     try:
         x = leaf(gradlab)
@@ -456,7 +456,7 @@ def views_of_functions(t, several):
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_a_view_by_a_custom_function_has_no_history_once_its_base_is_written_to(t, several):
+def test_a_view_of_a_custom_function_has_no_history_after_a_write_to_its_base(t, several):
     x = leaf(t)
     base = x * 1
     made = views_of_functions(t, several).apply(base)
@@ -478,13 +478,13 @@ def test_a_view_by_a_custom_function_has_no_history_once_its_base_is_written_to(
     assert x.grad.tolist() == [2, 2, 2]
 
 
-def test_a_view_without_history_is_invalid_once_its_base_has_some(t):
+def test_a_view_without_history_is_invalid_after_its_base_gets_history(t):
     for mode, name in ((t.no_grad, "no_grad mode"), (t.inference_mode, "inference mode")):
         x, base = leaf(t), t.ones(3)
         with mode():
             part = base[:2]
         base.add_(1)
-        assert (part * x[:2]).requires_grad  # a write without history does it no harm
+        assert (part * x[:2]).requires_grad  # a write without history does not invalidate it
         base.mul_(x)
         with pytest.raises(RuntimeError, match=f"^A view was created in {name} and its base or another view of it"):
             (part * x[:2]).sum().backward()
@@ -505,7 +505,7 @@ def test_a_view_can_be_the_leaf(t):
     assert part.is_leaf and part.grad.tolist() == [4, 4] and base.tolist() == [2, 2, 1] and not base.requires_grad
 
 
-OVERLAPPING = {  # a write in place, and what it writes if the operands are copies
+OVERLAPPING = {  # an in-place write, and its result if the operands are copies
     "its row": (lambda t: t.mul_(t[0]), lambda t: t * t[0]),
     "its data": (lambda t: t.mul_(t.data), lambda t: t * t.data.clone()),
     "two rows": (lambda t: t.addcmul_(t[1], t[2]), lambda t: t.addcmul(t[1], t[2])),
@@ -517,8 +517,8 @@ OVERLAPPING = {  # a write in place, and what it writes if the operands are copi
 
 
 @pytest.mark.parametrize("name", OVERLAPPING)
-def test_operands_in_the_memory_that_is_written_to(name):
-    """Torch refuses some of these and is silently wrong in others; here a write is what it would be from copies, to any order."""
+def test_operands_that_share_the_memory_being_modified(name):
+    """Derivatives of any order are the same as with copies. Torch refuses some of these, and is silently wrong in others."""
     write, plain = OVERLAPPING[name]
     found = []
     for in_place in (True, False):

@@ -1,4 +1,4 @@
-"""The two Jacobians that a check compares: by differences of the function, and by its rules."""
+"""Numerical and analytical Jacobians for `gradcheck`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.autograd.functions import grad
-from gradlab.backend.namespaces import host, is_writable, namespace_of
+from gradlab.backend.namespaces import is_writable, namespace_of, to_host
 from gradlab.core.tensor import Tensor, constant
 
 Inputs = Tensor | Sequence[Any]
@@ -20,7 +20,7 @@ def tuple_of(x: Any) -> tuple[Any, ...]:
 
 
 def outputs_of(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
-    """The floating point tensors that the function returns."""
+    """Call the function, and return its floating point outputs."""
     outputs = tuple_of(func(*inputs))
     for y in outputs:
         if not isinstance(y, Tensor):
@@ -30,8 +30,8 @@ def outputs_of(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor
     return [y for y in outputs if y.array.dtype.kind == "f"]
 
 
-def checked_inputs(inputs: tuple[Any, ...]) -> list[int]:
-    """The positions of the inputs that require grad."""
+def find_checked_inputs(inputs: tuple[Any, ...]) -> list[int]:
+    """Return the positions of the inputs that require gradients, after checking that they can be perturbed."""
     wanted = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.node is not None]
     for i in wanted:
         x = inputs[i].array
@@ -48,7 +48,7 @@ def checked_inputs(inputs: tuple[Any, ...]) -> list[int]:
                 ".contiguous on the input before passing it to gradcheck."
             )
         if not is_writable(x):
-            raise RuntimeError(f"The {i}th input's memory is read-only, and gradcheck moves its elements. Give it a clone().")
+            raise RuntimeError(f"The memory of the {i}th input is read-only, but gradcheck modifies it. Pass a clone().")
     if not wanted:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
@@ -56,18 +56,21 @@ def checked_inputs(inputs: tuple[Any, ...]) -> list[int]:
     return wanted
 
 
-def differences(
+def central_differences(
     func: Callable[..., Any], inputs: tuple[Any, ...], like: list[Tensor], array: Any, by: Any, at: Any, eps: float
 ) -> list[Any]:
-    """The central difference of every output as `array[at]` moves by plus and minus `by`; outputs stay `like` they were."""
-    kept = array[at].copy()
+    """Return the central difference of each output when `array[at]` changes by plus and minus `by`.
+
+    Raises an error if the shape or dtype of an output is not that of the corresponding tensor in `like`.
+    """
+    original = array[at].copy()
     try:
-        array[at] = kept - by
+        array[at] = original - by
         below = [y.array.copy() for y in outputs_of(func, inputs)]
-        array[at] = kept + by
+        array[at] = original + by
         above = [y.array.copy() for y in outputs_of(func, inputs)]
     finally:
-        array[at] = kept
+        array[at] = original
     differences = []
     for a, b, y in zip(below, above, like, strict=True):
         index = f"on index {at} " if at is not Ellipsis else ""
@@ -77,29 +80,29 @@ def differences(
             if other is not None:
                 raise AssertionError(
                     f"Expected `func` to return outputs with the same {what} when inputs are perturbed {index}"
-                    f"by {eps}, but got: {what}s {in_messages(one)} and {in_messages(other)}."
+                    f"by {eps}, but got: {what}s {format_for_message(one)} and {format_for_message(other)}."
                 )
         differences.append((b - a) / (2 * eps))
     return differences
 
 
-def in_messages(what: Any) -> Any:
-    from gradlab.core.dtypes import known_dtype
+def format_for_message(what: Any) -> Any:
+    from gradlab.core.dtypes import from_numpy_dtype
     from gradlab.core.errors import Size
 
-    return Size(what) if isinstance(what, tuple) else known_dtype(what)
+    return Size(what) if isinstance(what, tuple) else from_numpy_dtype(what)
 
 
 def numerical_jacobian(func: Callable[..., Any], inputs: tuple[Any, ...], like: list[Tensor], at: int, eps: float) -> list[Any]:
-    """For each output the matrix (elements of the input, elements of the output) of differences."""
+    """Return a matrix of differences for each output, of shape (input elements, output elements)."""
     array = inputs[at].array
-    by_element = [differences(func, inputs, like, array, eps, index, eps) for index in np.ndindex(array.shape)]
-    return [np.stack([host(d).reshape(-1) for d in column]) for column in zip(*by_element, strict=True)]
+    by_element = [central_differences(func, inputs, like, array, eps, index, eps) for index in np.ndindex(array.shape)]
+    return [np.stack([to_host(d).reshape(-1) for d in column]) for column in zip(*by_element, strict=True)]
 
 
-def flattened(derivative: Tensor | None, like: Tensor) -> Any:
-    """A derivative's elements on the host; zeros for one that is not there."""
-    return np.zeros(like.array.size) if derivative is None else host(derivative.array).reshape(-1)
+def flatten_or_zeros(derivative: Tensor | None, like: Tensor) -> Any:
+    """Return the elements of a derivative as a flat NumPy array: zeros, as many as in `like`, for None."""
+    return np.zeros(like.array.size) if derivative is None else to_host(derivative.array).reshape(-1)
 
 
 def unit_tensor(x: Tensor, index: tuple[int, ...]) -> Tensor:
@@ -109,24 +112,24 @@ def unit_tensor(x: Tensor, index: tuple[int, ...]) -> Tensor:
 
 
 def reverse_jacobian(output: Tensor, inputs: list[Tensor]) -> list[Any]:
-    """For each input the matrix of analytical derivatives, a row of the output after another."""
+    """Return a matrix of analytical derivatives for each input, computed one output element at a time."""
     rows = [
         grad(output, inputs, unit_tensor(output, index), retain_graph=True, allow_unused=True)
         for index in np.ndindex(output.array.shape)
     ]
     by_input = zip(*rows, strict=True) if rows else [()] * len(inputs)
     return [
-        np.array([flattened(g, x) for g in column]).reshape(len(rows), x.array.size).T
+        np.array([flatten_or_zeros(g, x) for g in column]).reshape(len(rows), x.array.size).T
         for column, x in zip(by_input, inputs, strict=True)
     ]
 
 
-def forward_jacobian(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, along: Tensor, kept: list[int]) -> list[Any]:
-    """The tangents of the outputs numbered `kept`, flat, for one of the input that stands at `at`."""
+def forward_jacobian(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, along: Tensor, numbers: list[int]) -> list[Any]:
+    """Return the flat tangents of the outputs numbered `numbers` if the input number `at` has the tangent `along`."""
     from gradlab.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
     with dual_level():
         detached = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
         detached[at] = make_dual(detached[at], along)
         outputs = outputs_of(func, tuple(detached))
-        return [flattened(unpack_dual(outputs[i]).tangent, outputs[i]).copy() for i in kept]
+        return [flatten_or_zeros(unpack_dual(outputs[i]).tangent, outputs[i]).copy() for i in numbers]
