@@ -1,6 +1,6 @@
-"""Functions that transform functions, as `torch.func` spells them: derivatives of any order, batches, modules as functions."""
+"""Function transforms with the names of `torch.func`: derivatives of any order, `vmap`, and functional calls of modules."""
 
-from gradlab.core.errors import names_of as _names_of
+from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.func.batching import vmap
 from gradlab.func.modules import (
     debug_unwrap,
@@ -28,4 +28,4 @@ __all__ = [
     "vmap",
 ]
 
-__getattr__ = _names_of("gradlab.func")
+__getattr__ = _module_getattr("gradlab.func")

@@ -1,8 +1,8 @@
-"""`vmap`: a function of one sample as a function of a batch.
+"""Vectorizing map: `vmap` turns a function of one sample into a function of a batch.
 
-The function is run on one slice after another, and what it returns is stacked: right for every function, also where it branches
-on its values, draws random numbers or calls `item()`, at the cost of one run of the function for each slice. Where one call of
-an operation on the whole batch would do (nearly every operation takes leading axes), that is quicker by about the batch size.
+The function is called for one slice after another, and the results are stacked. This is correct for every function, including
+functions that branch on values, draw random numbers or call `item()`, but costs one call for each slice. Calling an operation on
+the whole batch is faster by a factor of about the batch size, and nearly every operation accepts leading batch dimensions.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.streams import States, go_on_from, states
+from gradlab.backend.streams import States, get_states, restore_states
 from gradlab.core.tensor import Tensor
-from gradlab.func.tree import Tree, flatten, spread
+from gradlab.func.tree import Tree, broadcast_prefix, flatten
 from gradlab.ops.joins import stack
 
 __all__ = ["vmap"]
@@ -24,33 +24,34 @@ __all__ = ["vmap"]
 def vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable[..., Any]:
-    """A function that maps `func` over an axis of its arguments.
+    """Return a function that maps `func` over an axis of its arguments.
 
-    It runs `func` once for each slice and stacks the results: use it to say what is meant, and batched operations for speed.
+    It calls `func` once for each slice and stacks the results. Use it for clarity, and batched operations for speed.
 
     Parameters
     ----------
     func : callable
-        Takes tensors without the mapped axis, and returns a tensor, or tensors in tuples, lists and dictionaries.
-    in_dims : int or nested tuple
-        Which axis of each argument is mapped over; None hands the argument on whole. Keyword arguments are mapped over their
-        first axis if they are tensors.
-    out_dims : int, None or nested
-        Where the mapped axis goes in each result; None for a result that is the same for all slices.
-    randomness : "error", "different" or "same"
-        Whether `func` may draw random numbers, and whether each slice sees other ones.
+        Function of tensors without the mapped axis. It returns a Tensor, or a nested structure of tuples, lists and dictionaries
+        of Tensors.
+    in_dims : int or nested tuple, default: 0
+        Axis of each argument to map over. Arguments with None, and keyword arguments, are passed unchanged
+        to each call.
+    out_dims : int, None or nested structure of these, default: 0
+        Position of the mapped axis in each result. None is for a result that is the same for all slices.
+    randomness : {"error", "different", "same"}, default: "error"
+        If `func` draws random numbers, raise an error, draw different numbers for each slice, or draw the same numbers for all.
     chunk_size : int, optional
-        Accepted; one slice is in memory at a time.
+        Ignored, because only one slice is processed at a time.
 
     Returns
     -------
     callable
-        Takes what `func` takes, with an axis more, and returns what it returns, with one more.
+        Function with the arguments and results of `func`, each with one additional axis.
 
     Raises
     ------
     ValueError
-        If the axes do not fit the arguments or the results.
+        If `in_dims` does not match the arguments, or `out_dims` does not match the results.
 
     Examples
     --------
@@ -64,22 +65,22 @@ def vmap(
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @wraps(func)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         for leaf in flatten(out_dims)[0]:
             if leaf is not None and not isinstance(leaf, int):
                 raise ValueError(
                     f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
                     "collection of ints representing where in the outputs the vmapped dimension should appear."
                 )
-        count, leaves, axes, tree = inputs_of(func, in_dims, args)
+        count, leaves, axes, tree = flatten_inputs(func, in_dims, args)
         results, structure = [], None
-        before = states()
-        for i in range(count) or (None,):  # of an empty batch one run on zeros says what results are like
+        before = get_states()
+        for i in range(count) or (None,):  # for an empty batch, one call on zeros determines the shapes of the results
             if randomness == "same":
-                go_on_from(before)
+                restore_states(before)
             arguments = tree.build(
                 [
-                    x if axis is None else x.select(axis, i) if i is not None else emptied(x, axis)
+                    x if axis is None else x.select(axis, i) if i is not None else zeros_of_slice(x, axis)
                     for x, axis in zip(leaves, axes, strict=True)
                 ]
             )
@@ -91,22 +92,27 @@ def vmap(
                     "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
                 )
         assert structure is not None
-        places = places_of(func, out_dims, structure)
+        places = output_axes(func, out_dims, structure)
         return structure.build(
-            [together(func, values, place, count) for values, place in zip(zip(*results, strict=True), places, strict=True)]
+            [
+                combine_results(func, values, place, count)
+                for values, place in zip(zip(*results, strict=True), places, strict=True)
+            ]
         )
 
-    return mapped
+    return wrapper
 
 
 def has_drawn(before: States) -> bool:
-    """Whether a random stream is not where it was."""
-    now = states()
+    """Return True if random numbers have been drawn since the states `before` were read."""
+    now = get_states()
     return now.keys() != before.keys() or not all(np.array_equal(now[k], before[k]) for k in now)
 
 
-def inputs_of(func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]) -> tuple[int, list[Any], list[int | None], Tree]:
-    """How many slices there are; the arguments' leaves, the axis of each, and how they were nested."""
+def flatten_inputs(
+    func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]
+) -> tuple[int, list[Any], list[int | None], Tree]:
+    """Check and flatten the arguments. Return the number of slices, the leaves, their mapped axes, and the structure."""
     name = name_of(func)
     called = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
@@ -120,7 +126,7 @@ def inputs_of(func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]) -> 
             "a function with no inputs. The latter is unsupported."
         )
     leaves, tree = flatten(args)
-    axes = spread(in_dims, tree)
+    axes = broadcast_prefix(in_dims, tree)
     if axes is None:
         raise ValueError(
             f"{called}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
@@ -154,10 +160,10 @@ def inputs_of(func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]) -> 
     return sizes[0], leaves, axes, tree
 
 
-def places_of(func: Callable[..., Any], out_dims: Any, tree: Tree) -> list[int | None]:
-    """Where the mapped axis goes in each result."""
+def output_axes(func: Callable[..., Any], out_dims: Any, tree: Tree) -> list[int | None]:
+    """Return the position of the mapped axis in each result."""
     single = tree.kind is None and isinstance(out_dims, tuple) and len(out_dims) == 1
-    places = [out_dims[0]] if single else spread(out_dims, tree)
+    places = [out_dims[0]] if single else broadcast_prefix(out_dims, tree)
     if places is None:
         raise ValueError(
             f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the "
@@ -167,8 +173,8 @@ def places_of(func: Callable[..., Any], out_dims: Any, tree: Tree) -> list[int |
     return places
 
 
-def together(func: Callable[..., Any], values: tuple[Any, ...], place: int | None, count: int) -> Any:
-    """One result of all slices as one."""
+def combine_results(func: Callable[..., Any], values: tuple[Any, ...], place: int | None, count: int) -> Any:
+    """Stack the values of one result for all slices along the axis `place`."""
     name, first = name_of(func), values[0]
     if place is None:
         if isinstance(first, Tensor) and not all(
@@ -186,14 +192,14 @@ def together(func: Callable[..., Any], values: tuple[Any, ...], place: int | Non
     return whole if count else whole.narrow(place, 0, 0)
 
 
-def emptied(x: Tensor, axis: int) -> Tensor:
-    """Zeros of the shape of a slice, for a batch that has none."""
+def zeros_of_slice(x: Tensor, axis: int) -> Tensor:
+    """Return zeros of the shape of a slice, for an empty batch."""
     shape = x.array.shape
     return x.new_zeros(shape[:axis] + shape[axis + 1 :])
 
 
 def name_of(func: Callable[..., Any]) -> str:
-    """What errors call a function."""
+    """Return the name of a function for error messages."""
     if isinstance(func, partial):
         return f"functools.partial({name_of(func.func)}, ...)"
     return getattr(func, "__name__", None) or repr(func)

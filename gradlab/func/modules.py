@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters and buffers: `functional_call`, `stack_module_state`."""
+"""Modules as functions of their parameters and buffers: `functional_call`, `stack_module_state` and related functions."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors in place of its parameters and buffers, which it gets back afterwards.
+    """Call a module with its parameters and buffers replaced by other tensors. The module is restored afterwards.
 
     Parameters
     ----------
     module : Module
-        What is called.
-    parameter_and_buffer_dicts : dict or sequence of dicts
-        Tensors by name, as in `named_parameters()`. A buffer that the call assigns anew is written back to the dict.
-    args : tuple or any
-        The arguments; what is no tuple is the only one.
+        Module to call.
+    parameter_and_buffer_dicts : dict or sequence of dict
+        Tensors by name, as in `named_parameters()`. If the call assigns a new tensor to a buffer, it is written to the dict.
+    args : tuple or Any, optional
+        Arguments of the module. A value that is not a tuple is the only argument.
     kwargs : dict, optional
-        Keyword arguments.
-    tie_weights : bool
-        A tensor given for one of the names of a shared parameter stands for all of them.
-    strict : bool
-        Refuse names that the module does not have, and names left out.
+        Keyword arguments of the module.
+    tie_weights : bool, default: True
+        Use a tensor that is given for one name of a shared parameter for all its names.
+    strict : bool, default: False
+        Raise an error if a name is missing or is not a parameter or buffer of the module.
 
     Returns
     -------
     object
-        What the module returns.
+        Result of the module.
 
     Raises
     ------
     RuntimeError
-        What `strict` refuses.
+        If `strict` and the names do not match.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def functional_call(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
             f"{type(parameter_and_buffer_dicts)}"
         )
-    with _reparametrized(module, replacements, tie_weights, strict):
+    with _reparametrize(module, replacements, tie_weights, strict):
         return module(*(() if args is None else args if isinstance(args, tuple) else (args,)), **(kwargs or {}))
 
 
 @contextmanager
-def _reparametrized(module: Module, replacements: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
-    """The module with other tensors in it, for the extent of the block."""
-    wanted = _untied(module, replacements) if tie_weights else replacements
+def _reparametrize(module: Module, replacements: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
+    """Replace tensors of the module inside the block."""
+    wanted = _expand_tied_names(module, replacements) if tie_weights else replacements
     own = _names(module)
     if strict and set(wanted) != set(own):
         unexpected, missing = [n for n in wanted if n not in own], [n for n in own if n not in wanted]
@@ -97,53 +97,53 @@ def _reparametrized(module: Module, replacements: dict[str, Any], tie_weights: b
     for x in wanted.values():
         if not isinstance(x, Tensor) and x is not None:
             raise TypeError(f"{x} is not an instance of gradlab.Tensor")
-    before = {name: held.get(last, ABSENT) for name, (held, last) in places.items()}
+    before = {name: container.get(key, ABSENT) for name, (container, key) in places.items()}
     try:
-        for name, (held, last) in places.items():
-            held[last] = wanted[name]
+        for name, (container, key) in places.items():
+            container[key] = wanted[name]
         yield
     finally:
-        for name, (held, last) in places.items():
+        for name, (container, key) in places.items():
             if name in replacements:
-                replacements[name] = held[last]
+                replacements[name] = container[key]
             if before[name] is ABSENT:
-                del held[last]
+                del container[key]
             else:
-                held[last] = before[name]
+                container[key] = before[name]
 
 
-ABSENT = object()  # what a module had under a name that it does not have
+ABSENT = object()  # marks a name that the module did not have before the call
 
 
-def _named(module: Module) -> list[tuple[str, Any]]:
-    """Parameters and buffers by name; a shared one under each of its names."""
+def _named_tensors(module: Module) -> list[tuple[str, Any]]:
+    """Return (name, tensor) of all parameters and buffers. A shared one appears with each of its names."""
     return [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
 
 
 def _names(module: Module) -> list[str]:
-    return [name for name, _ in _named(module)]
+    return [name for name, _ in _named_tensors(module)]
 
 
 def _place(module: Module, name: str) -> tuple[dict[str, Any], str]:
-    """The dictionary that holds a tensor of the module, and its key there."""
-    path, _, last = name.rpartition(".")
+    """Return the dictionary that contains the tensor `name` of the module, and its key in the dictionary."""
+    path, _, key = name.rpartition(".")
     for part in filter(None, path.split(".")):
         inner = module._modules.get(part)
         if inner is None:
             raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
         module = inner
-    for held in (module._parameters, module._buffers, module.__dict__):
-        if last in held:
-            if held[last] is not None and not isinstance(held[last], Tensor):
-                raise TypeError(f"attribute `{last}`: {held[last]} is not an instance of gradlab.Tensor")
-            return held, last
-    return module.__dict__, last  # as torch, which takes a name that the module does not have
+    for tensors in (module._parameters, module._buffers, module.__dict__):
+        if key in tensors:
+            if tensors[key] is not None and not isinstance(tensors[key], Tensor):
+                raise TypeError(f"attribute `{key}`: {tensors[key]} is not an instance of gradlab.Tensor")
+            return tensors, key
+    return module.__dict__, key  # as in PyTorch, a name that the module does not have is accepted
 
 
-def _untied(module: Module, replacements: Mapping[str, Any]) -> dict[str, Any]:
-    """`replacements` with every other name of a shared parameter, too."""
+def _expand_tied_names(module: Module, replacements: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `replacements` with entries for all names of shared parameters."""
     names: dict[int, list[str]] = {}
-    for name, x in _named(module):
+    for name, x in _named_tensors(module):
         names.setdefault(id(x), []).append(name)
     untied = dict(replacements)
     for tied in names.values():
@@ -159,22 +159,24 @@ def _untied(module: Module, replacements: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the buffers of several models of one class, stacked by name, for `vmap`.
+    """Stack the parameters and buffers of several models of the same class, for use with `vmap`.
 
     Parameters
     ----------
     models : sequence of Module
-        All in the same mode, with tensors of the same shapes.
+        Models in the same mode (training or evaluation), whose tensors have the same shapes.
 
     Returns
     -------
     tuple of dict
-        (params, buffers): a tensor of shape (models, ...) for each name.
+        Pair (params, buffers) of dictionaries, with a tensor of shape (number of models, ...) for each name.
 
     Raises
     ------
     RuntimeError
-        If there is no model, or they differ in class, mode or shapes.
+        If `models` is empty, or the models differ in class, mode or shapes.
+    TypeError
+        If an element of `models` is not a Module.
 
     Examples
     --------
@@ -186,7 +188,7 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     models = list(models)
     for model in models:
         if not isinstance(model, Module):
-            raise TypeError(f"stack_module_state(models) takes modules, and got {type(model).__name__}.")
+            raise TypeError(f"stack_module_state(): expected modules, got {type(model).__name__}.")
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
     if len({m.training for m in models}) > 1:
@@ -195,12 +197,12 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
     stacked = []
     for kind in ("named_parameters", "named_buffers"):
-        held = [dict(getattr(m, kind)()) for m in models]
-        stacked.append({name: _stacked([one[name] for one in held], name) for name in held[0]})
+        tensors = [dict(getattr(m, kind)()) for m in models]
+        stacked.append({name: _stack_tensors([one[name] for one in tensors], name) for name in tensors[0]})
     return stacked[0], stacked[1]
 
 
-def _stacked(tensors: list[Tensor], name: str) -> Tensor:
+def _stack_tensors(tensors: list[Tensor], name: str) -> Tensor:
     if len({x.requires_grad for x in tensors}) > 1:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     whole = stack(tensors).detach()
@@ -208,12 +210,12 @@ def _stacked(tensors: list[Tensor], name: str) -> Tensor:
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Let every batch normalisation use the statistics of its batch alone, in place: no buffer is then written.
+    """Make all batch normalization layers use only the statistics of the batch, so that no buffer is modified. In place.
 
     Parameters
     ----------
     root : Module
-        The model.
+        Model to modify.
 
     Returns
     -------
@@ -228,7 +230,7 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
     True
     """
     if not isinstance(root, Module):
-        raise TypeError(f"replace_all_batch_norm_modules_(root) takes a module, and got {type(root).__name__}.")
+        raise TypeError(f"replace_all_batch_norm_modules_(): expected a module, got {type(root).__name__}.")
     for module in root.modules():
         if isinstance(module, BatchNorm):
             module.track_running_stats = False
@@ -238,14 +240,16 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """The function itself: it computes the same with its in-place operations, and there is no program here to rewrite.
+    """Return a function that calls `func`.
+
+    Exists for compatibility with PyTorch. In-place operations are not replaced, because gradlab does not compile programs.
 
     Parameters
     ----------
     func : callable
-        Of any arguments.
-    remove : {"mutations", "mutations_and_views"}
-        Accepted, without effect.
+        Any function.
+    remove : {"mutations", "mutations_and_views"}, default: "mutations"
+        Ignored.
 
     Returns
     -------
@@ -254,7 +258,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     Raises
     ------
     RuntimeError
-        If `remove` is something else.
+        If `remove` has another value.
 
     Examples
     --------
@@ -272,21 +276,21 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         )
 
     @wraps(func)
-    def same(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         return func(*args, **kwargs)
 
-    return same
+    return wrapper
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """The tensor itself: inside a transform it is a plain tensor already.
+    """Return the tensor itself, because tensors are not wrapped inside a transform.
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape.
-    recurse : bool, default True
-        Accepted, without effect.
+        Any tensor.
+    recurse : bool, default: True
+        Ignored.
 
     Returns
     -------

@@ -1,12 +1,12 @@
-"""Functions that make a function's derivative: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`.
+"""Transforms that differentiate a function: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`.
 
-A transform calls the function on fresh inputs (see `autograd.functional_helpers`) and sweeps over what the call recorded.
-Transforms nest to any depth: an inner one's sweep is recorded where an outer one, or a tensor that requires gradients, can ask.
-Under `no_grad` they work, and their results have no history. The arguments that are differentiated may be nested tuples, lists
-and dictionaries of tensors; so may results, but for `grad`'s.
+A transform calls the function on fresh inputs (see `autograd.functional_helpers`) and computes derivatives from the graph that
+the call recorded. Transforms can be nested to any depth: the sweep of an inner one is recorded if an outer one, or a tensor that
+requires gradients, needs it. Transforms work under `no_grad`, but then their results have no history. The differentiated
+arguments may be nested tuples, lists and dictionaries of tensors. The results may be, too, except for `grad`.
 
-Forward mode is a sweep over the graph that the function recorded, so an operation under `no_grad` inside the function is a
-constant for `jvp`, `jacfwd` and `linearize`, as it is for reverse mode.
+Forward mode is computed from the graph that the function recorded. So the result of an operation under `no_grad` inside the
+function is a constant for `jvp`, `jacfwd` and `linearize`, as it is in reverse mode.
 """
 
 from __future__ import annotations
@@ -17,8 +17,16 @@ from typing import Any
 
 from gradlab.autograd import functional_helpers
 from gradlab.autograd.forward_ad import check_tangent
-from gradlab.autograd.functional_helpers import asked_outside, fresh, in_normal_mode, outward, recording, settle, zeros_like
-from gradlab.core.modes import enable_grad, mode, recorded_if
+from gradlab.autograd.functional_helpers import (
+    differentiable_outside,
+    fresh_alias,
+    in_normal_mode,
+    outside_records,
+    settle,
+    to_outside,
+    zeros_like,
+)
+from gradlab.core.modes import enable_grad, enable_grad_if, mode
 from gradlab.core.tensor import Tensor
 from gradlab.func.tree import Tree, flatten
 
@@ -29,8 +37,8 @@ VJP, JVP = "vjp(f, *primals)", "jvp(f, primals, tangents)"
 
 
 # --------------------------------------------------------------------------------------------------- arguments, aux, results
-def _chosen(argnums: Any, count: int) -> tuple[int, ...]:
-    """The positions that `argnums` means, checked."""
+def _positions(argnums: Any, count: int) -> tuple[int, ...]:
+    """Check `argnums`, and return the positions of the arguments as non-negative integers."""
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     chosen = []
@@ -48,24 +56,24 @@ def _chosen(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 class Call:
-    """One call of a function on fresh inputs: they, what it returned, and whether the outside records."""
+    """Call of a function on fresh inputs. Holds the inputs, `aux`, and whether results may have to be differentiable outside."""
 
     def __init__(self, args: tuple[Any, ...], argnums: Any) -> None:
-        self.recording = recording()
-        at = tuple(range(len(args))) if argnums is None else _chosen(argnums, len(args))
+        self.recording = outside_records()
+        at = tuple(range(len(args))) if argnums is None else _positions(argnums, len(args))
         single = isinstance(argnums, int)
         leaves, self.tree = flatten(args[at[0]] if single else tuple([args[i] for i in at]))
         self.inputs: list[Tensor] = []
         for x in leaves:
             if not isinstance(x, Tensor):
                 raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-            self.inputs.append(fresh(x, mode.grad))
+            self.inputs.append(fresh_alias(x, mode.grad))
         arguments = self.tree.build(self.inputs)
         replaced = dict(zip(at, (arguments,) if single else arguments, strict=True))
         self.args = tuple([replaced.get(i, x) for i, x in enumerate(args)])
 
     def run(self, func: Callable[..., Any], kwargs: dict[str, Any], has_aux: bool, api: str) -> Any:
-        """What the function returns, recorded; `aux` is set aside."""
+        """Call the function, recorded, and return its result without `aux`, which is stored as an attribute."""
         with enable_grad():
             output = func(*self.args, **kwargs)
         self.aux: Any = None
@@ -78,23 +86,23 @@ class Call:
     def settle(self) -> None:
         settle(self.inputs)
 
-    def outward(self, x: Tensor) -> Tensor:
-        return outward(x, self.inputs)
+    def to_outside(self, x: Tensor) -> Tensor:
+        return to_outside(x, self.inputs)
 
-    def traced(self, *tensors: Tensor) -> bool:
-        """Whether a sweep from these tensors is to be recorded."""
-        return self.recording and asked_outside(tensors, self.inputs)
+    def needs_recording(self, *tensors: Tensor) -> bool:
+        """Return True if a sweep from these tensors must be recorded."""
+        return self.recording and differentiable_outside(tensors, self.inputs)
 
-    def outward_aux(self) -> Any:
+    def aux_to_outside(self) -> Any:
         leaves, tree = flatten(self.aux)
         for x in leaves:
             if not isinstance(x, Tensor):
                 raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
-        return tree.build([self.outward(x) for x in leaves])
+        return tree.build([self.to_outside(x) for x in leaves])
 
 
-def _tensors(output: Any, api: str, of: str = "f(*primals)") -> tuple[list[Tensor], Tree]:
-    """The tensors that a function returned, and how they were nested."""
+def _flatten_outputs(output: Any, api: str, of: str = "f(*primals)") -> tuple[list[Tensor], Tree]:
+    """Flatten the result of a function. Return its tensors and their structure."""
     leaves, tree = flatten(output)
     if not leaves or (len(leaves) == 1 and leaves[0] is None):
         raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {leaves})")
@@ -104,28 +112,28 @@ def _tensors(output: Any, api: str, of: str = "f(*primals)") -> tuple[list[Tenso
     return leaves, tree
 
 
-def _filled(parts: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
+def _fill_zeros(parts: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
     return [zeros_like(x) if part is None else part for part, x in zip(parts, like, strict=True)]
 
 
 # -------------------------------------------------------------------------------------------------------------- reverse mode
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`'s value by its arguments, and the value.
+    """Return a function that computes the gradient of `func`, and its value.
 
     Parameters
     ----------
     func : callable
-        Returns a tensor without axes (and with `has_aux` a pair: that tensor, and tensors that are handed on).
-    argnums : int or tuple of int
-        Which of the positional arguments are differentiated.
-    has_aux : bool, default False
-        Whether `func` returns a pair of what is differentiated and something that is handed on.
+        Function that returns a Tensor of dimension 0. With `has_aux`, it returns a pair of that and further Tensors.
+    argnums : int or tuple of int, default: 0
+        Positions of the arguments to differentiate with respect to.
+    has_aux : bool, default: False
+        If True, `func` returns a pair (output, aux), and only `output` is differentiated.
 
     Returns
     -------
     callable
-        Takes what `func` takes; returns (gradient, value), or (gradient, (value, aux)). The gradient is nested as the argument,
-        in a tuple if `argnums` is one.
+        Function of the same arguments as `func`. It returns (gradient, value), or (gradient, (value, aux)) with `has_aux`. The
+        gradient has the structure of the argument. If `argnums` is a tuple, it is a tuple with one gradient for each argument.
 
     Examples
     --------
@@ -148,13 +156,16 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                     "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
                     f"{y.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            aux = call.outward_aux() if has_aux else None
-            traced = call.traced(y)
-            with recorded_if(traced):
-                gradients = _filled(
+            aux = call.aux_to_outside() if has_aux else None
+            traced = call.needs_recording(y)
+            with enable_grad_if(traced):
+                gradients = _fill_zeros(
                     functional_helpers.cotangents([y], call.inputs, traced=traced, retain=traced or has_aux), call.inputs
                 )
-            gradient, value = call.tree.build([call.outward(g) for g in gradients]), call.outward(y) if traced else y.detach()
+            gradient, value = (
+                call.tree.build([call.to_outside(g) for g in gradients]),
+                call.to_outside(y) if traced else y.detach(),
+            )
             return gradient, ((value, aux) if has_aux else value)
         finally:
             call.settle()
@@ -163,27 +174,30 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`'s value by its arguments.
+    """Return a function that computes the gradient of `func`.
 
     Parameters
     ----------
     func : callable
-        Returns a tensor without axes (and with `has_aux` a pair: that tensor, and tensors that are handed on).
-    argnums : int or tuple of int
-        Which of the positional arguments are differentiated.
-    has_aux : bool, default False
-        Whether `func` returns a pair of what is differentiated and something that is handed on.
+        Function that returns a Tensor of dimension 0. With `has_aux`, it returns a pair of that and further Tensors.
+    argnums : int or tuple of int, default: 0
+        Positions of the arguments to differentiate with respect to.
+    has_aux : bool, default: False
+        If True, `func` returns a pair (output, aux), and only `output` is differentiated.
 
     Returns
     -------
     callable
-        Takes what `func` takes; returns the gradient, nested as the argument, in a tuple if `argnums` is one; with `has_aux`
-        the pair (gradient, aux). Per-sample gradients are ``vmap(grad(f), in_dims=(None, 0))(w, samples)``.
+        Function of the same arguments as `func`. It returns the gradient, or (gradient, aux) with `has_aux`. The gradient has the
+        structure of the argument. If `argnums` is a tuple, it is a tuple with one gradient for each argument. Per-sample
+        gradients are ``vmap(grad(f), in_dims=(None, 0))(w, samples)``.
 
     Raises
     ------
+    ValueError
+        If an argument to differentiate is not a Tensor.
     RuntimeError
-        If an argument is no tensor of floating point, or `func` does not return what it should.
+        If an argument to differentiate is not floating point, or the value of `func` is not a Tensor of dimension 0.
 
     Examples
     --------
@@ -202,10 +216,10 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def _vjp(func: Callable[..., Any], args: tuple[Any, ...], argnums: Any, has_aux: bool) -> tuple[Call, list[Tensor], Tree]:
-    """The recorded call behind `vjp` and `jacrev`, its outputs and how they were nested."""
+    """Call a function for `vjp` or `jacrev`. Return the recorded call, its outputs and their structure."""
     call = Call(args, argnums)
     try:
-        ys, tree = _tensors(call.run(func, {}, has_aux, VJP), VJP)
+        ys, tree = _flatten_outputs(call.run(func, {}, has_aux, VJP), VJP)
         for y in ys:
             if y.array.dtype.kind != "f":
                 raise RuntimeError(
@@ -219,29 +233,31 @@ def _vjp(func: Callable[..., Any], args: tuple[Any, ...], argnums: Any, has_aux:
 
 @in_normal_mode
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of `func`, and a function that multiplies a vector with its Jacobian.
+    """Compute the value of `func`, and return a function that computes vector-Jacobian products.
 
     Parameters
     ----------
     func : callable
-        Returns a tensor, or tensors in tuples, lists and dictionaries (and with `has_aux` a pair: that, and tensors that are
-        handed on).
-    *primals : Tensor, or tensors in tuples, lists and dictionaries
-        The arguments.
-    has_aux : bool, default False
-        Whether `func` returns a pair of what is differentiated and something that is handed on.
+        Function that returns a Tensor, or a nested structure of tuples, lists and dictionaries of Tensors. With `has_aux`, it
+        returns a pair of that and further Tensors.
+    *primals : Tensor or nested structure of Tensor
+        Arguments of `func`.
+    has_aux : bool, default: False
+        If True, `func` returns a pair (output, aux), and only `output` is differentiated.
 
     Returns
     -------
     tuple
-        (output, vjp_fn), or with `has_aux` (output, vjp_fn, aux). ``vjp_fn(cotangents)`` takes what is nested and shaped as
-        the output,
-        and returns a tuple with one entry for each primal. It may be called any number of times; nothing is run again.
+        (output, vjp_fn), or (output, vjp_fn, aux) with `has_aux`. ``vjp_fn(cotangents)`` takes cotangents with the structure and
+        shapes of the output, and returns a tuple with one entry for each primal. It may be called any number of times, and does
+        not call `func` again.
 
     Raises
     ------
+    ValueError
+        If an argument to differentiate is not a Tensor.
     RuntimeError
-        If an argument is no tensor of floating point, or `func` does not return what it should.
+        If an argument to differentiate is not floating point, or `func` does not return floating point Tensors.
 
     Examples
     --------
@@ -252,25 +268,25 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """
     call, ys, tree = _vjp(func, primals, None, has_aux)
     try:
-        results = tree.build([call.outward(y) for y in ys])
-        aux = call.outward_aux() if has_aux else None
+        results = tree.build([call.to_outside(y) for y in ys])
+        aux = call.aux_to_outside() if has_aux else None
     finally:
         call.settle()
 
     @in_normal_mode
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        """vᵀJ of the recorded call by its primals."""
+        """Compute vᵀJ of the recorded call with respect to its primals."""
         weights, structure = flatten(cotangents)
         if structure != tree:
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
-                f"function. cotangents: {structure.drawn()}, primal output: {tree.drawn()}"
+                f"function. cotangents: {structure.format_with_stars()}, primal output: {tree.format_with_stars()}"
             )
-        wanted = recording() if create_graph is None else create_graph
-        traced = wanted and asked_outside([*ys, *weights], call.inputs)
-        with recorded_if(traced):
+        wanted = outside_records() if create_graph is None else create_graph
+        traced = wanted and differentiable_outside([*ys, *weights], call.inputs)
+        with enable_grad_if(traced):
             products = functional_helpers.cotangents(ys, call.inputs, weights, traced=traced, retain=retain_graph)
-        return call.tree.build([outward(c, call.inputs) for c in _filled(products, call.inputs)])
+        return call.tree.build([to_outside(c, call.inputs) for c in _fill_zeros(products, call.inputs)])
 
     return (results, vjp_fn, aux) if has_aux else (results, vjp_fn)
 
@@ -278,34 +294,36 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def jacrev(
     func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func` by its arguments, computed by rows: for functions of many inputs.
+    """Return a function that computes the Jacobian of `func` in reverse mode, for functions of many inputs.
 
-    All rows of an output are one batched reverse sweep, or as many at once as memory allows, or `chunk_size`.
+    All rows of an output are computed in one batched backward pass, or in several if memory requires it. `chunk_size` limits the
+    number of rows in each.
 
     Parameters
     ----------
     func : callable
-        Returns a tensor, or tensors in tuples, lists and dictionaries (and with `has_aux` a pair: that, and tensors that
-        are handed on).
-    argnums : int or tuple of int
-        Which of the positional arguments are differentiated.
-    has_aux : bool, default False
-        Whether `func` returns a pair of what is differentiated and something that is handed on.
+        Function that returns a Tensor, or a nested structure of tuples, lists and dictionaries of Tensors. With `has_aux`, it
+        returns a pair of that and further Tensors.
+    argnums : int or tuple of int, default: 0
+        Positions of the arguments to differentiate with respect to.
+    has_aux : bool, default: False
+        If True, `func` returns a pair (output, aux), and only `output` is differentiated.
     chunk_size : int, optional
-        The most rows of a sweep.
+        Maximum number of rows to compute at once.
 
     Returns
     -------
     callable
-        Takes `func`'s arguments; returns the output's nesting with, in place of each tensor, the nesting of the argument (in a
-        tuple if `argnums` is one) of tensors of shape output.shape + argument.shape; with `has_aux` the pair of that and aux.
+        Function of the same positional arguments as `func`. It returns the Jacobian, or (Jacobian, aux) with `has_aux`. The
+        Jacobian has the structure of the output, in which each tensor is replaced by the structure of the argument (a tuple of
+        structures if `argnums` is a tuple), with tensors of shape output.shape + argument.shape.
 
     Raises
     ------
     ValueError
-        If `chunk_size` is not positive.
+        If `chunk_size` is not positive, or an argument to differentiate is not a Tensor.
     RuntimeError
-        If an argument is no tensor of floating point, or `func` does not return tensors.
+        If an argument to differentiate is not floating point, or `func` does not return floating point Tensors.
 
     Examples
     --------
@@ -320,12 +338,12 @@ def jacrev(
     @wraps(func)
     @in_normal_mode
     def jacobian(*args: Any) -> Any:
-        _chosen(argnums, len(args))
+        _positions(argnums, len(args))
         call, ys, tree = _vjp(func, args, argnums, has_aux)
         try:
-            traced = call.traced(*ys)
-            with recorded_if(traced):
-                blocks = [functional_helpers.rows(y, call.inputs, traced=traced, at_once=chunk_size) for y in ys]
+            traced = call.needs_recording(*ys)
+            with enable_grad_if(traced):
+                blocks = [functional_helpers.jacobian_rows(y, call.inputs, traced=traced, at_once=chunk_size) for y in ys]
             return _jacobian(call, ys, tree, blocks, has_aux)
         finally:
             call.settle()
@@ -334,10 +352,10 @@ def jacrev(
 
 
 def _jacobian(call: Call, outputs: list[Tensor], tree: Tree, blocks: list[list[Tensor | None]], has_aux: bool) -> Any:
-    """The blocks of a Jacobian, nested as the outputs and within as the inputs."""
+    """Nest the blocks of a Jacobian: in the structure of the outputs, and inside in the structure of the inputs."""
 
     def block_of(block: Tensor | None, y: Tensor, x: Tensor) -> Tensor:
-        return zeros_like(x, y.array.shape) if block is None else call.outward(block)
+        return zeros_like(x, y.array.shape) if block is None else call.to_outside(block)
 
     jacobian = tree.build(
         [
@@ -345,7 +363,7 @@ def _jacobian(call: Call, outputs: list[Tensor], tree: Tree, blocks: list[list[T
             for y, line in zip(outputs, blocks, strict=True)
         ]
     )
-    return (jacobian, call.outward_aux()) if has_aux else jacobian
+    return (jacobian, call.aux_to_outside()) if has_aux else jacobian
 
 
 # -------------------------------------------------------------------------------------------------------------- forward mode
@@ -359,29 +377,32 @@ def _check_tensors(leaves: list[Any], what: str) -> None:
 
 @in_normal_mode
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The value of `func`, and its Jacobian times a vector of tangents.
+    """Compute the value of `func`, and the Jacobian-vector product with the given tangents.
 
     Parameters
     ----------
     func : callable
-        Returns a tensor, or tensors in tuples, lists and dictionaries (and with `has_aux` a pair: that, and tensors that
-        are handed on).
-    primals, tangents : tuple
-        The arguments, and what each is moved by: nested alike, tensors of the same shapes.
-    strict : bool, default False
-        Whether an output that does not depend on the primals is an error; else its tangent is zeros.
-    has_aux : bool, default False
-        Whether `func` returns a pair of what is differentiated and something that is handed on.
+        Function that returns a Tensor, or a nested structure of tuples, lists and dictionaries of Tensors. With `has_aux`, it
+        returns a pair of that and further Tensors.
+    primals : tuple of Tensor or nested structure of Tensor
+        Arguments of `func`.
+    tangents : tuple of Tensor or nested structure of Tensor
+        Tangents of the arguments, with the same structure and shapes.
+    strict : bool, default: False
+        Raise an error if an output does not depend on the primals. Otherwise, its tangent is zeros.
+    has_aux : bool, default: False
+        If True, `func` returns a pair (output, aux), and only `output` is differentiated.
 
     Returns
     -------
     tuple
-        (output, jvp), or with `has_aux` (output, jvp, aux). The second is nested as the output.
+        (output, jvp), or (output, jvp, aux) with `has_aux`. The product has the structure of the output.
 
     Raises
     ------
     RuntimeError
-        If primals are no tuple, tangents are nested or shaped otherwise, or what `strict` refuses.
+        If `primals` is not a tuple, if the structure or shapes of `tangents` do not match, or if `strict` and an output does not
+        depend on the primals.
 
     Examples
     --------
@@ -405,51 +426,53 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         check_tangent(x, u)
     call = Call(primals, None)
     try:
-        ys, tree = _tensors(call.run(func, {}, has_aux, JVP), JVP)
-        pushed = _pushed(call, ys, along)
+        ys, tree = _flatten_outputs(call.run(func, {}, has_aux, JVP), JVP)
+        pushed = _push_tangents(call, ys, along)
         if strict and any(t is None for t in pushed):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
                 "not allowed with strict=True."
             )
-        results = tree.build([call.outward(y) for y in ys]), tree.build([call.outward(t) for t in _filled(pushed, ys)])
-        return (*results, call.outward_aux()) if has_aux else results
+        results = tree.build([call.to_outside(y) for y in ys]), tree.build([call.to_outside(t) for t in _fill_zeros(pushed, ys)])
+        return (*results, call.aux_to_outside()) if has_aux else results
     finally:
         call.settle()
 
 
-def _pushed(call: Call, outputs: list[Tensor], along: list[Tensor]) -> list[Tensor | None]:
-    traced = recording() and asked_outside([*outputs, *along], call.inputs)
-    with recorded_if(traced):
+def _push_tangents(call: Call, outputs: list[Tensor], along: list[Tensor]) -> list[Tensor | None]:
+    traced = outside_records() and differentiable_outside([*outputs, *along], call.inputs)
+    with enable_grad_if(traced):
         return functional_helpers.tangents(outputs, call.inputs, along, traced=traced)
 
 
 def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func` by its arguments, computed by columns: for functions of few inputs.
+    """Return a function that computes the Jacobian of `func` in forward mode, for functions of few inputs.
 
-    The function is called once, and all columns of an argument are one batched forward sweep over what it recorded.
+    `func` is called once. All columns of an argument are computed from the recorded graph in one batched forward-mode pass.
 
     Parameters
     ----------
     func : callable
-        Returns a tensor, or tensors in tuples, lists and dictionaries (and with `has_aux` a pair: that, and tensors that
-        are handed on).
-    argnums : int, tuple of int or None
-        Which of the positional arguments are differentiated; None: all.
-    has_aux : bool, default False
-        Whether `func` returns a pair of what is differentiated and something that is handed on.
-    randomness : str
-        Accepted: every column sees the same random numbers, whatever it says.
+        Function that returns a Tensor, or a nested structure of tuples, lists and dictionaries of Tensors. With `has_aux`, it
+        returns a pair of that and further Tensors.
+    argnums : int, tuple of int or None, default: 0
+        Positions of the arguments to differentiate with respect to. None means all arguments.
+    has_aux : bool, default: False
+        If True, `func` returns a pair (output, aux), and only `output` is differentiated.
+    randomness : str, default: "error"
+        Ignored, because all columns are computed from the same call and the same random numbers.
 
     Returns
     -------
     callable
-        As of `jacrev`.
+        Function as returned by `jacrev`.
 
     Raises
     ------
+    ValueError
+        If an argument to differentiate is not a Tensor.
     RuntimeError
-        If an argument is no tensor of floating point, or `func` does not return what it should.
+        If an argument to differentiate is not floating point, or `func` does not return Tensors.
 
     Examples
     --------
@@ -464,10 +487,10 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
     def jacobian(*args: Any) -> Any:
         call = Call(args, argnums)
         try:
-            ys, tree = _tensors(call.run(func, {}, has_aux, JVP), JVP)
-            traced = call.traced(*ys)
-            with recorded_if(traced):
-                blocks = functional_helpers.columns(ys, call.inputs, traced=traced)
+            ys, tree = _flatten_outputs(call.run(func, {}, has_aux, JVP), JVP)
+            traced = call.needs_recording(*ys)
+            with enable_grad_if(traced):
+                blocks = functional_helpers.jacobian_columns(ys, call.inputs, traced=traced)
             return _jacobian(call, ys, tree, blocks, has_aux)
         finally:
             call.settle()
@@ -476,24 +499,27 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the second derivatives of `func`: `jacfwd(jacrev(func))`, forward over reverse.
+    """Return a function that computes the Hessian of `func` as `jacfwd(jacrev(func))`, forward over reverse mode.
 
     Parameters
     ----------
     func : callable
-        Returns a tensor.
-    argnums : int or tuple of int
-        Which of the positional arguments are differentiated.
+        Function that returns a Tensor.
+    argnums : int or tuple of int, default: 0
+        Positions of the arguments to differentiate with respect to.
 
     Returns
     -------
     callable
-        Takes `func`'s arguments; for one argument and a value without axes it returns a tensor of shape x.shape + x.shape.
+        Function of the same positional arguments as `func`. For one argument `x` and a value of dimension 0, it returns a Tensor
+        of shape x.shape + x.shape.
 
     Raises
     ------
+    ValueError
+        If an argument to differentiate is not a Tensor.
     RuntimeError
-        If an argument is no tensor of floating point, or `func` does not return what it should.
+        If an argument to differentiate is not floating point, or `func` does not return floating point Tensors.
 
     Examples
     --------
@@ -507,19 +533,21 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
 
 @in_normal_mode
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of `func`, and its linear approximation there.
+    """Compute the value of `func`, and return its linear approximation at `primals`.
 
     Parameters
     ----------
     func : callable
-        Returns a tensor, or tensors nested. Results that are no tensors are returned by both as they are.
-    *primals : Tensor, or tensors nested
-        The arguments.
+        Function that returns a Tensor or a nested structure of Tensors. Other values in the result are returned unchanged, both
+        in the output and by `jvp_fn`.
+    *primals : Tensor or nested structure of Tensor
+        Arguments of `func`.
 
     Returns
     -------
     tuple
-        (output, jvp_fn): ``jvp_fn(*tangents)`` is the Jacobian of the recorded call times these tangents, and runs nothing again.
+        (output, jvp_fn). ``jvp_fn(*tangents)`` computes the Jacobian-vector product of the recorded call with these tangents,
+        and does not call `func` again.
 
     Examples
     --------
@@ -531,13 +559,13 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     call = Call(primals, None)
     try:
         leaves, tree = flatten(call.run(func, {}, False, "linearize"))
-        output = tree.build([call.outward(y) if isinstance(y, Tensor) else y for y in leaves])
+        output = tree.build([call.to_outside(y) if isinstance(y, Tensor) else y for y in leaves])
     finally:
         call.settle()
 
     @in_normal_mode
     def jvp_fn(*tangents: Any) -> Any:
-        """The Jacobian of the recorded call times these tangents."""
+        """Compute the Jacobian-vector product of the recorded call with these tangents."""
         along, structure = flatten(tangents)
         if structure != call.tree:
             raise RuntimeError(f"Expected the tangents {structure} to have the same argspec as the primals {call.tree}")
@@ -549,7 +577,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                         f"{getattr(x, what)} of the corresponding primal."
                     )
         ys = [y for y in leaves if isinstance(y, Tensor)]
-        pushed = iter(_filled(_pushed(call, ys, along), ys))
-        return tree.build([outward(next(pushed), call.inputs) if isinstance(y, Tensor) else y for y in leaves])
+        pushed = iter(_fill_zeros(_push_tangents(call, ys, along), ys))
+        return tree.build([to_outside(next(pushed), call.inputs) if isinstance(y, Tensor) else y for y in leaves])
 
     return output, jvp_fn

@@ -1,8 +1,8 @@
-"""Nested tuples, lists and dictionaries of things: taken apart to a list of leaves and put together again.
+"""Nested tuples, lists and dictionaries: flattening to a list of leaves, and the inverse.
 
-The containers are those of `torch.utils._pytree`: tuple, named tuple, list, dict, OrderedDict, defaultdict, deque and Size.
-Everything else, None too, is a leaf. A `Tree` is the structure without its leaves; two are equal if they are nested alike, with
-the same keys, and it prints as PyTorch prints it, because the errors of `func` show it.
+The containers are the same as in `torch.utils._pytree`: tuple, named tuple, list, dict, OrderedDict, defaultdict, deque and Size.
+Everything else, including None, is a leaf. A `Tree` is the structure without its leaves. Two trees are equal if they have the
+same nesting and the same keys. A tree prints as in PyTorch, because the errors of `func` show it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from gradlab.core.errors import Size
 
 @dataclass(frozen=True)
 class Tree:
-    """A structure: the kind of the outermost container (None: a leaf), its keys or class, and what it contains."""
+    """Structure of nested containers: kind of the outermost container (None for a leaf), its keys or class, and its elements."""
 
     kind: str | None = None
     context: Any = None
     children: tuple[Tree, ...] = ()
 
     def build(self, leaves: Iterable[Any]) -> Any:
-        """The structure with these leaves in it."""
-        return self._built(iter(leaves))
+        """Return the structure filled with `leaves`."""
+        return self._build_from(iter(leaves))
 
-    def _built(self, leaves: Iterator[Any]) -> Any:
+    def _build_from(self, leaves: Iterator[Any]) -> Any:
         if self.kind is None:
             return next(leaves)
-        return CONTAINERS[self.kind][2]([child._built(leaves) for child in self.children], self.context)
+        return CONTAINERS[self.kind][2]([child._build_from(leaves) for child in self.children], self.context)
 
     def __repr__(self, indent: int = 0) -> str:
         if self.kind is None:
@@ -38,24 +38,24 @@ class Tree:
         apart = ",\n" + " " * (indent + 2)
         return f"TreeSpec({self.kind}, {self.context!r}, [{apart.join(c.__repr__(indent + 2) for c in self.children)}])"
 
-    def drawn(self) -> str:
-        """The structure as Python writes it, with a star for each leaf."""
-        return repr(self.build([Star()] * self.leaves()))
+    def format_with_stars(self) -> str:
+        """Return the structure in Python syntax, with an asterisk for each leaf."""
+        return repr(self.build([Star()] * self.count_leaves()))
 
-    def leaves(self) -> int:
-        """How many leaves there are."""
-        return 1 if self.kind is None else sum(child.leaves() for child in self.children)
+    def count_leaves(self) -> int:
+        """Return the number of leaves."""
+        return 1 if self.kind is None else sum(child.count_leaves() for child in self.children)
 
 
 class Star:
-    """Stands for a leaf."""
+    """Placeholder for a leaf, printed as an asterisk."""
 
     def __repr__(self) -> str:
         return "*"
 
 
 LEAF = Tree()
-# What a container is called: (its keys or class, its parts, how it is put together again).
+# For each kind of container, three functions: return its keys or class, return its elements, and build it from these.
 CONTAINERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[list[Any], Any], Any]]] = {
     "tuple": (lambda x: None, tuple, lambda parts, _: tuple(parts)),
     "list": (lambda x: None, list, lambda parts, _: parts),
@@ -65,7 +65,7 @@ CONTAINERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable
     "defaultdict": (
         lambda x: [x.default_factory, list(x)],
         lambda x: x.values(),
-        lambda parts, made: defaultdict(made[0], zip(made[1], parts, strict=True)),
+        lambda parts, context: defaultdict(context[0], zip(context[1], parts, strict=True)),
     ),
     "deque": (lambda x: x.maxlen, list, deque),
     "Size": (lambda x: None, tuple, lambda parts, _: tuple(parts)),
@@ -83,13 +83,13 @@ KINDS: dict[type, str] = {
 
 
 def kind_of(x: Any) -> str | None:
-    """The name of a container's kind; None for a leaf."""
+    """Return the name of the kind of a container, or None for a leaf."""
     kind = KINDS.get(type(x))
     return "namedtuple" if kind is None and isinstance(x, tuple) and hasattr(x, "_fields") else kind
 
 
 def flatten(x: Any) -> tuple[list[Any], Tree]:
-    """The leaves, and the structure that they were in."""
+    """Return the leaves of nested containers, and their structure."""
     kind = kind_of(x)
     if kind is None:
         return [x], LEAF
@@ -103,19 +103,16 @@ def flatten(x: Any) -> tuple[list[Any], Tree]:
     return leaves, Tree(kind, context(x), tuple(children))
 
 
-def mapped(function: Callable[[Any], Any], x: Any) -> Any:
-    """The same structure with the function's value in place of each leaf."""
-    leaves, tree = flatten(x)
-    return tree.build([function(leaf) for leaf in leaves])
+def broadcast_prefix(prefix: Any, tree: Tree) -> list[Any] | None:
+    """Repeat each leaf of `prefix` for all leaves of the corresponding part of `tree`.
 
-
-def spread(prefix: Any, tree: Tree) -> list[Any] | None:
-    """The leaves of `prefix`, each repeated for all leaves of the part of `tree` that it stands for; None if it does not fit."""
+    The result is None if the structures do not match.
+    """
     kind = kind_of(prefix)
     if kind is None:
-        return [prefix] * tree.leaves()
+        return [prefix] * tree.count_leaves()
     context, parts, _ = CONTAINERS[kind]
-    if isinstance(prefix, dict) and tree.kind in DICTIONARIES:  # whatever the order of the keys
+    if isinstance(prefix, dict) and tree.kind in DICTIONARIES:  # the keys may have another order
         keys = tree.context[1] if tree.kind == "defaultdict" else tree.context
         if prefix.keys() != set(keys):
             return None
@@ -126,7 +123,7 @@ def spread(prefix: Any, tree: Tree) -> list[Any] | None:
         return None
     leaves: list[Any] = []
     for part, child in zip(parts_of_prefix, tree.children, strict=True):
-        below = spread(part, child)
+        below = broadcast_prefix(part, child)
         if below is None:
             return None
         leaves += below
