@@ -1,11 +1,11 @@
-"""Anomaly mode: what went wrong in a backward pass, and in which line of the forward pass it began.
+"""Anomaly mode: find the operation that failed in a backward pass, and its line in the forward pass.
 
-An observer that notes, with each recorded operation, the stack it was called from (code objects and offsets, which cost little
-and are formatted when they are shown) and the node of whose backward it is part. In a sweep it looks for nan in what
-each node returns, and tells where a node that raised was recorded. Source sites are recorded as well, so that all errors
-can name lines. While the mode is off nothing is done and nothing is kept.
+An observer stores, for each recorded operation, the stack of the call (code objects and offsets, which are cheap and formatted
+only when shown) and the node whose backward recorded it. In a backward pass it looks for NaN in the results of each node, and
+reports where a node that raised an error was recorded. It also records source sites, so that all errors can name lines. While
+the mode is off, nothing is done or stored.
 
-The mode belongs to a thread.
+The mode is per thread.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import host, namespace_of
+from gradlab.backend.namespaces import namespace_of, to_host
 from gradlab.core import engine
-from gradlab.core.engine import reachable
+from gradlab.core.engine import reachable_nodes
 from gradlab.core.observers import Observer, ReverseSweep, add_observer, observers, remove_observer
 from gradlab.core.ports import Bundle
-from gradlab.core.saved_names import tensors
-from gradlab.core.scopes import scoped
+from gradlab.core.saved_names import tensor_names
+from gradlab.core.scopes import scope_guard
 from gradlab.core.tensor import Tensor
-from gradlab.diagnose.sites import HOME, Sites
-from gradlab.diagnose.sites import present as recorded_already
-from gradlab.diagnose.source_locations import CELL, location_of
+from gradlab.diagnose.sites import GRADLAB_PREFIXES, Sites
+from gradlab.diagnose.sites import active_recorder as recorded_already
+from gradlab.diagnose.source_locations import CELL_FILE, location_of
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
-REVERSE = engine._reverse.__code__  # which node a sweep is at is read off its frame: the loop keeps no account of it
+REVERSE_CODE = engine._reverse.__code__  # a sweep's current node is read from its frame: the loop does not store it
 
 
 class Stack(Sequence[str]):
-    """The frames outside gradlab that led to a call, outermost first, in a notebook from the cell on.
+    """The frames outside gradlab that led to a call, outermost first; in a notebook, those from the cell on.
 
-    As strings, like those of a traceback; they are formatted on demand.
+    The items are strings as in a traceback. They are formatted on demand.
     """
 
     def __init__(self, frames: tuple[tuple[Any, int], ...]) -> None:
@@ -53,7 +53,7 @@ class Stack(Sequence[str]):
         """One string for each frame."""
         if self._lines is None:
             locations = [location for frame in self.frames if (location := location_of(frame)) is not None]
-            cell = next((at for at, location in enumerate(locations) if CELL.match(location.filename)), 0)
+            cell = next((at for at, location in enumerate(locations) if CELL_FILE.match(location.filename)), 0)
             self._lines = StackSummary.from_list(
                 [
                     FrameSummary(
@@ -84,14 +84,15 @@ class Stack(Sequence[str]):
 
 
 class Anomaly(Observer):
-    """Watches what is recorded and what the sweeps return."""
+    """Observer of recorded operations and of the results of their backward."""
 
     def __init__(self, sites: Sites | None) -> None:
-        self.check_nan, self.sites = True, sites  # None: somebody else's record sites
-        self.first_nan: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # how a node came to make nan
+        self.check_nan, self.sites = True, sites  # None: another observer records sites
+        # For nodes whose result is the first with NaN: how that came about.
+        self.first_nan: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
     def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
-        """Note the stack, and of whose backward the operation is part."""
+        """Store the stack, and the node whose backward recorded the operation."""
         if result.node is None:
             return
         node = result.node.public[0]
@@ -99,17 +100,17 @@ class Anomaly(Observer):
         if self.check_nan and has_nan(result.array):
             nan_operands = [x for x in args if isinstance(x, Tensor) and has_nan(x.array)]
             if not nan_operands:
-                self.first_nan[node] = "made nan of numbers"
+                self.first_nan[node] = "produced nan from inputs without nan"
             elif any(x.is_leaf for x in nan_operands):
-                self.first_nan[node] = "was given nan"
+                self.first_nan[node] = "received nan"
 
     def on_rebase(self, node: Any) -> None:
-        """Note the stack for a node, and of whose backward it is part."""
+        """Store the stack of a node, and the node whose backward recorded it."""
         parent, frames, frame = None, [], sys._getframe(2)
         while frame is not None:
-            if not frame.f_code.co_filename.startswith(HOME):
+            if not frame.f_code.co_filename.startswith(GRADLAB_PREFIXES):
                 frames.append((frame.f_code, frame.f_lasti))
-            elif parent is None and frame.f_code is REVERSE:
+            elif parent is None and frame.f_code is REVERSE_CODE:
                 parent = frame.f_locals["node"].public[0]
             frame = frame.f_back  # type: ignore[assignment]
         node.metadata["traceback_"] = Stack(tuple(reversed(frames)))
@@ -117,7 +118,7 @@ class Anomaly(Observer):
             node.metadata["parent_"] = parent
 
     def on_join(self, results: Sequence[Any], members: Sequence[Any]) -> None:
-        """What was noted for the members holds of the node of all."""
+        """Copy the metadata of the members to their joint node."""
         node = results[0].node.public[0]
         node.metadata.update(members[0].metadata)
         for member in members:
@@ -126,18 +127,18 @@ class Anomaly(Observer):
 
     # ------------------------------------------------------------------------------------------------------ in a sweep
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
-        """Look for nan in what a node returns."""
+        """Raise a RuntimeError if a node returned NaN."""
         if not self.check_nan:
             return
         for at, c in enumerate(cotangents):
             array = getattr(c, "array", c)
             if array is not None and type(array) is not Bundle and has_nan(array):
                 raise RuntimeError(
-                    f"Function '{node.name()}' returned nan values in its {at}th output.{self.why(node, at, g, array)}"
+                    f"Function '{node.name()}' returned nan values in its {at}th output.{self.explain_nan(node, at, g, array)}"
                 )
 
     def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
-        """Tell where the node at which a sweep failed was recorded."""
+        """Warn where the node that raised an error was recorded."""
         node = failed_node(error) if isinstance(error, Exception) else None
         if node is not None:
             node = node.public[0]
@@ -150,9 +151,9 @@ class Anomaly(Observer):
                     f"{traceback_of(node, 'that induced the previous calculation')}"
                 )
 
-    def why(self, node: Any, at: int, g: Any, c: Any) -> str:
-        """Where the nan is, what it was computed from, and where the forward pass had nan first."""
-        places = np.argwhere(host(np.isnan(c) if type(c) is np.ndarray else namespace_of[type(c)].isnan(c)))
+    def explain_nan(self, node: Any, at: int, g: Any, c: Any) -> str:
+        """Return where the NaN is, what it was computed from, and where the forward pass had NaN first."""
+        places = np.argwhere(to_host(np.isnan(c) if type(c) is np.ndarray else namespace_of[type(c)].isnan(c)))
         index = tuple(places[0].tolist()) if c.ndim else ()
         rules = list(node.op.rules) if getattr(node.op, "rules", None) and not node.op.variadic else []
         called = dict(zip(node.op.args, node.op.public, strict=True)) if rules else {}
@@ -162,59 +163,59 @@ class Anomaly(Observer):
         incoming = getattr(g, "array", g)
         if type(incoming) is not Bundle:
             if has_nan(incoming):
-                text += ". The gradient that came in has nan already: backward() was given it, or a hook made it"
+                text += ". The incoming gradient already has nan: it was passed to backward(), or a hook returned it"
             else:
-                values = [("the gradient that came in", incoming), *kept(node)]
-                facts = [f"{name} = {at}" for name, value in values if (at := there(value, index)) is not None]
+                values = [("the incoming gradient", incoming), *saved_arrays(node)]
+                facts = [f"{name} = {at}" for name, value in values if (at := element_at(value, index)) is not None]
                 text += f", computed from {', '.join(facts)}" if facts else ""
-        below = [n for n in reversed(reachable([node])) if n.public[0] in self.first_nan]
+        below = [n for n in reversed(reachable_nodes([node])) if n.public[0] in self.first_nan]
         if below:
             first = below[0].public[0]
             stack = first.metadata["traceback_"].frames
             location = location_of(stack[-1]) if stack else None
-            text += f". In the forward pass {first.name()} {self.first_nan[first]}" + (
+            text += f". In the forward pass, {first.name()} {self.first_nan[first]}" + (
                 f" ({location.where}{f': `{location.expression}`' if location.expression else ''})" if location else ""
             )
         return text + "."
 
 
 def failed_node(error: BaseException) -> Any:
-    """The node at which the outermost sweep in an error's traceback was; None if it had not begun with any."""
+    """Return the node that the outermost sweep in the traceback of an error was running, or None."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code is not REVERSE:
+    while trace is not None and trace.tb_frame.f_code is not REVERSE_CODE:
         trace = trace.tb_next
     return None if trace is None else trace.tb_frame.f_locals.get("node")
 
 
 def has_nan(array: Any) -> bool:
-    """Whether there is nan in it."""
+    """Return True if an array contains NaN."""
     return array.dtype.kind == "f" and bool(namespace_of[type(array)].isnan(array).any())
 
 
-def kept(node: Any) -> list[tuple[str, Any]]:
-    """The arrays that a node saved, by name."""
+def saved_arrays(node: Any) -> list[tuple[str, Any]]:
+    """Return the name and array of each tensor that a node saved."""
     if type(node.saved) is not tuple or getattr(node.op, "foreign", False):
         return []
-    saved = zip(tensors(node.op), node.saved, strict=True)
+    saved = zip(tensor_names(node.op), node.saved, strict=True)
     return [(f"its {name}", getattr(x, "array", x)) for name, x in saved if x is not None]
 
 
-def there(array: Any, index: tuple[int, ...]) -> Any:
-    """The element at an index, of an array that has one there (or one for all)."""
+def element_at(array: Any, index: tuple[int, ...]) -> Any:
+    """Return the element at an index, or the only element of a 0-d array; None if the index does not fit."""
     if array.ndim == 0:
         return array.item()
     if array.ndim != len(index) or any(i >= n for i, n in zip(index, array.shape, strict=True)):
         return None
-    return host(array)[index].item()
+    return to_host(array)[index].item()
 
 
 def parent_of(node: Any) -> Any:
-    """The node of whose backward this one is part."""
+    """Return the node whose backward recorded this one, or None."""
     return node.metadata.get("parent_")
 
 
 def traceback_of(node: Any, what: str) -> str:
-    """Where a node was recorded, in words."""
+    """Return the traceback of a node's forward call, introduced by a sentence."""
     stack = node.metadata.get("traceback_")
     if stack is None:
         return "No forward pass information available. Enable detect anomaly during forward pass for more information."
@@ -222,9 +223,9 @@ def traceback_of(node: Any, what: str) -> str:
 
 
 def warn(message: str) -> None:
-    """A UserWarning at the nearest line outside gradlab."""
+    """Issue a UserWarning at the nearest line outside gradlab."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(HOME):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(GRADLAB_PREFIXES):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
 
@@ -237,13 +238,13 @@ class _Check(threading.local):
 _check = _Check()
 
 
-def present() -> Anomaly | None:
-    """The mode of this thread; None while it is off."""
+def active_mode() -> Anomaly | None:
+    """Return the observer of this thread, or None while the mode is off."""
     return next((w for w in observers.active if isinstance(w, Anomaly)), None)
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on in this thread.
+    """Return True if anomaly mode is enabled in this thread.
 
     Returns
     -------
@@ -256,11 +257,11 @@ def is_anomaly_enabled() -> bool:
     ...     gl.is_anomaly_enabled()
     False
     """
-    return present() is not None
+    return active_mode() is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks for NaN in what each node returns.
+    """Return True if anomaly mode checks the results of each backward for NaN.
 
     Returns
     -------
@@ -276,16 +277,16 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 def _switch_off(mode: Anomaly) -> None:
-    """Leave nothing of the mode; what an interrupt has left undone is done when it is called again."""
+    """Remove the observers. If an interrupt prevents a removal, calling it again completes it."""
     if mode.sites is not None:
         remove_observer(mode.sites)
     remove_observer(mode)
 
 
-def _switched_on(check_nan: bool) -> AbstractContextManager[None]:
-    """Anomaly mode for an extent; afterwards it is as it was before."""
+def _anomaly_mode(check_nan: bool) -> AbstractContextManager[None]:
+    """Return a context manager that enables anomaly mode and restores the previous state."""
     before = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
-    return scoped(lambda: set_anomaly_enabled(True, check_nan), lambda: set_anomaly_enabled(*before))
+    return scope_guard(lambda: set_anomaly_enabled(True, check_nan), lambda: set_anomaly_enabled(*before))
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
@@ -294,9 +295,9 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     Parameters
     ----------
     enabled : bool
-        Whether it is on from here.
-    check_nan : bool, default True
-        Whether a NaN that a node returns in a backward is an error.
+        True to enable, False to disable.
+    check_nan : bool, default: True
+        If True, NaN in a result of the backward pass raises an error.
 
     Returns
     -------
@@ -309,7 +310,7 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     >>> gl.is_anomaly_enabled()
     False
     """
-    mode, _check.nan = present(), check_nan
+    mode, _check.nan = active_mode(), check_nan
     if enabled and mode is None:
         mode = Anomaly(Sites() if recorded_already() is None else None)
         try:
@@ -326,14 +327,14 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 
 
 class set_detect_anomaly:  # noqa: N801  (torch's name)
-    """Switch anomaly mode on or off at once; as a context manager, for its extent.
+    """Switch anomaly mode on or off, immediately; used as a context manager, until the end of the block.
 
     Parameters
     ----------
     mode : bool
-        On or off.
-    check_nan : bool
-        Whether a backward that returns nan raises an error.
+        True to enable, False to disable.
+    check_nan : bool, default: True
+        If True, NaN in a result of the backward pass raises an error.
 
     Returns
     -------
@@ -359,14 +360,14 @@ class set_detect_anomaly:  # noqa: N801  (torch's name)
 
 
 class detect_anomaly:  # noqa: N801  (torch's name)
-    """A backward inside the block that fails tells in which line of the forward pass the failing operation is.
+    """Context manager in which an error in a backward pass names the line of the forward pass that caused it.
 
-    The forward pass must run inside the block too. It slows both passes down: use it to find an error.
+    The forward pass must run inside the block too. Both passes become slower, so use it only to find an error.
 
     Parameters
     ----------
-    check_nan : bool, default True
-        Whether a backward that returns NaN raises a RuntimeError that names the operation.
+    check_nan : bool, default: True
+        If True, NaN in a result of the backward pass raises a RuntimeError that names the operation.
 
     Returns
     -------
@@ -375,7 +376,7 @@ class detect_anomaly:  # noqa: N801  (torch's name)
     Raises
     ------
     RuntimeError
-        From the backward inside the block, if `check_nan` is True and an operation returns NaN.
+        In a backward pass inside the block, if `check_nan` is True and the backward of an operation returns NaN.
 
     Examples
     --------
@@ -396,7 +397,7 @@ class detect_anomaly:  # noqa: N801  (torch's name)
         )
 
     def __enter__(self) -> None:
-        self._extent = _switched_on(self._check_nan)
+        self._extent = _anomaly_mode(self._check_nan)
         self._extent.__enter__()
 
     def __exit__(self, *raised: object) -> None:

@@ -1,8 +1,8 @@
-"""What went wrong with a gradient, told from the recorded graph: which operation, which line, and the shortest way out.
+"""Explanations of errors about gradients: the operation, the line, and the shortest fix.
 
-An error begins with torch's sentence, unchanged, so that a search finds help. What follows is said only if it follows from the
-graph, from what `diagnose.sites` has noted, or from the source of the line at hand; where no sites were recorded, one sentence
-says how to see the lines. Nothing here runs before something is wrong.
+An error begins with PyTorch's sentence, unchanged, so that a web search finds it. The facts below come only from the graph, from
+the records of `diagnose.sites`, and from the source of the current line. If sites were not recorded, one sentence says how to
+record them. This module is loaded when the first error is raised.
 """
 
 from __future__ import annotations
@@ -16,67 +16,67 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.errors import modified
-from gradlab.core.node import behind
+from gradlab.core.errors import modification_sentence
+from gradlab.core.node import walk_graph
 from gradlab.core.observers import notify_backward_refused
 from gradlab.core.tensor import Tensor
-from gradlab.diagnose.history_loss import WAYS
+from gradlab.diagnose.history_loss import HISTORY_LOSSES
 from gradlab.diagnose.out_of_memory import out_of_memory_error
-from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, rebinds, request_last
-from gradlab.diagnose.sites import Freed, Loss, Write, present, site_here
+from gradlab.diagnose.requires_grad_calls import FIX_EARLY_REQUEST, FIX_REBOUND_NAME, find_rebound_leaf, move_request_last
+from gradlab.diagnose.sites import Freed, Loss, Write, active_recorder, site_here
 from gradlab.diagnose.source_locations import (
     SourceLocation,
-    called_in,
-    hands_on,
+    callees_in,
+    feeds_into,
+    find_rebinding,
     location_of,
     names_in,
     operands,
-    quoted,
-    rebinding,
+    quote_site,
     receiver,
     root_name,
     source_of,
 )
-from gradlab.diagnose.user_spelling import in_users_spelling, is_module, library_name, spelled, value_of
+from gradlab.diagnose.user_spelling import is_module, library_name, spell_code, spell_text, value_of
 
-COLUMNS = 100
-LABEL = 11  # where the text beside a label begins
-WALKED = 20_000  # nodes that are looked at for one message
-HOW = " To see the lines, run it inside `with gradlab.record_sites():` or in a %%grad cell."
+MAX_LINE_WIDTH = 100
+LABEL_WIDTH = 11  # column of the text beside a label
+MAX_VISITED_NODES = 20_000  # per message
+RECORDING_HINT = " To see the lines, run it inside `with gradlab.record_sites():` or in a %%grad cell."
 
 
-def told(first: str, *facts: tuple[str, str]) -> str:
-    """A first paragraph, and below it what is known, one labelled entry each."""
-    lines = [spelled(first)]
-    for label, text in ((label, spelled(text) if label in ("fix", "why") else text) for label, text in facts):
+def compose_message(first: str, *facts: tuple[str, str]) -> str:
+    """Return a first paragraph followed by facts, pairs (label, text), one entry each."""
+    lines = [spell_code(first)]
+    for label, text in ((label, spell_code(text) if label in ("fix", "why") else text) for label, text in facts):
         lines += textwrap.wrap(
             text,
-            COLUMNS,
-            initial_indent=f"  {label}".ljust(LABEL),
-            subsequent_indent=" " * LABEL,
+            MAX_LINE_WIDTH,
+            initial_indent=f"  {label}".ljust(LABEL_WIDTH),
+            subsequent_indent=" " * LABEL_WIDTH,
             break_long_words=False,
             break_on_hyphens=False,
         )
     return "\n".join(lines)
 
 
-def how_to_see() -> str:
-    """How the lines can be seen, unless they are being recorded."""
-    return spelled(HOW) if present() is None else ""
+def recording_hint() -> str:
+    """Return how to see the lines, or "" if they are being recorded."""
+    return spell_code(RECORDING_HINT) if active_recorder() is None else ""
 
 
-def below(roots: Iterable[Any]) -> Iterator[Any]:
-    """The nodes behind some nodes, themselves included; so many of a large graph."""
-    return islice(behind(roots), WALKED)
+def nodes_behind(roots: Iterable[Any]) -> Iterator[Any]:
+    """Yield the given nodes and those behind them, at most `MAX_VISITED_NODES`."""
+    return islice(walk_graph(roots), MAX_VISITED_NODES)
 
 
-def made_at(node: Any) -> str:
-    """Where a node was recorded, quoted; "" where that is not known."""
-    return quoted(getattr(node, "site", None))
+def quote_origin(node: Any) -> str:
+    """Return the quoted line where a node was recorded, or "" if it is unknown."""
+    return quote_site(getattr(node, "site", None))
 
 
 # ------------------------------------------------------------------------------------------------ saved, then overwritten
-def written_to(
+def saved_tensor_modified(
     plain: RuntimeError,
     type_name: str,
     shape: tuple[int, ...],
@@ -87,7 +87,7 @@ def written_to(
     argument: str = "",
     storage: Any = None,
 ) -> RuntimeError:
-    """A saved tensor was written to: who saved it, who wrote, what to write instead."""
+    """Explain that a saved tensor was modified: which operation saved it, which line wrote, what to write instead."""
     writes = list(getattr(storage, "writes", ()))
     since = [] if node is None else [write for write in writes if write.tick < node.order]
     before = writes[-len(since) - 1] if len(writes) > len(since) else None
@@ -105,32 +105,32 @@ def written_to(
         public = dict(zip(node.op.args, node.op.public, strict=True)).get(argument, argument)
         what = f"`{names[public]}`" if public in names else f"its argument `{public}`"
     wanted = "an earlier version" if then is None else f"version {then}"
-    sentence = modified(type_name, shape, producer, version, wanted, user)
+    sentence = modification_sentence(type_name, shape, producer, version, wanted, user)
     if saving is None and writing is None:
         return RuntimeError(
-            f"{sentence}{'' if what == 'it' else f' ({what})'}. Write to a copy (x = x + 1 rather than x += 1), "
-            f"or after backward().{how_to_see()}"
+            f"{sentence}{'' if what == 'it' else f' ({what})'}. Write to a copy (x = x + 1 instead of x += 1), "
+            f"or after backward().{recording_hint()}"
         )
     facts = []
     if saving is not None:
         known = [what] * (what != "it") + [f"at version {then}"] * (then is not None)
-        facts.append(("saved", f"{saving.quoted()} ({', '.join(known)})" if known else saving.quoted()))
+        facts.append(("saved", f"{saving.quote()} ({', '.join(known)})" if known else saving.quote()))
     if writing is not None and first is not None:
         to = f"version {first.version}" + (f", the first of {len(since)} writes" if len(since) > 1 else "")
-        facts.append(("modified", f"{writing.quoted(whole=True)} ({operation(first, writing)}, to {to})"))
+        facts.append(("modified", f"{writing.quote(whole=True)} ({name_of_write(first, writing)}, to {to})"))
     facts.append(
         (
             "fix",
-            remedy(first, writing)
+            fix_for_write(first, writing)
             if first is not None
-            else "write to a copy (x = x + 1 rather than x += 1), or after backward()",
+            else "write to a copy (x = x + 1 instead of x += 1), or after backward()",
         )
     )
-    return RuntimeError(told(f"{sentence}.", *facts))
+    return RuntimeError(compose_message(f"{sentence}.", *facts))
 
 
-def operation(write: Write, location: SourceLocation) -> str:
-    """What a write is called: "+=", "add_", "item assignment", "step()"."""
+def name_of_write(write: Write, location: SourceLocation) -> str:
+    """Return the name of a write: "+=", "add_", "item assignment", "step() of an optimizer"."""
     statement, call = location.statement, location.node
     if write.entry == "step":
         return "step() of an optimizer"
@@ -144,14 +144,14 @@ def operation(write: Write, location: SourceLocation) -> str:
     return write.function if write.function not in ("", "method", "set") else "in place"
 
 
-STEPPED = "run every backward() before step(){at}, or compute the loss again after it"
+FIX_EARLY_STEP = "run every backward() before step(){at}, or compute the loss again after it"
 
 
-def remedy(write: Write, location: SourceLocation | None) -> str:
-    """The shortest way out of a write to a saved tensor, chosen from what it was."""
+def fix_for_write(write: Write, location: SourceLocation | None) -> str:
+    """Return the shortest fix for a write to a saved tensor."""
     at = "" if location is None else f" on {location.short}"
     if write.entry == "step":
-        return STEPPED.format(at=at)
+        return FIX_EARLY_STEP.format(at=at)
     if write.leaf or not write.graded:
         alias = next((loss for loss in write.lost if loss.how == "detach"), None)
         if alias is None or write.leaf:
@@ -160,12 +160,12 @@ def remedy(write: Write, location: SourceLocation | None) -> str:
         where = location_of(write.lost[0].site)
         return f"detach() shares the memory: write detach().clone(){'' if where is None else f' on {where.short}'}"
     if location is None:
-        return "write to a copy (x = x + 1 rather than x += 1), or after backward()"
-    return instead(location, write.function)
+        return "write to a copy (x = x + 1 instead of x += 1), or after backward()"
+    return suggest_replacement(location, write.function)
 
 
-def instead(location: SourceLocation, function_name: str = "") -> str:
-    """What to write in place of a statement that writes to a saved tensor, by a function of the library's if that is known."""
+def suggest_replacement(location: SourceLocation, function_name: str = "") -> str:
+    """Return what to write instead of a statement that modifies a saved tensor through `function_name`."""
     statement, call, at = location.statement, location.node, f" on {location.short}"
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, (ast.Name, ast.Attribute)):
         target = source_of(statement.target)
@@ -173,7 +173,7 @@ def instead(location: SourceLocation, function_name: str = "") -> str:
         return f"write `{target} = {source_of(value)}` instead of `{source_of(statement)}`{at}"
     if isinstance(call, ast.Call):
         if any(keyword.arg == "inplace" and isinstance(keyword.value, ast.Constant) for keyword in call.keywords):
-            return f"leave `inplace=True` out{at}"
+            return f"remove `inplace=True`{at}"
         function = call.func
         if (
             isinstance(function, ast.Attribute)
@@ -184,7 +184,7 @@ def instead(location: SourceLocation, function_name: str = "") -> str:
             out = ast.Call(ast.Attribute(function.value, function.attr[:-1]), call.args, call.keywords)
             return f"write `{function.value.id} = {source_of(out)}` instead of `{source_of(call)}`{at}"
         if not (isinstance(function, ast.Attribute) and function.attr.endswith("_")) and function_name not in ("", "method"):
-            return f"{function_name} wrote in place{at}: leave inplace=True out where it was asked for, or give it a clone()"
+            return f"{function_name} wrote in place{at}: remove inplace=True, or pass it a clone()"
     written = (
         statement.targets[0]
         if isinstance(statement, ast.Assign)
@@ -193,75 +193,77 @@ def instead(location: SourceLocation, function_name: str = "") -> str:
         else call
     )
     if name := root_name(written):
-        return f"put `{name} = {name}.clone()` before {location.short}, so that the saved values stay as they are"
+        return f"add `{name} = {name}.clone()` before {location.short}, so that the saved values are not changed"
     return f"write to a clone(){at}, or after backward()"
 
 
 # ------------------------------------------------------------------------------------------------------------ freed, then used
-def second_sweep(plain: RuntimeError, node: Any, roots: Iterable[Any] = ()) -> RuntimeError:
-    """A node was freed by an earlier sweep: which, by what, and what to write."""
+def graph_freed(plain: RuntimeError, node: Any, roots: Iterable[Any] = ()) -> RuntimeError:
+    """Explain that an earlier backward pass freed a node: which node, which call, and what to write."""
     freed = node.saved if type(node.saved) is Freed else None
-    recorded_at, by = made_at(node), location_of(freed.site if freed is not None else None)
+    recorded_at, by = quote_origin(node), location_of(freed.site if freed is not None else None)
     first = str(plain).removesuffix(".")
     if not recorded_at and by is None:
         return RuntimeError(
-            f"{first}: give retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
-            f"and call it once.{how_to_see()}"
+            f"{first}: pass retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
+            f"and call it once.{recording_hint()}"
         )
     facts = [("freed", f"{recorded_at} ({node.title})")] if recorded_at else []
-    facts.append(("by", "an earlier backward() or autograd.grad()" if by is None else by.quoted()))
-    carried = None if freed is None else carried_over(freed, [root for root, _ in roots])
+    facts.append(("by", "an earlier backward() or autograd.grad()" if by is None else by.quote()))
+    carried = None if freed is None else find_carried_state(freed, [root for root, _ in roots])
     if carried is not None:
-        older = "this result is older than that call, and what is differentiated here was computed from it afterwards"
-        facts.append(("carried", f"{made_at(carried)}: {older}"))
-        facts.append(("fix", CARRIED))
+        older = "this result is older than that call, and the tensor differentiated here was computed from it afterwards"
+        facts.append(("carried", f"{quote_origin(carried)}: {older}"))
+        facts.append(("fix", FIX_CARRIED_STATE))
     else:
-        facts.append(("fix", RETAINED.format(way=retained(by))))
-    return RuntimeError(told(f"{first}.", *facts))
+        facts.append(("fix", FIX_FREED_GRAPH.format(way=suggest_retain_graph(by))))
+    return RuntimeError(compose_message(f"{first}.", *facts))
 
 
-CARRIED = "detach() what one step hands to the next (h = h.detach()), or compute it again in each step"
-RETAINED = "{way}, or add the losses and call backward() once"
+FIX_CARRIED_STATE = "detach what one step passes to the next (h = h.detach()), or compute it again in each step"
+FIX_FREED_GRAPH = "{way}, or add the losses and call backward() once"
 
 
-def carried_over(freed: Freed, roots: list[Any]) -> Any:
-    """The newest node older than the sweep that freed, of a line that was run again after it for what is differentiated: a loop
-    that carries its state. None if there is no such line."""
-    graph = [node for node in below(roots) if node.op is not None and hasattr(node, "site")]
+def find_carried_state(freed: Freed, roots: list[Any]) -> Any:
+    """Find the state that a loop carries from one step to the next, if that is why the graph was freed.
+
+    Return the newest node that was recorded before the freeing call, on a line that also ran after it. None if there is none.
+    """
+    graph = [node for node in nodes_behind(roots) if node.op is not None and hasattr(node, "site")]
     again = {node.site[:2] for node in graph if node.order < freed.tick}
     older = [node for node in graph if node.order > freed.tick and node.site[:2] in again]
     return min(older, key=lambda node: node.order, default=None)
 
 
-def retained(location: SourceLocation | None) -> str:
-    """How to give retain_graph=True to a call."""
+def suggest_retain_graph(location: SourceLocation | None) -> str:
+    """Return how to pass retain_graph=True in a call."""
     node = None if location is None else location.node
     if isinstance(node, ast.Call) and location is not None:
         more = [keyword for keyword in node.keywords if keyword.arg != "retain_graph"]
         call = ast.Call(node.func, node.args, [*more, ast.keyword("retain_graph", ast.Constant(True))])
         return f"write `{source_of(call)}` on {location.short}"
-    return "give retain_graph=True to the earlier call"
+    return "pass retain_graph=True to the earlier call"
 
 
 # ---------------------------------------------------------------------------------------------------------- without history
 def without_history(plain: RuntimeError, index: int, output: Any) -> RuntimeError:
-    """Something without a graph is to be differentiated: which of its inputs lost it, by what and where."""
+    """Explain that a tensor has no graph: which of its inputs lost its history, how and where."""
     tensor = output if isinstance(output, Tensor) else None
     if tensor is not None:
         notify_backward_refused(tensor)
-    first, facts = str(plain), reasons(tensor)
+    first, facts = str(plain), history_loss_facts(tensor)
     if facts:
-        return RuntimeError(told(first, *facts))
+        return RuntimeError(compose_message(first, *facts))
     if getattr(output, "dtype", output).is_floating_point:
         first += (
-            " No tensor it was made from requires a gradient, or it was made under no_grad() or cut off by detach(), .data "
-            "or .item(): set requires_grad=True on the input before computing."
+            " No tensor that it was computed from requires grad, or it was computed under no_grad(), or detach(), .data or "
+            ".item() removed its history: set requires_grad=True on the input before computing."
         )
-    return RuntimeError(first + how_to_see())
+    return RuntimeError(first + recording_hint())
 
 
-def reasons(tensor: Any) -> list[tuple[str, str]]:
-    """Why a tensor has no history, as far as it was noted."""
+def history_loss_facts(tensor: Any) -> list[tuple[str, str]]:
+    """Return why a tensor has no history, as facts (label, text). Empty if nothing was recorded."""
     losses: tuple[Loss, ...] = getattr(tensor, "lost", ())
     facts: list[tuple[str, str]] = []
     fix = ""
@@ -272,107 +274,110 @@ def reasons(tensor: Any) -> list[tuple[str, str]]:
         if loss.how == "constant":
             if loss.after is not None:
                 before = location_of(loss.after.site)
-                *more, (_, advice) = explained(loss.after)
-                if hands_on(before, location):
+                *more, (_, advice) = facts_of_loss(loss.after)
+                if feeds_into(before, location):
                     facts, fix = [*facts, *more], advice
                 elif before is not None:
-                    facts.append(("perhaps", f"its numbers came through {before.quoted()}: there {more[-1][1]}"))
-                    fix = fix or f"{advice}, if they did; if not, {asked(location, bool(loss.what), named=False)}"
-            kind = f": they have dtype {loss.what}, and integers and bools carry no gradient" if loss.what else ""
-            facts += [("made", location.quoted()), ("why", f"none of its inputs required grad{kind}")]
-            fix = fix or asked(location, bool(loss.what))
+                    facts.append(("perhaps", f"its values may come from {before.quote()}, where {more[-1][1]}"))
+                    fix = fix or f"if so, {advice}; if not, {suggest_requires_grad(location, bool(loss.what), named=False)}"
+            kind = f": they have dtype {loss.what}, and integers and bools have no gradient" if loss.what else ""
+            facts += [("made", location.quote()), ("why", f"none of its inputs requires grad{kind}")]
+            fix = fix or suggest_requires_grad(location, bool(loss.what))
         else:
-            *more, (_, advice) = explained(loss)
+            *more, (_, advice) = facts_of_loss(loss)
             facts += more
             fix = fix or advice
     if not losses and tensor is not None:
-        away = None if (sites := present()) is None else sites.away
+        away = None if (sites := active_recorder()) is None else sites.last_export
         before = location_of(away.site) if away is not None else None
         if away is not None and before is not None:
-            *more, (_, fix) = explained(away)
-            facts = [("perhaps", f"its numbers came through {before.quoted()}: there {more[-1][1]}")]
+            *more, (_, fix) = facts_of_loss(away)
+            facts = [("perhaps", f"its values may come from {before.quote()}, where {more[-1][1]}")]
     return [*facts[:6], ("fix", fix)] if facts else []
 
 
-def asked(location: SourceLocation, whole_numbers: bool, *, named: bool = True) -> str:
-    """What to ask requires_grad_() of, where an operation had no input that requires grad: the modules that it called and that
-    are frozen; else the variables that it read, `named` where none of them can be a copy of what is to be differentiated by."""
-    frozen = [name for name in called_in(location) if is_frozen(value_of(name))]
+def suggest_requires_grad(location: SourceLocation, whole_numbers: bool, *, named: bool = True) -> str:
+    """Return on which objects to call requires_grad_(), for an operation without an input that requires grad.
+
+    These are the frozen modules that the line calls, or else the variables that it reads. With `named=False`, the variables are
+    not named, because they may be copies of the tensor to differentiate.
+    """
+    frozen = [name for name in callees_in(location) if is_frozen(value_of(name))]
     if frozen:
         calls = " and ".join(f"`{name}.requires_grad_()`" for name in frozen)
         return f"the parameters of {' and '.join(frozen)} are frozen: call {calls} before {location.short} to train them"
     names = [name for name in names_in(location) if not is_module(name)][:4] or ["x"]
     if not named:
-        return f"call requires_grad_() before {location.short} on what to differentiate by"
+        return f"call requires_grad_() before {location.short} on the tensor whose gradient you need"
     if len(names) == 1:
         ask = f"call {names[0]}.requires_grad_() before {location.short}"
         return (
-            f"make its data floating point (1. and not 1), and {ask}"
+            f"use floating-point data (1. instead of 1), and {ask}"
             if whole_numbers
-            else (f"{ask}, if {names[0]} is what to differentiate by")
+            else (f"{ask} if you need the gradient of {names[0]}")
         )
     which = f"{', '.join(names[:-1])} or {names[-1]}"
-    return f"call requires_grad_() on what to differentiate by ({which}) before {location.short}" + (
-        ", and make its data floating point (1. and not 1)" if whole_numbers else ""
+    return f"call requires_grad_() on the tensor whose gradient you need ({which}) before {location.short}" + (
+        ", and use floating-point data (1. instead of 1)" if whole_numbers else ""
     )
 
 
 def is_frozen(value: Any) -> bool:
-    """Whether something is a module that has parameters, and none that requires grad."""
+    """Return True for a module with parameters of which none requires grad."""
     try:
         parameters = list(value.parameters()) if hasattr(type(value), "requires_grad_") else []
         return bool(parameters) and not any(getattr(one, "requires_grad", True) for one in parameters)
-    except Exception:  # noqa: BLE001  (of the user's own class)
+    except Exception:  # noqa: BLE001  (the class is the user's)
         return False
 
 
 def why_lost(tensor: Any) -> str:
-    """The same in a sentence or two, without the full stop; "" where nothing was noted."""
-    facts = reasons(tensor)
+    """Return why a tensor has no history as one or two sentences without the final stop; "" if nothing was recorded."""
+    facts = history_loss_facts(tensor)
     if not facts:
         return ""
-    words = {"lost": "its history was lost at ", "made": "it was made at ", "perhaps": "perhaps "}
+    words = {"lost": "its history was lost at ", "made": "it was computed at ", "perhaps": ""}
     return f"{'; '.join(words.get(label, '') + text for label, text in facts[:-1])}. Fix: {facts[-1][1]}"
 
 
-def explained(loss: Loss) -> list[tuple[str, str]]:
-    """One loss: where, why, and what to do."""
+def facts_of_loss(loss: Loss) -> list[tuple[str, str]]:
+    """Return where and why a history was lost, and what to do."""
     location = location_of(loss.site)
     at = "" if location is None else f" on {location.short}"
-    unknown = f"{loss.how} gives the values of {{what}} without their history", "differentiate what comes before it"
-    why, fix = WAYS.get(loss.how.rpartition(", then ")[2].removesuffix("_"), unknown)
+    unknown = f"{loss.how} returns the values of {{what}} without their history", "differentiate the values before it"
+    why, fix = HISTORY_LOSSES.get(loss.how.rpartition(", then ")[2].removesuffix("_"), unknown)
     what = f"{loss.what} (shape {list(loss.shape)})"
     return [
-        ("lost", location.quoted() if location is not None else "at a place that is not known"),
+        ("lost", location.quote() if location is not None else "at an unknown line"),
         ("why", why.format(what=what)),
         ("fix", fix.format(at=at)),
     ]
 
 
 # ------------------------------------------------------------------------------------------------------- graph without input
-def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[Any] = ()) -> RuntimeError:
-    """An input that the outputs do not depend on: what can be told from the graph of why."""
+def unused_input(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[Any] = ()) -> RuntimeError:
+    """Explain why the outputs do not depend on an input."""
     if x is None:
         return plain
     first = str(plain)
-    graph = list(below([y.node for y in outputs]))
+    graph = list(nodes_behind([y.node for y in outputs]))
     own = set(graph)
-    recorded_at = made_at(x.node)
+    recorded_at = quote_origin(x.node)
     facts: list[tuple[str, str]] = []
-    cut = cut_off(graph, x)
+    cut = find_cut(graph, x)
     if cut is not None:
-        facts += explained(cut)
+        facts += facts_of_loss(cut)
     elif x.node.op is not None:
-        shared = [node for node in below([x.node]) if node in own]
+        shared = [node for node in nodes_behind([x.node]) if node in own]
         if shared:
             by = recorded_at or f"by {x.node.title}"
             facts += [
-                ("why", f"it was computed from what the outputs were computed from ({by}), but they do not go through it"),
+                ("why", f"it was computed from the same tensors as the outputs ({by}), but the outputs do not depend on it"),
                 (
                     "fix",
                     (
-                        "differentiate by the tensor that was used, or use this one: a name that is bound again "
-                        "(x = x + 0) is another tensor"
+                        "differentiate with respect to the tensor that was used, or use this one: after x = x + 0, "
+                        "the name x means another tensor"
                     ),
                 ),
             ]
@@ -380,94 +385,98 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
             facts.append(("made", recorded_at))
     else:
         copied = next((loss for loss in getattr(x, "lost", ()) if loss.node is not None and loss.node() in own), None)
-        use = ("fix", "differentiate by the tensor that was used, or compute with the copy")
+        use = ("fix", "differentiate with respect to the tensor that was used, or compute with the copy")
         if copied is not None:
-            facts += [("why", f"it is a copy, and the outputs were computed from what it copies: {quoted(copied.site)}"), use]
-        elif any(shares(leaf, x) for node in graph if (leaf := getattr(node, "variable", None)) is not None):
-            facts += [("why", "it shares the memory of a leaf that was used, but is another tensor (detach(), .data)"), use]
+            facts += [("why", f"it is a copy, and the outputs were computed from the original: {quote_site(copied.site)}"), use]
+        elif any(share_memory(leaf, x) for node in graph if (leaf := getattr(node, "variable", None)) is not None):
+            facts += [("why", "it shares its memory with a leaf that was used, but is another tensor (detach(), .data)"), use]
         else:
             shapes = [list(node.shape) for node in graph if node.op is None]
-            has = f"{len(shapes)} {'leaf' if len(shapes) == 1 else 'leaves'}, of shapes {', '.join(map(str, shapes[:4]))}"
+            has = f"{len(shapes)} {'leaf of shape' if len(shapes) == 1 else 'leaves of shapes'} {', '.join(map(str, shapes[:4]))}"
             facts.append(
                 (
                     "why",
                     (
-                        f"it is a leaf of shape {list(x.array.shape)} that no operation of the graph used; the graph "
+                        f"it is a leaf of shape {list(x.array.shape)} that no operation of the graph uses; the graph "
                         f"has {has}{' …' if len(shapes) > 4 else ''}"
                     ),
                 )
             )
     known = recorded_at or any(hasattr(node, "site") for node in graph)
-    return RuntimeError(told(first + ("" if known else how_to_see()), *facts))
+    return RuntimeError(compose_message(first + ("" if known else recording_hint()), *facts))
 
 
-def cut_off(graph: list[Any], x: Any) -> Loss | None:
-    """The place where an operation of the graph was given the values of `x`, or of what was made of it, without history."""
+def find_cut(graph: list[Any], x: Any) -> Loss | None:
+    """Find where an operation of the graph received values of `x`, or values computed from it, without history."""
     for node in graph:
         site = getattr(node, "site", None)
         losses: tuple[Loss, ...] = site[2] if site is not None and len(site) > 2 else ()
         for loss in losses:
             source = loss.node() if loss.node is not None else None
-            if source is not None and any(other is x.node for other in below([source])):
+            if source is not None and any(other is x.node for other in nodes_behind([source])):
                 return loss
     return None
 
 
-def shares(one: Any, other: Any) -> bool:
-    """Whether two tensors lie in the same memory."""
+def share_memory(one: Any, other: Any) -> bool:
+    """Return True if two different tensors share memory."""
     return one is not other and type(one.array) is type(other.array) is np.ndarray and np.shares_memory(one.array, other.array)
 
 
 # ------------------------------------------------------------------------------------------------------------- at this line
-WORDED: dict[Any, tuple[Any, str]] = {}  # the warning of a line, which may run in a loop
+NON_LEAF_WARNINGS: dict[Any, tuple[Any, str]] = {}  # by line, because a line may run in a loop
 
 
-def non_leaf(plain: UserWarning, tensor: Any) -> UserWarning:
-    """Torch's warning of reading the `.grad` of a tensor that is no leaf, and what to write. Worded once for each pair of lines:
-    where it is read, and where the tensor was made."""
+def non_leaf_warning(plain: UserWarning, tensor: Any) -> UserWarning:
+    """Explain PyTorch's warning about the `.grad` of a non-leaf tensor.
+
+    The text is composed once for each pair of lines: the one that reads `.grad` and the one that computed the tensor.
+    """
     here, origin = site_here(2), getattr(tensor.node, "site", None)
     key = tuple(id(code) if i % 2 == 0 else code for i, code in enumerate((*(here or ())[:2], *(origin or ())[:2])))
-    if key not in WORDED:
-        if len(WORDED) >= 256:
-            WORDED.clear()
-        text = worded(str(plain), tensor, location_of(here), location_of(origin))
-        WORDED[key] = (here, origin), text  # the sites, so that no id is used again
-    return UserWarning(WORDED[key][1])
+    if key not in NON_LEAF_WARNINGS:
+        if len(NON_LEAF_WARNINGS) >= 256:
+            NON_LEAF_WARNINGS.clear()
+        text = non_leaf_message(str(plain), tensor, location_of(here), location_of(origin))
+        NON_LEAF_WARNINGS[key] = (here, origin), text  # the sites are kept, so that their ids are not reused
+    return UserWarning(NON_LEAF_WARNINGS[key][1])
 
 
-def worded(first: str, tensor: Any, here: SourceLocation | None, origin: SourceLocation | None) -> str:
-    """The warning, and what is known."""
+def non_leaf_message(first: str, tensor: Any, here: SourceLocation | None, origin: SourceLocation | None) -> str:
+    """Return the warning with the facts about a non-leaf tensor."""
     name = receiver(here, "grad")
-    facts = [] if origin is None else [("made", f"{origin.quoted()} ({tensor.node.title})")]
+    facts = [] if origin is None else [("made", f"{origin.quote()} ({tensor.node.title})")]
     if name or origin is not None:
         called = name if name.replace(".", "").isidentifier() else "y"
-        if step := rebinding(origin, called) or rebinding(here, called):
+        if step := find_rebinding(origin, called) or find_rebinding(here, called):
             where, update = step
             facts += [
-                ("why", f"on {where.short} {called} became the name of a result, whose graph grows with each step"),
+                ("why", f"on {where.short}, {called} is assigned a result, whose graph grows with each step"),
                 ("fix", f"write `with gradlab.no_grad(): {update}` on {where.short}, which updates the leaf itself"),
             ]
-            return told(first, *facts)
+            return compose_message(first, *facts)
         statement = None if origin is None else origin.statement
-        lost = rebinds(statement, called)
+        lost = find_rebound_leaf(statement, called)
         if lost == "asked too early":
-            facts.append(("fix", EARLY.format(name=called, value=request_last(getattr(statement, "value", None)))))
-        elif lost and _by_leaf_alone(tensor):
-            facts.append(("fix", OTHERWISE.format(name=called)))
+            facts.append(
+                ("fix", FIX_EARLY_REQUEST.format(name=called, value=move_request_last(getattr(statement, "value", None))))
+            )
+        elif lost and _has_no_named_leaf(tensor):
+            facts.append(("fix", FIX_REBOUND_NAME.format(name=called)))
         else:
-            facts.append(("fix", f"write `{called}.retain_grad()` before backward()"))
+            facts.append(("fix", f"call `{called}.retain_grad()` before backward()"))
     if leaves := names_of_leaves(tensor):
         facts.append(("leaves", f"{', '.join(leaves)} {'has a gradient' if len(leaves) == 1 else 'have gradients'}"))
-    return told(first, *facts)
+    return compose_message(first, *facts)
 
 
-def _by_leaf_alone(tensor: Any) -> bool:
-    """Whether a tensor is computed from leaves that nobody has a name for: what had its name before."""
+def _has_no_named_leaf(tensor: Any) -> bool:
+    """Return True if no leaf behind a tensor has a name, for example because its name was assigned again."""
     return not names_of_leaves(tensor)
 
 
 def names_of_leaves(tensor: Any) -> list[str]:
-    """What the caller calls the leaves behind a tensor that have a gradient."""
+    """Return the user's names of the leaves behind a tensor that have a gradient, as "x.grad"."""
     frame: Any = sys._getframe(1)
     here = site_here()
     while frame is not None and (here is None or frame.f_code is not here[0]):
@@ -476,57 +485,59 @@ def names_of_leaves(tensor: Any) -> list[str]:
         return []
     leaves = {
         id(leaf)
-        for node in below([tensor.node])
+        for node in nodes_behind([tensor.node])
         if node.op is None and (leaf := getattr(node, "variable", None)) is not None and leaf.grad_slot is not None
     }
     return [f"{name}.grad" for name, value in frame.f_locals.items() if id(value) in leaves and str(name)[:1] != "_"][:4]
 
 
-def this_line(plain: RuntimeError, *fixes: tuple[str, str]) -> RuntimeError:
-    """An error with the line that is being run, and what to write there: the first of the (method, fix) pairs that fits."""
+def add_current_line(plain: RuntimeError, *fixes: tuple[str, str]) -> RuntimeError:
+    """Return an error with the current line, and the fix of the first pair (method, fix) whose method the line calls."""
     location, first = location_of(site_here(2)), str(plain)
     if location is None or not location.text:
-        return RuntimeError(spelled(first))
+        return RuntimeError(spell_code(first))
     for method, fix in fixes:
         name = receiver(location, method) if method else location.text
         if name:
             ones = f"gradlab.ones_like({name})" if library_name() else f"{name}.new_ones({name}.shape)"
-            return RuntimeError(told(first, ("at", location.quoted()), ("fix", fix.format(x=name, at=location.short, ones=ones))))
-    return RuntimeError(told(first, ("at", location.quoted())))
+            return RuntimeError(
+                compose_message(first, ("at", location.quote()), ("fix", fix.format(x=name, at=location.short, ones=ones)))
+            )
+    return RuntimeError(compose_message(first, ("at", location.quote())))
 
 
-# --------------------------------------------------------------------------------------------------------- what is registered
-REDUCED = "write `{x}.sum().backward()`, or `{x}.backward({ones})`"
-ALIKE = "`{ones}` has the right shape: it weighs every element alike"
-UNRECORDED = "`with gradlab.no_grad(): {x}`"
+# ----------------------------------------------------------------------------------------------------------- the explainers
+FIX_NOT_SCALAR = "write `{x}.sum().backward()`, or `{x}.backward({ones})`"
+FIX_WEIGHT_SHAPE = "`{ones}` has the right shape and weights all elements equally"
+FIX_LEAF_IN_PLACE = "`with gradlab.no_grad(): {x}`"
 
 
-def weights(plain: RuntimeError, index: int, weight: Any, output: Any, batched: bool = False) -> RuntimeError:
-    """Weights of another shape than their output."""
-    return plain if batched else this_line(plain, ("backward", ALIKE))
+def wrong_weight_shape(plain: RuntimeError, index: int, weight: Any, output: Any, batched: bool = False) -> RuntimeError:
+    """Explain that weights do not have the shape of their output."""
+    return plain if batched else add_current_line(plain, ("backward", FIX_WEIGHT_SHAPE))
 
 
-def in_place(plain: RuntimeError) -> RuntimeError:
-    """A leaf, or a view of one, is written to."""
-    return this_line(plain, ("", UNRECORDED))
+def leaf_modified(plain: RuntimeError) -> RuntimeError:
+    """Explain an in-place write to a leaf or a view of a leaf."""
+    return add_current_line(plain, ("", FIX_LEAF_IN_PLACE))
 
 
-EXPLAINED: dict[str, Callable[..., Any]] = {
-    "advice": lambda text, _: in_users_spelling(text),
-    "not_scalar": lambda plain, shape: this_line(plain, ("backward", REDUCED)),
+EXPLAINERS: dict[str, Callable[..., Any]] = {
+    "advice": lambda text, _: spell_text(text),
+    "not_scalar": lambda plain, shape: add_current_line(plain, ("backward", FIX_NOT_SCALAR)),
     "no_graph": without_history,
-    "graph_freed": second_sweep,
-    "overwritten": written_to,
-    "weight_shape": weights,
-    "unused": not_used,
-    "unrecorded": lambda plain, index, x: RuntimeError(told(str(plain), *reasons(x))),
-    "leaf_in_place": in_place,
-    "view_of_leaf_in_place": in_place,
-    "non_leaf_grad": non_leaf,
+    "graph_freed": graph_freed,
+    "saved_tensor_modified": saved_tensor_modified,
+    "weight_shape": wrong_weight_shape,
+    "unused_input": unused_input,
+    "input_without_history": lambda plain, index, x: RuntimeError(compose_message(str(plain), *history_loss_facts(x))),
+    "leaf_in_place": leaf_modified,
+    "view_of_leaf_in_place": leaf_modified,
+    "non_leaf_grad": non_leaf_warning,
     "out_of_memory": out_of_memory_error,
 }
 
 
 def explain(name: str, plain: Any, *about: Any) -> Any:
-    """The explainer of `core.errors`: an error of its, with what the graph, the sites and the source tell; or advice."""
-    return EXPLAINED[name](plain, *about)
+    """Return an error (or piece of advice) of `core.errors` with the facts from the graph, the sites and the source."""
+    return EXPLAINERS[name](plain, *about)

@@ -1,49 +1,49 @@
-"""The ways in which a tensor loses its history, and what to do about each: the words of the errors and of the doctor."""
+"""Texts of errors and findings about lost history: how a tensor lost its graph, and what to do."""
 
 from __future__ import annotations
 
-# What each way of losing the history is, and what to do about it.
-WAYS = {
-    "detach": ("detach() gives the values of {what} without their history", "leave detach() out{at}, if its gradient is wanted"),
-    "data": (".data gives the values of {what} without their history", "leave .data out{at}, if its gradient is wanted"),
-    "no_grad": ("computed from {what} while no_grad() or set_grad_enabled(False) held", "compute it outside no_grad(){at}"),
-    "inference_mode": ("computed from {what} in inference_mode()", "compute it outside inference_mode(){at}"),
+# {how the history was lost: (why, fix)}
+HISTORY_LOSSES = {
+    "detach": ("detach() returns the values of {what} without their history", "remove detach(){at} if you need the gradient"),
+    "data": (".data returns the values of {what} without their history", "remove .data{at} if you need the gradient"),
+    "no_grad": ("computed from {what} under no_grad() or set_grad_enabled(False)", "compute it outside no_grad(){at}"),
+    "inference_mode": ("computed from {what} under inference_mode()", "compute it outside inference_mode(){at}"),
     "comparison": (
-        "a comparison of {what} gives bools, which have no gradient",
-        "differentiate what comes before the comparison, or use a smooth function in its place (sigmoid)",
+        "a comparison of {what} returns bools, which have no gradient",
+        "differentiate the values before the comparison, or use a smooth function instead (sigmoid)",
     ),
     "position": (
-        "a position among {what} is an integer, and has no gradient",
-        "differentiate what comes before argmax{at}: max, or softmax in its place",
+        "a position in {what} is an integer, which has no gradient",
+        "use max or softmax instead of argmax{at}",
     ),
-    "cast": ("the cast of {what} to integers or bools has no gradient", "leave the cast out{at}"),
-    "tensor()": ("`gradlab.tensor(x)` copies the values of {what} without their history", "write x.clone(), or x itself{at}"),
+    "cast": ("the cast of {what} to integers or bools has no gradient", "remove the cast{at}"),
+    "tensor()": ("`gradlab.tensor(x)` copies the values of {what} without their history", "use x.clone() or x itself{at}"),
     "Parameter()": (
-        "`Parameter(x)` is a leaf of its own with the memory of {what}",
-        "use x itself{at}, and make parameters once, in `__init__`",
+        "`Parameter(x)` is a new leaf that shares the memory of {what}",
+        "use x itself{at}, and create parameters once, in `__init__`",
     ),
     "item()": (
-        "it made a Python number of {what}, and numbers have no history",
-        "go on with the tensor itself{at} (`gradlab.stack` puts several together)",
+        "it converted {what} to a Python number, which has no history",
+        "keep the tensor itself{at} (`gradlab.stack` joins several)",
     ),
-    "numpy()": ("it made a NumPy array of {what}, which has no history", "stay with gradlab's functions{at}"),
+    "numpy()": ("it converted {what} to a NumPy array, which has no history", "use gradlab's functions{at}"),
     "grad()": (
-        "the derivative of {what} is a number like any other without create_graph=True, and has no history",
-        "pass create_graph=True{at}, if it is to be differentiated in its turn",
+        "without create_graph=True, the derivative of {what} has no history",
+        "pass create_graph=True{at} if you differentiate it again",
     ),
     "no derivative": (
         "{how} of {what} has no derivative",
-        "differentiate what comes before it{at}, or use a smooth function in its place",
+        "differentiate the values before it{at}, or use a smooth function instead",
     ),
 }
-WAYS["tolist()"] = WAYS["item()"]
-WAYS["__float__()"] = WAYS["item()"]
-WAYS["__int__()"] = WAYS["item()"]
-WAYS["__index__()"] = WAYS["item()"]
-WAYS["__array__()"] = WAYS["numpy()"]
-ADDS = "backward() adds to what is in `.grad`"  # of gradients that were added up without intent
-# Of which family each is.
-FAMILIES = {
+HISTORY_LOSSES["tolist()"] = HISTORY_LOSSES["item()"]
+HISTORY_LOSSES["__float__()"] = HISTORY_LOSSES["item()"]
+HISTORY_LOSSES["__int__()"] = HISTORY_LOSSES["item()"]
+HISTORY_LOSSES["__index__()"] = HISTORY_LOSSES["item()"]
+HISTORY_LOSSES["__array__()"] = HISTORY_LOSSES["numpy()"]
+GRADIENTS_ADD_UP = "backward() adds to `.grad`"  # for gradients accumulated by mistake
+# {how the history was lost: kind of finding}
+LOSS_FAMILIES = {
     "detach": "detached",
     "data": "detached",
     "no_grad": "no_grad",

@@ -1,7 +1,7 @@
-"""There is not enough memory: what was asked for, what is held, by which saved tensors of the graph, and what to do.
+"""Explanations of out-of-memory errors: the requested size, the largest saved tensors of the graph, and what to do.
 
-NumPy and CuPy raise a `MemoryError`. A recording function, and a sweep, hand it here, with the nodes that the operation's
-operands (or the sweep's roots) came from: what these saved is what a user can do something about.
+NumPy and CuPy raise a `MemoryError`. Recording functions and sweeps pass it on with the nodes of the operands (or of the sweep's
+roots), because the tensors saved there are the memory that a user can free.
 """
 
 from __future__ import annotations
@@ -11,55 +11,56 @@ from itertools import chain
 from typing import Any
 
 from gradlab.backend.namespaces import cuda, is_array
-from gradlab.core.engine import reachable
+from gradlab.core.engine import reachable_nodes
 from gradlab.core.errors import OutOfMemoryError, advice
 
-SHOWN = 5
+MAX_LISTED_TENSORS = 5
 
 
 def out_of_memory_error(plain: OutOfMemoryError, name: str, error: MemoryError, nodes: Iterable[Any]) -> OutOfMemoryError:
-    """What to raise where `name` met a MemoryError; `nodes` are those from which the graph is reached."""
+    """Return the error to raise for a MemoryError in `name`. `nodes` are those from which the graph is reached."""
     if plain is error:
         return plain
     on_gpu = type(error) is not MemoryError and type(error).__module__.startswith("cupy")
     asked = getattr(error, "_size" if on_gpu else "_total_size", None)
-    largest = sorted(held(nodes), key=lambda item: -item[1])
+    largest = sorted(saved_tensor_sizes(nodes), key=lambda item: -item[1])
     if on_gpu:
-        lines = [f"CUDA out of memory. Tried to allocate {amount(asked)}."]
+        lines = [f"CUDA out of memory. Tried to allocate {format_bytes(asked)}."]
     elif asked is None:
         lines = ["Out of memory."]
     else:
-        lines = [f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {asked} bytes ({amount(asked)})."]
+        lines = [f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {asked} bytes ({format_bytes(asked)})."]
     lines[0] += f" The operation was {name.strip('_')}."
     if on_gpu and cuda.cupy is not None:
         pool = cuda.cupy.get_default_memory_pool()
         lines.append(
-            f"In use are {amount(pool.used_bytes())} of the GPU's memory, and {amount(pool.free_bytes())} more are kept "
-            + advice("for reuse (gradlab.cuda.empty_cache() gives them back).")
+            f"{format_bytes(pool.used_bytes())} of the GPU's memory are in use, and {format_bytes(pool.free_bytes())} more are "
+            + advice("cached for reuse (gradlab.cuda.empty_cache() releases them).")
         )
     if largest:
-        lines.append(f"The graph holds {amount(sum(size for _, size in largest))} in {len(largest)} saved tensors. The largest:")
-        lines += [f"  {amount(size):>10}  {what}" for what, size in largest[:SHOWN]]
+        lines.append(
+            f"The graph holds {format_bytes(sum(size for _, size in largest))} in {len(largest)} saved tensors. The largest:"
+        )
+        lines += [f"  {format_bytes(size):>10}  {what}" for what, size in largest[:MAX_LISTED_TENSORS]]
         lines.append(
             advice(
-                "What to do: a smaller batch; gradlab.utils.checkpoint, which computes a part again instead of saving it; "
-                "no_grad() where no gradient is wanted; and keep no graph longer than its backward (add up loss.item(), not "
-                "loss)."
+                "Use a smaller batch, gradlab.utils.checkpoint (which computes a part again instead of saving it), or no_grad() "
+                "where no gradient is needed. Do not keep graphs after their backward pass (add up loss.item(), not loss)."
             )
         )
     else:
         lines.append(
-            "No graph is held. What to do: a smaller batch or a smaller result, float32 for float64, and del for what "
-            "is not needed."
+            "No graph is held. Use a smaller batch or a smaller result, float32 instead of float64, and delete tensors that "
+            "you no longer need."
         )
     return OutOfMemoryError("\n".join(lines))
 
 
-def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
-    """What the nodes reached save, each memory once: (which tensor of which node, bytes)."""
+def saved_tensor_sizes(nodes: Iterable[Any]) -> list[tuple[str, int]]:
+    """Return (description, bytes) of each tensor saved in the graph; tensors that share memory are counted once."""
     seen: set[int] = set()
     sizes: list[tuple[str, int]] = []
-    below = reachable([node for node in nodes if node is not None])
+    below = reachable_nodes([node for node in nodes if node is not None])
     for node in chain.from_iterable(getattr(one, "members", (one,)) for one in below):
         saved = node.saved if node.op is not None and type(node.saved) is tuple else ()
         for name, value in zip(getattr(node.op, "saves", ()), saved, strict=False):
@@ -79,8 +80,8 @@ def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
     return sizes
 
 
-def amount(size: Any) -> str:
-    """A number of bytes as torch writes it: 20.00 MiB."""
+def format_bytes(size: Any) -> str:
+    """Format a number of bytes as PyTorch does: "20.00 MiB"."""
     if size is None:
         return "an unknown amount"
     units = ["bytes", "KiB", "MiB", "GiB", "TiB"]

@@ -1,4 +1,4 @@
-"""On import, the core's errors are worded here: `gradlab.diagnose.autopsy`, which is loaded when the first error is raised."""
+"""Register `diagnose.autopsy` as the explainer of the core's errors. It is loaded when the first error is raised."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradlab.core.errors import explain_with
 
 
 def explain(name: str, plain: Any, *about: Any) -> Any:
-    """The explainer, loaded when it is needed."""
+    """Load the explainer, and call it."""
     from gradlab.diagnose.autopsy import explain as worded
 
     explain_with(worded)

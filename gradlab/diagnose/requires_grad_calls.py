@@ -1,4 +1,4 @@
-"""Where a program asks for a gradient: `requires_grad=True`, `requires_grad_()`, `Parameter(…)`, read off its source."""
+"""Find in a program's source where it sets requires_grad: `requires_grad=True`, `requires_grad_()`, `Parameter(…)`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def requires_grad_in(value: Any) -> bool:
-    """Whether an expression is a leaf that asks for a gradient, or a list of such."""
+    """Return True if an expression creates a leaf that requires grad, or a list of such leaves."""
     if isinstance(value, (ast.List, ast.Tuple)):
         return any(requires_grad_in(item) for item in value.elts)
     if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
@@ -19,7 +19,7 @@ def requires_grad_in(value: Any) -> bool:
 
 
 def requires_grad_inside(statement: Any) -> bool:
-    """Whether a leaf is made within an expression that computes something of it: `randn(3, requires_grad=True) * 0.01`."""
+    """Return True if an expression creates a leaf and computes with it: `randn(3, requires_grad=True) * 0.01`."""
     value = getattr(statement, "value", None)
     if value is None or requires_grad_in(value) or not isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Attribute)):
         return False
@@ -30,12 +30,12 @@ def requires_grad_inside(statement: Any) -> bool:
     return any(requires_grad_in(node) for node in ast.walk(value) if node is not value)
 
 
-def request_last(value: Any) -> str:
-    """The same expression with its request at the end: `(randn(3) * 0.01).requires_grad_()`."""
-    return f"({ast.unparse(_Without().visit(ast.parse(ast.unparse(value), mode='eval')))}).requires_grad_()"
+def move_request_last(value: Any) -> str:
+    """Return the code of an expression with requires_grad_() at its end: `(randn(3) * 0.01).requires_grad_()`."""
+    return f"({ast.unparse(_RemoveRequests().visit(ast.parse(ast.unparse(value), mode='eval')))}).requires_grad_()"
 
 
-class _Without(ast.NodeTransformer):
+class _RemoveRequests(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
@@ -48,9 +48,12 @@ def _is_request(keyword: ast.keyword) -> bool:
     return keyword.arg == "requires_grad" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
 
 
-def rebinds(statement: Any, name: str) -> str:
-    """How a statement gives the name of a leaf to something computed from it, so that the leaf is lost: "asked too early",
-    "computed from itself"; "" if it does not."""
+def find_rebound_leaf(statement: Any, name: str) -> str:
+    """Return how a statement assigns to the name of a leaf a tensor computed from it, so that the leaf is lost.
+
+    The result is "asked too early" (requires_grad was set inside the expression), "computed from itself", or "" if the name is
+    not rebound in this way.
+    """
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return ""
     if not isinstance(statement.targets[0], ast.Name) or statement.targets[0].id != name:
@@ -61,5 +64,5 @@ def rebinds(statement: Any, name: str) -> str:
     return "computed from itself" if name in read else ""
 
 
-EARLY = "ask for the gradient last: `{name} = {value}`"
-OTHERWISE = "give the result another name, or compute it before the gradient is asked for, and keep `{name}` for the leaf"
+FIX_EARLY_REQUEST = "call requires_grad_() last: `{name} = {value}`"
+FIX_REBOUND_NAME = "give the result another name, or compute it before requires_grad is set, and keep `{name}` for the leaf"

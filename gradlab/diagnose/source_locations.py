@@ -1,8 +1,8 @@
-"""From a site to what a reader sees: the file, the line, the very sub-expression, and the statement around it.
+"""Look up a site: the file, the line, the exact sub-expression, and the statement around it.
 
-A code object knows for each instruction which characters of the source it was compiled from (`co_positions`); the source comes
-from `linecache`, where IPython puts its cells too. All of it happens when an error is worded, never while a program runs. The
-statement is parsed to say what to write instead; what cannot be found or parsed is left out of the message.
+The code object has the source position of each instruction (`co_positions`). The source comes from `linecache`, in which IPython
+stores its cells too. Lookups happen only when an error message is composed. The statement is parsed to suggest a replacement;
+parts that cannot be found or parsed are omitted from the message.
 """
 
 from __future__ import annotations
@@ -17,41 +17,43 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from gradlab.core.fresh_thread import LOCALS
+from gradlab.core.fresh_thread import THREAD_LOCALS
 from gradlab.core.tensor import Tensor
 
-WIDTH = 64  # characters of source that are quoted
-CELL = re.compile(r"<ipython-input-(\d+)-\w+>$|.*ipykernel_\d+[/\\]\d+\.py$")
-SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete, ast.Raise)
-LARGEST = 2_000_000  # characters of a file that is still parsed
+MAX_QUOTED_LENGTH = 64  # characters of source
+CELL_FILE = re.compile(r"<ipython-input-(\d+)-\w+>$|.*ipykernel_\d+[/\\]\d+\.py$")
+SIMPLE_STATEMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete, ast.Raise)
+MAX_PARSED_LENGTH = 2_000_000  # characters; larger files are not parsed
 
 
 class RunningCell(threading.local):
-    """The `%%grad` cell that this thread runs: a front end may run cells in several threads at once. A script that is looked at
-    is a cell, too."""
+    """The `%%grad` cell that this thread runs; front ends may run cells in several threads. A script counts as a cell."""
 
     current: str | None = None  # its file
-    called: str = "the cell"  # "train.py" of a script
+    called: str = "the cell"  # "train.py" for a script
     header: str = ""  # its first line, as the user wrote it
 
 
 class Notebook:
-    """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, the names that
-    they share, and the error with which the last cell ended. If other cells have run since, a sentence says so in its place."""
+    """Data about a notebook's cells while the extension is loaded.
+
+    These are the cell numbers by file name, the shared namespace, and a function that returns the error of the last cell, or a
+    sentence if other cells have run since.
+    """
 
     def __init__(self) -> None:
         self.numbers: Mapping[str, Any] = {}
         self.namespace: Mapping[str, Any] = {}
-        self.failed: Callable[[], tuple[BaseException | None, str]] | None = None
+        self.last_error: Callable[[], tuple[BaseException | None, str]] | None = None
 
 
 cells, notebook = RunningCell(), Notebook()
-LOCALS.append(cells)
+THREAD_LOCALS.append(cells)
 
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A site, looked up. Lines count from 1, columns are offsets in UTF-8, as Python's are."""
+    """The source location of a site. Lines count from 1; columns are offsets in UTF-8, as in Python."""
 
     filename: str
     function: str
@@ -62,10 +64,10 @@ class SourceLocation:
 
     @property
     def where(self) -> str:
-        """ "cell line 3", "train.py line 3"."""
+        """File and line: "cell line 3", "train.py line 3"."""
         if self.filename.startswith("<%grad"):
             return "%grad"
-        if cell := CELL.match(self.filename):
+        if cell := CELL_FILE.match(self.filename):
             number = None if self.filename == cells.current else notebook.numbers.get(self.filename, cell[1])
             return f"cell {'' if number is None else f'In[{number}] '}line {self.line}"
         if self.filename.startswith("<"):
@@ -74,23 +76,23 @@ class SourceLocation:
 
     @property
     def short(self) -> str:
-        """ "line 3"; "that line" of what has but one, "In[4] line 3" of another cell."""
+        """The line alone: "line 3", "that line" for a one-line magic, "In[4] line 3" for another cell."""
         return (
             "that line"
             if self.filename.startswith("<%grad")
             else self.where[self.where.index(" ") + 1 :]
-            if CELL.match(self.filename)
+            if CELL_FILE.match(self.filename)
             else f"line {self.line}"
         )
 
     @cached_property
     def lines(self) -> list[str]:
-        """The source of the file."""
+        """The lines of the file."""
         return linecache.getlines(self.filename)
 
     @cached_property
     def expression(self) -> str:
-        """The source of the very sub-expression on one line; "" if it is not known."""
+        """The source of the exact sub-expression on one line, or "" if it is unknown."""
         if not self.lines[self.line - 1 : self.end] or self.start_column < 0:
             return ""
         rows = [row.encode() for row in self.lines[self.line - 1 : self.end]]
@@ -100,10 +102,10 @@ class SourceLocation:
 
     @cached_property
     def statement(self) -> Any:
-        """The innermost simple statement around the place, parsed; None if there is no such thing."""
+        """The innermost simple statement around the location, parsed, or None."""
         innermost = None
         for node in ast.walk(self.tree) if self.tree is not None else ():
-            if isinstance(node, SIMPLE) and node.lineno <= self.line and (node.end_lineno or 0) >= self.end:
+            if isinstance(node, SIMPLE_STATEMENTS) and node.lineno <= self.line and (node.end_lineno or 0) >= self.end:
                 inside = self.start_column < 0 or (node.lineno, node.col_offset) <= (self.line, self.start_column)
                 if inside and (innermost is None or (node.lineno, node.col_offset) >= (innermost.lineno, innermost.col_offset)):
                     innermost = node
@@ -111,9 +113,9 @@ class SourceLocation:
 
     @cached_property
     def tree(self) -> Any:
-        """The file, parsed."""
+        """The parsed file, or None."""
         source = "".join(self.lines)
-        if not source or len(source) > LARGEST:
+        if not source or len(source) > MAX_PARSED_LENGTH:
             return None
         try:
             return ast.parse(source)
@@ -122,7 +124,7 @@ class SourceLocation:
 
     @cached_property
     def node(self) -> Any:
-        """The sub-expression, parsed; None if it is not known."""
+        """The parsed sub-expression, or None if it is unknown."""
         for node in ast.walk(self.statement) if self.statement is not None else ():
             if isinstance(node, ast.expr) and (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == (
                 self.line,
@@ -135,7 +137,7 @@ class SourceLocation:
 
     @cached_property
     def text(self) -> str:
-        """The statement on one line, or the line."""
+        """The statement on one line, or the line if there is no statement."""
         if self.statement is not None:
             rows = [row.encode() for row in self.lines[self.statement.lineno - 1 : self.statement.end_lineno]]
             rows[-1] = rows[-1][: self.statement.end_col_offset]
@@ -143,19 +145,19 @@ class SourceLocation:
             return " ".join(b" ".join(rows).decode(errors="replace").split())
         return self.lines[self.line - 1].strip() if len(self.lines) >= self.line else ""
 
-    def quoted(self, whole: bool = False) -> str:
-        """ "cell line 3: `y = x.exp()`", with the sub-expression before it where that is a small part of it, unless `whole`."""
+    def quote(self, whole: bool = False) -> str:
+        """Return "cell line 3: `y = x.exp()`". Unless `whole`, a sub-expression is quoted before its statement."""
         text, part = self.text, self.expression
         if not text:
             return f"{self.where}, in {self.function}"
         is_all = part == text or self.node is getattr(self.statement, "value", self) or isinstance(self.statement, ast.AugAssign)
         if part and part in text and not whole and not is_all:
-            return f"{self.where}, `{clipped(part)}` in `{clipped(text, part)}`"
-        return f"{self.where}: `{clipped(text)}`"
+            return f"{self.where}, `{clip(part)}` in `{clip(text, part)}`"
+        return f"{self.where}: `{clip(text)}`"
 
 
 class Positions(threading.local):
-    """The positions of the code that was asked for last: the nodes of a graph come from few."""
+    """Cache of the positions in the last code object: the nodes of a graph come from few."""
 
     code: Any = None
     found: list[Any] = []  # noqa: RUF012  (replaced, never changed)
@@ -165,7 +167,7 @@ positions = Positions()
 
 
 def location_of(site: Any) -> SourceLocation | None:
-    """A site looked up; None of none."""
+    """Return the location of a site, or None if the site is None."""
     if site is None:
         return None
     code, offset = site[:2]
@@ -179,36 +181,38 @@ def location_of(site: Any) -> SourceLocation | None:
     return SourceLocation(code.co_filename, code.co_name, line, end, start, stop)
 
 
-def quoted(site: Any) -> str:
-    """A site in words; "" of none."""
+def quote_site(site: Any) -> str:
+    """Return the quoted location of a site, or "" if the site is None."""
     location = location_of(site)
-    return "" if location is None else location.quoted()
+    return "" if location is None else location.quote()
 
 
-def clipped(text: str, around: str = "") -> str:
-    """Source of at most so many characters, those around a part of it."""
+def clip(text: str, around: str = "") -> str:
+    """Shorten source to `MAX_QUOTED_LENGTH` characters, so that the part `around` remains visible."""
     text = text.replace("`", "'")
-    if len(text) <= WIDTH:
+    if len(text) <= MAX_QUOTED_LENGTH:
         return text
     at = max(text.find(around), 0) if around else 0
-    start = max(0, min(at - 8, len(text) - WIDTH))
-    return ("…" if start else "") + text[start : start + WIDTH] + ("…" if start + WIDTH < len(text) else "")
+    start = max(0, min(at - 8, len(text) - MAX_QUOTED_LENGTH))
+    return (
+        ("…" if start else "") + text[start : start + MAX_QUOTED_LENGTH] + ("…" if start + MAX_QUOTED_LENGTH < len(text) else "")
+    )
 
 
 def root_name(node: Any) -> str:
-    """`y` of `y[0].diagonal()`; "" where there is no name at the root."""
+    """Return `y` for `y[0].diagonal()`, or "" if there is no name at the root."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def source_of(node: Any) -> str:
-    """The code of a parsed expression, on one line."""
+    """Return the code of a parsed expression on one line."""
     return " ".join(ast.unparse(node).split())
 
 
 def operands(location: SourceLocation | None, names: list[str]) -> dict[str, str]:
-    """What the source calls the arguments of an operation, where it is written with a sign: {"input": "a", "other": "b"}."""
+    """Return the source of the operands of an operator expression: {"input": "a", "other": "b"}."""
     node = None if location is None else location.node
     if isinstance(node, ast.BinOp) and len(names) == 2:
         return dict(zip(names, (source_of(node.left), source_of(node.right)), strict=True))
@@ -220,18 +224,18 @@ def operands(location: SourceLocation | None, names: list[str]) -> dict[str, str
 
 
 def names_in(location: SourceLocation | None) -> list[str]:
-    """The variables that a sub-expression reads, `w` or `self.w`, as they stand; what is called, and modules, left out."""
+    """Return the variables that a sub-expression reads, such as `w` or `self.w`, without called functions and modules."""
     node = None if location is None else location.node or getattr(location.statement, "value", None)
     return [] if node is None else list(dict.fromkeys(variables(node)))
 
 
 def variables(node: Any) -> Iterator[str]:
-    """The same for a parsed expression, with repetitions."""
+    """Yield the variables that a parsed expression reads, with repetitions."""
     if isinstance(node, ast.Name):
-        if node.id not in MODULES:
+        if node.id not in MODULE_NAMES:
             yield node.id
     elif isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)) and not hasattr(Tensor, node.attr):
-        if root_name(node) not in MODULES:
+        if root_name(node) not in MODULE_NAMES:
             yield source_of(node)
     else:
         called = node.func if isinstance(node, ast.Call) else None
@@ -242,8 +246,8 @@ def variables(node: Any) -> Iterator[str]:
                 yield from variables(called.value) if hasattr(Tensor, called.attr) else ()
 
 
-def hands_on(source: SourceLocation | None, reader: SourceLocation | None) -> bool:
-    """Whether a statement assigns to a name, or appends to what has a name, that another statement of the same code reads."""
+def feeds_into(source: SourceLocation | None, reader: SourceLocation | None) -> bool:
+    """Return True if a statement assigns to a name, or calls a method of it, that another statement of the same code reads."""
     if source is None or reader is None or (source.filename, source.function) != (reader.filename, reader.function):
         return False
     statement = source.statement
@@ -256,43 +260,45 @@ def hands_on(source: SourceLocation | None, reader: SourceLocation | None) -> bo
         if isinstance(statement, ast.Expr)
         else []
     )
-    targets_named = {root_name(target) for target in targets} - {"", *MODULES}
+    targets_named = {root_name(target) for target in targets} - {"", *MODULE_NAMES}
     read = getattr(reader.statement, "value", None)
     return read is not None and any(isinstance(child, ast.Name) and child.id in targets_named for child in ast.walk(read))
 
 
-MODULES = {"gl", "gradlab", "torch", "F", "nn", "np"}
+MODULE_NAMES = {"gl", "gradlab", "torch", "F", "nn", "np"}
 
 
 def receiver(location: SourceLocation | None, method: str) -> str:
-    """`y` of `y.backward()`, if that is what stands there."""
+    """Return the source of `y` in a call `y.method()` or attribute `y.method` at a location, or ""."""
     node = None if location is None else location.node or getattr(location.statement, "value", None)
     for child in ast.walk(node) if node is not None else ():
         attribute = child.func if isinstance(child, ast.Call) else child
         if isinstance(attribute, ast.Attribute) and attribute.attr == method:
-            return before_a_dot(attribute.value)
+            return parenthesize(attribute.value)
     return ""
 
 
-def before_a_dot(node: Any) -> str:
-    """The code of an expression such that `.sum()` can stand behind it."""
+def parenthesize(node: Any) -> str:
+    """Return the code of an expression, in parentheses if that is necessary before `.sum()`."""
     text = source_of(node)
     return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple)) else f"({text})"
 
 
-def called_in(location: SourceLocation | None) -> list[str]:
-    """What a sub-expression calls, `model` or `self.net`, outermost first."""
+def callees_in(location: SourceLocation | None) -> list[str]:
+    """Return the names that a sub-expression calls, such as `model` or `self.net`, outermost first."""
     node = None if location is None else location.node or getattr(location.statement, "value", None)
     calls = [child.func for child in ast.walk(node) if isinstance(child, ast.Call)] if node is not None else []
-    return list(dict.fromkeys(source_of(call) for call in calls if set(map(type, ast.walk(call))) <= NAMING))
+    return list(dict.fromkeys(source_of(call) for call in calls if set(map(type, ast.walk(call))) <= NAME_NODES))
 
 
-NAMING = {ast.Name, ast.Attribute, ast.Load}
+NAME_NODES = {ast.Name, ast.Attribute, ast.Load}
 
 
-def rebinding(location: SourceLocation | None, name: str) -> tuple[SourceLocation, str] | None:
-    """Where the file of a place binds `name` anew by a step, `w = w - rate * w.grad`, and that as an update of the very `w`:
-    `w -= rate * w.grad`. The place itself is looked at first."""
+def find_rebinding(location: SourceLocation | None, name: str) -> tuple[SourceLocation, str] | None:
+    """Find an update step that rebinds `name`, such as `w = w - rate * w.grad`, in the file of a location.
+
+    Return its location and the same step in place, `w -= rate * w.grad`. The given location is tried first.
+    """
     if location is None:
         return None
     all_of = ast.walk(location.tree) if location.tree is not None else iter(())
@@ -303,7 +309,7 @@ def rebinding(location: SourceLocation | None, name: str) -> tuple[SourceLocatio
 
 
 def as_update(statement: ast.Assign, name: str) -> str:
-    """The update that an assignment to `name` with its own `.grad` in it is; "" of another."""
+    """Return the in-place update for an assignment to `name` that reads its `.grad`, or ""."""
     target, value = statement.targets[0], statement.value
     pairs = (
         list(zip(target.elts, value.elts, strict=False))

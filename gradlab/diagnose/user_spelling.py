@@ -1,7 +1,7 @@
-"""Advice in the user's own words: under which name their code has the library, and what stands behind a name at an error's line.
+"""Spell advice with the user's names: the name under which their code imported the library, and the values of their variables.
 
-Advice is code that somebody will type. So it is worded when an error is, with the namespace of the nearest frame outside gradlab
-(and the notebook's, while the extension is loaded): `gl.ones_like(y)` for who imported gradlab as gl.
+Advice is code that users will type. It is therefore composed together with the error, from the namespace of the nearest frame
+outside gradlab (and of the notebook, while the extension is loaded): `gl.ones_like(y)` if gradlab was imported as gl.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.diagnose.source_locations import notebook
 
-CODE = re.compile(r"`[^`]*`")
-USUAL = ("gl", "gradlab", "torch")
+QUOTED_CODE = re.compile(r"`[^`]*`")
+USUAL_NAMES = ("gl", "gradlab", "torch")
 
 
 def namespaces() -> Iterator[Mapping[str, Any]]:
-    """What the user's code can name where it called us: the globals, the notebook's names, and last the locals, which Python
-    copies when they are looked at, and keeps for as long as the function runs."""
+    """Yield the namespaces of the user's frame: its globals, the notebook's namespace, and its locals.
+
+    The locals come last, because Python copies them when they are read and keeps the copy as long as the function runs.
+    """
     frame: Any = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
+    while frame is not None and is_gradlab_file(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is not None:
         yield frame.f_globals
@@ -34,7 +36,7 @@ def namespaces() -> Iterator[Mapping[str, Any]]:
 
 
 def value_of(name: str) -> Any:
-    """What a name such as `self.model` stands for; None where that is not known."""
+    """Return the value of a name such as `self.model`, or None if it is unknown."""
     first, *rest = name.split(".")
     for known in reversed(list(namespaces())):
         value = known.get(first)
@@ -42,34 +44,34 @@ def value_of(name: str) -> Any:
             try:
                 for part in rest:
                     value = getattr(value, part)
-            except Exception:  # noqa: BLE001  (of the user's own attributes)
+            except Exception:  # noqa: BLE001  (the attributes are the user's)
                 return None
             return value
     return None
 
 
 def library_name(module: str = "gradlab") -> str:
-    """What the user's code calls gradlab, or another package; "" if it has no name for it."""
+    """Return the user's name for gradlab or another package, or "" if there is none."""
     wanted = sys.modules[module]
     for known in namespaces():
-        names = [name for name in USUAL if known.get(name) is wanted]
+        names = [name for name in USUAL_NAMES if known.get(name) is wanted]
         names = names or [name for name, value in list(known.items()) if value is wanted and isinstance(name, str)]
         if names:
             return names[0]
     return ""
 
 
-def spelled(text: str) -> str:
-    """A text whose code (between ` and `) says gradlab, in the user's spelling."""
-    return CODE.sub(lambda code: in_users_spelling(code[0]), text)
+def spell_code(text: str) -> str:
+    """Replace "gradlab." by the user's name in the code of a text, which is between backticks."""
+    return QUOTED_CODE.sub(lambda code: spell_text(code[0]), text)
 
 
-def in_users_spelling(text: str) -> str:
-    """A text in which whatever says gradlab is code."""
+def spell_text(text: str) -> str:
+    """Replace "gradlab." by the user's name everywhere in a text."""
     name = (library_name() if "gradlab." in text else "") or "gradlab"
     return text if name == "gradlab" else re.sub(r"\bgradlab\.(?=[a-zA-Z])", f"{name}.", text)
 
 
 def is_module(name: str) -> bool:
-    """Whether a name stands for a module of Python's."""
+    """Return True if the value of a name is a Python module."""
     return issubclass(type(value_of(name)), ModuleType)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from leftovers import watching
+from leftovers import active_observers
 
 import gradlab as gl
 from gradlab.core.observers import Observer, observers, observing
@@ -22,7 +22,7 @@ def leaf(t, *values):
 
 
 def line_of(text):
-    """The number of the one line of this file that ends so."""
+    """Return the number of the only line of this file that ends with `text`."""
     lines = Path(__file__).read_text().splitlines()
     found = [i for i, line in enumerate(lines, 1) if line.endswith(text)]
     assert len(found) == 1
@@ -30,7 +30,7 @@ def line_of(text):
 
 
 def failing(function, kind=RuntimeError):
-    """The error that a function raises, and the texts of the warnings before it."""
+    """Return the message of the error that a function raises, and the texts of its UserWarnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with pytest.raises(kind) as raised:
@@ -52,7 +52,7 @@ def test_nan_is_found_with_the_line_of_the_forward_pass(t):
     assert f'{HERE}", line {line_of("# the line of sqrt")}, in run\n    y = x.sqrt() * 0' in second
 
 
-def test_which_output(t):
+def test_the_error_names_the_output(t):
     def run():
         x, y = leaf(t, 1.0), leaf(t, 0.0)
         with t.autograd.detect_anomaly():
@@ -70,7 +70,7 @@ def test_which_output(t):
     assert error.startswith("Function 'DivBackward0' returned nan values in its 1th output.")
 
 
-def test_the_forward_pass_outside(t):
+def test_a_forward_pass_outside_the_mode(t):
     x = leaf(t, 0.0, 1.0)
     y = (x.sqrt() * 0).sum()
 
@@ -154,7 +154,7 @@ def test_metadata(t):
     assert "traceback_" not in z.grad_fn.metadata
 
 
-def test_nan_may_be_let_through(t):
+def test_check_nan_false_lets_nan_through(t):
     x = leaf(t, 0.0, 1.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -208,8 +208,8 @@ def test_gradients_are_the_same_under_it(t):
         assert gradient() == plain
 
 
-# ------------------------------------------------------------------------------------------- what torch does not say
-def test_what_the_nan_was_computed_from():
+# --------------------------------------------------------------------------------------- additions to PyTorch's text
+def test_the_error_shows_the_operands_of_the_nan():
     def run():
         with gl.autograd.set_detect_anomaly(True):
             (leaf(gl, 4.0, 0.0, 1.0).sqrt() * 0).sum().backward()
@@ -217,12 +217,12 @@ def test_what_the_nan_was_computed_from():
     error, _ = failing(run)
     assert error == (
         "Function 'SqrtBackward0' returned nan values in its 0th output. It is the gradient with respect to input: "
-        "1 of 3 elements are nan, the first at [1], computed from the gradient that came in = 0.0, its "
+        "1 of 3 elements are nan, the first at [1], computed from the incoming gradient = 0.0, its "
         "result = 0.0."
     )
 
 
-def test_where_the_forward_pass_had_nan_first():
+def test_the_error_names_the_first_nan_of_the_forward_pass():
     def run():
         with gl.autograd.set_detect_anomaly(True):
             x = leaf(gl, -1.0, 4.0)
@@ -232,27 +232,31 @@ def test_where_the_forward_pass_had_nan_first():
     error, _ = failing(run)
     assert error.startswith("Function 'ExpBackward0' returned nan values in its 0th output.")
     line = line_of("# the line of the root")
-    assert error.endswith(f"In the forward pass SqrtBackward0 made nan of numbers ({HERE} line {line}: `x.sqrt()`).")
+    assert error.endswith(
+        f"In the forward pass, SqrtBackward0 produced nan from inputs without nan ({HERE} line {line}: `x.sqrt()`)."
+    )
 
 
-def test_nan_that_the_forward_pass_was_given():
+def test_nan_in_an_input_of_the_forward_pass():
     def run():
         with gl.autograd.set_detect_anomaly(True):
             (leaf(gl, 1.0, 2.0) * gl.tensor([1.0, float("nan")])).sum().backward()
 
     error, _ = failing(run)
-    assert "the first at [1], computed from the gradient that came in = 1.0, its other = nan." in error
-    assert "In the forward pass MulBackward0 was given nan" in error
+    assert "the first at [1], computed from the incoming gradient = 1.0, its other = nan." in error
+    assert "In the forward pass, MulBackward0 received nan" in error
 
 
-def test_nan_that_backward_was_given():
+def test_nan_in_an_argument_of_backward():
     def run():
         with gl.autograd.set_detect_anomaly(True):
             y = leaf(gl, 1.0, 2.0) * 2
             y.backward(gl.tensor([1.0, float("nan")]))
 
     error, _ = failing(run)
-    assert "1 of 2 elements are nan, the first at [1]. The gradient that came in has nan already: backward() was given" in error
+    assert (
+        "1 of 2 elements are nan, the first at [1]. The incoming gradient already has nan: it was passed to backward()" in error
+    )
 
 
 def test_batches_and_recorded_sweeps():
@@ -265,11 +269,11 @@ def test_batches_and_recorded_sweeps():
     error, _ = failing(run)
     assert "1 of 4 elements are nan, the first at [1, 1]" in error
 
-    def recorded():
+    def run_recorded():
         with gl.autograd.set_detect_anomaly(True):
             gl.autograd.grad((x.sqrt() * 0).sum(), x, create_graph=True)
 
-    error, _ = failing(recorded)
+    error, _ = failing(run_recorded)
     assert error.startswith("Function 'SqrtBackward0' returned nan")
 
 
@@ -297,8 +301,8 @@ def test_writes_are_recorded():
         assert "test_writes_are_recorded" in node.metadata["traceback_"][-1]
 
 
-def test_beside_other_watchers():
-    """As in a `%%grad` cell, whose observers are there; and in hooks on saved tensors."""
+def test_other_observers_and_hooks():
+    """Use anomaly mode together with another observer, as in a `%%grad` cell, and with hooks on saved tensors."""
 
     class Counting(Observer):
         visits = ends = 0
@@ -320,13 +324,13 @@ def test_beside_other_watchers():
         error, _ = failing(run)
         assert error.startswith("Function 'SqrtBackward0' returned nan")
         assert counting.visits >= 2 and counting.ends == 1
-        assert gl.is_anomaly_enabled()  # switched on for good, not for the block
+        assert gl.is_anomaly_enabled()  # enabled permanently, not for the block
     finally:
         gl.autograd.set_detect_anomaly(False)
-    assert not watching() and not observers.active
+    assert not active_observers() and not observers.active
 
 
-def test_it_belongs_to_a_thread():
+def test_the_mode_is_per_thread():
     seen = []
     with gl.autograd.set_detect_anomaly(True):
         thread = threading.Thread(target=lambda: seen.append(gl.is_anomaly_enabled()))
@@ -350,7 +354,7 @@ def test_an_interrupt_is_not_an_anomaly():
 
 
 def test_errors_name_lines():
-    """Source sites are recorded as well, so that the other errors of autograd name lines."""
+    """Source sites are recorded too, so that other errors of autograd name lines."""
     with gl.autograd.set_detect_anomaly(True):
         x = leaf(gl, 1.0, 2.0)
         y = x.exp()

@@ -1,4 +1,4 @@
-"""Errors about gradients name the operation, the line and the shortest way out. The mistakes are those that beginners make."""
+"""Test that errors about gradients name the operation, the line and the shortest fix, for typical mistakes of beginners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import gradlab as gl
 
 
 def lesson(source, name="lesson.py"):
-    """Compiled as a file of its own, so that lines count from 1."""
+    """Compile source as a separate file, so that its lines count from 1."""
     source = textwrap.dedent(source).strip() + "\n"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     return compile(source, name, "exec")
@@ -28,7 +28,7 @@ def message_of(source, library=gl, recorded=True):
 
 
 def facts(message):
-    """The entries below the first paragraph, unwrapped: {label: text}, the last of a label."""
+    """Return the entries below the first paragraph as {label: text}, unwrapped. The last entry of a label counts."""
     entries = []
     for line in message.split("\n")[1:]:
         if line[2] != " ":
@@ -41,7 +41,7 @@ def facts(message):
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation: "
 
 
-def modified(what, version, expected):
+def modified_message(what, version, expected):
     return f"{MODIFIED}[gradlab.FloatTensor {what} is at version {version}; expected version {expected} instead. Hint: "
 
 
@@ -49,7 +49,7 @@ TWICE = "Trying to backward through the graph a second time "
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 UNUSED = "The differentiated Tensor at index 0 appears to not have been used in the graph. "
 
-# (what is typed, how torch's message begins, what is said below it)
+# {mistake: (program, beginning of PyTorch's message, entries below it)}
 MISTAKES = {
     "an output written to": (
         """
@@ -57,7 +57,7 @@ MISTAKES = {
         y += 1
         y.sum().backward()
         """,
-        modified("[3]], which is output 0 of Exp,", 1, 0),
+        modified_message("[3]], which is output 0 of Exp,", 1, 0),
         {
             "saved": "lesson.py line 1: `y = x.exp()` (its result, at version 0)",
             "modified": "lesson.py line 2: `y += 1` (`+=`, to version 1)",
@@ -72,7 +72,7 @@ MISTAKES = {
         w.add_(gl.ones(3), alpha=2)
         loss.backward()
         """,
-        modified("[3]], which is output 0 of Add,", 2, 0),
+        modified_message("[3]], which is output 0 of Add,", 2, 0),
         {
             "saved": "lesson.py line 2, `w * w` in `loss = (w * w).sum() + 1` (`w`, at version 0)",
             "modified": "lesson.py line 3: `w.mul_(2)` (mul_, to version 1, the first of 2 writes)",
@@ -87,7 +87,7 @@ MISTAKES = {
         w.sub_(1)
         y.sum().backward()
         """,
-        modified("[3]], which is output 0 of Sub,", 2, 1),
+        modified_message("[3]], which is output 0 of Sub,", 2, 1),
         {
             "saved": "lesson.py line 3: `y = x / w` (`w`, at version 1)",
             "modified": "lesson.py line 4: `w.sub_(1)` (sub_, to version 2)",
@@ -100,10 +100,10 @@ MISTAKES = {
         y[0] = 0.
         y.sum().backward()
         """,
-        modified("[3]], which is output 0 of Sigmoid,", 1, 0),
+        modified_message("[3]], which is output 0 of Sigmoid,", 1, 0),
         {
             "modified": "lesson.py line 2: `y[0] = 0.` (item assignment, to version 1)",
-            "fix": "put `y = y.clone()` before line 2, so that the saved values stay as they are",
+            "fix": "add `y = y.clone()` before line 2, so that the saved values are not changed",
         },
     ),
     "written through a view": (
@@ -112,10 +112,10 @@ MISTAKES = {
         c.diagonal().add_(-1).pow_(2)
         c.sum().backward()
         """,
-        modified("[3, 3]], which is output 0 of Tanh,", 2, 0),
+        modified_message("[3, 3]], which is output 0 of Tanh,", 2, 0),
         {
             "modified": "lesson.py line 2: `c.diagonal().add_(-1).pow_(2)` (add_, to version 1, the first of 2 writes)",
-            "fix": "put `c = c.clone()` before line 2, so that the saved values stay as they are",
+            "fix": "add `c = c.clone()` before line 2, so that the saved values are not changed",
         },
     ),
     "written through a detached twin": (
@@ -139,7 +139,7 @@ MISTAKES = {
         MODIFIED,
         {
             "modified": "lesson.py line 2: `gl.nn.functional.relu(h, inplace=True).sum().backward()` (relu, to version 1)",
-            "fix": "leave `inplace=True` out on line 2",
+            "fix": "remove `inplace=True` on line 2",
         },
     ),
     "an optimizer's step between two losses": (
@@ -151,7 +151,7 @@ MISTAKES = {
         optimizer.step()
         second.backward()
         """,
-        modified("[3]]", 1, 0),
+        modified_message("[3]]", 1, 0),
         {
             "saved": "lesson.py line 3, `w ** 3` in `first, second = (w * w).sum(), (w ** 3).sum()` (`w`, at version 0)",
             "modified": "lesson.py line 5: `optimizer.step()` (step() of an optimizer, to version 1)",
@@ -210,10 +210,10 @@ MISTAKES = {
             "freed": "lesson.py line 3: `h = (h + x).tanh()` (TanhBackward0)",
             "by": "lesson.py line 5: `loss.backward()`",
             "carried": (
-                "lesson.py line 3: `h = (h + x).tanh()`: this result is older than that call, and what is differentiated "
+                "lesson.py line 3: `h = (h + x).tanh()`: this result is older than that call, and the tensor differentiated "
                 "here was computed from it afterwards"
             ),
-            "fix": "detach() what one step hands to the next (h = h.detach()), or compute it again in each step",
+            "fix": "detach what one step passes to the next (h = h.detach()), or compute it again in each step",
         },
     ),
     "detached on the way": (
@@ -225,8 +225,8 @@ MISTAKES = {
         NO_GRAPH,
         {
             "lost": "lesson.py line 1: `h = x.exp().detach()`",
-            "why": "detach() gives the values of the result of ExpBackward0 (shape [3]) without their history",
-            "fix": "leave detach() out on line 1, if its gradient is wanted",
+            "why": "detach() returns the values of the result of ExpBackward0 (shape [3]) without their history",
+            "fix": "remove detach() on line 1 if you need the gradient",
         },
     ),
     ".data on the way": (
@@ -237,8 +237,8 @@ MISTAKES = {
         NO_GRAPH,
         {
             "lost": "lesson.py line 1, `x.data` in `loss = (x.data ** 2).sum()`",
-            "why": ".data gives the values of a leaf (shape [3]) without their history",
-            "fix": "leave .data out on line 1, if its gradient is wanted",
+            "why": ".data returns the values of a leaf (shape [3]) without their history",
+            "fix": "remove .data on line 1 if you need the gradient",
         },
     ),
     "no_grad on the way": (
@@ -251,7 +251,7 @@ MISTAKES = {
         NO_GRAPH,
         {
             "lost": "lesson.py line 2: `h = x * 2`",
-            "why": "computed from a leaf (shape [3]) while no_grad() or set_grad_enabled(False) held",
+            "why": "computed from a leaf (shape [3]) under no_grad() or set_grad_enabled(False)",
             "fix": "compute it outside no_grad() on line 2",
         },
     ),
@@ -264,8 +264,8 @@ MISTAKES = {
         NO_GRAPH,
         {
             "made": "lesson.py line 2, `w * 2` in `loss = (w * 2 + b).sum()`",
-            "why": "none of its inputs required grad",
-            "fix": "call w.requires_grad_() before line 2, if w is what to differentiate by",
+            "why": "none of its inputs requires grad",
+            "fix": "call w.requires_grad_() before line 2 if you need the gradient of w",
         },
     ),
     "integers": (
@@ -277,7 +277,7 @@ MISTAKES = {
         NO_GRAPH,
         {
             "made": "lesson.py line 2, `w / 2` in `loss = (w / 2).sum()`",
-            "fix": "call w.requires_grad_() before line 2, if w is what to differentiate by",
+            "fix": "call w.requires_grad_() before line 2 if you need the gradient of w",
         },
     ),
     "an integer loss": (
@@ -296,8 +296,8 @@ MISTAKES = {
         NO_GRAPH,
         {
             "made": "lesson.py line 2, `w.float()` in `w.float().mean().backward()`",
-            "why": "none of its inputs required grad: they have dtype gradlab.int64, and integers and bools carry no gradient",
-            "fix": "make its data floating point (1. and not 1), and call w.requires_grad_() before line 2",
+            "why": "none of its inputs requires grad: they have dtype gradlab.int64, and integers and bools have no gradient",
+            "fix": "use floating-point data (1. instead of 1), and call w.requires_grad_() before line 2",
         },
     ),
     "accuracy for a loss": (
@@ -308,8 +308,8 @@ MISTAKES = {
         NO_GRAPH,
         {
             "lost": "lesson.py line 1, `x > 0` in `right = (x > 0).float()`",
-            "why": "a comparison of a leaf (shape [3]) gives bools, which have no gradient",
-            "fix": "differentiate what comes before the comparison, or use a smooth function in its place (sigmoid)",
+            "why": "a comparison of a leaf (shape [3]) returns bools, which have no gradient",
+            "fix": "differentiate the values before the comparison, or use a smooth function instead (sigmoid)",
         },
     ),
     "argmax": (
@@ -320,8 +320,8 @@ MISTAKES = {
         NO_GRAPH,
         {
             "lost": "lesson.py line 1, `x.argmax()` in `guess = x.argmax() * 1.`",
-            "why": "a position among a leaf (shape [3]) is an integer, and has no gradient",
-            "fix": "differentiate what comes before argmax on line 1: max, or softmax in its place",
+            "why": "a position in a leaf (shape [3]) is an integer, which has no gradient",
+            "fix": "use max or softmax instead of argmax on line 1",
         },
     ),
     "a cast to integers": (
@@ -330,7 +330,7 @@ MISTAKES = {
         loss.backward()
         """,
         NO_GRAPH,
-        {"lost": "lesson.py line 1, `x.long()` in `loss = x.long().float().sum()`", "fix": "leave the cast out on line 1"},
+        {"lost": "lesson.py line 1, `x.long()` in `loss = x.long().float().sum()`", "fix": "remove the cast on line 1"},
     ),
     "item() and back": (
         """
@@ -342,7 +342,7 @@ MISTAKES = {
         {
             "lost": "lesson.py line 1: `total = (x * x).sum().item()`",
             "made": "lesson.py line 2: `loss = gl.tensor(total) * 2`",
-            "fix": "go on with the tensor itself on line 1 (`gl.stack` puts several together)",
+            "fix": "keep the tensor itself on line 1 (`gl.stack` joins several)",
         },
     ),
     "items gathered in a list": (
@@ -357,7 +357,7 @@ MISTAKES = {
         {
             "lost": "lesson.py line 3, `(x * i).sum().item()` in `losses.append((x * i).sum().item())`",
             "made": "lesson.py line 4: `total = gl.tensor(losses).mean()`",
-            "fix": "go on with the tensor itself on line 3 (`gl.stack` puts several together)",
+            "fix": "keep the tensor itself on line 3 (`gl.stack` joins several)",
         },
     ),
     "a number printed, which has nothing to do with it": (
@@ -371,13 +371,13 @@ MISTAKES = {
         {
             "lost": None,
             "perhaps": (
-                "its numbers came through lesson.py line 1: `seen = (x * x).sum().item()`: there it made a Python number of "
-                "the result of SumBackward0 (shape []), and numbers have no history"
+                "its values may come from lesson.py line 1: `seen = (x * x).sum().item()`, where it converted the result of "
+                "SumBackward0 (shape []) to a Python number, which has no history"
             ),
             "made": "lesson.py line 3, `w * 2` in `loss = (w * 2).sum()`",
             "fix": (
-                "go on with the tensor itself on line 1 (`gl.stack` puts several together), if they did; if not, call "
-                "requires_grad_() before line 3 on what to differentiate by"
+                "if so, keep the tensor itself on line 1 (`gl.stack` joins several); if not, call requires_grad_() before line 3 "
+                "on the tensor whose gradient you need"
             ),
         },
     ),
@@ -390,7 +390,7 @@ MISTAKES = {
         {
             "lost": "lesson.py line 1, `gl.tensor(x)` in `loss = gl.tensor(x).sum()`",
             "why": "`gl.tensor(x)` copies the values of a leaf (shape [3]) without their history",
-            "fix": "write x.clone(), or x itself on line 1",
+            "fix": "use x.clone() or x itself on line 1",
         },
     ),
     "a name bound again": (
@@ -402,8 +402,8 @@ MISTAKES = {
         UNUSED,
         {
             "why": (
-                "it was computed from what the outputs were computed from (lesson.py line 2: `x = x + 0`), but they do not go "
-                "through it"
+                "it was computed from the same tensors as the outputs (lesson.py line 2: `x = x + 0`), but the outputs do not "
+                "depend on it"
             )
         },
     ),
@@ -416,7 +416,7 @@ MISTAKES = {
         UNUSED,
         {
             "lost": "lesson.py line 2, `w.detach()` in `loss = (x * w.detach()).sum()`",
-            "fix": "leave detach() out on line 2, if its gradient is wanted",
+            "fix": "remove detach() on line 2 if you need the gradient",
         },
     ),
     "a copy made beforehand": (
@@ -427,10 +427,10 @@ MISTAKES = {
         UNUSED,
         {
             "why": (
-                "it is a copy, and the outputs were computed from what it copies: lesson.py line 1, `x.detach()` in "
+                "it is a copy, and the outputs were computed from the original: lesson.py line 1, `x.detach()` in "
                 "`w = x.detach().clone().requires_grad_()`"
             ),
-            "fix": "differentiate by the tensor that was used, or compute with the copy",
+            "fix": "differentiate with respect to the tensor that was used, or compute with the copy",
         },
     ),
     "an input without history": (
@@ -439,7 +439,7 @@ MISTAKES = {
         gl.autograd.grad((x * h).sum(), h)
         """,
         "One of the differentiated Tensors does not require grad",
-        {"lost": "lesson.py line 1, `x.data` in `h = x.data * 2`", "fix": "leave .data out on line 1, if its gradient is wanted"},
+        {"lost": "lesson.py line 1, `x.data` in `h = x.data * 2`", "fix": "remove .data on line 1 if you need the gradient"},
     ),
     "another leaf": (
         """
@@ -447,7 +447,7 @@ MISTAKES = {
         gl.autograd.grad((x * 2).sum(), w)
         """,
         UNUSED,
-        {"why": "it is a leaf of shape [2] that no operation of the graph used; the graph has 1 leaf, of shapes [3]"},
+        {"why": "it is a leaf of shape [2] that no operation of the graph uses; the graph has 1 leaf of shape [3]"},
     ),
     "no scalar": (
         """
@@ -465,7 +465,7 @@ MISTAKES = {
         "Mismatch in shape: grad_output[0] has a shape of gradlab.Size([2]) and output[0] has a shape of ",
         {
             "at": "lesson.py line 2: `y.backward(gl.ones(2))`",
-            "fix": "`gl.ones_like(y)` has the right shape: it weighs every element alike",
+            "fix": "`gl.ones_like(y)` has the right shape and weights all elements equally",
         },
     ),
     "a leaf updated with history": (
@@ -486,7 +486,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_from_its_facts(mistake):
+def test_the_message_explains_the_mistake(mistake):
     source, begins, expected = MISTAKES[mistake]
     message = message_of(source)
     assert message.startswith(begins)
@@ -498,14 +498,14 @@ def test_a_mistake_is_told_from_its_facts(mistake):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_message_begins_as_torchs(mistake):
+def test_the_message_begins_as_in_torch(mistake):
     torch = pytest.importorskip("torch")
     source = MISTAKES[mistake][0]
     theirs = message_of(source, torch, recorded=False).partition(" Hint:")[0].rstrip(".").replace("torch.", "gradlab.")
     assert message_of(source).replace("torch.", "gradlab.").startswith(theirs)
 
 
-def test_unrecorded_errors_say_how_to_see_the_lines_in_one_sentence():
+def test_unrecorded_errors_say_how_to_see_the_lines():
     how = " To see the lines, run it inside `with gl.record_sites():` or in a %%grad cell."
     for mistake in ("an output written to", "backward twice", "detached on the way", "a name bound again"):
         message = message_of(MISTAKES[mistake][0], recorded=False)
@@ -514,8 +514,8 @@ def test_unrecorded_errors_say_how_to_see_the_lines_in_one_sentence():
         assert "lesson.py" not in message.replace("lesson.py line 3", "", message.count("  at "))
 
 
-def test_what_is_not_known_is_not_said():
-    """The version that was expected, where writes were not all seen; the earlier call, where sites were not recorded then."""
+def test_unknown_facts_are_omitted():
+    """The expected version if some writes were not recorded, and the earlier call if its site was not recorded."""
     w = gl.ones(3, requires_grad=True) * 1
     w.add_(1)
     y = w * w
@@ -533,7 +533,7 @@ def test_what_is_not_known_is_not_said():
     assert facts(str(raised.value))["by"] == "an earlier backward() or autograd.grad()"
 
 
-def test_an_error_after_the_block_still_knows_the_lines():
+def test_an_error_after_the_block_names_the_lines():
     with gl.record_sites():
         x = gl.ones(3, requires_grad=True)
         y = x.exp()
@@ -556,19 +556,19 @@ def test_the_gradient_of_a_non_leaf_says_what_to_write():
     assert caught[0].filename == "lesson.py" and caught[0].lineno == 4
     assert facts(str(caught[0].message)) == {
         "made": "lesson.py line 2: `hidden = x * 2` (MulBackward0)",
-        "fix": "write `hidden.retain_grad()` before backward()",
+        "fix": "call `hidden.retain_grad()` before backward()",
         "leaves": "x.grad has a gradient",
     }
 
 
-def test_the_same_warning_outside():
+def test_the_warning_without_recorded_lines():
     x = gl.ones(3, requires_grad=True)
     y = x * 2
-    with pytest.warns(UserWarning, match=r"(?s)access the leaf Tensor instead\.\n.*write `y\.retain_grad\(\)` before"):
+    with pytest.warns(UserWarning, match=r"(?s)access the leaf Tensor instead\.\n.*call `y\.retain_grad\(\)` before"):
         assert y.grad is None
 
 
-def test_the_warning_is_given_once_for_a_line():
+def test_the_warning_is_issued_once_per_line():
     x = gl.ones(3, requires_grad=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")

@@ -1,5 +1,7 @@
-"""Too little memory: what was asked, what is held and by which saved tensors, what to do. On the host it is really too little;
-for a GPU's allocator the stand-in raises the error as CuPy's has it."""
+"""Test errors for too little memory: the requested size, the largest saved tensors, and what to do.
+
+On the host the allocation really fails. For a GPU, `StrictArray` raises an error like CuPy's.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from strict import StrictArray, install
 import gradlab as gl
 from gradlab.core.errors import OutOfMemoryError
 from gradlab.core.tensor import constant
-from gradlab.diagnose.out_of_memory import amount
+from gradlab.diagnose.out_of_memory import format_bytes
 
 HUGE = 1 << 50  # bytes, more than any machine has
 
@@ -35,7 +37,7 @@ def test_a_result_that_does_not_fit():
     assert isinstance(caught.value.__context__, MemoryError)
 
 
-def test_memory_is_counted_once_and_five_are_shown():
+def test_memory_is_counted_once_and_five_tensors_are_listed():
     x = gl.ones(100, requires_grad=True)
     y = x
     for _ in range(9):
@@ -47,7 +49,7 @@ def test_memory_is_counted_once_and_five_are_shown():
     assert sum(line.startswith("  ") for line in text.splitlines()) == 5
 
 
-def test_without_a_graph_it_says_so():
+def test_the_message_without_a_graph():
     with pytest.raises(OutOfMemoryError, match=r"The operation was mul\.(.|\n)*No graph is held"):
         gl.ones(1).expand(HUGE // 4) * 2
 
@@ -60,7 +62,7 @@ def test_a_sweep_that_does_not_fit():
 
 
 class CuPyError(MemoryError):
-    """As `cupy.cuda.memory.OutOfMemoryError` is made."""
+    """Copy of `cupy.cuda.memory.OutOfMemoryError`."""
 
     def __init__(self, size, total):
         super().__init__(f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes).")
@@ -71,7 +73,7 @@ CuPyError.__module__ = "cupy.cuda.memory"
 
 
 def test_a_gpu_without_memory(monkeypatch):
-    """The wording alone: the error is raised by hand, in the shape that CuPy's source gives it."""
+    """Test only the text: the error is raised by the test, with the attributes of CuPy's error."""
     install()
     x = constant(StrictArray(np.ones((4, 4)))).requires_grad_()
     y = x.exp()
@@ -90,7 +92,7 @@ def test_a_gpu_without_memory(monkeypatch):
 
 
 def test_amounts():
-    assert [amount(n) for n in (None, 12, 1 << 10, 20 << 20, 3 << 30, 1 << 50)] == [
+    assert [format_bytes(n) for n in (None, 12, 1 << 10, 20 << 20, 3 << 30, 1 << 50)] == [
         "an unknown amount",
         "12 bytes",
         "1.00 KiB",

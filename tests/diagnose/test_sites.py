@@ -1,4 +1,4 @@
-"""What is noted where: sites of operations, writes, losses; looked up as lines and sub-expressions; nothing left afterwards."""
+"""Test recorded sites of operations, writes and losses, their lines and sub-expressions, and that nothing remains afterwards."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pytest
 import gradlab as gl
 from gradlab.core.observers import OBSERVERS, observers
 from gradlab.diagnose import sites
-from gradlab.diagnose.sites import KEPT, MOST, Freed, recording, site_here
-from gradlab.diagnose.source_locations import clipped, location_of, names_in, operands, quoted, root_name
+from gradlab.diagnose.sites import MAX_LOSSES, MAX_WRITES, Freed, recording, site_here
+from gradlab.diagnose.source_locations import clip, location_of, names_in, operands, quote_site, root_name
 
 
 def ran(source, name="program.py", **space):
-    """The names that a program binds; its lines count from 1."""
+    """Run a program, whose lines count from 1, and return its namespace."""
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     space = {"gl": gl, "x": gl.ones(3, requires_grad=True), **space}
     exec(compile(source, name, "exec"), space)
@@ -33,24 +33,24 @@ def x():
     return gl.ones(3, requires_grad=True)
 
 
-def test_nothing_is_noted_unless_asked_for(x):
+def test_nothing_is_recorded_by_default(x):
     y = (x * 2).exp()
     y.detach().add_(1)
     assert not hasattr(y.node, "site") and not hasattr(y.storage, "writes") and not hasattr(y.detach(), "lost")
 
 
-def test_modules_of_pythons_own_are_nobodys_where_they_lie_in_a_zip_file(monkeypatch):
-    """As on Pyodide, where there is no folder for a user's packages either."""
+def test_the_standard_library_in_a_zip_file_is_not_the_users(monkeypatch):
+    """Pyodide has a zip file, and no folder for the packages of a user."""
     monkeypatch.setattr(os, "__file__", "/lib/python314.zip/os.py")
     monkeypatch.setattr(sites.installed, "getusersitepackages", lambda: None)
-    monkeypatch.setattr(sites, "USERS", {})
+    monkeypatch.setattr(sites, "IS_USER_FILE", {})
     monkeypatch.setattr(sites, "_libraries", sites._libraries.__wrapped__)
-    assert not sites.is_users("/lib/python314.zip/functools.py")
-    assert not sites.is_users("/lib/python3.14/site-packages/numpy/__init__.py")
-    assert sites.is_users("/home/pyodide/program.py")
+    assert not sites.is_user_file("/lib/python314.zip/functools.py")
+    assert not sites.is_user_file("/lib/python3.14/site-packages/numpy/__init__.py")
+    assert sites.is_user_file("/home/pyodide/program.py")
 
 
-def test_a_site_is_the_very_sub_expression():
+def test_a_site_is_the_exact_sub_expression():
     with gl.record_sites():
         space = ran("y = (x * 2 + x.exp()).sum()\nz = gl.stack(\n    [x,\n     y * x])\n")
     total = space["y"].node
@@ -65,8 +65,8 @@ def test_a_site_is_the_very_sub_expression():
     assert {location_of(node.site).line for node in (total, plus, times, exp)} == {1}
     stack = location_of(space["z"].node.site)
     assert (stack.line, stack.end, stack.expression) == (2, 4, "gl.stack( [x, y * x])")
-    assert quoted(times.site) == "program.py line 1, `x * 2` in `y = (x * 2 + x.exp()).sum()`"
-    assert quoted(total.site) == "program.py line 1: `y = (x * 2 + x.exp()).sum()`"
+    assert quote_site(times.site) == "program.py line 1, `x * 2` in `y = (x * 2 + x.exp()).sum()`"
+    assert quote_site(total.site) == "program.py line 1: `y = (x * 2 + x.exp()).sum()`"
 
 
 def test_columns_are_bytes():
@@ -76,7 +76,7 @@ def test_columns_are_bytes():
     assert location_of(space["α"].node.edges[0].site).expression == "x * 2"
 
 
-def test_what_gradlab_itself_calls_belongs_to_the_caller():
+def test_operations_inside_gradlab_have_the_line_of_the_caller():
     with gl.record_sites():
         space = ran("model = gl.nn.Sequential(gl.nn.Linear(3, 2), gl.nn.Tanh())\ny = model(x)\n")
     node, lines = space["y"].node, set()
@@ -86,7 +86,7 @@ def test_what_gradlab_itself_calls_belongs_to_the_caller():
     assert lines == {2}
 
 
-def test_a_sweep_that_is_recorded_has_the_line_of_its_call(x):
+def test_recorded_sweeps_have_the_line_of_their_call(x):
     with gl.record_sites():
         space = ran("y = (x ** 3).sum()\ng, = gl.autograd.grad(y, x, create_graph=True)\n", x=x)
     assert location_of(space["g"].node.site).line == 2
@@ -96,55 +96,55 @@ def test_a_site_without_source_names_the_file():
     with gl.record_sites():
         space = {"x": gl.ones(3, requires_grad=True)}
         exec("y = x * 2", space)
-    assert quoted(space["y"].node.site) == "<string> line 1, in <module>"
-    assert location_of(None) is None and quoted(None) == ""
+    assert quote_site(space["y"].node.site) == "<string> line 1, in <module>"
+    assert location_of(None) is None and quote_site(None) == ""
 
 
 def test_source_that_does_not_parse_is_still_quoted():
     with gl.record_sites():
         space = ran("y = x * 2\n")
-    linecache.cache["program.py"] = (0, None, ["y = x * 2\n", "what is (\n"], "program.py")
-    assert quoted(space["y"].node.site) == "program.py line 1, `x * 2` in `y = x * 2`"
+    linecache.cache["program.py"] = (0, None, ["y = x * 2\n", "not Python (\n"], "program.py")
+    assert quote_site(space["y"].node.site) == "program.py line 1, `x * 2` in `y = x * 2`"
 
 
 def test_cells_are_called_cells():
     for name, cell in (("<ipython-input-3-0123456789ab>", "cell In[3]"), ("/tmp/ipykernel_4711/1234567.py", "cell")):
         with gl.record_sites():
             space = ran("\ny = x.exp()\n", name)
-        assert quoted(space["y"].node.site) == f"{cell} line 2: `y = x.exp()`"
+        assert quote_site(space["y"].node.site) == f"{cell} line 2: `y = x.exp()`"
 
 
-def test_writes_are_noted_with_their_versions_and_bounded(x):
+def test_a_bounded_number_of_writes_is_recorded_with_versions(x):
     y = x * 1
     with gl.record_sites():
         ran("for _ in range(100):\n    y.add_(1)\n", y=y)
         with gl.no_grad():
             x.mul_(2)
     writes = y.storage.writes
-    assert len(writes) == KEPT and writes[-1].version == 100 and writes[0].version == 100 - KEPT + 1
+    assert len(writes) == MAX_WRITES and writes[-1].version == 100 and writes[0].version == 100 - MAX_WRITES + 1
     assert writes[-1].tick == y.storage.written and not writes[-1].leaf and writes[-1].graded
     assert location_of(writes[-1].site).line == 2
     assert x.storage.writes[0].leaf and not x.storage.writes[0].graded
 
 
-def test_losses_are_handed_on_and_never_chained(x):
+def test_losses_are_copied_and_not_chained(x):
     with gl.record_sites():
         h = x.detach()
         for _ in range(1000):
             h = h * 0.5 + 1
         assert [loss.how for loss in h.lost] == ["detach"]
         many = sum([(x * i).detach() for i in range(10)])
-        assert len(many.lost) == MOST
+        assert len(many.lost) == MAX_LOSSES
         with gl.no_grad():
             assert [loss.how for loss in (x * 2).lost] == ["no_grad"]
         with gl.inference_mode():
             assert [loss.how for loss in (x * 2).lost] == ["inference_mode"]
         assert [loss.how for loss in (gl.ones(2) + 1).lost] == ["constant"]
         assert [loss.how for loss in (h + gl.ones(3)).lost] == ["detach"]
-        assert [loss.how for loss in ((x > 0) * 2.5).lost] == ["comparison"]  # promoted from bool on the way
+        assert [loss.how for loss in ((x > 0) * 2.5).lost] == ["comparison"]  # promoted from bool
 
 
-def test_an_operation_knows_what_was_cut_off_from_it(x):
+def test_a_site_has_the_losses_of_the_operands(x):
     with gl.record_sites():
         y = x * x.detach()
         z = x * gl.ones(3)
@@ -152,7 +152,7 @@ def test_an_operation_knows_what_was_cut_off_from_it(x):
     assert y.node.site[2][0].node() is x.node
 
 
-def test_a_sweep_leaves_its_site_in_what_it_frees(x):
+def test_a_sweep_stores_its_site_in_freed_nodes(x):
     with gl.record_sites():
         space = ran("y = x.exp().sum()\ny.backward()\n", x=x)
     (exp,) = space["y"].node.edges
@@ -162,7 +162,7 @@ def test_a_sweep_leaves_its_site_in_what_it_frees(x):
     assert z.node.saved is None
 
 
-def test_no_tensor_is_held(x):
+def test_records_hold_no_tensor(x):
     with gl.record_sites():
         h = x.exp()
         lost = h.detach()
@@ -172,7 +172,7 @@ def test_no_tensor_is_held(x):
         assert lost.lost[0].node() is None
 
 
-def test_nothing_stays_behind_after_the_block(x):
+def test_nothing_remains_after_the_block(x):
     def block():
         with gl.record_sites():
             y = (x * 2).exp().detach() + 1
@@ -196,7 +196,7 @@ def test_nothing_stays_behind_after_the_block(x):
     assert grown < 20_000, f"{grown} bytes"
 
 
-def test_blocks_nest_and_end_however_they_end(x):
+def test_blocks_nest_and_end_after_errors(x):
     with gl.record_sites(), recording() as inner:
         assert observers.active == (inner,)
         with gl.record_sites():
@@ -208,14 +208,14 @@ def test_blocks_nest_and_end_however_they_end(x):
     assert observers.active == () and inner not in OBSERVERS
 
     @gl.record_sites()
-    def computed():
+    def double():
         return x * 2
 
-    assert hasattr(computed().node, "site") and hasattr(computed().node, "site")
+    assert hasattr(double().node, "site") and hasattr(double().node, "site")
     assert not hasattr((x * 2).node, "site")
 
 
-def test_recording_concerns_its_thread_alone(x):
+def test_recording_is_per_thread(x):
     made = []
     with gl.record_sites():
         thread = threading.Thread(target=lambda: made.append(x * 2))
@@ -224,7 +224,7 @@ def test_recording_concerns_its_thread_alone(x):
     assert not hasattr(made[0].node, "site")
 
 
-def test_the_frame_at_hand():
+def test_site_here():
     code, offset = site_here()
     assert code is sys._getframe().f_code and location_of((code, offset)).expression == "site_here()"
 
@@ -244,18 +244,18 @@ def test_names_of_a_sub_expression():
 
 def test_long_source_is_clipped_around_the_part():
     text = "a" * 100 + "HERE" + "b" * 100
-    assert len(clipped(text)) == 65 and "HERE" in clipped(text, "HERE")
-    assert clipped("`a`") == "'a'"
+    assert len(clip(text)) == 65 and "HERE" in clip(text, "HERE")
+    assert clip("`a`") == "'a'"
 
 
-def test_values_are_what_they_are_without(x):
-    def computed():
+def test_recording_does_not_change_values(x):
+    def compute():
         y = (x * np.float32(2)).exp() * 1
         y[0] = 1.0
         y.sum().backward()
         return y.tolist(), x.grad.tolist()
 
-    plain = computed()
+    plain = compute()
     x.grad = None
     with gl.record_sites():
-        assert computed() == plain
+        assert compute() == plain
