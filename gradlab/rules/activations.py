@@ -1,8 +1,8 @@
-"""Activations, element by element: what bends between the layers of a network.
+"""Element-wise activation functions.
 
-Many are given piecewise. A bend belongs to the piece that PyTorch puts it in (its derivative there is the subgradient that
-users of it know), and a NaN to the piece where no comparison holds. Slopes that take several passes are primitives of their
-own: their forward works in one buffer, and a sweep that is recorded differentiates them by their own rules.
+Many are defined piecewise. At a kink the derivative is PyTorch's subgradient, and NaN belongs to the piece for which no
+comparison holds. Slopes that take several passes are separate primitives. Their forward works in one buffer, and a recorded
+sweep differentiates them by their own rules.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from gradlab.backend.special import special_of
 from gradlab.core.primitive import Primitive, elementwise
 from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementary import sigmoid
-from gradlab.rules.elementwise import BITS, kept
+from gradlab.rules.elementwise import INTEGER_OF_ITEMSIZE, keep_where
 
-WORTH_MASKING = 4096  # elements from which masking bits beats a branch for each element
+MIN_SIZE_TO_MASK_BITS = 4096  # elements; below, `where` is quicker
 
 
 def select(xp: Namespace, mask: Array, a: Array, b: Array) -> Array:
-    """`where`. On NumPy by masking bits if there are many: `where` predicts a branch for each element, and with signs at
-    random guesses half of them wrong, which takes five times as long."""
-    if type(mask) is not np.ndarray or mask.size < WORTH_MASKING:
+    """Return `xp.where(mask, a, b)`.
+
+    Large NumPy arrays are combined by masking bits. `where` branches on each element, and with random signs half of the
+    branches are mispredicted, which takes five times as long.
+    """
+    if type(mask) is not np.ndarray or mask.size < MIN_SIZE_TO_MASK_BITS:
         return xp.where(mask, a, b)
     like = a if isinstance(a, np.ndarray) else b
-    bits = BITS[like.itemsize]
+    bits = INTEGER_OF_ITEMSIZE[like.itemsize]
     a, b = (np.asarray(v, like.dtype).view(bits) for v in (a, b))
     chosen = a ^ b
     chosen &= -mask.astype(bits)
@@ -36,19 +39,19 @@ def select(xp: Namespace, mask: Array, a: Array, b: Array) -> Array:
     return chosen.view(like.dtype)
 
 
-def apart(x: Array, limit: float) -> Array:
-    """Where x lies beyond ±limit."""
+def is_outside(x: Array, limit: float) -> Array:
+    """Return a mask of the elements outside [-limit, limit]."""
     return (x > limit) | (x < -limit)
 
 
 # ------------------------------------------------------------------------------------------------------------ piecewise
-def leaky(xp: Namespace, x: Array, *, slope: float) -> Array:
+def leaky_relu_forward(xp: Namespace, x: Array, *, slope: float) -> Array:
     return xp.maximum(x, x * slope) if 0 <= slope <= 1 else select(xp, x > 0, x, x * slope)
 
 
 leaky_relu = elementwise(
     "leaky_relu",
-    leaky,
+    leaky_relu_forward,
     promote="real tensors",
     tex=r"\max({x}, 0) + {slope} \min({x}, 0)",
     formula=r"\bar{x} = [x > 0]\,\bar{y} + [x \le 0]\,s\,\bar{y}",
@@ -70,7 +73,7 @@ hardtanh = elementwise(
     promote="number",
     tex=r"\min(\max({x}, {low}), {high})",
     formula=r"\bar{x} = [a < x < b]\,\bar{y}",
-    x=lambda xp, g, x, low, high: kept(xp, (x > low) & (x < high), g),
+    x=lambda xp, g, x, low, high: keep_where(xp, (x > low) & (x < high), g),
 )
 hardsigmoid = elementwise(
     "hardsigmoid",
@@ -78,7 +81,7 @@ hardsigmoid = elementwise(
     promote="real tensors",
     tex=r"\tfrac{{1}}{{6}} \min(\max({x} + 3, 0), 6)",
     formula=r"\bar{x} = \tfrac{1}{6}\,[-3 < x < 3]\,\bar{y}",
-    x=lambda xp, g, x: kept(xp, (x > -3) & (x < 3), g / 6),
+    x=lambda xp, g, x: keep_where(xp, (x > -3) & (x < 3), g / 6),
 )
 hardswish = elementwise(
     "hardswish",
@@ -86,23 +89,23 @@ hardswish = elementwise(
     promote="real tensors",
     tex=r"\tfrac{{1}}{{6}}\,{x} \min(\max({x} + 3, 0), 6)",
     formula=r"\bar{x} = [-3 < x < 3]\,(\tfrac{x}{3} + \tfrac{1}{2})\,\bar{y} + [x \ge 3]\,\bar{y}",
-    x=lambda xp, g, x: kept(xp, x > -3, select(xp, x < 3, g * (x / 3 + 0.5), g)),
+    x=lambda xp, g, x: keep_where(xp, x > -3, select(xp, x < 3, g * (x / 3 + 0.5), g)),
 )
 softshrink = elementwise(
     "softshrink",
-    lambda xp, x, *, limit: select(xp, apart(x, limit), x - xp.copysign(limit, x), x * 0),
+    lambda xp, x, *, limit: select(xp, is_outside(x, limit), x - xp.copysign(limit, x), x * 0),
     promote="real tensors",
     tex=r"\mathrm{{sgn}}({x}) \max(|{x}| - {limit}, 0)",
     formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
-    x=lambda xp, g, x, limit: kept(xp, apart(x, limit), g),
+    x=lambda xp, g, x, limit: keep_where(xp, is_outside(x, limit), g),
 )
 hardshrink = elementwise(
     "hardshrink",
-    lambda xp, x, *, limit: kept(xp, ~((x >= -limit) & (x <= limit)), x),
+    lambda xp, x, *, limit: keep_where(xp, ~((x >= -limit) & (x <= limit)), x),
     promote="real tensors",
     tex=r"[|{x}| > {limit}]\,{x}",
     formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
-    x=lambda xp, g, x, limit: kept(xp, ~((x >= -limit) & (x <= limit)), g),
+    x=lambda xp, g, x, limit: keep_where(xp, ~((x >= -limit) & (x <= limit)), g),
 )
 threshold = elementwise(
     "threshold",
@@ -110,13 +113,13 @@ threshold = elementwise(
     promote="number",
     tex=r"[{x} > {threshold}]\,{x} + [{x} \le {threshold}]\,{value}",
     formula=r"\bar{x} = [x > \theta]\,\bar{y}",
-    x=lambda xp, g, x, threshold: kept(xp, ~(x <= threshold), g),
+    x=lambda xp, g, x, threshold: keep_where(xp, ~(x <= threshold), g),
 )
 
 
 # --------------------------------------------------------------------------------------------------------- exponentials
 def elu_forward(xp: Namespace, x: Array, *, alpha: float, scale: float, rate: float) -> Array:
-    """One of the two terms is 0, so the sum is as exact as a choice."""
+    """Add both pieces: one of them is 0, so the sum is exact."""
     e = xp.empty_like(x)
     xp.minimum(x, 0, out=e)
     if rate != 1:
@@ -130,7 +133,7 @@ def elu_forward(xp: Namespace, x: Array, *, alpha: float, scale: float, rate: fl
 
 
 def elu_slope_forward(xp: Namespace, x: Array, *, alpha: float, scale: float, rate: float) -> Array:
-    """At 0 the slope from the left. Where that is also the slope to the right, the exponential is all there is to it."""
+    """Return the slope, at 0 from the left. If both sides have the same slope at 0, the exponential alone is enough."""
     e = xp.empty_like(x)
     xp.minimum(x, 0, out=e)
     if rate != 1:
@@ -150,7 +153,7 @@ elu_slope = elementwise(
     node="EluBackwardBackward0",
     tex=r"\mathrm{{ELU}}'({x})",
     formula=r"\bar{x} = [x < 0]\,\beta\,y\,\bar{y}",
-    x=lambda xp, g, x, out, rate: kept(xp, x < 0, g * (out * rate)),
+    x=lambda xp, g, x, out, rate: keep_where(xp, x < 0, g * (out * rate)),
     promote="single",
 )
 elu = elementwise(
@@ -164,8 +167,10 @@ elu = elementwise(
 
 
 def softplus_forward(xp: Namespace, x: Array, *, beta: float, threshold: float) -> Array:
-    """max(z, 0) + log(1 + e^-|z|) over β, z being βx: no overflow. Beyond the threshold that is x, to the last bit anyway if the
-    threshold is large enough."""
+    """Compute (max(z, 0) + log(1 + e^-|z|)) / β with z = βx, which does not overflow.
+
+    Above the threshold the result is x. If the threshold is large enough, the formula already gives x to the last bit.
+    """
     z = x if beta == 1 else x * beta
     e = xp.empty_like(x)
     xp.absolute(z, out=e)
@@ -240,21 +245,21 @@ silu = elementwise(
 )
 
 
-def bent(xp: Namespace, x: Array) -> Array:
-    """tanh(softplus(x)) = w / (w + 2) with w = eˣ (eˣ + 2); 1 to the last bit from x = 20 on."""
+def tanh_softplus(xp: Namespace, x: Array) -> Array:
+    """Compute tanh(softplus(x)) = w / (w + 2) with w = eˣ (eˣ + 2). It is 1 to the last bit from x = 20 on."""
     e = xp.exp(xp.where(x > 20, 20, x))
     w = e * (e + 2)
     return w / (w + 2)
 
 
 def mish_slope(xp: Namespace, x: Array) -> Array:
-    t = bent(xp, x)
+    t = tanh_softplus(xp, x)
     return t + x * sigmoid(x) * (1 - t * t)
 
 
 mish = elementwise(
     "mish",
-    lambda xp, x: x * bent(xp, x),
+    lambda xp, x: x * tanh_softplus(xp, x),
     promote="real tensors",
     tex=r"{x} \tanh \log(1 + e^{{{x}}})",
     formula=r"\bar{x} = (t + x\,\sigma(x)\,(1 - t^2))\,\bar{y}, \quad t = \tanh \log(1 + e^{x})",
@@ -263,13 +268,15 @@ mish = elementwise(
 
 
 # ----------------------------------------------------------------------------------------------------------------- GELU
-FEW, BLOCK = 1 << 9, 1 << 14  # elements; several buffers of a block fit the cache
-CUBIC = 0.044715  # of the approximation: tanh(√(2/π) (x + 0.044715 x³))
+MIN_SIZE_IN_BLOCKS, BLOCK_SIZE = 1 << 9, 1 << 14  # elements; several buffers of one block fit into the cache
+CUBIC_COEFFICIENT = 0.044715  # of the approximation tanh(√(2/π) (x + 0.044715 x³))
 
 
-def tail(x: Array) -> tuple[Array, Array]:
-    """In float32 on the CPU: Φ(-|x|) and e^(-x²/2), by Abramowitz and Stegun (1964), 7.1.26, to 1e-7. SciPy's erf, made for
-    doubles, takes ten times as long."""
+def normal_tail(x: Array) -> tuple[Array, Array]:
+    """Return Φ(-|x|) and e^(-x²/2) of a float32 NumPy array.
+
+    The error is below 1e-7 (Abramowitz and Stegun 1964, 7.1.26). SciPy's `erf` computes in float64 and takes ten times as long.
+    """
     t = np.absolute(x, out=np.empty_like(x))
     t *= np.float32(0.3275911 * sqrt(0.5))
     t += 1
@@ -285,29 +292,29 @@ def tail(x: Array) -> tuple[Array, Array]:
     return q, e
 
 
-def in_blocks(function: Callable[[Array, Array], None], x: Array) -> Array:
-    """A function of one array, on blocks of it that stay in the cache."""
+def run_in_blocks(function: Callable[[Array, Array], None], x: Array) -> Array:
+    """Call `function(x, out)` on blocks that fit into the cache, and return `out`."""
     out = np.empty_like(x)
-    if x.size <= 2 * BLOCK or not (x.flags.c_contiguous and out.flags.c_contiguous):
+    if x.size <= 2 * BLOCK_SIZE or not (x.flags.c_contiguous and out.flags.c_contiguous):
         function(x, out)
         return out
     flat, into = x.reshape(-1), out.reshape(-1)
-    for start in range(0, x.size, BLOCK):
-        function(flat[start : start + BLOCK], into[start : start + BLOCK])
+    for start in range(0, x.size, BLOCK_SIZE):
+        function(flat[start : start + BLOCK_SIZE], into[start : start + BLOCK_SIZE])
     return out
 
 
 def gelu_block(x: Array, out: Array) -> None:
-    """max(x, 0) - |x| Φ(-|x|)."""
-    q, e = tail(x)
+    """Write max(x, 0) - |x| Φ(-|x|) to `out`."""
+    q, e = normal_tail(x)
     q *= np.absolute(x, out=e)
     np.maximum(x, 0, out=out)
     out -= q
 
 
 def gelu_slope_block(x: Array, out: Array) -> None:
-    """Φ(x) + x φ(x), with Φ(x) = 1/2 ± (1/2 - Φ(-|x|))."""
-    q, e = tail(x)
+    """Write Φ(x) + x φ(x) to `out`, with Φ(x) = 1/2 ± (1/2 - Φ(-|x|))."""
+    q, e = normal_tail(x)
     np.subtract(np.float32(0.5), q, out=q)
     np.copysign(q, x, out=out)
     out += np.float32(0.5)
@@ -316,13 +323,13 @@ def gelu_slope_block(x: Array, out: Array) -> None:
     out += e
 
 
-def is_long(x: Array) -> bool:
-    """Whether an array is one for `in_blocks`: of few elements, SciPy's one pass is over sooner than twenty of NumPy's."""
-    return type(x) is np.ndarray and x.size > FEW and x.dtype == np.float32
+def should_use_blocks(x: Array) -> bool:
+    """Return True for large float32 NumPy arrays. For small ones a single pass of SciPy is quicker than twenty of NumPy."""
+    return type(x) is np.ndarray and x.size > MIN_SIZE_IN_BLOCKS and x.dtype == np.float32
 
 
-def twice_normal(xp: Namespace, x: Array) -> Array:
-    """1 + erf(x / √2): twice the distribution function of the normal distribution, in a buffer of its own."""
+def twice_normal_cdf(xp: Namespace, x: Array) -> Array:
+    """Return 1 + erf(x / √2), twice the standard normal distribution function, in a new array."""
     e = xp.empty_like(x)
     xp.multiply(x, sqrt(0.5), out=e)
     special_of(x).erf(e, out=e)
@@ -331,18 +338,18 @@ def twice_normal(xp: Namespace, x: Array) -> Array:
 
 
 def gelu_forward(xp: Namespace, x: Array) -> Array:
-    if is_long(x):
-        return in_blocks(gelu_block, x)
-    e = twice_normal(xp, x)
+    if should_use_blocks(x):
+        return run_in_blocks(gelu_block, x)
+    e = twice_normal_cdf(xp, x)
     e *= x
     e *= 0.5
     return e
 
 
 def gelu_slope_forward(xp: Namespace, x: Array) -> Array:
-    if is_long(x):
-        return in_blocks(gelu_slope_block, x)
-    e = twice_normal(xp, x)
+    if should_use_blocks(x):
+        return run_in_blocks(gelu_slope_block, x)
+    e = twice_normal_cdf(xp, x)
     e *= 0.5
     density = xp.exp(x * x * -0.5)
     density *= x
@@ -366,18 +373,18 @@ gelu = elementwise(
     promote="real tensors",
     tex=r"{x}\,\Phi({x})",
     formula=r"\bar{x} = (\Phi(x) + x\,\varphi(x))\,\bar{y}",
-    x=lambda x: gelu_slope(x),  # noqa: PLW0108  (a primitive is no function, whose parameters could be read)
+    x=lambda x: gelu_slope(x),  # noqa: PLW0108  (the parameters of a primitive cannot be read)
 )
 
 
 def half_tanh(x: Array) -> Array:
-    """(1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, as the sigmoid of twice the argument."""
-    return sigmoid((x + x * x * x * CUBIC) * (2 * sqrt(2 / pi)))
+    """Compute (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, the sigmoid of twice the argument of tanh."""
+    return sigmoid((x + x * x * x * CUBIC_COEFFICIENT) * (2 * sqrt(2 / pi)))
 
 
 def gelu_tanh_slope(x: Array) -> Array:
     s = half_tanh(x)
-    return s + x * s * (1 - s) * ((1 + x * x * (3 * CUBIC)) * (2 * sqrt(2 / pi)))
+    return s + x * s * (1 - s) * ((1 + x * x * (3 * CUBIC_COEFFICIENT)) * (2 * sqrt(2 / pi)))
 
 
 gelu_tanh: Primitive = elementwise(

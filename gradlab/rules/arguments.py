@@ -1,7 +1,7 @@
-"""Types of what the functions of rules are given, for readers and the type checker, and bounds that several of them go by.
+"""Type aliases for the arguments of rules, and a size limit that several rules share.
 
-A rule is written once and run on arrays of NumPy and of CuPy, and, where a derivative is differentiated, on Tensors (see
-`traced`). No type says what these have in common, so `Array` and `Namespace` are names of Any.
+A rule is written once. It runs on NumPy and CuPy arrays and, when a derivative is itself differentiated, on Tensors (see
+`traced`). No common type describes these, so `Array` and `Namespace` are aliases of Any.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 Array: TypeAlias = Any
 Namespace: TypeAlias = Any  # `xp`: numpy, cupy, or `traced`
 Shape: TypeAlias = tuple[int, ...]
-Axes: TypeAlias = tuple[int, ...]  # negative, since batches of cotangents come in front
-Meta: TypeAlias = dict[str, Any]  # what an operation is given besides its tensors
+Axes: TypeAlias = tuple[int, ...]  # negative, so that batch axes in front do not shift them
+Meta: TypeAlias = dict[str, Any]  # the arguments of an operation other than its tensors
 
-MANY = 256  # elements of a step along an axis, from which NumPy takes one step after the other
+MIN_STEPWISE_SIZE = 256  # elements per step along an axis; from here on NumPy loops over the steps

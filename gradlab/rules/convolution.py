@@ -1,16 +1,19 @@
-"""Convolutions in any number of dimensions. Three primitives, each bilinear, whose adjoints are one another:
+"""Convolutions in any number of dimensions: three bilinear primitives, each of which is an adjoint of the others.
 
     conv           y[n, o, p] = Σ x[n, c, q] w[o, c, k]       where q = p · stride - padding + k · dilation
-    conv_input     x from y and w: the adjoint in x, which is also what a transposed convolution does
-    conv_weight    w from x and y: the adjoint in w
+    conv_input     x from y and w: the adjoint with respect to x, which is also the transposed convolution
+    conv_weight    w from x and y: the adjoint with respect to w
 
-All three are one matrix product per image with the columns of the image (a row for each channel and place in the kernel, a
-column for each output position). Columns are never kept: they are made for a few images at a time, so that they stay in
-cache, and again in the sweep. To make them by copying long runs, the padded image is laid out flat: the columns of a kernel
-place are then the image from another start on, with the few elements between the rows of the output carried along and cut
-off at the end. With a stride the image is first taken apart into phases (every stride-th element), each of which is flat.
+All three are one matrix product per image with the columns of the image (im2col: one row for each channel and kernel position,
+one column for each output position). Columns are computed for a few images at a time, so that they stay in the cache, and are
+not saved: the backward pass computes them again.
 
-Batch axes may lead either argument: they are folded into the images, or into the channels that the other argument lacks.
+To copy long runs, the padded image is stored flat. The columns of a kernel position are then a slice of it with another start.
+The slice includes the few elements between the rows of the output, which are cut off at the end. With a stride, the image is
+first split into phases (every stride-th element), each of which is flat.
+
+Either argument may have batch axes in front. They are folded into the images, or into channels that the other argument does
+not have.
 """
 
 from __future__ import annotations
@@ -23,16 +26,16 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.primitive import Primitive, bilinear, primitive
-from gradlab.core.sparsity import numbered
+from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 
-IN_CACHE, AT_MOST = 1 << 20, 1 << 25  # bytes of columns that are made at a time: of several images, of a single one
+CACHE_BYTES, MAX_COLUMN_BYTES = 1 << 20, 1 << 25  # bytes of columns at a time: of several images, of one image
 
 Ints = tuple[int, ...]
 
 
 class Plan:
-    """How images of `size` are laid out flat, and where each place of the kernel starts in them."""
+    """Flat layout of images of `size`, and the start of each kernel position in it."""
 
     def __init__(self, size: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
         reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
@@ -52,21 +55,21 @@ class Plan:
         ]
         self.positions = 1 + sum((o - 1) * step for o, step in zip(out, steps, strict=True)) if prod(out) else 0
         self.rows = (out[0], *phase[1:])
-        self.cut = (Ellipsis, *(slice(o) for o in out))
+        self.crop = (Ellipsis, *(slice(o) for o in out))
         self.fills = [self._fill(part) for part in parts]
-        self.whole = sum(prod(s.stop - s.start for s in there[1 + len(size) :]) for there, _ in self.fills) == prod(size)
-        self.plain = prod(kernel) == 1 and out == size and not any(padding)  # the image is its own column
+        self.covers_image = sum(prod(s.stop - s.start for s in there[1 + len(size) :]) for there, _ in self.fills) == prod(size)
+        self.is_pointwise = prod(kernel) == 1 and out == size and not any(padding)  # the image is already its column matrix
 
     @cached_property
-    def turned(self) -> Plan | None:
-        """The plan of the adjoint as a convolution, where there is one."""
+    def adjoint(self) -> Plan | None:
+        """The plan that computes the adjoint as a convolution; None if there is a stride or too much padding."""
         back = tuple([d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding, strict=True)])
         if prod(self.stride) > 1 or min(back) < 0:
             return None
         return plan_of(self.out, self.size, self.kernel, self.stride, back, self.dilation)
 
     def _fill(self, part: Ints) -> tuple[Any, Any]:
-        """Where the elements of a phase lie in the flat layout, and in the image."""
+        """Return the index of a phase in the flat layout, and its index in the image."""
         there, here = [], []
         for a, p, s, n in zip(part, self.padding, self.stride, self.size, strict=True):
             first = -(-(p - a) // s) if p > a else 0
@@ -77,44 +80,44 @@ class Plan:
         return (Ellipsis, *part, *there), (Ellipsis, *here)
 
     def chunks(self, images: int, channels: int, itemsize: int) -> list[slice]:
-        """A few images at a time."""
+        """Return slices of a few images each, whose columns fit into the cache."""
         each = channels * len(self.starts) * self.positions * itemsize
-        several = max(1, IN_CACHE // max(each, 1))
+        several = max(1, CACHE_BYTES // max(each, 1))
         return [slice(i, min(i + several, images)) for i in range(0, images, several)]
 
     def ranges(self, channels: int, itemsize: int) -> list[tuple[int, int]]:
-        """All output positions, or some at a time where the image is very large."""
-        some = max(1, AT_MOST // max(channels * len(self.starts) * itemsize, 1))
+        """Return ranges of output positions: one, unless the image is very large."""
+        some = max(1, MAX_COLUMN_BYTES // max(channels * len(self.starts) * itemsize, 1))
         return [(a, min(a + some, self.positions)) for a in range(0, self.positions, some)]
 
-    def flat(self, xp: Any, x: Any) -> Any:
-        """The images padded, their phases one after the other: (n, c, length)."""
-        if self.plain:
+    def flatten(self, xp: Any, x: Any) -> Any:
+        """Return the padded images, one phase after the other: (n, c, length)."""
+        if self.is_pointwise:
             return x.reshape(*x.shape[:2], -1)
-        laid = xp.zeros((*x.shape[:2], *self.stride, *self.grid), dtype=x.dtype)
+        padded = xp.zeros((*x.shape[:2], *self.stride, *self.grid), dtype=x.dtype)
         for there, here in self.fills:
-            laid[there] = x[here]
-        return laid.reshape(*x.shape[:2], self.length)
+            padded[there] = x[here]
+        return padded.reshape(*x.shape[:2], self.length)
 
     def columns(self, xp: Any, flat: Any, a: int, b: int) -> Any:
-        """(n, c, kernel places, positions a to b)."""
-        if self.plain:
+        """Return the columns: (n, c, kernel positions, output positions a to b)."""
+        if self.is_pointwise:
             return flat[:, :, None, a:b]
-        made = xp.empty((*flat.shape[:2], len(self.starts), b - a), dtype=flat.dtype)
+        result = xp.empty((*flat.shape[:2], len(self.starts), b - a), dtype=flat.dtype)
         for k, start in enumerate(self.starts):
-            made[:, :, k] = flat[:, :, start + a : start + b]
-        return made
+            result[:, :, k] = flat[:, :, start + a : start + b]
+        return result
 
-    def spaced(self, xp: Any, y: Any) -> Any:
-        """Outputs (n, o, …) with zeros where the flat layout has elements between rows."""
+    def insert_gaps(self, xp: Any, y: Any) -> Any:
+        """Return outputs (n, o, …) with zeros for the elements between rows of the flat layout."""
         if self.rows == self.out:
             return y.reshape(*y.shape[:2], -1)
-        laid = xp.zeros((*y.shape[:2], *self.rows), dtype=y.dtype)
-        laid[self.cut] = y
-        return laid.reshape(*y.shape[:2], -1)
+        padded = xp.zeros((*y.shape[:2], *self.rows), dtype=y.dtype)
+        padded[self.crop] = y
+        return padded.reshape(*y.shape[:2], -1)
 
-    def reached(self) -> np.ndarray:
-        """(kernel places, output positions): the number of the input position that meets both, -1 where that is padding."""
+    def input_positions(self) -> np.ndarray:
+        """Return the input position of each (kernel position, output position), -1 in the padding."""
         at, inside = np.zeros((2, prod(self.kernel), prod(self.out)), int)
         taps, positions = (np.indices(shape).reshape(len(shape), -1) for shape in (self.kernel, self.out))
         for k, p, n, s, pad, d in zip(taps, positions, self.size, self.stride, self.padding, self.dilation, strict=True):
@@ -132,35 +135,37 @@ def plan_of(size: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Ints, di
     return Plan(size, out, kernel, stride, padding, dilation)
 
 
-def convolved(xp: Any, x: Any, w: Any, bias: Any, plan: Plan, groups: int) -> Any:
-    """(n, c, …) and (o, c / groups, …) to (n, o, …)."""
+def convolve(xp: Any, x: Any, w: Any, bias: Any, plan: Plan, groups: int) -> Any:
+    """Convolve (n, c, …) with (o, c / groups, …) to (n, o, …)."""
     (n, c), o = x.shape[:2], w.shape[0]
     y = xp.empty((n, o, *plan.out), dtype=x.dtype)
     w = w.reshape(groups, o // groups, c // groups * len(plan.starts))
     for part in plan.chunks(n, c, x.itemsize) if y.size else ():
-        flat = plan.flat(xp, x[part])
+        flat = plan.flatten(xp, x[part])
         m = flat.shape[0]
-        made = xp.empty((m, groups, o // groups, prod(plan.rows)), dtype=x.dtype)
+        result = xp.empty((m, groups, o // groups, prod(plan.rows)), dtype=x.dtype)
         for a, b in plan.ranges(c, x.itemsize):
             columns = plan.columns(xp, flat, a, b)
-            xp.matmul(w, columns.reshape(m, groups, -1, b - a), out=made[..., a:b])
+            xp.matmul(w, columns.reshape(m, groups, -1, b - a), out=result[..., a:b])
         if bias is not None:
-            made += bias.reshape(groups, o // groups, 1)
-        y[part] = made.reshape(m, o, *plan.rows)[plan.cut]
+            result += bias.reshape(groups, o // groups, 1)
+        y[part] = result.reshape(m, o, *plan.rows)[plan.crop]
     return y
 
 
-def spread(xp: Any, y: Any, w: Any, plan: Plan, groups: int) -> Any:
-    """(n, o, …) and (o, c / groups, …) to (n, c, …): each column added back to where it was copied from. With stride 1 that is
-    the convolution of y with the kernel turned round, which is quicker unless y has many more channels."""
+def convolve_transposed(xp: Any, y: Any, w: Any, plan: Plan, groups: int) -> Any:
+    """Map (n, o, …) and (o, c / groups, …) to (n, c, …) by adding each column back to where it was copied from.
+
+    With stride 1 this is a convolution of y with the flipped kernel, which is quicker unless y has many more channels.
+    """
     (n, o), c = y.shape[:2], w.shape[1] * groups
-    if plan.turned is not None and o <= 2 * c:
+    if plan.adjoint is not None and o <= 2 * c:
         w = xp.swapaxes(w.reshape(groups, o // groups, c // groups, -1)[..., ::-1], 1, 2)
-        return convolved(xp, y, w.reshape(c, o // groups, *plan.kernel), None, plan.turned, groups)
-    x = (xp.empty if plan.whole else xp.zeros)((n, c, *plan.size), dtype=y.dtype)
+        return convolve(xp, y, w.reshape(c, o // groups, *plan.kernel), None, plan.adjoint, groups)
+    x = (xp.empty if plan.covers_image else xp.zeros)((n, c, *plan.size), dtype=y.dtype)
     w = w.reshape(groups, o // groups, c // groups * len(plan.starts)).mT
     for part in plan.chunks(n, c, y.itemsize) if x.size else ():
-        rows = plan.spaced(xp, y[part])
+        rows = plan.insert_gaps(xp, y[part])
         m = rows.shape[0]
         rows = rows.reshape(m, groups, o // groups, -1)
         flat = xp.zeros((m, c, plan.length), dtype=y.dtype)
@@ -168,20 +173,20 @@ def spread(xp: Any, y: Any, w: Any, plan: Plan, groups: int) -> Any:
             columns = xp.matmul(w, rows[..., a:b]).reshape(m, c, len(plan.starts), b - a)
             for k, start in enumerate(plan.starts):
                 flat[:, :, start + a : start + b] += columns[:, :, k]
-        laid, image = flat.reshape(m, c, *plan.stride, *plan.grid), x[part]
+        padded, image = flat.reshape(m, c, *plan.stride, *plan.grid), x[part]
         for there, here in plan.fills:
-            image[here] = laid[there]
+            image[here] = padded[there]
     return x
 
 
-def correlated(xp: Any, x: Any, y: Any, plan: Plan, groups: int) -> Any:
-    """(n, c, …) and (n, o, …) to (o, c / groups, …)."""
+def correlate(xp: Any, x: Any, y: Any, plan: Plan, groups: int) -> Any:
+    """Correlate (n, c, …) with (n, o, …) to (o, c / groups, …)."""
     (n, c), o = x.shape[:2], y.shape[1]
     total = xp.zeros((groups, o // groups, c // groups * len(plan.starts)), dtype=x.dtype)
     for part in plan.chunks(n, c, x.itemsize) if y.size and x.size else ():
-        flat = plan.flat(xp, x[part])
+        flat = plan.flatten(xp, x[part])
         m = flat.shape[0]
-        rows = plan.spaced(xp, y[part]).reshape(m, groups, o // groups, -1)
+        rows = plan.insert_gaps(xp, y[part]).reshape(m, groups, o // groups, -1)
         for a, b in plan.ranges(c, x.itemsize):
             columns = plan.columns(xp, flat, a, b).reshape(m, groups, -1, b - a)
             total += (rows[..., a:b] @ columns.mT).sum(axis=0)
@@ -189,8 +194,8 @@ def correlated(xp: Any, x: Any, y: Any, plan: Plan, groups: int) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------------------- batch axes
-def fold(xp: Any, x: Any, rank: int, axis: int, groups: int) -> tuple[Any, Ints]:
-    """The batch axes in front made part of one axis (within each group of it), and what they were."""
+def fold_batch(xp: Any, x: Any, rank: int, axis: int, groups: int) -> tuple[Any, Ints]:
+    """Fold the leading batch axes into one axis, within each of its groups. Return the result and the batch shape."""
     lead, own = x.shape[:-rank], x.shape[-rank:]
     if not lead:
         return x, lead
@@ -198,8 +203,8 @@ def fold(xp: Any, x: Any, rank: int, axis: int, groups: int) -> tuple[Any, Ints]
     return xp.moveaxis(x, 0, axis + 1).reshape(*own[:axis], prod(lead) * own[axis], *own[axis + 1 :]), lead
 
 
-def unfold(xp: Any, x: Any, lead: Ints, axis: int, groups: int) -> Any:
-    """The batch axes taken out of an axis again."""
+def unfold_batch(xp: Any, x: Any, lead: Ints, axis: int, groups: int) -> Any:
+    """Move the batch axes out of an axis again: the inverse of `fold_batch`."""
     if not lead:
         return x
     own, b = x.shape, prod(lead)
@@ -208,7 +213,7 @@ def unfold(xp: Any, x: Any, lead: Ints, axis: int, groups: int) -> Any:
     return xp.moveaxis(x, axis + 1, 0).reshape(*lead, *own[:axis], groups * each, *own[axis + 1 :])
 
 
-def on_batches(
+def run_on_batches(
     xp: Any,
     run: Any,
     a: Any,
@@ -217,61 +222,66 @@ def on_batches(
     axes: tuple[tuple[int, int], tuple[int, int]],
     into: tuple[tuple[int, int], tuple[int, int]],
 ) -> Any:
-    """run(a, b) where batch axes may lead either: `axes` says which axis of each (and in how many groups) takes them in, `into`
-    in which axis of the result they come out. Where both are led, they are the same batch, taken one by one."""
+    """Return run(a, b) for arguments that may have leading batch axes.
+
+    The batch axes of each argument are folded into one of its own axes, given in `axes` as (axis, groups), and appear in the
+    axis of the result given in `into`. If both have batch axes, these are the same batch, and its elements are run one by one.
+    """
     if a.ndim > rank and b.ndim > rank:
         lead = np.broadcast_shapes(a.shape[:-rank], b.shape[:-rank])
         pairs = [xp.broadcast_to(z, lead + z.shape[-rank:]).reshape(-1, *z.shape[-rank:]) for z in (a, b)]
         if not prod(lead):
             return xp.zeros(lead + run(*(xp.zeros(z.shape[-rank:], dtype=z.dtype) for z in (a, b))).shape, dtype=a.dtype)
-        made = xp.stack([run(one, other) for one, other in zip(*pairs, strict=True)])
-        return made.reshape(*lead, *made.shape[1:])
-    a, lead_a = fold(xp, a, rank, *axes[0])
-    b, lead_b = fold(xp, b, rank, *axes[1])
-    return unfold(xp, unfold(xp, run(a, b), lead_a, *into[0]), lead_b, *into[1])
+        result = xp.stack([run(one, other) for one, other in zip(*pairs, strict=True)])
+        return result.reshape(*lead, *result.shape[1:])
+    a, lead_a = fold_batch(xp, a, rank, *axes[0])
+    b, lead_b = fold_batch(xp, b, rank, *axes[1])
+    return unfold_batch(xp, unfold_batch(xp, run(a, b), lead_a, *into[0]), lead_b, *into[1])
 
 
 def conv_forward(xp: Namespace, x: Array, w: Array, *, plan: Plan, groups: int) -> Array:
-    return on_batches(
-        xp, lambda x, w: convolved(xp, x, w, None, plan, groups), x, w, plan.rank, ((0, 1), (0, groups)), ((0, 1), (1, groups))
+    return run_on_batches(
+        xp, lambda x, w: convolve(xp, x, w, None, plan, groups), x, w, plan.rank, ((0, 1), (0, groups)), ((0, 1), (1, groups))
     )
 
 
 def conv_input_forward(xp: Namespace, y: Array, w: Array, *, plan: Plan, groups: int) -> Array:
-    return on_batches(xp, lambda y, w: spread(xp, y, w, plan, groups), y, w, plan.rank, ((0, 1), (1, 1)), ((0, 1), (1, groups)))
+    return run_on_batches(
+        xp, lambda y, w: convolve_transposed(xp, y, w, plan, groups), y, w, plan.rank, ((0, 1), (1, 1)), ((0, 1), (1, groups))
+    )
 
 
 def conv_weight_forward(xp: Namespace, x: Array, y: Array, *, plan: Plan, groups: int) -> Array:
-    return on_batches(
-        xp, lambda x, y: correlated(xp, x, y, plan, groups), x, y, plan.rank, ((1, groups), (1, groups)), ((1, 1), (0, groups))
+    return run_on_batches(
+        xp, lambda x, y: correlate(xp, x, y, plan, groups), x, y, plan.rank, ((1, groups), (1, groups)), ((1, 1), (0, groups))
     )
 
 
 def conv_bias_forward(xp: Namespace, x: Array, w: Array, bias: Array, *, plan: Plan, groups: int, transposed: bool) -> Array:
     if not transposed:
-        return convolved(xp, x, w, bias, plan, groups)
-    made = spread(xp, x, w, plan, groups)
-    made += bias.reshape(-1, *(1,) * (plan.rank - 2))
-    return made
+        return convolve(xp, x, w, bias, plan, groups)
+    result = convolve_transposed(xp, x, w, plan, groups)
+    result += bias.reshape(-1, *(1,) * (plan.rank - 2))
+    return result
 
 
 # ------------------------------------------------------------------------------------------------------------- sparsity
 def conv_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
-    """y[n, o, p] reads, for each place in the kernel, one position of the group's channels, or one place of filter o."""
-    at, groups, (images, o) = meta["plan"].reached(), meta["groups"], out_shape[:2]
+    """Sparsity: y[n, o, p] reads one input position of the group's channels per kernel position, or one position of filter o."""
+    at, groups, (images, o) = meta["plan"].input_positions(), meta["groups"], out_shape[:2]
     if arg == "w":
-        merged = np.broadcast_to(numbered((o, 1, len(at))), (o, x_shape[1], len(at)))
+        merged = np.broadcast_to(number_elements((o, 1, len(at))), (o, x_shape[1], len(at)))
         return [
             (merged, np.broadcast_to(np.where(place >= 0, np.arange(o)[:, None] * len(at) + k, -1), (images, o, place.size)))
             for k, place in enumerate(at)
         ]
-    merged, first = by_group(images, x_shape[1], groups, prod(x_shape[2:]))
+    merged, first = number_group_positions(images, x_shape[1], groups, prod(x_shape[2:]))
     return [(merged, np.where(place >= 0, first[:, np.arange(o) // (o // groups), None] + place, -1)) for place in at]
 
 
 def conv_input_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
-    """x[n, c, q] reads, for each place in the kernel, the one output position of the group's channels that reads q there."""
-    at, groups, (images, c) = meta["plan"].reached(), meta["groups"], out_shape[:2]
+    """Sparsity: x[n, c, q] reads, per kernel position, the one output position of the group's channels that reads q there."""
+    at, groups, (images, c) = meta["plan"].input_positions(), meta["groups"], out_shape[:2]
     size = prod(out_shape[2:])
     back = np.full((len(at), size + 1), -1)
     for place, positions in zip(back, at, strict=True):
@@ -279,20 +289,20 @@ def conv_input_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> 
     back, group = back[:, :size], np.arange(c) // (c // groups)
     if arg == "w":
         each = c // groups
-        merged = np.broadcast_to(numbered((groups, 1, each, len(at))), (groups, x_shape[0] // groups, each, len(at)))
+        merged = np.broadcast_to(number_elements((groups, 1, each, len(at))), (groups, x_shape[0] // groups, each, len(at)))
         return [
             (merged, np.broadcast_to(np.where(place >= 0, np.arange(c)[:, None] * len(at) + k, -1), (images, c, size)))
             for k, place in enumerate(back)
         ]
-    merged, first = by_group(images, x_shape[1], groups, prod(x_shape[2:]))
+    merged, first = number_group_positions(images, x_shape[1], groups, prod(x_shape[2:]))
     return [(merged, np.where(place >= 0, first[:, group, None] + place, -1)) for place in back]
 
 
 def conv_weight_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
-    """w[o, c, k] reads, for each output position, the input position that it meets at k, or that output itself; of all images."""
-    at, groups, (o, each) = meta["plan"].reached(), meta["groups"], out_shape[:2]
+    """Sparsity: w[o, c, k] reads, for each output position of all images, the input position at k, or that output itself."""
+    at, groups, (o, each) = meta["plan"].input_positions(), meta["groups"], out_shape[:2]
     size = prod(x_shape[2:])
-    merged = np.broadcast_to(numbered(x_shape[1:]), x_shape)
+    merged = np.broadcast_to(number_elements(x_shape[1:]), x_shape)
     out = np.arange(o)[:, None, None]
     channel = out * size if arg == "y" else (out // (o // groups) * each + np.arange(each)[:, None]) * size
     return [
@@ -311,14 +321,14 @@ def conv_bias_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> A
     )
 
 
-def by_group(images: int, channels: int, groups: int, size: int) -> tuple[Array, Array]:
-    """Elements merged over the channels of a group, and the number of the first of each image and group."""
-    merged = np.broadcast_to(numbered((images, groups, 1, size)), (images, groups, channels // groups, size))
-    return merged, numbered((images, groups)) * size
+def number_group_positions(images: int, channels: int, groups: int, size: int) -> tuple[Array, Array]:
+    """Number the positions of each image and group (channels share numbers), and return the first number of each."""
+    merged = np.broadcast_to(number_elements((images, groups, 1, size)), (images, groups, channels // groups, size))
+    return merged, number_elements((images, groups)) * size
 
 
 # ------------------------------------------------------------------------------------------------------------- primitives
-TWICE = "ConvolutionBackwardBackward0"
+DOUBLE_BACKWARD_NODE = "ConvolutionBackwardBackward0"
 
 conv = bilinear(
     "conv",
@@ -334,7 +344,7 @@ conv_input: Primitive = bilinear(
     "conv_input",
     conv_input_forward,
     reads=conv_input_reads,
-    node=TWICE,
+    node=DOUBLE_BACKWARD_NODE,
     tex=r"{y} \star^{{\top}} {w}",
     formula=r"\bar{y} = \bar{x} \star w,\quad \bar{w} = \bar{x} \star y",
     y=lambda g, w, plan, groups: conv(g, w, plan=plan, groups=groups),
@@ -344,21 +354,21 @@ conv_weight: Primitive = bilinear(
     "conv_weight",
     conv_weight_forward,
     reads=conv_weight_reads,
-    node=TWICE,
+    node=DOUBLE_BACKWARD_NODE,
     tex=r"{x} \star {y}",
     formula=r"\bar{x} = y \star^{\top} \bar{w},\quad \bar{y} = x \star \bar{w}",
     x=lambda g, y, plan, groups: conv_input(y, g, plan=plan, groups=groups),
     y=lambda g, x, plan, groups: conv(x, g, plan=plan, groups=groups),
 )
-conv_transpose = conv_input.named("ConvolutionBackward0")
+conv_transpose = conv_input.with_node("ConvolutionBackward0")
 
 
-def over_channels(xp: Namespace, g: Array, plan: Plan) -> Array:
-    """The sum over all but the channels."""
+def sum_per_channel(xp: Namespace, g: Array, plan: Plan) -> Array:
+    """Sum over all axes except the channels."""
     return xp.sum(g, axis=(-plan.rank, *range(2 - plan.rank, 0)))
 
 
-def adjoint_in_w(x: Array, y: Array, plan: Plan, groups: int, transposed: bool) -> Array:
+def weight_cotangent(x: Array, y: Array, plan: Plan, groups: int, transposed: bool) -> Array:
     return conv_weight(y, x, plan=plan, groups=groups) if transposed else conv_weight(x, y, plan=plan, groups=groups)
 
 
@@ -373,8 +383,8 @@ conv_bias = primitive(
     formula=r"\bar{x} = \bar{y} \star^{\top} w,\quad \bar{w} = x \star \bar{y},\quad \bar{b} = \textstyle\sum \bar{y}",
     vjp={
         "x": lambda g, w, plan, groups, transposed: ADJOINT[transposed](g, w, plan=plan, groups=groups),
-        "w": lambda g, x, plan, groups, transposed: adjoint_in_w(x, g, plan, groups, transposed),
-        "bias": over_channels,
+        "w": lambda g, x, plan, groups, transposed: weight_cotangent(x, g, plan, groups, transposed),
+        "bias": sum_per_channel,
     },
     jvp={
         "x": lambda t, w, plan, groups, transposed: DIRECT[transposed](t, w, plan=plan, groups=groups),

@@ -1,8 +1,8 @@
-"""Running sums, products, extremes along one axis. `axis` is one negative axis, in a tuple as elsewhere.
+"""Cumulative sums, products and log-sum-exps along one axis. `axis` is a tuple with one negative axis, as in other modules.
 
-The rules of products and of log-sum-exps are one recurrence, r[i] = g[i] + a[i] r[i+1] (`recurrence`): nothing is divided, so
-zeros are as good as any number, and every factor of a log-sum-exp is at most 1. On NumPy it goes step by step where each step is
-of many elements, and else, as on a GPU, in log n steps of whole arrays.
+The rules of `cumprod` and `logcumsumexp` are one recurrence, r[i] = g[i] + a[i] r[i+1] (`solve_recurrence`). It does not
+divide, so zeros need no special case, and every factor of a log-sum-exp is at most 1. If each step has many elements, NumPy
+loops over the steps. Otherwise, and on a GPU, it takes log n steps of whole arrays.
 """
 
 from __future__ import annotations
@@ -12,36 +12,40 @@ from math import prod
 import numpy as np
 
 from gradlab.core.primitive import Primitive, linear, primitive
-from gradlab.rules.arguments import MANY, Array, Axes, Namespace
+from gradlab.rules.arguments import MIN_STEPWISE_SIZE, Array, Axes, Namespace
 
-WIDE = 16  # neighbours in memory among the elements of a step
+MIN_CONTIGUOUS_ELEMENTS = 16  # contiguous elements per step, from which whole rows are added at a time
 
 
-def part(x: Array, axis: Axes, start: int, stop: int | None) -> Array:
-    """x[..., start:stop, ...] on the one negative axis."""
+def slice_along(x: Array, axis: Axes, start: int, stop: int | None) -> Array:
+    """Return x[..., start:stop, ...] along the negative axis."""
     return x[(Ellipsis, slice(start, stop)) + (slice(None),) * (-axis[0] - 1)]
 
 
-def recurrence(xp: Namespace, g: Array, a: Array, axis: Axes, forward: bool) -> Array:
-    """r[i] = g[i] + a[i] r[i+1], where a holds what lies between neighbours; forward, r[i] = g[i] + a[i-1] r[i-1]. By doubling:
-    at stride s, r[i] holds s terms and a the products of s factors. `g` may have batch axes in front."""
+def solve_recurrence(xp: Namespace, g: Array, a: Array, axis: Axes, forward: bool) -> Array:
+    """Solve r[i] = g[i] + a[i] r[i+1] or, with `forward`, r[i] = g[i] + a[i-1] r[i-1].
+
+    `a` has one element less than `g` along the axis, and `g` may have batch axes in front. The stride s doubles at each step:
+    r[i] is then the sum of s terms, and `a` holds products of s factors.
+    """
     n, s = g.shape[axis[0]], 1
-    if n > 1 and type(g) is np.ndarray is type(a) and g.size >= MANY * n:
-        return stepwise(g, a, axis, forward)
+    if n > 1 and type(g) is np.ndarray is type(a) and g.size >= MIN_STEPWISE_SIZE * n:
+        return solve_stepwise(g, a, axis, forward)
     while s < n:
-        early, late = part(g, axis, 0, n - s), part(g, axis, s, None)
+        early, late = slice_along(g, axis, 0, n - s), slice_along(g, axis, s, None)
         g = xp.concatenate(
-            [part(g, axis, 0, s), late + a * early] if forward else [early + a * late, part(g, axis, n - s, None)], axis=axis[0]
+            [slice_along(g, axis, 0, s), late + a * early] if forward else [early + a * late, slice_along(g, axis, n - s, None)],
+            axis=axis[0],
         )
-        a = part(a, axis, 0, max(n - 2 * s, 0)) * part(a, axis, s, None)
+        a = slice_along(a, axis, 0, max(n - 2 * s, 0)) * slice_along(a, axis, s, None)
         s *= 2
     return g
 
 
-def stepwise(g: Array, a: Array, axis: Axes, forward: bool) -> Array:
-    """The same one step after the other, with the axis in front: 2 operations an element and not 3 log n."""
+def solve_stepwise(g: Array, a: Array, axis: Axes, forward: bool) -> Array:
+    """Solve the recurrence in a loop along the axis: 2 operations per element instead of 3 log n."""
     terms, factors = np.moveaxis(g, axis[0], 0), np.moveaxis(a, axis[0], 0)
-    if axis[0] == -1:  # steps would be columns: each element in a line of the cache of its own
+    if axis[0] == -1:  # steps would be columns, with each element in another cache line
         factors = factors.copy(order="C")
     r = terms.astype(np.result_type(g, a), order="C")
     part = np.empty_like(r[0])
@@ -51,32 +55,38 @@ def stepwise(g: Array, a: Array, axis: Axes, forward: bool) -> Array:
     return np.ascontiguousarray(np.moveaxis(r, 0, axis[0]))
 
 
-def before(xp: Namespace, out: Array, axis: Axes) -> Array:
-    """The running product of what comes earlier: `out` one place later, 1 in the first."""
-    return xp.concatenate([xp.ones_like(part(out, axis, 0, 1)), part(out, axis, 0, max(out.shape[axis[0]] - 1, 0))], axis=axis[0])
+def products_before(xp: Namespace, out: Array, axis: Axes) -> Array:
+    """Return the product of all earlier elements for each: `out` shifted by one, with 1 in front."""
+    return xp.concatenate(
+        [xp.ones_like(slice_along(out, axis, 0, 1)), slice_along(out, axis, 0, max(out.shape[axis[0]] - 1, 0))], axis=axis[0]
+    )
 
 
-def accumulated(xp: Namespace, name: str, x: Array, axis: int) -> Array:
-    """`xp.<name>.accumulate`, which NumPy alone has, along a negative axis; elsewhere by doubling."""
+def accumulate_along(xp: Namespace, name: str, x: Array, axis: int) -> Array:
+    """Return `xp.<name>.accumulate(x, axis)` for a negative axis. Only NumPy has it; others double the stride at each step."""
     ufunc = getattr(xp, name)
     if xp is np:
         return ufunc.accumulate(x, axis)
     n, s, at = x.shape[axis], 1, (axis,)
     while s < n:
-        x = xp.concatenate([part(x, at, 0, s), ufunc(part(x, at, s, None), part(x, at, 0, n - s))], axis=axis)
+        x = xp.concatenate(
+            [slice_along(x, at, 0, s), ufunc(slice_along(x, at, s, None), slice_along(x, at, 0, n - s))], axis=axis
+        )
         s *= 2
     return x
 
 
-def running(xp: Namespace, ufunc: np.ufunc, x: Array, axis: Axes, backwards: bool = False) -> Array:
-    """Running sums or products, from the end if `backwards`. Floats are added up in double, as torch does it on the CPU."""
+def running_totals(xp: Namespace, ufunc: np.ufunc, x: Array, axis: Axes, backwards: bool = False) -> Array:
+    """Return running sums or products, from the end if `backwards`. Floats are accumulated in float64, as in PyTorch."""
     at, wide = axis[0], np.dtype(np.float64) if x.dtype.kind == "f" else x.dtype
     if xp is not np:
         totals = (xp.cumsum if ufunc is np.add else xp.cumprod)(xp.flip(x, axis=at) if backwards else x, axis=at, dtype=wide)
         totals = totals.astype(x.dtype, copy=False)
         return xp.flip(totals, axis=at) if backwards else totals
     out = np.empty(x.shape, x.dtype)
-    if at < -1 and prod(x.shape[at + 1 :]) >= WIDE and x.size >= MANY * x.shape[at]:  # whole rows at a time
+    if (
+        at < -1 and prod(x.shape[at + 1 :]) >= MIN_CONTIGUOUS_ELEMENTS and x.size >= MIN_STEPWISE_SIZE * x.shape[at]
+    ):  # add whole rows at a time
         rows, totals = np.moveaxis(x, at, 0), np.moveaxis(out, at, 0)
         order = range(len(rows) - 1, -1, -1) if backwards else range(len(rows))
         total: Array | None = None
@@ -87,7 +97,7 @@ def running(xp: Namespace, ufunc: np.ufunc, x: Array, axis: Axes, backwards: boo
     values, totals = (
         x.astype(wide, copy=False),
         out if wide == x.dtype else np.empty(x.shape, wide),
-    )  # quicker than cast on the way
+    )  # quicker than a cast inside `accumulate`
     if backwards:
         ufunc.accumulate(np.flip(values, at), at, out=np.flip(totals, at))
     else:
@@ -98,7 +108,7 @@ def running(xp: Namespace, ufunc: np.ufunc, x: Array, axis: Axes, backwards: boo
 
 
 def running_sum(xp: Namespace, x: Array, *, axis: Axes, backwards: bool) -> Array:
-    return running(xp, np.add, x, axis, backwards) if axis else x.copy()
+    return running_totals(xp, np.add, x, axis, backwards) if axis else x.copy()
 
 
 cumsum: Primitive = linear(
@@ -111,48 +121,48 @@ cumsum: Primitive = linear(
 )
 
 
-def products_vjp(xp: Namespace, g: Array, x: Array, out: Array, axis: Axes) -> Array:
-    return before(xp, out, axis) * recurrence(xp, g, part(x, axis, 1, None), axis, False) if axis else g
+def cumprod_vjp(xp: Namespace, g: Array, x: Array, out: Array, axis: Axes) -> Array:
+    return products_before(xp, out, axis) * solve_recurrence(xp, g, slice_along(x, axis, 1, None), axis, False) if axis else g
 
 
-def products_jvp(xp: Namespace, t: Array, x: Array, out: Array, axis: Axes) -> Array:
-    return recurrence(xp, before(xp, out, axis) * t, part(x, axis, 1, None), axis, True) if axis else t
+def cumprod_jvp(xp: Namespace, t: Array, x: Array, out: Array, axis: Axes) -> Array:
+    return solve_recurrence(xp, products_before(xp, out, axis) * t, slice_along(x, axis, 1, None), axis, True) if axis else t
 
 
 cumprod = primitive(
     "cumprod",
-    lambda xp, x, *, axis: running(xp, np.multiply, x, axis) if axis else x.copy(),
+    lambda xp, x, *, axis: running_totals(xp, np.multiply, x, axis) if axis else x.copy(),
     reads="axes",
     promote="sum",
     piecewise=True,
     tex=r"\mathrm{{cumprod}}({x})",
     formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k \prod_{j \leq k,\, j \neq i} x_j",
-    vjp={"x": products_vjp},
-    jvp={"x": products_jvp},
+    vjp={"x": cumprod_vjp},
+    jvp={"x": cumprod_jvp},
 )
 
 
-def decay(xp: Namespace, out: Array, axis: Axes) -> Array:
-    """exp(out[i-1] - out[i]), at most 1: the share of a running log-sum-exp that was there before."""
-    return xp.exp(part(out, axis, 0, max(out.shape[axis[0]] - 1, 0)) - part(out, axis, 1, None))
+def decay_factors(xp: Namespace, out: Array, axis: Axes) -> Array:
+    """Return exp(out[i-1] - out[i]), which is at most 1: the share of the earlier terms in a running log-sum-exp."""
+    return xp.exp(slice_along(out, axis, 0, max(out.shape[axis[0]] - 1, 0)) - slice_along(out, axis, 1, None))
 
 
-def logs_vjp(xp: Namespace, g: Array, x: Array, out: Array, axis: Axes) -> Array:
-    return xp.exp(x - out) * recurrence(xp, g, decay(xp, out, axis), axis, False) if axis else g
+def logcumsumexp_vjp(xp: Namespace, g: Array, x: Array, out: Array, axis: Axes) -> Array:
+    return xp.exp(x - out) * solve_recurrence(xp, g, decay_factors(xp, out, axis), axis, False) if axis else g
 
 
-def logs_jvp(xp: Namespace, t: Array, x: Array, out: Array, axis: Axes) -> Array:
-    return recurrence(xp, xp.exp(x - out) * t, decay(xp, out, axis), axis, True) if axis else t
+def logcumsumexp_jvp(xp: Namespace, t: Array, x: Array, out: Array, axis: Axes) -> Array:
+    return solve_recurrence(xp, xp.exp(x - out) * t, decay_factors(xp, out, axis), axis, True) if axis else t
 
 
 logcumsumexp = primitive(
     "logcumsumexp",
-    lambda xp, x, *, axis: accumulated(xp, "logaddexp", x, axis[0]) if axis else x.copy(),
+    lambda xp, x, *, axis: accumulate_along(xp, "logaddexp", x, axis[0]) if axis else x.copy(),
     reads="axes",
     piecewise=True,
     tex=r"\log\mathrm{{cumsum}}(e^{{{x}}})",
     formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k\,e^{x_i - y_k}",
-    vjp={"x": logs_vjp},
-    jvp={"x": logs_jvp},
+    vjp={"x": logcumsumexp_vjp},
+    jvp={"x": logcumsumexp_jvp},
     promote="single",
 )

@@ -1,4 +1,4 @@
-"""Draws of random numbers as functions of what they are drawn from: their gradient is 0."""
+"""Random numbers as functions of the tensors that they are drawn from or into: their gradient is 0."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ draw = elementwise(
     formula=r"\bar{x} = 0",
     node="NormalBackward0",
 )
-NODES = {
-    name: draw.named(name)
+DRAW_OF_NODE = {
+    name: draw.with_node(name)
     for name in (
         "NormalBackward0",
         "NormalBackward1",

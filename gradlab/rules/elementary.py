@@ -1,6 +1,6 @@
-"""The functions of one number: exponentials, trigonometry, rounding. `rules.elementwise` says how rules are written.
+"""Functions of one number: exponentials, trigonometry, rounding. `rules.elementwise` explains how rules are written.
 
-What NumPy lacks (erf, lgamma …) is in `rules.special`.
+Functions that NumPy does not have (erf, lgamma …) are in `rules.special`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from gradlab.core.operator import operator
 from gradlab.core.primitive import elementwise
 from gradlab.rules.arguments import Array, Namespace
-from gradlab.rules.elementwise import LN2, kept, sign_of, zero_slope
+from gradlab.rules.elementwise import LN2, keep_where, sign_of, zero_slope
 
 LN10 = log_of(10)
 
@@ -35,7 +35,7 @@ exp2 = operator(
 )
 expm1 = operator(
     elementwise("expm1", np.expm1, x=lambda out: out + 1, tex="e^{{{x}}} - 1", promote="float"),
-    "The exponential of each element less 1, exact near 0.",
+    "The exponential of each element minus 1, exact near 0.",
     "[0., 1e-8, 1.] -> [0.0000e+00, 1.0000e-08, 1.7183e+00]",
     inplace="function",
     special="expm1",
@@ -86,7 +86,7 @@ rsqrt = operator(
 
 
 def stable_sigmoid(xp: Namespace, x: Array) -> Array:
-    """1 / (1 + e^-x), in one buffer. Where e^-x overflows, 1 / inf is the 0 it should be."""
+    """Compute 1 / (1 + e^-x) in one buffer. If e^-x overflows, 1 / inf is 0, as it should be."""
     e = xp.empty_like(x)
     xp.negative(x, out=e)
     xp.exp(e, out=e)
@@ -104,7 +104,7 @@ sigmoid = operator(
 
 
 def log_odds(xp: Namespace, x: Array, *, eps: float | None) -> Array:
-    """log(x / (1 - x)), of x kept eps away from 0 and 1 unless eps is None."""
+    """Compute log(x / (1 - x)), with x clamped to [eps, 1 - eps] unless eps is None."""
     if eps is not None:
         x = xp.minimum(xp.maximum(x, eps), 1 - eps)
     return xp.log(x / (1 - x))
@@ -145,14 +145,14 @@ tan = operator(
 )
 asin = operator(
     elementwise("asin", np.arcsin, x=lambda xp, g, x: g / xp.sqrt(1 - x * x), tex=r"\arcsin {x}", promote="float"),
-    "The arcsine of each element, in radians; NaN outside of [-1, 1].",
+    "The arcsine of each element, in radians; NaN outside [-1, 1].",
     "[-1., 0., 0.5] -> [-1.5708,  0.0000,  0.5236]",
     aliases="arcsin",
     inplace="function",
 )
 acos = operator(
     elementwise("acos", np.arccos, x=lambda xp, g, x: -g / xp.sqrt(1 - x * x), tex=r"\arccos {x}", promote="float"),
-    "The arccosine of each element, in radians; NaN outside of [-1, 1].",
+    "The arccosine of each element, in radians; NaN outside [-1, 1].",
     "[-1., 0., 0.5] -> [3.1416, 1.5708, 1.0472]",
     aliases="arccos",
     inplace="function",
@@ -198,7 +198,7 @@ acosh = operator(
 )
 atanh = operator(
     elementwise("atanh", np.arctanh, x=lambda g, x: g / (1 - x * x), tex=r"\mathrm{{artanh}}\,{x}", promote="float"),
-    "The inverse hyperbolic tangent of each element; NaN outside of [-1, 1].",
+    "The inverse hyperbolic tangent of each element; NaN outside [-1, 1].",
     "[-0.5, 0., 0.5] -> [-0.5493,  0.0000,  0.5493]",
     aliases="arctanh",
     inplace="function",
@@ -212,7 +212,7 @@ deg2rad = operator(
         promote="float",
         node="Deg2RadBackward0",
     ),
-    "Each element, an angle in degrees, in radians.",
+    "Convert angles from degrees to radians.",
     "[0., 90., 180.] -> [0.0000, 1.5708, 3.1416]",
     inplace="function",
 )
@@ -225,14 +225,14 @@ rad2deg = operator(
         promote="float",
         node="Rad2DegBackward0",
     ),
-    "Each element, an angle in radians, in degrees.",
+    "Convert angles from radians to degrees.",
     "[0., 1., 2.] -> [  0.0000,  57.2958, 114.5916]",
     inplace="function",
 )
 
 
 def cardinal_sine(xp: Namespace, x: Array) -> Array:
-    """sin(πx) / πx, and 1 at 0."""
+    """Compute sin(πx) / πx, and 1 at 0."""
     angle = x * pi
     at_zero = angle == 0
     return xp.where(at_zero, 1, xp.sin(angle) / xp.where(at_zero, 1, angle))
@@ -261,26 +261,26 @@ sinc = operator(
 
 
 # ------------------------------------------------------------------------------------------------------------- rounding
-def rounded(name: str) -> Callable[[Namespace, Array], Array]:
-    """NumPy's function on floats; integers stay as they are."""
+def rounding_function(name: str) -> Callable[[Namespace, Array], Array]:
+    """Return a function that applies NumPy's `name` to floats and copies integers."""
     return lambda xp, x: getattr(xp, name)(x) if x.dtype.kind == "f" else x.copy()
 
 
 floor = operator(
-    elementwise("floor", rounded("floor"), x=zero_slope, tex=r"\lfloor {x} \rfloor", promote="number"),
-    "The largest integer that is not above each element. Its derivative is 0.",
+    elementwise("floor", rounding_function("floor"), x=zero_slope, tex=r"\lfloor {x} \rfloor", promote="number"),
+    "The largest integer less than or equal to each element. Its derivative is 0.",
     "[-1.5, 0.5, 2.] -> [-2.,  0.,  2.]",
     inplace="function",
 )
 ceil = operator(
-    elementwise("ceil", rounded("ceil"), x=zero_slope, tex=r"\lceil {x} \rceil", promote="number"),
-    "The smallest integer that is not below each element. Its derivative is 0.",
+    elementwise("ceil", rounding_function("ceil"), x=zero_slope, tex=r"\lceil {x} \rceil", promote="number"),
+    "The smallest integer greater than or equal to each element. Its derivative is 0.",
     "[-1.5, 0.5, 2.] -> [-1.,  1.,  2.]",
     inplace="function",
 )
-round_ = elementwise("round", rounded("rint"), x=zero_slope, tex=r"\mathrm{{round}}\,{x}", promote="number")
+round_ = elementwise("round", rounding_function("rint"), x=zero_slope, tex=r"\mathrm{{round}}\,{x}", promote="number")
 trunc = operator(
-    elementwise("trunc", rounded("trunc"), x=zero_slope, tex=r"\mathrm{{trunc}}\,{x}", promote="number"),
+    elementwise("trunc", rounding_function("trunc"), x=zero_slope, tex=r"\mathrm{{trunc}}\,{x}", promote="number"),
     "Each element rounded towards 0. Its derivative is 0.",
     "[-1.5, 0.5, 2.] -> [-1.,  0.,  2.]",
     aliases="fix",
@@ -297,7 +297,7 @@ round_decimals = elementwise(
 )
 frac = operator(
     elementwise("frac", lambda xp, x: x - xp.trunc(x), x=lambda g: g, tex=r"{x} - \mathrm{{trunc}}\,{x}", promote="real tensors"),
-    "The part of each element behind the point, with its sign.",
+    "The fractional part of each element, with its sign.",
     "[-1.5, 0.25, 2.] -> [-0.5000,  0.2500,  0.0000]",
     inplace="function",
 )
@@ -313,7 +313,7 @@ sign = operator(
     inplace="method",
 )
 sgn = operator(
-    sign.named("SgnBackward0"),
+    sign.with_node("SgnBackward0"),
     "The sign of each element: -1, 0 or 1. Its derivative is 0.",
     "[-1.5, 0., 2.] -> [-1.,  0.,  1.]",
     name="sgn",
@@ -327,22 +327,22 @@ angle = operator(
         tex=r"\arg {x}",
         promote="float",
     ),
-    "The angle of each element in the complex plane: π where it is negative, else 0.",
+    "The angle of each element in the complex plane: π for negative elements, otherwise 0.",
     "[-1.5, 0., 2.] -> [3.1416, 0.0000, 0.0000]",
 )
 
 
-def finite(xp: Namespace, x: Array, *, nan: float, posinf: float, neginf: float) -> Array:
-    """x, with numbers in place of NaN and the infinities."""
+def replace_nonfinite(xp: Namespace, x: Array, *, nan: float, posinf: float, neginf: float) -> Array:
+    """Replace NaN and the infinities in x with numbers."""
     x = xp.where(x != x, nan, x)
     return xp.where(x == inf, posinf, xp.where(x == -inf, neginf, x))
 
 
 nan_to_num = elementwise(
     "nan_to_num",
-    finite,
+    replace_nonfinite,
     piecewise=True,
-    x=lambda xp, g, x: kept(xp, xp.isfinite(x), g),
+    x=lambda xp, g, x: keep_where(xp, xp.isfinite(x), g),
     tex=r"\mathrm{{finite}}({x})",
     formula=r"\bar{x} = [x \text{ finite}]\,\bar{y}",
 )

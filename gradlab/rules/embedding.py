@@ -1,7 +1,7 @@
-"""Rows of a table by number, and what is transposed to that.
+"""Rows of an embedding table by index, and the transpose.
 
-`factor` is what torch makes of a table's gradient beyond the transpose: a number for each row, 0 for the padding row and
-1 / n for one that was read n times (`scale_grad_by_freq`); None where every row counts as it is.
+`factor` scales the rows of the table's gradient as PyTorch does: 0 for the padding row and 1 / n for a row that was read n times
+(`scale_grad_by_freq`). It is None if no row is scaled.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.rules.arguments import Array, Namespace
 
 
-def weighted(xp: Namespace, total: Array, factor: Array | None) -> Array:
-    """The rows times their factors; 0 where the factor is, also of rows that are not finite."""
+def scale_rows(xp: Namespace, total: Array, factor: Array | None) -> Array:
+    """Multiply the rows by their factors. A factor of 0 gives 0 even if a row is not finite."""
     if factor is None:
         return total
     return xp.where(factor == 0, 0, total * (constant(factor) if isinstance(total, Tensor) else factor))
@@ -24,7 +24,7 @@ embedding: Primitive = linear(
     lambda xp, weight, *, indices, factor: xp.take(weight, indices, axis=-2),
     reads="index",
     tex="{weight}_{{i}}",
-    weight=lambda xp, g, weight_shape, indices, factor: weighted(
+    weight=lambda xp, g, weight_shape, indices, factor: scale_rows(
         xp, embedding_dense(g, indices=indices, count=weight_shape[-2]), factor
     ),
 )

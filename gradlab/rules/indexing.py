@@ -1,10 +1,10 @@
-"""Picks: x[index] in every form, gathering along an axis, and their transposes, which add where the picks came from.
+"""Indexing: x[index] in every form, gathering along an axis, and their transposes, which add values at the indexed positions.
 
-Index rules count axes from the left, so `skip` says how many leading batch axes an index leaves alone: those go to the far
-right while the index acts. (Full slices put in front would be silently wrong for separated advanced indices.)
+Indices count axes from the left, so `skip` is the number of leading batch axes that an index does not apply to. These are moved
+to the far right while the index is applied. (Full slices in front would be silently wrong for separated advanced indices.)
 
-Adding at repeated places is `add.at`, which is quick in one dimension alone: so places are numbered in memory order first (see
-`backend.accumulate`).
+Adding at repeated positions uses `add.at`, which is quick only in one dimension. Positions are therefore numbered in memory order
+first (see `backend.accumulate`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from gradlab.backend import accumulate
 from gradlab.backend.accumulate import add_rows
 from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.primitive import Primitive, elementwise, linear, primitive
-from gradlab.core.sparsity import numbered
+from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
-from gradlab.rules.elementwise import kept
+from gradlab.rules.elementwise import keep_where
 
 
 def namespace_under(x: Array) -> Namespace:
-    """The array namespace that x lives in, be it an array or a Tensor."""
+    """Return the array namespace of an array or of the array of a Tensor."""
     return namespace_of[type(getattr(x, "array", x))]
 
 
@@ -33,7 +33,7 @@ def is_basic(index: tuple[Any, ...]) -> bool:
 
 
 def take(x: Array, *, index: tuple[Any, ...], skip: int) -> Array:
-    """x[index] on all but the first `skip` axes."""
+    """Return x[index], applied to all axes after the first `skip`."""
     if not skip:
         return x[index]
     if is_basic(index):
@@ -42,16 +42,16 @@ def take(x: Array, *, index: tuple[Any, ...], skip: int) -> Array:
     return xp.moveaxis(xp.moveaxis(x, front, back)[index], back, front)
 
 
-def spread(xp: Namespace, x: Array, *, shape: Shape, index: tuple[Any, ...], skip: int) -> Array:
-    """Transpose of `take`: zeros of `shape` with x added at the index."""
+def scatter_forward(xp: Namespace, x: Array, *, shape: Shape, index: tuple[Any, ...], skip: int) -> Array:
+    """Transpose of `take`: add x at the index to zeros of `shape`."""
     if is_basic(index):
         total = xp.zeros(shape, dtype=x.dtype)
         total[(slice(None),) * skip + index] = x
         return total
     front, back = tuple(range(skip)), tuple(range(-skip, 0))
     x, shape = (xp.moveaxis(x, front, back), shape[skip:] + shape[:skip]) if skip else (x, shape)
-    if x.size >= FEW and is_leading(index):
-        total = in_rows(xp, x, index, shape)
+    if x.size >= MIN_SIZE_BY_ROWS and is_integer_arrays(index):
+        total = scatter_rows(xp, x, index, shape)
     else:
         total = xp.zeros(shape, dtype=x.dtype)
         if all(not is_array(i) or i.dtype.kind == "b" for i in index):
@@ -61,11 +61,11 @@ def spread(xp: Namespace, x: Array, *, shape: Shape, index: tuple[Any, ...], ski
     return xp.moveaxis(total, back, front) if skip else total
 
 
-FEW = 100  # elements up to which `add.at` is quick at any index
+MIN_SIZE_BY_ROWS = 100  # elements up to which `add.at` is quick at any index
 
 
-def add_part(total: Array, g: Array, lead: Shape, index: tuple[Any, ...], skip: int) -> bool:
-    """total[…, index] += g, each repetition of a place counting; not with arrays of integers behind other axes."""
+def add_at_index(total: Array, g: Array, lead: Shape, index: tuple[Any, ...], skip: int) -> bool:
+    """Add g to total[…, index], with repetition. Return False, and do nothing, for integer arrays behind other axes."""
     skip += len(lead)
     if all(not is_array(i) or i.dtype.kind == "b" for i in index) and (is_basic(index) or not skip):
         total[(slice(None),) * skip + index] += g  # no element comes up twice
@@ -76,41 +76,41 @@ def add_part(total: Array, g: Array, lead: Shape, index: tuple[Any, ...], skip: 
     return True
 
 
-def is_leading(index: tuple[Any, ...]) -> bool:
-    """Whether the index is arrays of integers alone, which pick from the first axes."""
+def is_integer_arrays(index: tuple[Any, ...]) -> bool:
+    """Return True if the index consists only of integer arrays, which index the first axes."""
     return all(is_array(i) and i.dtype.kind != "b" for i in index)
 
 
-def flat_places(index: tuple[Any, ...], shape: Shape) -> Array:
-    """The row numbers that leading indices pick, the first axes taken as one."""
+def row_numbers(index: tuple[Any, ...], shape: Shape) -> Array:
+    """Return the rows that integer arrays pick if the axes that they index are flattened to one."""
     total: Array = 0
     step = 1
     for i, length in zip(reversed(index), reversed(shape[: len(index)]), strict=True):
-        total = total + counted(i, length) * step
+        total = total + wrap_negative(i, length) * step
         step *= length
     return total.reshape(-1)
 
 
-def counted(i: Array, length: int) -> Array:
-    """An index with negative numbers counted from the end. (Looking whether there are any is quicker on the host alone.)"""
+def wrap_negative(i: Array, length: int) -> Array:
+    """Wrap negative indices. (Testing whether there are any is quicker only on the host.)"""
     return i if type(i) is np.ndarray and (not i.size or i.min() >= 0) else i % length
 
 
-def in_rows(xp: Namespace, x: Array, index: tuple[Any, ...], shape: Shape) -> Array:
-    """Zeros of `shape` with x added at a leading index."""
+def scatter_rows(xp: Namespace, x: Array, index: tuple[Any, ...], shape: Shape) -> Array:
+    """Add x at an index of integer arrays to zeros of `shape`."""
     width = prod(shape[len(index) :])
-    return add_rows(xp, x.reshape(-1, width), flat_places(index, shape), prod(shape[: len(index)])).reshape(shape)
+    return add_rows(xp, x.reshape(-1, width), row_numbers(index, shape), prod(shape[: len(index)])).reshape(shape)
 
 
 def add_at(xp: Namespace, total: Array, index: tuple[Any, ...], x: Array) -> None:
-    """total[index] += x, in place, each repetition of a place counting."""
-    if x.size < FEW or not is_leading(index):
+    """Add x to total[index] in place; repeated positions add up."""
+    if x.size < MIN_SIZE_BY_ROWS or not is_integer_arrays(index):
         accumulate.add_at(xp, total, index, x)
-    elif total.size > 8 * x.size and total.flags.c_contiguous:  # rather not pass over all of it
-        places, width = flat_places(index, total.shape), prod(total.shape[len(index) :])
+    elif total.size > 8 * x.size and total.flags.c_contiguous:  # do not visit all of `total`
+        places, width = row_numbers(index, total.shape), prod(total.shape[len(index) :])
         accumulate.add_at(xp, total.reshape(-1), (places.reshape(-1, 1) * width + xp.arange(width)).reshape(-1), x.reshape(-1))
     else:
-        total += in_rows(xp, x, index, total.shape)
+        total += scatter_rows(xp, x, index, total.shape)
 
 
 getitem = linear(
@@ -120,13 +120,13 @@ getitem = linear(
     view=True,
     node="IndexBackward0",
     tex="{x}_{{i}}",
-    accumulate_into=add_part,
+    accumulate_into=add_at_index,
     batch=lambda lead, index, skip: {"index": index, "skip": len(lead) + skip},
     x=lambda g, lead, x_shape, index, skip: scatter(g, shape=lead + x_shape, index=index, skip=len(lead) + skip),
 )
 scatter: Primitive = linear(
     "scatter",
-    spread,
+    scatter_forward,
     reads="into",
     node="IndexPutBackward0",
     tex=r"\mathrm{{scatter}}({x})",
@@ -135,21 +135,21 @@ scatter: Primitive = linear(
 )
 
 
-def added(xp: Namespace, base: Array, patch: Array, *, index: tuple[Any, ...]) -> Array:
-    """base with `patch` added at the index."""
+def index_add_forward(xp: Namespace, base: Array, patch: Array, *, index: tuple[Any, ...]) -> Array:
+    """Return a copy of `base` with `patch` added at the index."""
     total = base.copy()
     add_at(xp, total, index, patch)
     return total
 
 
-def added_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
-    return None if arg == "base" else numbered(out_shape)[meta["index"]], None
+def index_add_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
+    return None if arg == "base" else number_elements(out_shape)[meta["index"]], None
 
 
 index_add = primitive(
     "index_add",
-    added,
-    reads=added_reads,
+    index_add_forward,
+    reads=index_add_reads,
     tex=r"{base} + \mathrm{{scatter}}({patch})",
     node="IndexAddBackward0",
     formula=r"\bar{x} = \bar{y},\quad \bar{p} = \bar{y}\,[i]",
@@ -162,9 +162,11 @@ index_add = primitive(
 
 
 # ---------------------------------------------------------------------------------------------------------- along an axis
-def places(xp: Namespace, shape: Shape, axis: int, indices: Array) -> Array:
-    """The element numbers, in an array of `shape`, of the picks along a negative axis. The other axes of `indices` may be
-    shorter than those of `shape`, and it may have none of the leading ones."""
+def element_positions(xp: Namespace, shape: Shape, axis: int, indices: Array) -> Array:
+    """Return the flat positions, in an array of `shape`, of `indices` along a negative axis.
+
+    The other axes of `indices` may be shorter than those of `shape`, and leading axes may be missing.
+    """
     total: Array = 0
     step, n = 1, len(shape)
     for at in range(-1, -n - 1, -1):
@@ -179,23 +181,23 @@ def places(xp: Namespace, shape: Shape, axis: int, indices: Array) -> Array:
     return total
 
 
-def taken_along(xp: Namespace, x: Array, *, axis: int, indices: Array, keepdims: bool) -> Array:
-    """What x holds at the indices along a negative axis; without keepdims (one index each) that axis is dropped."""
-    out = x.reshape(-1).take(places(xp, x.shape, axis, indices))
+def take_along(xp: Namespace, x: Array, *, axis: int, indices: Array, keepdims: bool) -> Array:
+    """Return the elements of x at the indices along a negative axis. Without keepdims (one index each) the axis is removed."""
+    out = x.reshape(-1).take(element_positions(xp, x.shape, axis, indices))
     return out if keepdims else out.squeeze(axis)
 
 
-def put_at(xp: Namespace, x: Array, *, shape: Shape, axis: int, indices: Array, keepdims: bool) -> Array:
-    """Transpose of `taken_along`: zeros of `shape`, x added where the indices point."""
+def scatter_along(xp: Namespace, x: Array, *, shape: Shape, axis: int, indices: Array, keepdims: bool) -> Array:
+    """Transpose of `take_along`: add x at the indices to zeros of `shape`."""
     total = xp.zeros(shape, dtype=x.dtype)
     if x.size:
-        accumulate.add_at(xp, total.reshape(-1), places(xp, shape, axis, indices).reshape(-1), x.reshape(-1))
+        accumulate.add_at(xp, total.reshape(-1), element_positions(xp, shape, axis, indices).reshape(-1), x.reshape(-1))
     return total
 
 
 gather = linear(
     "gather",
-    taken_along,
+    take_along,
     reads="index",
     node="GatherBackward0",
     tex="{x}_{{i}}",
@@ -205,7 +207,7 @@ gather = linear(
 )
 put_along: Primitive = linear(
     "put_along",
-    put_at,
+    scatter_along,
     reads="into",
     node="ScatterAddBackward0",
     tex=r"\mathrm{{scatter}}({x})",
@@ -221,7 +223,7 @@ put_along: Primitive = linear(
 masked_fill = elementwise(
     "masked_fill",
     lambda xp, x, *, mask, value: xp.where(mask, value, x),
-    x=lambda xp, g, mask: kept(xp, ~mask, g),
+    x=lambda xp, g, mask: keep_where(xp, ~mask, g),
     tex=r"[\lnot m]\,{x} + [m]\,{value}",
     formula=r"\bar{x} = [\lnot m]\,\bar{y}",
 )

@@ -1,7 +1,7 @@
-"""Inverses and systems of equations, each of the matrices in the last two axes.
+"""Inverses and linear systems of the matrices in the last two axes.
 
-Where a formula has an inverse, a system is solved instead. Rules call the primitives themselves, which on arrays just run:
-so one text serves arrays and Tensors. Sources: M. Giles, "Collected matrix derivative results for forward and reverse mode
+Where a formula has an inverse, a system is solved instead. Rules call the primitives themselves, which run on arrays and are
+recorded on Tensors. Sources: M. Giles, "Collected matrix derivative results for forward and reverse mode
 algorithmic differentiation" (2008); G. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least
 squares problems whose variables separate" (1973).
 """
@@ -17,23 +17,23 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.triangular import solve_triangular
 from gradlab.core.primitive import Primitive, primitive
-from gradlab.core.sparsity import numbered
+from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.indexing import namespace_under
-from gradlab.rules.matrix import batch_groups, matrix_groups, padded
+from gradlab.rules.matrix import batch_groups, insert_axes, matrix_groups
 from gradlab.rules.shapes import diagonal
 
 
 class LinAlgError(RuntimeError):
-    """A matrix for which the result does not exist: singular, or not positive-definite."""
+    """Raised for a matrix without a result: singular, or not positive-definite."""
 
 
-LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as torch's is called
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # PyTorch's name
 LinAlgError.__module__ = "gradlab.linalg"
 
 
-def raising(xp: Any) -> AbstractContextManager[Any]:
-    """Where CuPy's solvers raise as NumPy's do."""
+def raise_on_failure(xp: Any) -> AbstractContextManager[Any]:
+    """Return a context in which CuPy's solvers raise errors as NumPy's do."""
     if xp.__name__ != "cupy":
         return nullcontext()
     import cupyx
@@ -42,33 +42,36 @@ def raising(xp: Any) -> AbstractContextManager[Any]:
     return context
 
 
-def heard(xp: Any, name: str, result: Any, given: Any) -> Any:
-    """The result of a solver, if it has not failed. NumPy hears of a failure by the processor's flag of an invalid operation and
-    raises; on WebAssembly there is no such flag, and what failed is NaN. So it is looked at there, and only there."""
-    if sys.platform == "emscripten" and xp is np and failed(xp, name, result, given):
+def check_result(xp: Any, name: str, result: Any, given: Any) -> Any:
+    """Return the result of a solver; raise a LinAlgError if the solver failed.
+
+    NumPy detects failures by the processor's flag for invalid operations, and raises. WebAssembly has no such flag, and the
+    result of a failed solver is NaN. The result is therefore inspected there, and only there.
+    """
+    if sys.platform == "emscripten" and xp is np and has_failed(xp, name, result, given):
         raise np.linalg.LinAlgError(f"{name} failed")
     return result
 
 
-def failed(xp: Any, name: str, result: Any, given: Any) -> bool:
-    """Whether NumPy raises where it is told of LAPACK's failures, by what it gives where it is not."""
-    if name in ("inv", "solve"):  # the same factorisation, which shows a zero pivot; NaN may as well come from NaN
+def has_failed(xp: Any, name: str, result: Any, given: Any) -> bool:
+    """Return True if NumPy would raise on other platforms, judging by the result and the input."""
+    if name in ("inv", "solve"):  # same factorisation, shows zero pivots; NaN alone may come from NaN
         return bool((not result.size or xp.isnan(result).any()) and (xp.linalg.slogdet(given)[0] == 0).any())
     values = result[name == "svd"] if isinstance(result, tuple) else result
     missing = bool(xp.isnan(values).any())
-    return missing and (name == "svd" or bool(xp.isfinite(xp.tril(given)).all()))  # of NaN the others give NaN
+    return missing and (name == "svd" or bool(xp.isfinite(xp.tril(given)).all()))  # the other solvers return NaN for NaN
 
 
 # ------------------------------------------------------------------------------------------------ parts of a matrix
 def triangle(x: Array, k: int = 0, upper: bool = False) -> Array:
-    """x on one side of its k-th diagonal (and on it), 0 elsewhere."""
+    """Return x on and below (or above) its k-th diagonal, and 0 elsewhere."""
     n, m = x.shape[-2:]
     mask = namespace_under(x).tri(n, m, k - 1 if upper else k, dtype=bool)
     return namespace_of[type(x)].where(~mask if upper else mask, x, 0)
 
 
 def diagonal_matrix(x: Array) -> Array:
-    """x on the diagonal, 0 elsewhere."""
+    """Return a matrix with x on the diagonal, and 0 elsewhere."""
     mask = namespace_under(x).eye(x.shape[-1], dtype=bool)
     return namespace_of[type(x)].where(mask, x[..., None, :], 0)
 
@@ -77,19 +80,19 @@ def diagonal_of(x: Array) -> Array:
     return diagonal(x, offset=0, axes=(-2, -1))
 
 
-def symmetric(x: Array) -> Array:
+def symmetrize(x: Array) -> Array:
     return (x + x.mT) / 2
 
 
 # ------------------------------------------------------------------------------------------------------------ inverses
-def inverse(xp: Namespace, x: Array) -> Array:
-    with raising(xp):
-        return heard(xp, "inv", xp.linalg.inv(x), x)
+def inverse_forward(xp: Namespace, x: Array) -> Array:
+    with raise_on_failure(xp):
+        return check_result(xp, "inv", xp.linalg.inv(x), x)
 
 
 inv: Primitive = primitive(
     "inv",
-    inverse,
+    inverse_forward,
     reads=matrix_groups,
     node="LinalgInvExBackward0",
     tex="{x}^{{-1}}",
@@ -99,26 +102,29 @@ inv: Primitive = primitive(
 )
 
 
-def completed(x: Array, hermitian: bool) -> Array:
-    """With `hermitian` the symmetric matrix of which x is the lower triangle."""
+def complete_symmetric(x: Array, hermitian: bool) -> Array:
+    """Return the symmetric matrix with the lower triangle of x if `hermitian`, otherwise x."""
     return triangle(x) + triangle(x, -1).mT if hermitian else x
 
 
 def pseudoinverse(xp: Namespace, x: Array, *, cutoff: tuple[float, float], hermitian: bool) -> Array:
-    """The pseudo-inverse; singular values up to cutoff = (absolute, relative to the largest) count as 0."""
-    x = completed(x, hermitian)
-    u, s, vh = heard(xp, "svd", xp.linalg.svd(x, full_matrices=False), x)
+    """Compute the pseudo-inverse. Singular values up to cutoff = (absolute, relative to the largest) are treated as 0."""
+    x = complete_symmetric(x, hermitian)
+    u, s, vh = check_result(xp, "svd", xp.linalg.svd(x, full_matrices=False), x)
     least = xp.maximum(cutoff[0], s[..., :1] * cutoff[1]) if s.shape[-1] else 0
     kept = s > least
     return vh.mT @ (xp.where(kept, 1 / xp.where(kept, s, 1), 0)[..., None] * u.mT)
 
 
 def pinv_vjp(g: Array, x: Array, out: Array, hermitian: bool) -> Array:
-    """With P the pseudo-inverse of A: -PᵀGPᵀ + (G - APG)... in the form that never builds a projector of the longer side. Of
-    a symmetric matrix, whose lower triangle alone is read, the same; so that a symmetric step has its slope, as in torch."""
-    x = completed(x, hermitian)
+    """Compute -PᵀGPᵀ and the two projection terms, where P is the pseudo-inverse of A, without a projector of the longer side.
+
+    With `hermitian`, only the lower triangle is read, but the formula is the same: as in PyTorch, the gradient is the slope
+    along symmetric steps.
+    """
+    x = complete_symmetric(x, hermitian)
     p, h = out.mT, g.mT
-    across, along = h @ out, out @ h  # m × m and n × n, of which one is small
+    across, along = h @ out, out @ h  # m × m and n × n, one of which is small
     first = (across - x @ (out @ across)) @ p
     second = p @ (along - (along @ out) @ x)
     return first + second - p @ g @ p
@@ -137,39 +143,39 @@ pinv = primitive(
     formula=r"\bar{x} = -y^\top \bar{y}\, y^\top + (1 - x y)\,\bar{y}^\top y\, y^\top "
     r"+ y^\top y\, \bar{y}^\top (1 - y x)",
     vjp={"x": pinv_vjp},
-    jvp={"x": lambda t, x, out, hermitian: pinv_jvp(t, completed(x, hermitian), out)},
+    jvp={"x": lambda t, x, out, hermitian: pinv_jvp(t, complete_symmetric(x, hermitian), out)},
 )
 
 
 # ------------------------------------------------------------------------------------------------------------- systems
 def solve_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
-    """A column of the solution depends on its own right-hand side, and on all of the matrix."""
+    """Sparsity: a column of the solution depends on its own right-hand side and on the whole matrix."""
     batch, out_batch = x_shape[:-2], out_shape[:-2]
     if arg == "a":
         return batch_groups(x_shape, 2, out_shape, 2)
-    groups = numbered((*batch, 1, x_shape[-1]))
+    groups = number_elements((*batch, 1, x_shape[-1]))
     return np.broadcast_to(groups, x_shape), np.broadcast_to(groups, (*out_batch, *out_shape[-2:]))
 
 
-def solution(xp: Namespace, a: Array, b: Array) -> Array:
-    if xp is not np:  # CuPy's does not broadcast
+def solve_forward(xp: Namespace, a: Array, b: Array) -> Array:
+    if xp is not np:  # CuPy's `solve` does not broadcast
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = xp.broadcast_to(a, batch + a.shape[-2:]), xp.broadcast_to(b, batch + b.shape[-2:])
-    with raising(xp):
-        return heard(xp, "solve", xp.linalg.solve(a, b), a)
+    with raise_on_failure(xp):
+        return check_result(xp, "solve", xp.linalg.solve(a, b), a)
 
 
 solve: Primitive = primitive(
     "solve",
-    solution,
+    solve_forward,
     reads=solve_groups,
     node="LinalgSolveExBackward0",
     tex="{a}^{{-1}}\\,{b}",
     formula=r"\bar{b} = a^{-\top}\,\bar{y},\quad \bar{a} = -\bar{b}\,y^\top",
     vjp={"a": lambda g, a, out: -(solve(a.mT, g) @ out.mT), "b": lambda g, a: solve(a.mT, g)},
     jvp={
-        "a": lambda t, a, out, lead, a_shape, out_shape: -solve(a, padded(t, lead, a_shape, out_shape) @ out),
-        "b": lambda t, a, lead, b_shape, out_shape: solve(a, padded(t, lead, b_shape, out_shape)),
+        "a": lambda t, a, out, lead, a_shape, out_shape: -solve(a, insert_axes(t, lead, a_shape, out_shape) @ out),
+        "b": lambda t, a, lead, b_shape, out_shape: solve(a, insert_axes(t, lead, b_shape, out_shape)),
     },
 )
 
@@ -179,7 +185,7 @@ def triangular_slope(g: Array, a: Array, out: Array, upper: bool, unit: bool) ->
     return triangle(whole, (1 if upper else -1) if unit else 0, upper)
 
 
-def triangular_along(t: Array, a: Array, out: Array, upper: bool, unit: bool) -> Array:
+def triangular_tangent(t: Array, a: Array, out: Array, upper: bool, unit: bool) -> Array:
     t = triangle(t, (1 if upper else -1) if unit else 0, upper)
     return -triangular(a, t @ out, upper=upper, unit=unit)
 
@@ -193,11 +199,11 @@ triangular: Primitive = primitive(
     formula=r"\bar{b} = a^{-\top}\,\bar{y},\quad \bar{a} = -\mathrm{tri}(\bar{b}\,y^\top)",
     vjp={"a": triangular_slope, "b": lambda g, a, upper, unit: triangular(a.mT, g, upper=not upper, unit=unit)},
     jvp={
-        "a": lambda t, a, out, upper, unit, lead, a_shape, out_shape: triangular_along(
-            padded(t, lead, a_shape, out_shape), a, out, upper, unit
+        "a": lambda t, a, out, upper, unit, lead, a_shape, out_shape: triangular_tangent(
+            insert_axes(t, lead, a_shape, out_shape), a, out, upper, unit
         ),
         "b": lambda t, a, upper, unit, lead, b_shape, out_shape: triangular(
-            a, padded(t, lead, b_shape, out_shape), upper=upper, unit=unit
+            a, insert_axes(t, lead, b_shape, out_shape), upper=upper, unit=unit
         ),
     },
 )

@@ -1,7 +1,7 @@
-"""Losses that torch records as one node: the terms, their weights and the mean or the sum in one operation.
+"""Losses that PyTorch records as one node: the terms, their weights and the mean or sum in one operation.
 
-`total` is what the sum of the terms is divided by: 1 for the sum, None where the terms themselves are the result. A loss keeps
-its two arguments, which are alive anyway, and computes the slopes of its terms again.
+`total` is the divisor of the sum of the terms: 1 for the sum, None if the terms themselves are the result. A loss saves its two
+arguments, which exist anyway, and computes the slopes of its terms again in the backward pass.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from gradlab.rules.elementary import sigmoid
 
 
 def reads_terms(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
-    """Each term reads the elements at its own place; their sum reads all (see core.sparsity)."""
+    """Sparsity (see `core.sparsity`): a term reads the elements at its own position; the sum reads all."""
     return (None, None) if meta["total"] is None else (np.zeros(shape, int), np.zeros(out_shape, int))
 
 
-def spread(
+def term_cotangents(
     xp: Namespace, g: Array, lead: Shape, x: Array, weight: Array | None, total: float | None, factor: Array | float
 ) -> Array:
-    """The cotangent of each term, times a constant factor of the slope."""
+    """Return the cotangent of each term, times the constant factor of the slope."""
     if factor != 1:
         g = g * factor
     if total is not None:
@@ -36,8 +36,10 @@ def spread(
     return g if weight is None else g * xp.asarray(weight)
 
 
-def gathered(xp: Namespace, tangents: Array, x: Array, weight: Array | None, total: float | None, factor: Array | float) -> Array:
-    """The tangent of the result from those of the terms."""
+def combine_tangents(
+    xp: Namespace, tangents: Array, x: Array, weight: Array | None, total: float | None, factor: Array | float
+) -> Array:
+    """Return the tangent of the result, given the tangents of the terms."""
     if weight is not None:
         tangents = tangents * xp.asarray(weight)
     if total is None:
@@ -45,7 +47,7 @@ def gathered(xp: Namespace, tangents: Array, x: Array, weight: Array | None, tot
     return xp.sum(tangents, axis=tuple(range(-len(x.shape), 0))) * factor / total
 
 
-def fused(
+def fused_loss(
     name: str,
     terms: Callable[..., Array],
     slopes: Mapping[str, Callable[..., Array]],
@@ -56,8 +58,11 @@ def fused(
     factor: Array | float = 1,
     summed: Callable[..., Array] | None = None,
 ) -> Primitive:
-    """A loss of predictions x and targets y of one shape: `terms(xp, x, y, parameter)`, and for each argument the slope of a
-    term divided by `factor`. `summed` is the sum of the terms, where there is a shorter way to it."""
+    """Create a loss of predictions x and targets y of the same shape.
+
+    The terms are `terms(xp, x, y, parameter)`. `slopes` gives, for each argument, the slope of a term divided by `factor`.
+    `summed` computes the sum of the terms, if there is a quicker way.
+    """
 
     def forward(xp: Namespace, x: Array, y: Array, *, weight: Array | None, parameter: Any, total: float | None) -> Array:
         if summed is not None and weight is None and total is not None and x.dtype.itemsize > 2:
@@ -69,11 +74,11 @@ def fused(
 
     def vjp(slope: Callable[..., Array]) -> Callable[..., Array]:
         return lambda xp, g, lead, x, y, weight, parameter, total: (
-            slope(xp, x, y, parameter) * spread(xp, g, lead, x, weight, total, factor)
+            slope(xp, x, y, parameter) * term_cotangents(xp, g, lead, x, weight, total, factor)
         )
 
     def jvp(slope: Callable[..., Array]) -> Callable[..., Array]:
-        return lambda xp, t, x, y, weight, parameter, total: gathered(
+        return lambda xp, t, x, y, weight, parameter, total: combine_tangents(
             xp, slope(xp, x, y, parameter) * t, x, weight, total, factor
         )
 
@@ -90,8 +95,8 @@ def fused(
     )
 
 
-def of_difference(slope: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
-    """The slopes of a function of x - y."""
+def difference_slopes(slope: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
+    """Return the slopes of a function of x - y by both arguments."""
     return {"x": lambda xp, x, y, parameter: slope(x - y, parameter), "y": lambda xp, x, y, parameter: slope(y - x, parameter)}
 
 
@@ -101,54 +106,54 @@ def sum_of_squares(xp: Namespace, x: Array, y: Array) -> Array:
 
 
 def smooth_terms(xp: Namespace, x: Array, y: Array, beta: float) -> Array:
-    """d² / 2β where |d| < β, |d| - β/2 elsewhere."""
+    """Compute d² / 2β where |d| < β, and |d| - β/2 elsewhere."""
     size = xp.absolute(x - y)
     near = xp.minimum(size, beta)
     return near * (size - near * 0.5) / beta
 
 
-mse_loss = fused(
+mse_loss = fused_loss(
     "mse_loss",
     lambda xp, x, y, parameter: xp.square(x - y),
-    of_difference(lambda d, _: d),
+    difference_slopes(lambda d, _: d),
     factor=2,
     summed=sum_of_squares,
     tex=r"\tfrac{{1}}{{n}} \sum ({x} - {y})^2",
     formula=r"\bar{x} = \tfrac{2}{n}\,(x - y)\,\bar{L}",
 )
-smooth_l1_loss = fused(
+smooth_l1_loss = fused_loss(
     "smooth_l1_loss",
     smooth_terms,
-    of_difference(lambda d, beta: hardtanh(d / beta, low=-1.0, high=1.0)),
+    difference_slopes(lambda d, beta: hardtanh(d / beta, low=-1.0, high=1.0)),
     node="SmoothL1LossBackward0",
     tex=r"\mathrm{{smooth\ L1}}({x}, {y})",
     formula=r"\bar{x} = \tfrac{1}{n} \min(\max(\tfrac{x - y}{\beta}, -1), 1)\,\bar{L}",
 )
-huber_loss = fused(
+huber_loss = fused_loss(
     "huber_loss",
     lambda xp, x, y, delta: smooth_terms(xp, x, y, delta) * delta,
-    of_difference(lambda d, delta: hardtanh(d, low=-delta, high=delta)),
+    difference_slopes(lambda d, delta: hardtanh(d, low=-delta, high=delta)),
     tex=r"\mathrm{{Huber}}({x}, {y})",
     formula=r"\bar{x} = \tfrac{1}{n} \min(\max(x - y, -\delta), \delta)\,\bar{L}",
 )
 
 
 # -------------------------------------------------------------------------------------------------------------- two classes
-def floored(xp: Namespace, x: Array) -> Array:
-    """log x, but at least -100, so that no single term is infinite."""
+def clamped_log(xp: Namespace, x: Array) -> Array:
+    """Return log x, but at least -100, so that no term is infinite."""
     return xp.maximum(xp.log(x), -100)
 
 
-def odds_slope(xp: Namespace, x: Array, y: Array, parameter: Any) -> Array:
-    """(x - y) / (x (1 - x)), whose denominator is kept from 0."""
+def cross_entropy_slope(xp: Namespace, x: Array, y: Array, parameter: Any) -> Array:
+    """Compute (x - y) / (x (1 - x)), with a denominator of at least 1e-12."""
     spread = x * (1 - x)
     return (x - y) / xp.where(spread < 1e-12, 1e-12, spread)
 
 
-binary_cross_entropy = fused(
+binary_cross_entropy = fused_loss(
     "binary_cross_entropy",
-    lambda xp, x, y, parameter: (y - 1) * xp.maximum(xp.log1p(-x), -100) - y * floored(xp, x),
-    {"x": odds_slope, "y": lambda xp, x, y, parameter: xp.log(1 - x) - xp.log(x)},
+    lambda xp, x, y, parameter: (y - 1) * xp.maximum(xp.log1p(-x), -100) - y * clamped_log(xp, x),
+    {"x": cross_entropy_slope, "y": lambda xp, x, y, parameter: xp.log(1 - x) - xp.log(x)},
     tex=r"-\tfrac{{1}}{{n}} \sum {y} \log {x} + (1 - {y}) \log(1 - {x})",
     formula=r"\bar{x} = \tfrac{1}{n}\,\frac{x - y}{x\,(1 - x)}\,\bar{L}",
 )
@@ -170,7 +175,7 @@ def logit_target_slope(xp: Namespace, x: Array, y: Array, pos_weight: Array | No
     return -x if pos_weight is None else -x - (xp.asarray(pos_weight) - 1) * logsigmoid(x)
 
 
-binary_cross_entropy_with_logits = fused(
+binary_cross_entropy_with_logits = fused_loss(
     "binary_cross_entropy_with_logits",
     logit_terms,
     {"x": logit_slope, "y": logit_target_slope},
@@ -178,7 +183,7 @@ binary_cross_entropy_with_logits = fused(
     formula=r"\bar{x} = \tfrac{1}{n}\,(\sigma(x) - y)\,\bar{L}",
 )
 
-soft_margin_loss = fused(
+soft_margin_loss = fused_loss(
     "soft_margin_loss",
     lambda xp, x, y, parameter: xp.log1p(xp.exp(-y * x)),
     {"x": lambda xp, x, y, parameter: -y * sigmoid(-y * x)},
@@ -188,20 +193,22 @@ soft_margin_loss = fused(
 
 
 # ------------------------------------------------------------------------------------------------------------- many classes
-def picked_terms(xp: Namespace, x: Array, *, shape: Shape, at: Array, weights: Array | None, total: float | None) -> Array:
-    """-weights · x at the flat positions `at` of the last axes, which are `shape`; summed and divided by `total`, if there is
-    one."""
+def pick_terms(xp: Namespace, x: Array, *, shape: Shape, at: Array, weights: Array | None, total: float | None) -> Array:
+    """Return -weights · x at the flat positions `at` of the last axes, which have `shape`.
+
+    The terms are summed and divided by `total`, unless it is None.
+    """
     lead = x.shape[: x.ndim - len(shape)]
     terms = x.reshape((*lead, prod(shape)))[..., at] if lead else x.reshape(-1)[at]
     if weights is not None:
         terms = terms * weights
     if total is None:
         return -terms
-    return (0 - (terms.sum(axis=tuple(range(-at.ndim, 0))) if lead else terms.sum())) / total  # 0, and not -0
+    return (0 - (terms.sum(axis=tuple(range(-at.ndim, 0))) if lead else terms.sum())) / total  # 0, not -0
 
 
-def placed_terms(xp: Namespace, scale: Array, *, shape: Shape, at: Array, weights: Array | None, total: float | None) -> Array:
-    """Transpose of `picked_terms`: zeros of `shape` but for the entries at `at`, each of which comes up once."""
+def place_terms(xp: Namespace, scale: Array, *, shape: Shape, at: Array, weights: Array | None, total: float | None) -> Array:
+    """Transpose of `pick_terms`: zeros of `shape` except for the entries at `at`, which are distinct."""
     lead = scale.shape[: scale.ndim - at.ndim] if total is None else scale.shape
     if total is not None:
         scale = (scale / -total).reshape(lead + (1,) * at.ndim)
@@ -214,40 +221,40 @@ def placed_terms(xp: Namespace, scale: Array, *, shape: Shape, at: Array, weight
     return placed.reshape(lead + shape)
 
 
-def terms_numbered(meta: Meta) -> tuple[Array, Array]:
-    """For each picked entry the number of its term, or 0 if they are summed; -1 where it has the weight 0 (core.sparsity)."""
+def number_terms(meta: Meta) -> tuple[Array, Array]:
+    """Return the positions of the entries, and the number of the term of each: 0 if they are summed, -1 if the weight is 0."""
     at, weights = meta["at"], meta["weights"]
     terms = np.zeros(at.shape, int) if meta["total"] is not None else np.arange(at.size).reshape(at.shape)
     return at, terms if weights is None else np.where(weights == 0, -1, terms)
 
 
-def picked_reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
-    """Every picked entry is read, no other: -1 for what goes nowhere."""
-    groups, (at, terms) = np.full(prod(shape), -1), terms_numbered(meta)
+def nll_reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
+    """Sparsity: only the picked entries are read; others are -1."""
+    groups, (at, terms) = np.full(prod(shape), -1), number_terms(meta)
     groups[at] = terms
     return groups.reshape(shape), np.zeros(out_shape, int) if meta["total"] is not None else terms
 
 
-def placed_reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
-    source, (at, terms) = np.full(prod(out_shape), -1), terms_numbered(meta)
+def nll_entries_reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
+    source, (at, terms) = np.full(prod(out_shape), -1), number_terms(meta)
     source[at] = terms
     return None, source.reshape(out_shape)
 
 
 nll_loss = linear(
     "nll_loss",
-    picked_terms,
-    reads=picked_reads,
+    pick_terms,
+    reads=nll_reads,
     promote="single",
     tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
-    # x is named since torch's node depends on it: the gradient has a (vanishing) derivative. It is kept anyway.
+    # The rule names x because PyTorch's node depends on it: the gradient has a derivative by x, which is 0. x is saved anyway.
     x=lambda g, x, shape, at, weights, total: nll_entries(g, shape=shape, at=at, weights=weights, total=total),
 )
-nll_loss_2d = nll_loss.named("NllLoss2DBackward0")
+nll_loss_2d = nll_loss.with_node("NllLoss2DBackward0")
 nll_entries: Primitive = linear(
     "nll_entries",
-    placed_terms,
-    reads=placed_reads,
+    place_terms,
+    reads=nll_entries_reads,
     promote="single",
     tex=r"\mathrm{{scatter}}({scale})",
     scale=lambda g, shape, at, weights, total: nll_loss(g, shape=shape, at=at, weights=weights, total=total),

@@ -1,16 +1,16 @@
-"""(x - mean) / sqrt(var + eps) over groups of elements, times a weight, plus a bias: batch, layer, group and instance norm.
+"""Batch, layer, group and instance norm: (x - mean) / sqrt(var + eps) over groups of elements, times a weight, plus a bias.
 
-They differ in which elements form a group. x is seen in a `shape` in which the groups are the reduced axes `axis`, and in which
-weight and bias, reshaped to `affine`, broadcast. The metadata `moments` are an empty list, which the forward fills with mean,
-1 / deviation and variance, so that neither x - mean nor the result is kept: a node saves x, the weight, and three numbers a
-group. A rule on arrays reads them there; a traced one, which must know that they depend on x, works them out again.
+They differ in the elements that form a group. x is reshaped to `shape`, in which the axes `axis` are the groups, and in which
+weight and bias, reshaped to `affine`, broadcast. The metadata `moments` is an empty list, to which the forward appends mean,
+1 / deviation and variance. A node therefore saves x, the weight and three numbers per group, but neither x - mean nor the result.
+Rules on arrays read `moments`. Traced rules, in which they must depend on x, compute them again.
 
 With x̂ the normalised x and u the cotangent times the weight, over a group of n elements
 
     x̄ = (u - mean(u) - x̂ mean(u x̂)) / deviation        (Ioffe and Szegedy 2015, collected; the Jacobian of x̂ is symmetric)
 
-which is computed as u · scale - y · slope + shift, with one number a group for each of the three. y is x - mean. Where a group
-is a row, whose sums are as quick as the subtraction, it is x itself, as in torch, and the numbers account for the mean.
+which is computed as u · scale - y · slope - shift, where scale, slope and shift are one number per group and y is x - mean. If a
+group is a row, whose sums are as quick as the subtraction, y is x itself as in PyTorch, and slope and shift account for the mean.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.primitive import primitive
-from gradlab.core.sparsity import axis_groups, numbered
+from gradlab.core.sparsity import axis_groups, number_elements
 from gradlab.core.tensor import Tensor
 from gradlab.rules.arguments import Array, Axes, Meta, Namespace, Shape
 
@@ -33,8 +33,8 @@ def ones(n: int, dtype: np.dtype[Any]) -> Array:
     return np.ones(n, dtype)
 
 
-def summed(xp: Namespace, x: Array, axis: Axes) -> Array:
-    """The sum over (negative, sorted) axes, kept as 1. On NumPy a product with ones, which is twice as quick."""
+def sum_keepdims(xp: Namespace, x: Array, axis: Axes) -> Array:
+    """Sum over (negative, sorted) axes, which stay with length 1. On NumPy a product with ones, which is twice as quick."""
     if xp is not np or x.dtype.char not in "fd" or not axis:
         return xp.sum(x, axis=axis, keepdims=True)
     if axis == (-2,):
@@ -45,12 +45,12 @@ def summed(xp: Namespace, x: Array, axis: Axes) -> Array:
     return x.sum(axis=axis, keepdims=True)
 
 
-def dotted(xp: Namespace, x: Array, y: Array, axis: Axes) -> Array:
-    """The sum of x · y over axes, kept as 1; along rows without the product in memory."""
+def dot_keepdims(xp: Namespace, x: Array, y: Array, axis: Axes) -> Array:
+    """Sum x · y over axes, which stay with length 1. Along rows the product is not stored."""
     if xp is not np or axis[-1:] not in ((-1,), (-2,)):
         return xp.sum(x * y, axis=axis, keepdims=True)
     if axis == (-2,):
-        return summed(np, x * y, axis)
+        return sum_keepdims(np, x * y, axis)
     if axis[-1] == -1:
         total = np.vecdot(x, y)[..., None]
         return total if len(axis) == 1 else total.sum(axis=axis[:-1], keepdims=True)
@@ -58,28 +58,31 @@ def dotted(xp: Namespace, x: Array, y: Array, axis: Axes) -> Array:
 
 
 def outer(column: Array, row: Array) -> Array:
-    """column · row, a matrix. As a product of two columns and two rows, the second of zeros, BLAS makes it in half the time that
-    broadcasting takes. (One column alone is a special case of its own there, and slow.)"""
+    """Return column · row, a matrix.
+
+    As a product of two columns and two rows, the second ones zero, it takes BLAS half the time of broadcasting. (With one column,
+    BLAS uses another, slow routine.)
+    """
     left, right = np.zeros((column.shape[0], 2), column.dtype), np.zeros((2, row.shape[0]), row.dtype)
     left[:, :1], right[0] = column, row
     return left @ right
 
 
-def of_rows(xp: Namespace, axis: Axes, affine: Shape) -> bool:
-    """Whether NumPy arrays are normalised along rows, with a weight for each column: a layer norm."""
+def is_layer_norm(xp: Namespace, axis: Axes, affine: Shape) -> bool:
+    """Return True if NumPy arrays are normalised along rows with a weight for each column: a layer norm."""
     return xp is np and axis == (-1,) and len(affine) == 1
 
 
-def size_of(shape: Shape, axis: Axes) -> int:
+def group_size(shape: Shape, axis: Axes) -> int:
     return prod([shape[i] for i in axis])
 
 
 def centred_and_scale(xp: Namespace, x: Array, shape: Shape, axis: Axes, eps: float, moments: list[Array]) -> tuple[Array, Array]:
-    """x - mean in its `shape`, new memory, and 1 / deviation; the moments become known."""
-    x, n = x.reshape(shape), size_of(shape, axis)
-    mean = summed(xp, x, axis) / n
+    """Return x - mean with the given `shape`, in new memory, and 1 / deviation. Append the moments."""
+    x, n = x.reshape(shape), group_size(shape, axis)
+    mean = sum_keepdims(xp, x, axis) / n
     centred = x - mean
-    variance = dotted(xp, centred, centred, axis) / n
+    variance = dot_keepdims(xp, centred, centred, axis) / n
     scale = 1 / xp.sqrt(variance + eps)
     moments += mean, scale, variance
     return centred, scale
@@ -105,9 +108,9 @@ def affine_forward(
 ) -> Array:
     out, scale = centred_and_scale(xp, x, shape, axis, eps, moments)
     weight = weight.reshape(affine)
-    if of_rows(xp, axis, affine):
+    if is_layer_norm(xp, axis, affine):
         out *= outer(scale, weight)
-    elif scale.size == weight.size:  # one number a channel: one pass for both
+    elif scale.size == weight.size:  # one number per channel: one pass for both
         out *= scale * weight
     else:
         out *= scale
@@ -116,8 +119,8 @@ def affine_forward(
     return out.reshape(x.shape)
 
 
-def known_moments(xp: Namespace, x: Array, axis: Axes, eps: float, moments: list[Array]) -> Sequence[Array]:
-    """(mean, 1 / deviation) of x as the rules need them: traced, as functions of x."""
+def read_moments(xp: Namespace, x: Array, axis: Axes, eps: float, moments: list[Array]) -> Sequence[Array]:
+    """Return mean and 1 / deviation of x. In a traced rule they are computed as functions of x."""
     if not isinstance(x, Tensor):
         return moments[:2]
     mean = xp.mean(x, axis=axis, keepdims=True)
@@ -125,31 +128,31 @@ def known_moments(xp: Namespace, x: Array, axis: Axes, eps: float, moments: list
     return mean, (xp.mean(centred * centred, axis=axis, keepdims=True) + eps) ** -0.5
 
 
-def projected(
+def apply_jacobian(
     xp: Namespace, u: Array, x: Array, shape: Shape, axis: Axes, eps: float, moments: list[Array], weight: Array | None = None
 ) -> Array:
-    """The (symmetric) Jacobian of x̂ on u, which has batch axes in front; times a weight of one number a group."""
-    mean, scale = known_moments(xp, x, axis, eps, moments)
-    n, total = size_of(shape, axis), summed(xp, u, axis)
+    """Apply the (symmetric) Jacobian of x̂ to u, which may have batch axes in front. `weight` is one number per group."""
+    mean, scale = read_moments(xp, x, axis, eps, moments)
+    n, total = group_size(shape, axis), sum_keepdims(xp, u, axis)
     if axis == (-1,):
-        slope, shift = row_numbers(dotted(xp, u, x, axis), total, mean, scale, n)
-        return combined(u * scale, x * slope, shift)
+        slope, shift = slope_and_shift(dot_keepdims(xp, u, x, axis), total, mean, scale, n)
+        return subtract_both(u * scale, x * slope, shift)
     along = x - mean
-    slope, shift = dotted(xp, u, along, axis) * (scale * scale * scale / n), total * (scale / n)
+    slope, shift = dot_keepdims(xp, u, along, axis) * (scale * scale * scale / n), total * (scale / n)
     if weight is not None:
         scale, slope, shift = scale * weight, slope * weight, shift * weight
-    return combined(u * scale, along * slope, shift)
+    return subtract_both(u * scale, along * slope, shift)
 
 
-def row_numbers(dot: Array, total: Array, mean: Array, scale: Array, n: int) -> tuple[Array, Array]:
-    """Slope and shift of a group, from the sums of u · x and of u."""
+def slope_and_shift(dot: Array, total: Array, mean: Array, scale: Array, n: int) -> tuple[Array, Array]:
+    """Return slope and shift of each group, given the sums of u · x and of u."""
     part = scale / n
     slope = (dot - mean * total) * (scale * scale * part)
     return slope, total * part - slope * mean
 
 
-def combined(out: Array, along: Array, shift: Array) -> Array:
-    """out - along - shift; arrays in place."""
+def subtract_both(out: Array, along: Array, shift: Array) -> Array:
+    """Return out - along - shift; arrays are changed in place."""
     if isinstance(out, Tensor):
         return out - along - shift
     out -= along
@@ -157,13 +160,13 @@ def combined(out: Array, along: Array, shift: Array) -> Array:
     return out
 
 
-def normalized_pull(
+def normalized_vjp(
     xp: Namespace, g: Array, x: Array, lead: Shape, shape: Shape, axis: Axes, eps: float, moments: list[Array]
 ) -> Array:
-    return projected(xp, g.reshape(lead + shape), x.reshape(shape), shape, axis, eps, moments).reshape(g.shape)
+    return apply_jacobian(xp, g.reshape(lead + shape), x.reshape(shape), shape, axis, eps, moments).reshape(g.shape)
 
 
-def affine_pull(
+def affine_vjp(
     xp: Namespace,
     g: Array,
     x: Array,
@@ -176,17 +179,17 @@ def affine_pull(
     moments: list[Array],
 ) -> Array:
     u, v, w = g.reshape(lead + shape), x.reshape(shape), weight.reshape(affine)
-    if of_rows(xp, axis, affine):  # without u = g · w in memory
+    if is_layer_norm(xp, axis, affine):  # without storing u = g · w
         mean, scale = moments[:2]
         along = u * v
-        slope, shift = row_numbers((along @ w)[..., None], (u @ w)[..., None], mean, scale, shape[-1])
-        return combined(u * outer(scale, w), np.multiply(v, slope, out=along), shift).reshape(g.shape)
-    if spread_axes(shape, affine) == axis != (-1,):  # one number of the weight for each group
-        return projected(xp, u, v, shape, axis, eps, moments, w).reshape(g.shape)
-    return projected(xp, u * w, v, shape, axis, eps, moments).reshape(g.shape)
+        slope, shift = slope_and_shift((along @ w)[..., None], (u @ w)[..., None], mean, scale, shape[-1])
+        return subtract_both(u * outer(scale, w), np.multiply(v, slope, out=along), shift).reshape(g.shape)
+    if repeated_axes(shape, affine) == axis != (-1,):  # one number of the weight for each group
+        return apply_jacobian(xp, u, v, shape, axis, eps, moments, w).reshape(g.shape)
+    return apply_jacobian(xp, u * w, v, shape, axis, eps, moments).reshape(g.shape)
 
 
-def affine_push(
+def affine_jvp(
     xp: Namespace,
     t: Array,
     x: Array,
@@ -198,16 +201,16 @@ def affine_push(
     eps: float,
     moments: list[Array],
 ) -> Array:
-    pushed = projected(xp, t.reshape(lead + shape), x.reshape(shape), shape, axis, eps, moments)
+    pushed = apply_jacobian(xp, t.reshape(lead + shape), x.reshape(shape), shape, axis, eps, moments)
     return (pushed * weight.reshape(affine)).reshape(t.shape)
 
 
-def spread_axes(shape: Shape, affine: Shape) -> Axes:
-    """The axes along which weight and bias are repeated."""
+def repeated_axes(shape: Shape, affine: Shape) -> Axes:
+    """Return the axes along which weight and bias are repeated."""
     return tuple(i for i in range(-len(shape), 0) if -i > len(affine) or affine[i] == 1)
 
 
-def weight_pull(
+def weight_vjp(
     xp: Namespace,
     g: Array,
     x: Array,
@@ -219,23 +222,23 @@ def weight_pull(
     eps: float,
     moments: list[Array],
 ) -> Array:
-    """The sum of g · x̂ over what the weight was repeated along: first inside the groups, then over them."""
+    """Sum g · x̂ over the axes along which the weight is repeated: first within the groups, then over them."""
     u, x = g.reshape(lead + shape), x.reshape(shape)
-    mean, scale = known_moments(xp, x, axis, eps, moments)
-    if of_rows(xp, axis, affine):
+    mean, scale = read_moments(xp, x, axis, eps, moments)
+    if is_layer_norm(xp, axis, affine):
         return (scale[:, 0] @ (u * x) - (mean * scale)[:, 0] @ u).reshape(lead + weight_shape)
-    over = spread_axes(shape, affine)
+    over = repeated_axes(shape, affine)
     inside = tuple(i for i in over if i in axis)
     if inside:
-        part = dotted(xp, u, x - mean, inside) * scale
+        part = dot_keepdims(xp, u, x - mean, inside) * scale
         if inside == over:
             return part.reshape(lead + weight_shape)
     else:
         part = u * ((x - mean) * scale)
-    return summed(xp, part, tuple(i for i in over if i not in axis)).reshape(lead + weight_shape)
+    return sum_keepdims(xp, part, tuple(i for i in over if i not in axis)).reshape(lead + weight_shape)
 
 
-def weight_push(
+def weight_jvp(
     xp: Namespace,
     t: Array,
     x: Array,
@@ -248,38 +251,38 @@ def weight_push(
     moments: list[Array],
 ) -> Array:
     x = x.reshape(shape)
-    mean, scale = known_moments(xp, x, axis, eps, moments)
-    return ((x - mean) * scale * in_front(t, lead, shape, affine)).reshape(lead + out_shape)
+    mean, scale = read_moments(xp, x, axis, eps, moments)
+    return ((x - mean) * scale * insert_affine_axes(t, lead, shape, affine)).reshape(lead + out_shape)
 
 
-def in_front(t: Array, lead: Shape, shape: Shape, affine: Shape) -> Array:
-    """A tangent of weight or bias with axes of length 1 between the batch axes and its own."""
+def insert_affine_axes(t: Array, lead: Shape, shape: Shape, affine: Shape) -> Array:
+    """Reshape a tangent of weight or bias: axes of length 1 between the batch axes and its own."""
     return t.reshape(lead + (1,) * (len(shape) - len(affine)) + affine)
 
 
-def bias_push(xp: Namespace, t: Array, lead: Shape, out_shape: Shape, shape: Shape, affine: Shape) -> Array:
-    return xp.broadcast_to(in_front(t, lead, shape, affine), lead + shape).reshape(lead + out_shape)
+def bias_jvp(xp: Namespace, t: Array, lead: Shape, out_shape: Shape, shape: Shape, affine: Shape) -> Array:
+    return xp.broadcast_to(insert_affine_axes(t, lead, shape, affine), lead + shape).reshape(lead + out_shape)
 
 
 def group_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
-    """Elements of a group read one another; weight and bias are read as they broadcast."""
+    """Sparsity: each element reads all elements of its group; weight and bias are read as they broadcast."""
     shape = meta["shape"]
     if arg != "x":
-        return None, np.broadcast_to(numbered(meta["affine"]), shape).reshape(out_shape)
+        return None, np.broadcast_to(number_elements(meta["affine"]), shape).reshape(out_shape)
     groups, source = axis_groups(shape, shape, meta["axis"])
     return groups.reshape(x_shape), source.reshape(out_shape)
 
 
-FORMULA = r"\bar{x} = \tfrac{1}{\sigma}\bigl(u - \mathrm{mean}\,u - \hat{x}\,\mathrm{mean}(u\,\hat{x})\bigr)"
+NORM_FORMULA = r"\bar{x} = \tfrac{1}{\sigma}\bigl(u - \mathrm{mean}\,u - \hat{x}\,\mathrm{mean}(u\,\hat{x})\bigr)"
 normalized = primitive(
     "normalized",
     normalized_forward,
     reads=group_reads,
     tex=r"\frac{{{x} - \mu}}{{\sigma}}",
-    formula=FORMULA + r",\quad u = \bar{y}",
-    vjp={"x": normalized_pull},
+    formula=NORM_FORMULA + r",\quad u = \bar{y}",
+    vjp={"x": normalized_vjp},
     jvp={
-        "x": lambda xp, t, x, lead, shape, axis, eps, moments: normalized_pull(  # noqa: PLW0108  (it says t)
+        "x": lambda xp, t, x, lead, shape, axis, eps, moments: normalized_vjp(  # noqa: PLW0108  (named t)
             xp, t, x, lead, shape, axis, eps, moments
         )
     },
@@ -290,14 +293,14 @@ affine_normalized = primitive(
     affine_forward,
     reads=group_reads,
     tex=r"{weight}\,\frac{{{x} - \mu}}{{\sigma}} + {bias}",
-    formula=FORMULA + r",\quad u = \bar{y}\,w",
+    formula=NORM_FORMULA + r",\quad u = \bar{y}\,w",
     vjp={
-        "x": affine_pull,
-        "weight": weight_pull,
-        "bias": lambda xp, g, lead, bias_shape, shape, affine: summed(
-            xp, g.reshape(lead + shape), spread_axes(shape, affine)
+        "x": affine_vjp,
+        "weight": weight_vjp,
+        "bias": lambda xp, g, lead, bias_shape, shape, affine: sum_keepdims(
+            xp, g.reshape(lead + shape), repeated_axes(shape, affine)
         ).reshape(lead + bias_shape),
     },
-    jvp={"x": affine_push, "weight": weight_push, "bias": bias_push},
+    jvp={"x": affine_jvp, "weight": weight_jvp, "bias": bias_jvp},
     promote="single",
 )

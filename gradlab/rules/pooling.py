@@ -1,9 +1,9 @@
-"""Max pooling. The windows are `AxisMap`s, one for each axis, as in `resampling`, where average pooling is.
+"""Max pooling. The windows are one `AxisMap` per axis, as for average pooling in `resampling`.
 
-The maximum is taken axis by axis. Which element of a window it was is found again in the sweep, by comparing: of equal
-elements the first gets the cotangent, as in torch. Nothing but the input and the output is kept, and both mostly are kept
-anyway, by the operations around. A sweep that is recorded itself, a window with NaN (whose last NaN is the maximum) and windows
-that overlap unevenly go through the maxima's places instead.
+The maximum is computed axis by axis. The backward pass compares input and output to find it again: the first of several equal
+elements receives the cotangent, as in PyTorch. Only the input and the output are saved, and neighbouring operations usually save
+these anyway. Recorded sweeps, windows with NaN (the last NaN is the maximum) and unevenly overlapping windows use the
+positions of the maxima instead.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.primitive import primitive
 from gradlab.core.tensor import Tensor
-from gradlab.rules.elementwise import BITS, kept
+from gradlab.rules.elementwise import INTEGER_OF_ITEMSIZE, keep_where
 from gradlab.rules.indexing import gather, put_along
-from gradlab.rules.resampling import ALL, AxisMap, resample_reads
+from gradlab.rules.resampling import WHOLE_AXIS, AxisMap, resample_reads
 
 
 def max_along(xp: Any, x: Any, m: AxisMap, axis: int) -> Any:
-    """The greatest element of each window along a negative axis."""
-    behind = (ALL,) * (-axis - 1)
+    """Return the maximum of each window along a negative axis."""
+    behind = (WHOLE_AXIS,) * (-axis - 1)
     total, owned = None, False
     for outputs, inputs, _ in m.taps:
         part = x[(Ellipsis, inputs, *behind)] if isinstance(inputs, slice) else xp.take(x, xp.asarray(inputs), axis=axis)
-        if total is None and outputs is not ALL:
+        if total is None and outputs is not WHOLE_AXIS:
             lowest = -np.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
             total, owned = xp.full(m.shape(x.shape, axis), lowest, dtype=x.dtype), True
         if total is None:
             total = part
-        elif outputs is ALL:
+        elif outputs is WHOLE_AXIS:
             total, owned = (xp.maximum(total, part, out=total) if owned else xp.maximum(total, part)), True
         else:
             total, owned = total if owned else total.copy(), True
@@ -43,15 +43,15 @@ def max_along(xp: Any, x: Any, m: AxisMap, axis: int) -> Any:
     return total
 
 
-def max_pooled(xp: Any, x: Any, *, maps: tuple[AxisMap, ...]) -> Any:
+def max_pool_forward(xp: Any, x: Any, *, maps: tuple[AxisMap, ...]) -> Any:
     maxima = x
     for axis, m in zip(range(-len(maps), 0), maps, strict=True):
         maxima = max_along(xp, maxima, m, axis)
     return maxima.copy() if maxima is x or maxima.base is not None else maxima
 
 
-def max_places(xp: Any, x: Any, maps: tuple[AxisMap, ...]) -> Any:
-    """int64, (…, windows): where in the flattened input each window's maximum is; the first of equal ones, the last NaN."""
+def argmax_positions(xp: Any, x: Any, maps: tuple[AxisMap, ...]) -> Any:
+    """Return the flat position of each window's maximum, int64 of shape (…, windows): the first of equal ones, the last NaN."""
     size = x.shape[x.ndim - len(maps) :]
     indices = [m.index for m in maps]
     firsts = [index[np.argmax(index >= 0, axis=0), np.arange(index.shape[1])] for index in indices]
@@ -73,31 +73,31 @@ def max_places(xp: Any, x: Any, maps: tuple[AxisMap, ...]) -> Any:
 
 
 @lru_cache(maxsize=256)
-def selections(maps: tuple[AxisMap, ...]) -> list[tuple[Any, Any]]:
-    """For each place in the window, row by row: an index of the outputs that have it, and one of the inputs they read."""
+def window_indices(maps: tuple[AxisMap, ...]) -> list[tuple[Any, Any]]:
+    """Return, for each position in the window (row by row), the index of the outputs that have it and of the inputs they read."""
     outputs, inputs = [m.index.shape[1] for m in maps], [m.length for m in maps]
     return [
-        (index([row[0] for row in rows], outputs), index([row[1] for row in rows], inputs))
+        (outer_index([row[0] for row in rows], outputs), outer_index([row[1] for row in rows], inputs))
         for rows in product(*(m.rows for m in maps))
     ]
 
 
-def index(parts: list[Any], sizes: list[int]) -> tuple[Any, ...]:
-    """The places along several axes as one index."""
+def outer_index(parts: list[Any], sizes: list[int]) -> tuple[Any, ...]:
+    """Combine positions along several axes into one index."""
     if all(isinstance(part, slice) for part in parts):
         return (Ellipsis, *parts)
     return (Ellipsis, *np.ix_(*(np.arange(n)[part] for part, n in zip(parts, sizes, strict=True))))
 
 
-def here(xp: Any, where: tuple[Any, ...]) -> tuple[Any, ...]:
+def index_on_device(xp: Any, where: tuple[Any, ...]) -> tuple[Any, ...]:
     return where if isinstance(where[-1], slice) else (Ellipsis, *map(xp.asarray, where[1:]))
 
 
-def to_the_maximum(xp: Any, g: Any, x: Any, out: Any, lead: tuple[int, ...], maps: tuple[AxisMap, ...]) -> Any:
-    """The adjoint: each output's cotangent, to the first element of its window that equals it."""
-    if type(g) is not np.ndarray or not all(m.unrepeated for m in maps) or bool(xp.isnan(out.sum())):
+def max_pool_vjp(xp: Any, g: Any, x: Any, out: Any, lead: tuple[int, ...], maps: tuple[AxisMap, ...]) -> Any:
+    """Add the cotangent of each output to the first element of its window that equals the output."""
+    if type(g) is not np.ndarray or not all(m.taps_read_once for m in maps) or bool(xp.isnan(out.sum())):
         n = len(maps)
-        indices = places_of(x, maps)
+        indices = positions_of_maxima(x, maps)
         front = (*lead, *x.shape[: x.ndim - n])
         placed = put_along(
             g.reshape(*front, indices.shape[-1]),
@@ -108,12 +108,12 @@ def to_the_maximum(xp: Any, g: Any, x: Any, out: Any, lead: tuple[int, ...], map
         )
         return placed.reshape(*lead, *x.shape)
     total = xp.zeros(lead + x.shape, dtype=g.dtype)
-    apart = all(m.apart for m in maps)
-    free = xp.ones(out.shape, dtype=bool)  # the windows whose maximum has not come up yet
-    taps = selections(maps)
-    full = all(len(m.rows) == len(m.index) and m.taps[-1][0] is ALL for m in maps)
+    apart = all(m.reads_inputs_once for m in maps)
+    free = xp.ones(out.shape, dtype=bool)  # windows whose maximum has not been found yet
+    taps = window_indices(maps)
+    full = all(len(m.rows) == len(m.index) and m.taps[-1][0] is WHOLE_AXIS for m in maps)
     for k, (outputs, inputs) in enumerate(taps, 1):
-        outputs, inputs = here(xp, outputs), here(xp, inputs)
+        outputs, inputs = index_on_device(xp, outputs), index_on_device(xp, inputs)
         if full and k == len(taps):
             is_maximum = free
         else:
@@ -121,35 +121,35 @@ def to_the_maximum(xp: Any, g: Any, x: Any, out: Any, lead: tuple[int, ...], map
             is_maximum &= free[outputs]
             free[outputs] ^= is_maximum
         if not apart:
-            total[inputs] += kept(xp, is_maximum, g[outputs])
+            total[inputs] += keep_where(xp, is_maximum, g[outputs])
         elif type(g) is np.ndarray and isinstance(inputs[-1], slice):
-            bits = BITS[g.itemsize]
+            bits = INTEGER_OF_ITEMSIZE[g.itemsize]
             np.bitwise_and(g[outputs].view(bits), -is_maximum.view(np.int8), out=total.view(bits)[inputs])
         else:
-            total[inputs] = kept(xp, is_maximum, g[outputs])
+            total[inputs] = keep_where(xp, is_maximum, g[outputs])
     return total
 
 
-def from_the_maximum(t: Any, x: Any, out_shape: tuple[int, ...], lead: tuple[int, ...], maps: tuple[AxisMap, ...]) -> Any:
+def max_pool_jvp(t: Any, x: Any, out_shape: tuple[int, ...], lead: tuple[int, ...], maps: tuple[AxisMap, ...]) -> Any:
     rows = t.reshape(*t.shape[: t.ndim - len(maps)], prod(t.shape[t.ndim - len(maps) :]))
-    picked = gather(rows, axis=-1, indices=places_of(x, maps), keepdims=True)
+    picked = gather(rows, axis=-1, indices=positions_of_maxima(x, maps), keepdims=True)
     return picked.reshape(*lead, *out_shape)
 
 
-def places_of(x: Any, maps: tuple[AxisMap, ...]) -> Any:
-    """The places of the maxima of an array, or of a Tensor's."""
+def positions_of_maxima(x: Any, maps: tuple[AxisMap, ...]) -> Any:
+    """Return the positions of the maxima of an array or Tensor."""
     array = x.array if type(x) is Tensor else x
-    return max_places(namespace_of[type(array)], array, maps)
+    return argmax_positions(namespace_of[type(array)], array, maps)
 
 
 max_pool = primitive(
     "max_pool",
-    max_pooled,
+    max_pool_forward,
     reads=resample_reads,
     node="MaxPool2DWithIndicesBackward0",
     tex=r"\mathrm{{maxpool}}({x})",
     promote="number",
     formula=r"\bar{x}_q = \textstyle\sum_p \bar{y}_p\,[q = \mathrm{argmax}_{q'\in w(p)}\,x_{q'}]",
-    vjp={"x": to_the_maximum},
-    jvp={"x": from_the_maximum},
+    vjp={"x": max_pool_vjp},
+    jvp={"x": max_pool_jvp},
 )

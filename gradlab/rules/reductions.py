@@ -1,7 +1,7 @@
-"""Reductions over axes. `axis` is a tuple of negative axes, sorted, so that leading batch axes never shift them.
+"""Reductions over axes. `axis` is a sorted tuple of negative axes, so that leading batch axes do not shift them.
 
-Forwards call the ufunc's own `reduce` on NumPy arrays, which is what the method of the same name spends most of its time
-getting to. Extremes share a cotangent among equals; those along one axis that pick an element are `gather` at its place.
+Forwards call the ufunc's `reduce` on NumPy arrays, because the array method spends most of its time on the way to it. Equal
+extreme values share the cotangent. Maxima and minima along one axis, which select one element, use `gather` instead.
 """
 
 from __future__ import annotations
@@ -14,28 +14,31 @@ import numpy as np
 
 from gradlab.core.joint import Joint
 from gradlab.core.primitive import Primitive, linear, primitive
-from gradlab.rules.arguments import MANY, Array, Axes, Namespace, Shape
+from gradlab.rules.arguments import MIN_STEPWISE_SIZE, Array, Axes, Namespace, Shape
 
 
-def negative(axis: int | Sequence[int] | None, ndim: int) -> Axes:
-    """Axes counted from the right and sorted; None is all of them."""
+def negative_axes(axis: int | Sequence[int] | None, ndim: int) -> Axes:
+    """Return the axes as sorted negative numbers; None means all axes."""
     axes = range(ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     return tuple(sorted(a - ndim if a >= 0 else a for a in axes))
 
 
-def restore(xp: Namespace, g: Array, axis: Axes, keepdims: bool) -> Array:
-    """Put reduced axes back with length 1. `axis` is negative and sorted: from the left, each insertion is final."""
+def restore_axes(xp: Namespace, g: Array, axis: Axes, keepdims: bool) -> Array:
+    """Insert the reduced axes with length 1. `axis` is negative and sorted."""
     return g if keepdims or not axis else xp.expand_dims(g, axis)
 
 
-def count(x_shape: Shape, axis: Axes) -> int:
-    """How many elements are reduced into one."""
+def count_reduced(x_shape: Shape, axis: Axes) -> int:
+    """Return the number of elements that are reduced to one."""
     return prod([x_shape[i] for i in axis])
 
 
-def by_rows(ufunc: Any, x: Array, axis: Axes, keepdims: bool) -> Array:
-    """`ufunc.reduce`. NumPy starts anew for every row it reduces, so many short rows are reduced as the few long columns of a
-    transposed copy: softmax over ten classes takes half the time, of a thousand samples a fifth."""
+def reduce_rows(ufunc: Any, x: Array, axis: Axes, keepdims: bool) -> Array:
+    """Return `ufunc.reduce(x, axis)`.
+
+    NumPy has an overhead for each row that it reduces. Many short rows are therefore reduced as the long columns of a transposed
+    copy: a softmax over ten classes takes half the time, and a fifth for a thousand samples.
+    """
     if axis == (-1,) and x.ndim == 2 and x.shape[1] <= 32 <= x.shape[0]:
         out = ufunc.reduce(x.T.copy(), 0)
         return out[:, None] if keepdims else out
@@ -43,20 +46,20 @@ def by_rows(ufunc: Any, x: Array, axis: Axes, keepdims: bool) -> Array:
 
 
 def total(xp: Namespace, x: Array, axis: Axes, keepdims: bool = False) -> Array:
-    """The sum, of arrays and Tensors."""
-    return by_rows(np.add, x, axis, keepdims) if xp is np else xp.sum(x, axis=axis, keepdims=keepdims)
+    """Return the sum of an array or Tensor."""
+    return reduce_rows(np.add, x, axis, keepdims) if xp is np else xp.sum(x, axis=axis, keepdims=keepdims)
 
 
 def average(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return total(xp, x, axis, keepdims) / count(x.shape, axis)
+    return total(xp, x, axis, keepdims) / count_reduced(x.shape, axis)
 
 
 def largest(x: Array, axis: Axes, keepdims: bool) -> Array:
-    return by_rows(np.maximum, x, axis, keepdims) if type(x) is np.ndarray else x.max(axis=axis, keepdims=keepdims)
+    return reduce_rows(np.maximum, x, axis, keepdims) if type(x) is np.ndarray else x.max(axis=axis, keepdims=keepdims)
 
 
 def smallest(x: Array, axis: Axes, keepdims: bool) -> Array:
-    return by_rows(np.minimum, x, axis, keepdims) if type(x) is np.ndarray else x.min(axis=axis, keepdims=keepdims)
+    return reduce_rows(np.minimum, x, axis, keepdims) if type(x) is np.ndarray else x.min(axis=axis, keepdims=keepdims)
 
 
 sum_ = linear(
@@ -66,9 +69,9 @@ sum_ = linear(
     promote="sum",
     node="SumBackward1",
     tex=r"\sum {x}",
-    x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(restore(xp, g, axis, keepdims), lead + x_shape),
+    x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(restore_axes(xp, g, axis, keepdims), lead + x_shape),
 )
-sum_all = sum_.named("SumBackward0")
+sum_all = sum_.with_node("SumBackward0")
 
 mean = linear(
     "mean",
@@ -77,20 +80,20 @@ mean = linear(
     node="MeanBackward1",
     tex=r"\tfrac{{1}}{{n}} \sum {x}",
     x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(
-        restore(xp, g, axis, keepdims) / count(x_shape, axis), lead + x_shape
+        restore_axes(xp, g, axis, keepdims) / count_reduced(x_shape, axis), lead + x_shape
     ),
     promote="single",
 )
-mean_all = mean.named("MeanBackward0")
+mean_all = mean.with_node("MeanBackward0")
 
 
 def ones_where(xp: Namespace, mask: Array, dtype: Any) -> Array:
-    """1 where a mask holds, 0 elsewhere. (NumPy 2.0's `astype` takes no scalars, which masks of scalars are.)"""
+    """Return 1 where the mask is True, and 0 elsewhere. (`np.astype` in NumPy 2.0 does not accept the mask of a scalar.)"""
     return mask.astype(dtype) if isinstance(mask, np.generic) else xp.astype(mask, dtype)
 
 
-def numbers(xp: Namespace, x: Array) -> Array:
-    """1 where x is a number, 0 where it is NaN."""
+def is_number(xp: Namespace, x: Array) -> Array:
+    """Return 1 where x is a number, and 0 where it is NaN."""
     return ones_where(xp, x == x, x.dtype)
 
 
@@ -101,30 +104,32 @@ nansum = primitive(
     piecewise=True,
     tex=r"\sum [x = x]\,{x}",
     formula=r"\bar{x} = \bar{y}\,[x = x]",
-    vjp={"x": lambda xp, g, x, axis, keepdims: restore(xp, g, axis, keepdims) * numbers(xp, x)},
-    jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * numbers(xp, x), axis, keepdims)},
+    vjp={"x": lambda xp, g, x, axis, keepdims: restore_axes(xp, g, axis, keepdims) * is_number(xp, x)},
+    jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * is_number(xp, x), axis, keepdims)},
     promote="single",
 )
 
 
 # ------------------------------------------------------------------------------------------------------------- products
 def running_product(xp: Namespace, x: Array, axis: int) -> Array:
-    """The products of all elements up to each, along one negative axis."""
+    """Return the product of the elements up to each, along one negative axis."""
     return np.multiply.accumulate(x, axis) if xp is np else xp.cumprod(x, axis=axis)
 
 
-def others(xp: Namespace, x: Array, axis: Axes) -> Array:
-    """The product of all elements but one, for each: what lies before it times what lies behind it. No division, so zeros
-    need no case of their own, and the derivatives of this are right at them too."""
+def products_of_others(xp: Namespace, x: Array, axis: Axes) -> Array:
+    """Return, for each element, the product of all others: of those before it and those after it.
+
+    There is no division, so zeros need no special case, and the derivatives are right at zeros too.
+    """
     if not axis:
         return xp.ones_like(x)
     if len(axis) > 1:
-        return others(xp, x.reshape((-1,)), (-1,)).reshape(x.shape)
+        return products_of_others(xp, x.reshape((-1,)), (-1,)).reshape(x.shape)
     at, rest = axis[0], (slice(None),) * (-axis[0] - 1)
     if not x.shape[at]:
         return x
-    if type(x) is np.ndarray and x.size >= MANY * x.shape[at]:
-        return others_stepwise(x, at)
+    if type(x) is np.ndarray and x.size >= MIN_STEPWISE_SIZE * x.shape[at]:
+        return products_of_others_stepwise(x, at)
     one = xp.ones_like(x[(Ellipsis, slice(0, 1), *rest)])
     earlier, later = x[(Ellipsis, slice(0, x.shape[at] - 1), *rest)], xp.flip(x[(Ellipsis, slice(1, None), *rest)], axis=at)
     before = running_product(xp, xp.concatenate([one, earlier], axis=at), at)
@@ -132,10 +137,10 @@ def others(xp: Namespace, x: Array, axis: Axes) -> Array:
     return before * xp.flip(behind, axis=at)
 
 
-def others_stepwise(x: Array, at: int) -> Array:
-    """The same on NumPy, one step along the axis after the other, where each is of many elements."""
+def products_of_others_stepwise(x: Array, at: int) -> Array:
+    """Compute `products_of_others` on NumPy in a loop along the axis, for steps of many elements."""
     rows = np.moveaxis(x, at, 0)
-    if at == -1:  # steps would be columns: each element in a line of the cache of its own
+    if at == -1:  # steps would be columns, with each element in another cache line
         rows = rows.copy(order="C")
     products = np.empty(rows.shape, x.dtype)
     products[0] = 1
@@ -148,59 +153,59 @@ def others_stepwise(x: Array, at: int) -> Array:
     return np.ascontiguousarray(np.moveaxis(products, 0, at))
 
 
-def multiplied(x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    multiply: Any = np.multiply  # whose type knows no None by position
+def prod_forward(x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    multiply: Any = np.multiply  # its type does not allow None as a positional argument
     return multiply.reduce(x, axis, None, None, keepdims) if type(x) is np.ndarray else x.prod(axis=axis, keepdims=keepdims)
 
 
 product = primitive(
     "prod",
-    multiplied,
+    prod_forward,
     reads="axes",
     promote="sum",
     piecewise=True,
     node="ProdBackward1",
     tex=r"\prod {x}",
     formula=r"\bar{x}_i = \bar{y}\,\prod_{j \neq i} x_j",
-    vjp={"x": lambda xp, g, x, axis, keepdims: restore(xp, g, axis, keepdims) * others(xp, x, axis)},
-    jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * others(xp, x, axis), axis, keepdims)},
+    vjp={"x": lambda xp, g, x, axis, keepdims: restore_axes(xp, g, axis, keepdims) * products_of_others(xp, x, axis)},
+    jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * products_of_others(xp, x, axis), axis, keepdims)},
 )
-product_all = product.named("ProdBackward0")
+product_all = product.with_node("ProdBackward0")
 
 
 # -------------------------------------------------------------------------------------------------------------- spreads
 def variance(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, correction: float) -> Array:
-    """The sum of squared distances from the mean, over n - correction; inf or nan where that is not positive."""
+    """Return the sum of squared deviations from the mean over n - correction; inf or nan if that is not positive."""
     centred = x - average(xp, x, axis=axis, keepdims=True)
     if centred.ndim:
-        centred *= centred  # in its own memory
+        centred *= centred  # in place
     else:
         centred = centred * centred
-    return total(xp, centred, axis, keepdims) / max(count(x.shape, axis) - correction, 0)
+    return total(xp, centred, axis, keepdims) / max(count_reduced(x.shape, axis) - correction, 0)
 
 
 def deviation(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, correction: float) -> Array:
     return xp.sqrt(variance(xp, x, axis=axis, keepdims=keepdims, correction=correction))
 
 
-def slope(xp: Namespace, x: Array, axis: Axes, degrees: float) -> Array:
-    """d var / dx; as in torch infinite where there are no degrees of freedom."""
-    centred = x - total(xp, x, axis, True) / count(x.shape, axis)
+def variance_slope(xp: Namespace, x: Array, axis: Axes, degrees: float) -> Array:
+    """Return d var / dx, which is infinite if there are no degrees of freedom, as in PyTorch."""
+    centred = x - total(xp, x, axis, True) / count_reduced(x.shape, axis)
     if degrees <= 0 and len(axis) == len(x.shape):
         return xp.where(centred == 0, nan, xp.zeros_like(x) + inf)
     return (2 / degrees if degrees > 0 else inf) * centred
 
 
 def var_vjp(xp: Namespace, g: Array, x: Array, x_shape: Shape, axis: Axes, keepdims: bool, correction: float) -> Array:
-    return restore(xp, g, axis, keepdims) * slope(xp, x, axis, count(x_shape, axis) - correction)
+    return restore_axes(xp, g, axis, keepdims) * variance_slope(xp, x, axis, count_reduced(x_shape, axis) - correction)
 
 
 def var_jvp(xp: Namespace, t: Array, x: Array, x_shape: Shape, axis: Axes, keepdims: bool, correction: float) -> Array:
-    return total(xp, t * slope(xp, x, axis, count(x_shape, axis) - correction), axis, keepdims)
+    return total(xp, t * variance_slope(xp, x, axis, count_reduced(x_shape, axis) - correction), axis, keepdims)
 
 
-def of_root(xp: Namespace, g: Array, out: Array) -> Array:
-    """g · d sqrt(v) / dv = g / (2 sqrt(v)), taken as 0 where the deviation itself is 0, as PyTorch does."""
+def sqrt_cotangent(xp: Namespace, g: Array, out: Array) -> Array:
+    """Compute g · d sqrt(v) / dv = g / (2 sqrt(v)), and 0 where the deviation is 0, as in PyTorch."""
     return xp.where(out == 0, 0, g / (2 * out))
 
 
@@ -223,11 +228,11 @@ std = primitive(
     formula=r"\bar{x} = \frac{1}{n - c}\,\frac{\bar{y}}{y}\,(x - \mathrm{mean}\,x)",
     vjp={
         "x": lambda xp, g, x, out, x_shape, axis, keepdims, correction: var_vjp(
-            xp, of_root(xp, g, out), x, x_shape, axis, keepdims, correction
+            xp, sqrt_cotangent(xp, g, out), x, x_shape, axis, keepdims, correction
         )
     },
     jvp={
-        "x": lambda xp, t, x, out, x_shape, axis, keepdims, correction: of_root(
+        "x": lambda xp, t, x, out, x_shape, axis, keepdims, correction: sqrt_cotangent(
             xp, var_jvp(xp, t, x, x_shape, axis, keepdims, correction), out
         )
     },
@@ -250,8 +255,8 @@ std_mean = Joint(
 
 
 # ---------------------------------------------------------------------------------------------------------------- norms
-def length(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, order: float) -> Array:
-    """(Σ |x|ᵖ)^(1/p); at p = 0 the number of nonzeros, at ±∞ the largest or smallest magnitude."""
+def norm_forward(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, order: float) -> Array:
+    """Compute (Σ |x|ᵖ)^(1/p): for p = 0 the number of nonzeros, for p = ±∞ the largest or smallest magnitude."""
     if order == 2:
         return xp.sqrt(total(xp, x * x, axis, keepdims))
     if order == 0:
@@ -265,8 +270,8 @@ def length(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, order: float)
     return total(xp, sizes**order, axis, keepdims) ** (1 / order)
 
 
-def along_norm(xp: Namespace, g: Array, x: Array, norm: Array, axis: Axes, order: float) -> Array:
-    """g · d |x| / dx in PyTorch's forms, and with its subgradients: 0 where x is 0 or the norm is; shared by equal extremes."""
+def norm_cotangent(xp: Namespace, g: Array, x: Array, norm: Array, axis: Axes, order: float) -> Array:
+    """Compute g · d |x| / dx with PyTorch's subgradients: 0 where x or the norm is 0; equal extremes share the cotangent."""
     if order == 0:
         return xp.zeros_like(g * x)
     if order == 1:
@@ -285,37 +290,40 @@ def along_norm(xp: Namespace, g: Array, x: Array, norm: Array, axis: Axes, order
 
 vector_norm = primitive(
     "vector_norm",
-    length,
+    norm_forward,
     reads="axes",
     node="LinalgVectorNormBackward0",
     tex=r"\lVert {x} \rVert_{{{order}}}",
     formula=r"\bar{x} = \bar{y}\,\mathrm{sgn}(x)\,\bigl(\tfrac{|x|}{y}\bigr)^{p-1}",
     vjp={
-        "x": lambda xp, g, x, out, axis, keepdims, order: along_norm(
-            xp, restore(xp, g, axis, keepdims), x, restore(xp, out, axis, keepdims), axis, order
+        "x": lambda xp, g, x, out, axis, keepdims, order: norm_cotangent(
+            xp, restore_axes(xp, g, axis, keepdims), x, restore_axes(xp, out, axis, keepdims), axis, order
         )
     },
     jvp={
         "x": lambda xp, t, x, out, axis, keepdims, order: total(
-            xp, along_norm(xp, t, x, restore(xp, out, axis, keepdims), axis, order), axis, keepdims
+            xp, norm_cotangent(xp, t, x, restore_axes(xp, out, axis, keepdims), axis, order), axis, keepdims
         )
     },
     promote="single",
 )
-distance = vector_norm.named("DistBackward0")
+distance = vector_norm.with_node("DistBackward0")
 
 
 # ------------------------------------------------------------------------------------------------------------- extremes
-def share(xp: Namespace, g: Array, x: Array, extreme: Array, axis: Axes, nans: bool) -> Array:
-    """g where x is the extreme value, divided evenly among ties. With `nans` an extreme that is NaN is shared by the NaNs;
-    without, 0 / 0 makes all of it NaN, as torch does where axes are named."""
+def share_among_ties(xp: Namespace, g: Array, x: Array, extreme: Array, axis: Axes, nans: bool) -> Array:
+    """Return g where x is the extreme value, divided evenly among ties, and 0 elsewhere.
+
+    With `nans`, NaNs share the cotangent of an extreme value that is NaN. Without it, 0 / 0 makes all elements NaN, as in PyTorch
+    for reductions with `dim`.
+    """
     mask = x == extreme
     if nans:
         mask = mask | ((x != x) & (extreme != extreme))
     return xp.where(mask, g, 0) / total(xp, ones_where(xp, mask, extreme.dtype), axis, True)
 
 
-def extreme_rules(name: str, node: str, function: Callable[..., Array], tex: str, nans: bool) -> Primitive:
+def extreme_primitive(name: str, node: str, function: Callable[..., Array], tex: str, nans: bool) -> Primitive:
     return primitive(
         name,
         function,
@@ -325,20 +333,20 @@ def extreme_rules(name: str, node: str, function: Callable[..., Array], tex: str
         tex=rf"{tex} {{x}}",
         formula=r"\bar{x} = \bar{y}\,[x = y] \,/\, \#[x = y]",
         vjp={
-            "x": lambda xp, g, x, out, axis, keepdims: share(
-                xp, restore(xp, g, axis, keepdims), x, restore(xp, out, axis, keepdims), axis, nans
+            "x": lambda xp, g, x, out, axis, keepdims: share_among_ties(
+                xp, restore_axes(xp, g, axis, keepdims), x, restore_axes(xp, out, axis, keepdims), axis, nans
             )
         },
         jvp={
             "x": lambda xp, t, x, out, axis, keepdims: total(
-                xp, share(xp, t, x, restore(xp, out, axis, keepdims), axis, nans), axis, keepdims
+                xp, share_among_ties(xp, t, x, restore_axes(xp, out, axis, keepdims), axis, nans), axis, keepdims
             )
         },
     )
 
 
-def middle(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    """The lower median of everything; NaN if there is one, or nothing."""
+def lower_median(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    """Return the lower median of all elements; NaN if there is a NaN, or no element."""
     flat = x.reshape(-1)
     if not flat.size:
         return xp.full(x.shape if keepdims else (), nan, x.dtype)
@@ -348,22 +356,22 @@ def middle(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     return median.reshape((1,) * x.ndim) if keepdims else median
 
 
-def middle_of_numbers(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    """The same without the NaNs; NaN if there is nothing else."""
+def lower_nanmedian(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    """Return the lower median of all elements except NaNs; NaN if there are no others."""
     flat = x.reshape(-1)
     if not flat.size:
-        return middle(xp, x, axis=axis, keepdims=keepdims)
-    at = xp.maximum((flat == flat).sum() - 1, 0) // 2  # sorted, the NaNs are behind
+        return lower_median(xp, x, axis=axis, keepdims=keepdims)
+    at = xp.maximum((flat == flat).sum() - 1, 0) // 2  # NaNs are sorted to the end
     median = xp.sort(flat)[at]
     return median.reshape((1,) * x.ndim) if keepdims else median
 
 
-amax = extreme_rules("amax", "AmaxBackward0", lambda x, *, axis, keepdims: largest(x, axis, keepdims), r"\max", False)
-amin = extreme_rules("amin", "AminBackward0", lambda x, *, axis, keepdims: smallest(x, axis, keepdims), r"\min", False)
-max_all = extreme_rules("max", "MaxBackward1", lambda x, *, axis, keepdims: largest(x, axis, keepdims), r"\max", True)
-min_all = extreme_rules("min", "MinBackward1", lambda x, *, axis, keepdims: smallest(x, axis, keepdims), r"\min", True)
-median = extreme_rules("median", "MedianBackward0", middle, r"\mathrm{{median}}", True)
-nanmedian = extreme_rules("nanmedian", "NanmedianBackward0", middle_of_numbers, r"\mathrm{{median}}", True)
+amax = extreme_primitive("amax", "AmaxBackward0", lambda x, *, axis, keepdims: largest(x, axis, keepdims), r"\max", False)
+amin = extreme_primitive("amin", "AminBackward0", lambda x, *, axis, keepdims: smallest(x, axis, keepdims), r"\min", False)
+max_all = extreme_primitive("max", "MaxBackward1", lambda x, *, axis, keepdims: largest(x, axis, keepdims), r"\max", True)
+min_all = extreme_primitive("min", "MinBackward1", lambda x, *, axis, keepdims: smallest(x, axis, keepdims), r"\min", True)
+median = extreme_primitive("median", "MedianBackward0", lower_median, r"\mathrm{{median}}", True)
+nanmedian = extreme_primitive("nanmedian", "NanmedianBackward0", lower_nanmedian, r"\mathrm{{median}}", True)
 aminmax = Joint(
     "AminmaxBackward0",
     amin,

@@ -1,10 +1,10 @@
-"""Linear maps along the spatial axes, one for each axis: padding, average pooling, interpolation, the columns of an image.
+"""Padding, average pooling, interpolation and the columns of an image, as linear maps along each spatial axis.
 
-One primitive does them all. An `AxisMap` says for each output position which input positions it reads, and with which
-weights; the map of several axes is one after the other. Its transpose is a map of the same kind, so that the primitive is its
-own adjoint, under other metadata. A tap (the k-th position that the outputs read) that moves in even steps is a slice.
+All of them are one primitive. An `AxisMap` describes, for each output position, which input positions it reads and with which
+weights; maps of several axes are applied one after the other. The transpose is an `AxisMap` too, so the primitive is its own
+adjoint with other metadata. A tap (the k-th position that the outputs read) with evenly spaced positions is a slice.
 
-Nothing is multiplied by zero to leave it out: an infinite input stays where it is.
+Inputs are never excluded by a factor of 0, so an infinite input does not spread as NaN.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.primitive import Primitive, linear
-from gradlab.core.sparsity import numbered
+from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Meta, Shape
 
-ALL = slice(None)
+WHOLE_AXIS = slice(None)
 
 
 def selector(places: np.ndarray) -> Any:
-    """The places as a slice, if they are evenly spaced and rise; else themselves."""
+    """Return increasing, evenly spaced positions as a slice, and others as they are."""
     steps = np.diff(places)
     if not places.size:
         return slice(0, 0)
@@ -33,31 +33,31 @@ def selector(places: np.ndarray) -> Any:
 
 
 class AxisMap:
-    """out[o] = Σ over t of weight[t, o] · x[index[t, o]] along an axis of `length`; nothing is read at index -1."""
+    """The linear map out[o] = Σ_t weight[t, o] · x[index[t, o]] along an axis of `length`. Index -1 reads nothing."""
 
     def __init__(self, index: np.ndarray, length: int, weight: np.ndarray | None = None) -> None:
         self.index, self.length, self.weight = index, length, weight
 
     @cached_property
     def rows(self) -> list[tuple[Any, Any, Any]]:
-        """For each tap: the outputs that have it, the inputs they read, the weights there."""
+        """For each tap, the outputs that have it, the inputs that they read, and the weights."""
         selected = []
         for t, row in enumerate(self.index):
             has = np.flatnonzero(row >= 0)
             if has.size or len(self.index) == 1:
                 whole = has.size == row.size
                 weight = None if self.weight is None else self.weight[t, has]
-                selected.append((ALL if whole else selector(has), selector(row[has]), weight))
+                selected.append((WHOLE_AXIS if whole else selector(has), selector(row[has]), weight))
         return selected
 
     @cached_property
     def taps(self) -> list[tuple[Any, Any, Any]]:
-        """The rows; those that every output has come first."""
-        return sorted(self.rows, key=lambda row: row[0] is not ALL)
+        """The rows, beginning with the taps that all outputs have."""
+        return sorted(self.rows, key=lambda row: row[0] is not WHOLE_AXIS)
 
     @cached_property
-    def transposed(self) -> AxisMap:
-        """The map from the outputs back: each input reads the outputs that read it."""
+    def transpose(self) -> AxisMap:
+        """The transpose: each input reads the outputs that read it."""
         tap, out = np.nonzero(self.index >= 0)
         into = self.index[tap, out]
         order = np.lexsort((tap, out, into))
@@ -71,29 +71,29 @@ class AxisMap:
             weight = np.zeros(index.shape)
             weight[rank, into] = self.weight[tap, out]
         back = AxisMap(index, self.index.shape[1], weight)
-        back.__dict__["transposed"] = self
+        back.__dict__["transpose"] = self
         return back
 
     @cached_property
-    def unrepeated(self) -> bool:
-        """Whether no tap reads an input position for two outputs."""
+    def taps_read_once(self) -> bool:
+        """True if no tap reads the same input position for two outputs."""
         return all(isinstance(source, slice) or np.unique(source).size == source.size for _, source, _ in self.taps)
 
     @cached_property
-    def apart(self) -> bool:
-        """Whether no input position is read twice."""
+    def reads_inputs_once(self) -> bool:
+        """True if no input position is read twice."""
         read = self.index[self.index >= 0]
         return np.unique(read).size == read.size
 
-    def along(self, xp: Any, x: Any, axis: int, fill: float) -> Any:
-        """The map of x along a negative axis; an output that reads nothing is `fill`."""
-        behind = (ALL,) * (-axis - 1)
+    def apply(self, xp: Any, x: Any, axis: int, fill: float) -> Any:
+        """Apply the map to x along a negative axis. Outputs that read nothing are `fill`."""
+        behind = (WHOLE_AXIS,) * (-axis - 1)
         total, owned = None, False
         for outputs, inputs, weight in self.taps:
             part = x[(Ellipsis, inputs, *behind)] if isinstance(inputs, slice) else xp.take(x, xp.asarray(inputs), axis=axis)
             if weight is not None:
                 part = part * xp.asarray(weight, dtype=x.dtype).reshape(-1, *(1,) * len(behind))
-            if outputs is ALL:
+            if outputs is WHOLE_AXIS:
                 if total is None:
                     total = part
                 elif owned:
@@ -120,23 +120,25 @@ class AxisMap:
 Maps = tuple[AxisMap | None, ...]
 
 
-def resampled(xp: Any, x: Any, *, maps: Maps, over: Any, first: bool, fill: float) -> Any:
-    """The maps of the last axes, one after the other (those that shorten an axis most come first); the result is divided by
-    `over`, or x is, if `first`."""
+def resample_forward(xp: Any, x: Any, *, maps: Maps, over: Any, first: bool, fill: float) -> Any:
+    """Apply one map to each of the last axes, beginning with the axis that becomes shortest relative to its length.
+
+    The result is divided by `over` or, if `first` is True, x is divided by it beforehand.
+    """
     y = x / (over if isinstance(over, float) else xp.asarray(over, dtype=x.dtype)) if over is not None and first else x
     axes = [(axis, m) for axis, m in zip(range(-len(maps), 0), maps, strict=True) if m is not None]
     for axis, m in sorted(axes, key=lambda pair: pair[1].index.shape[1] / max(pair[1].length, 1)):
-        y = m.along(xp, y, axis, fill)
+        y = m.apply(xp, y, axis, fill)
     if over is not None and not first:
         y = y / (over if isinstance(over, float) else xp.asarray(over, dtype=x.dtype))
     return y.copy() if y is x or y.base is not None else y
 
 
 def resample_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
-    """For each tap of each axis, the element that it reads."""
+    """Sparsity: return the element that each output reads, for each combination of taps."""
     flows = []
     for taps in product(*(range(1 if m is None else len(m.index)) for m in meta["maps"])):
-        source = numbered(x_shape)
+        source = number_elements(x_shape)
         for axis, t, m in zip(range(-len(taps), 0), taps, meta["maps"], strict=True):
             if m is not None:
                 index = m.index[t] if m.weight is None else np.where(m.weight[t] == 0, -1, m.index[t])
@@ -148,43 +150,43 @@ def resample_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> An
 
 resample: Primitive = linear(
     "resample",
-    resampled,
+    resample_forward,
     reads=resample_reads,
     tex=r"\mathrm{{resample}}({x})",
-    x=lambda g, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0),
+    x=lambda g, maps, over, first: resample(g, maps=transpose_maps(maps), over=over, first=not first, fill=0),
     batch=lambda lead, maps, over, first, fill: {"maps": maps, "over": over, "first": first, "fill": 0},
     promote="single",
 )
 
 
-# The same where PyTorch's backward is given the input too, whose derivative in it is 0: so is ours, and says so (see
-# `zero_derivative`).
+# The same primitive for operations whose backward takes the input in PyTorch. The derivative with respect to it is 0, but the
+# result depends on it (see `zero_derivative`).
 remap = linear(
     "remap",
-    resampled,
+    resample_forward,
     reads=resample_reads,
     tex=r"\mathrm{{resample}}({x})",
     batch=resample.batch,
-    x=lambda g, x, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0),
+    x=lambda g, x, maps, over, first: resample(g, maps=transpose_maps(maps), over=over, first=not first, fill=0),
     promote="single",
 )
 
 
-def transposed(maps: Maps) -> Maps:
-    return tuple([None if m is None else m.transposed for m in maps])
+def transpose_maps(maps: Maps) -> Maps:
+    return tuple([None if m is None else m.transpose for m in maps])
 
 
-# ------------------------------------------------------------------------------------------------------ what the maps are
+# ------------------------------------------------------------------------------------------------------------------ maps
 @lru_cache(maxsize=256)
 def window_map(length: int, out: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> AxisMap:
-    """Windows of `kernel` places, every `stride` positions; places outside are left out."""
+    """Return windows of `kernel` positions, every `stride` positions. Positions outside the axis are skipped."""
     index = np.arange(out) * stride - padding + np.arange(kernel)[:, None] * dilation
     return AxisMap(np.where((index >= 0) & (index < length), index, -1), length)
 
 
 @lru_cache(maxsize=256)
 def adaptive_map(length: int, out: int) -> tuple[AxisMap, np.ndarray]:
-    """`out` windows that share the axis evenly, and how long each is: from floor(o n / out) to ceil((o + 1) n / out)."""
+    """Return `out` windows that divide the axis evenly, from floor(o n / out) to ceil((o + 1) n / out), and their lengths."""
     starts = np.arange(out) * length // max(out, 1)
     stops = -(-(np.arange(out) + 1) * length // max(out, 1))
     index = starts + np.arange((stops - starts).max(initial=1))[:, None]
@@ -193,7 +195,7 @@ def adaptive_map(length: int, out: int) -> tuple[AxisMap, np.ndarray]:
 
 @lru_cache(maxsize=256)
 def padding_map(length: int, before: int, after: int, mode: str) -> AxisMap | None:
-    """The axis with more at its ends (fewer, where negative); None if nothing changes."""
+    """Return the map that pads an axis at its ends (or cuts it, if negative); None if it does not change."""
     if not before and not after:
         return None
     at = np.arange(-before, length + after)
@@ -203,7 +205,7 @@ def padding_map(length: int, before: int, after: int, mode: str) -> AxisMap | No
         at = length - 1 - np.abs(length - 1 - np.abs(at))
     elif mode == "replicate":
         at = np.clip(at, 0, length - 1)
-    else:  # what is left after cutting is what goes round
+    else:  # circular: the elements that remain after cutting repeat
         left = length + min(before, 0) + min(after, 0)
         at = max(-before, 0) + (np.arange(length + before + after) - max(before, 0)) % max(left, 1)
     return AxisMap(at[None], length)
@@ -211,15 +213,18 @@ def padding_map(length: int, before: int, after: int, mode: str) -> AxisMap | No
 
 @lru_cache(maxsize=256)
 def columns_map(length: int, out: int, kernel: int, stride: int, padding: int, dilation: int) -> AxisMap:
-    """The elements of all windows side by side: position (k, o) of kernel × out."""
+    """Return the elements of all windows side by side, at position (k, o) of kernel × out."""
     windows = window_map(length, out, kernel, stride, padding, dilation)
     return AxisMap(windows.index.reshape(1, -1), length)
 
 
 @lru_cache(maxsize=256)
 def interpolation_map(length: int, out: int, mode: str, align_corners: bool, scale: float | None, dtype: str) -> AxisMap:
-    """What `interpolate` reads along an axis. The positions are worked out in `dtype`, as the values are, since which element is
-    nearest may hang on the last bit. Bicubic weights: Keys (1981), with a = -0.75."""
+    """Return the positions and weights that `interpolate` reads along an axis.
+
+    Positions are computed in `dtype` like the values, because the nearest element may depend on the last bit. The bicubic weights
+    are those of Keys (1981) with a = -0.75.
+    """
     real = np.dtype(np.float32 if mode.startswith("nearest") else dtype).type
     to = np.arange(out)
     step = real(1 / scale) if scale else real(real(length) / real(out))
@@ -244,7 +249,7 @@ def interpolation_map(length: int, out: int, mode: str, align_corners: bool, sca
 
 
 def cubic_weights(t: np.ndarray, a: float = -0.75) -> np.ndarray:
-    """The weights of the elements at -1, 0, 1 and 2 for a point t past 0."""
+    """Return the weights of the elements at -1, 0, 1 and 2 for a point at t between 0 and 1."""
 
     def near(x: np.ndarray) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1

@@ -1,7 +1,7 @@
-"""Operations that move elements: views, copies in another order, joins. All are linear, and each is the transpose of another.
+"""Operations that move elements: views, copies in another order, joins. All are linear, and the transpose of each is another one.
 
-Axes in metadata are negative, so that batch axes in front never shift them. A view is one wherever the library can make it;
-where NumPy's own function is slow (`broadcast_to` takes 2 µs), the view is made of strides.
+Axes in metadata are negative, so that batch axes in front do not shift them. Views are used wherever the array library has them.
+If NumPy's function is slow (`broadcast_to` takes 2 µs), the view is created from strides.
 """
 
 from __future__ import annotations
@@ -11,26 +11,28 @@ from math import prod
 
 import numpy as np
 
-from gradlab.backend.namespaces import moved, namespace_of, writable
+from gradlab.backend.namespaces import make_writable, move_to, namespace_of
 from gradlab.core.primitive import Primitive, elementwise, linear
-from gradlab.core.registry import used
+from gradlab.core.registry import core_primitives
 from gradlab.rules.arguments import Array, Axes, Namespace, Shape
 from gradlab.rules.indexing import namespace_under, scatter
 
 
-def under(lead: Shape, axes: Axes) -> Axes:
-    """A permutation (negative axes) behind the batch axes, also as negative numbers: it may be recorded itself."""
+def permutation_behind(lead: Shape, axes: Axes) -> Axes:
+    """Return a permutation of all axes, batch axes first, as negative numbers, because it may itself be recorded."""
     return (*range(-len(lead) - len(axes), -len(axes)), *axes)
 
 
-def inverse(axes: Axes) -> Axes:
-    """The permutation back; axes negative, as all are."""
+def inverse_permutation(axes: Axes) -> Axes:
+    """Return the inverse permutation, with negative axes."""
     return tuple(axes.index(i) - len(axes) for i in range(-len(axes), 0))
 
 
-def strided(x: Array, shape: Shape, strides: Shape, offset: int = 0) -> Array:
-    """A view of a NumPy array by strides and an offset in bytes, which knows whose memory it is (`as_strided` hides that); a
-    copy where the memory is too scattered to say."""
+def strided_view(x: Array, shape: Shape, strides: Shape, offset: int = 0) -> Array:
+    """Return a view of a NumPy array, given strides and an offset in bytes, whose `base` is the owner of the memory.
+
+    `as_strided` hides the owner. If the array is not a view of contiguous memory, the result is a copy.
+    """
     if x.flags.c_contiguous:
         return np.ndarray(shape, x.dtype, x, offset, strides)
     root = x.base
@@ -55,13 +57,13 @@ permute: Primitive = linear(
     reads="index",
     view=True,
     tex=r"{x}^{{\top}}",
-    x=lambda g, lead, axes: permute(g, axes=under(lead, inverse(axes))),
-    batch=lambda lead, axes: {"axes": under(lead, axes)},
+    x=lambda g, lead, axes: permute(g, axes=permutation_behind(lead, inverse_permutation(axes))),
+    batch=lambda lead, axes: {"axes": permutation_behind(lead, axes)},
 )
 
 
-def expanded(xp: Namespace, x: Array, *, shape: Shape, skip: int) -> Array:
-    """Broadcast to `shape`; new axes go behind the first `skip` axes, which are batch axes."""
+def expand_forward(xp: Namespace, x: Array, *, shape: Shape, skip: int) -> Array:
+    """Broadcast x to `shape`. New axes are inserted after the first `skip` axes, which are batch axes."""
     have = x.shape
     extra = len(shape) - len(have)
     if xp is np and not skip and x.flags.c_contiguous:
@@ -78,8 +80,8 @@ def expanded(xp: Namespace, x: Array, *, shape: Shape, skip: int) -> Array:
     return xp.broadcast_to(x, shape)
 
 
-def narrowed(xp: Namespace, g: Array, lead: Shape, x_shape: Shape, skip: int) -> Array:
-    """The engine sums over what broadcasting repeated, and expects new axes behind `lead`; those behind more are summed here."""
+def expand_vjp(xp: Namespace, g: Array, lead: Shape, x_shape: Shape, skip: int) -> Array:
+    """Sum over new axes that come after `skip` axes. The engine sums over other broadcast axes, which follow `lead`."""
     if not skip:
         return g
     first, extra = len(lead) + skip, len(g.shape) - len(lead) - len(x_shape)
@@ -88,16 +90,16 @@ def narrowed(xp: Namespace, g: Array, lead: Shape, x_shape: Shape, skip: int) ->
 
 expand = linear(
     "expand",
-    expanded,
+    expand_forward,
     reads="index",
     view=True,
     tex="{x}",
-    x=narrowed,
+    x=expand_vjp,
     batch=lambda lead, shape, skip: {"shape": lead + shape, "skip": len(lead) + skip},
 )
 diagonal = linear(
     "diagonal",
-    lambda x, *, offset, axes: writable(x.diagonal(offset, *axes), x),
+    lambda x, *, offset, axes: make_writable(x.diagonal(offset, *axes), x),
     reads="index",
     view=True,
     tex=r"\mathrm{{diagonal}}({x})",
@@ -107,7 +109,7 @@ diagonal = linear(
 
 
 def set_diagonal(xp: Namespace, x: Array, *, shape: Shape, offset: int, axes: Axes) -> Array:
-    """Zeros of `shape` with x on the diagonal of the two (negative) axes."""
+    """Return zeros of `shape` with x on a diagonal of two (negative) axes."""
     total = xp.zeros(shape, dtype=x.dtype)
     at = xp.arange(x.shape[-1])
     xp.moveaxis(total, axes, (-2, -1))[..., at + max(-offset, 0), at + max(offset, 0)] = x
@@ -126,18 +128,18 @@ fill_diagonal: Primitive = linear(
 
 
 def windows(x: Array, *, axis: int, size: int, step: int) -> Array:
-    """The stretches of `size` elements along a negative axis, every `step`, as a new last axis."""
+    """Return windows of `size` elements along a negative axis, every `step` elements, as a new last axis."""
     n = (x.shape[axis] - size) // step + 1
     shape = (*x.shape[:axis], n, *x.shape[axis:][1:], size)
     if type(x) is np.ndarray:
         each = x.strides[axis]
-        return strided(x, shape, (*x.strides[:axis], step * each, *x.strides[axis:][1:], each))
+        return strided_view(x, shape, (*x.strides[:axis], step * each, *x.strides[axis:][1:], each))
     at = namespace_of[type(x)].arange(n)[:, None] * step + namespace_of[type(x)].arange(size)
     return namespace_of[type(x)].moveaxis(x.take(at, axis=axis), axis, -1)
 
 
-def overlapped(xp: Namespace, x: Array, *, length: int, axis: int, step: int) -> Array:
-    """Transpose of `windows`: zeros with every stretch added where it came from."""
+def add_windows(xp: Namespace, x: Array, *, length: int, axis: int, step: int) -> Array:
+    """Transpose of `windows`: add each window to zeros at its position."""
     x = xp.moveaxis(x, -1, 0)
     total = xp.zeros((*x.shape[1:][:axis], length, *x.shape[1:][axis:][1:]), dtype=x.dtype)
     n, rest = x.shape[axis], (slice(None),) * (-axis - 1)
@@ -157,7 +159,7 @@ unfold = linear(
 )
 fold: Primitive = linear(
     "fold",
-    overlapped,
+    add_windows,
     reads="into",
     node="UnfoldBackwardBackward0",
     tex=r"\mathrm{{fold}}({x})",
@@ -167,24 +169,24 @@ fold: Primitive = linear(
 
 
 def element_numbers(xp: Namespace, shape: Shape, stride: Shape, offset: int) -> Array:
-    """Where strides in elements lead, in a flat array."""
+    """Return the flat positions that strides and an offset, in elements, refer to."""
     total = offset
     for at, (n, step) in enumerate(zip(shape, stride, strict=True)):
         total = total + (xp.arange(n) * step).reshape((n,) + (1,) * (len(shape) - at - 1))
     return total if shape else xp.asarray(total)
 
 
-def by_strides(x: Array, *, shape: Shape, stride: Shape, offset: int, numel: int) -> Array:
-    """The view that strides in elements make of an array of `numel` elements; further axes of `shape` are batch axes."""
+def as_strided_forward(x: Array, *, shape: Shape, stride: Shape, offset: int, numel: int) -> Array:
+    """Return a view of an array of `numel` elements by strides in elements. Additional axes of `shape` are batch axes."""
     lead = shape[: len(shape) - len(stride)]
     stride = (*(numel * prod(lead[i + 1 :]) for i in range(len(lead))), *stride)
     if type(x) is np.ndarray:
         x = np.ascontiguousarray(x)
-        return strided(x, shape, tuple(n * x.itemsize for n in stride), offset * x.itemsize)
+        return strided_view(x, shape, tuple(n * x.itemsize for n in stride), offset * x.itemsize)
     return x.reshape(-1)[element_numbers(namespace_of[type(x)], shape, stride, offset)]
 
 
-def by_strides_vjp(g: Array, lead: Shape, x_shape: Shape, shape: Shape, stride: Shape, offset: int, numel: int) -> Array:
+def as_strided_vjp(g: Array, lead: Shape, x_shape: Shape, shape: Shape, stride: Shape, offset: int, numel: int) -> Array:
     batch = len(shape) - len(stride)
     at = element_numbers(namespace_under(g), shape[batch:], stride, offset)
     return scatter(g, shape=(*lead, *x_shape[:batch], numel), index=(at,), skip=len(lead) + batch).reshape(lead + x_shape)
@@ -192,16 +194,16 @@ def by_strides_vjp(g: Array, lead: Shape, x_shape: Shape, shape: Shape, stride: 
 
 as_strided = linear(
     "as_strided",
-    by_strides,
+    as_strided_forward,
     reads="index",
     view=True,
-    x=by_strides_vjp,
+    x=as_strided_vjp,
     tex=r"\mathrm{{as\_strided}}({x})",
     batch=lambda lead, shape, stride, offset, numel: {"shape": lead + shape, "stride": stride, "offset": offset, "numel": numel},
 )
 
 
-# ------------------------------------------------------------------------------------------------------------- in new memory
+# --------------------------------------------------------------------------------------------------------------- copies
 contiguous = elementwise("contiguous", lambda x: x.copy(), x=lambda g: g, node="CloneBackward0", tex="{x}")
 flip: Primitive = linear(
     "flip",
@@ -233,15 +235,15 @@ triu: Primitive = linear(
 )
 
 
-def interleaved(one: Shape, two: Shape) -> Shape:
+def interleave(one: Shape, two: Shape) -> Shape:
     return tuple(n for pair in zip(one, two, strict=True) for n in pair)
 
 
-def tiled(xp: Namespace, x: Array, *, repeats: Shape) -> Array:
-    """x as often as `repeats` says, for each axis one after the other."""
-    apart = x.reshape(interleaved((1,) * x.ndim, x.shape))
+def repeat_forward(xp: Namespace, x: Array, *, repeats: Shape) -> Array:
+    """Repeat x along each axis as often as `repeats` gives."""
+    apart = x.reshape(interleave((1,) * x.ndim, x.shape))
     return (
-        expanded(xp, apart, shape=interleaved(repeats, x.shape), skip=0)
+        expand_forward(xp, apart, shape=interleave(repeats, x.shape), skip=0)
         .copy()
         .reshape(tuple([n * m for n, m in zip(repeats, x.shape, strict=True)]))
     )
@@ -249,11 +251,11 @@ def tiled(xp: Namespace, x: Array, *, repeats: Shape) -> Array:
 
 repeat = linear(
     "repeat",
-    tiled,
+    repeat_forward,
     reads="index",
     tex=r"\mathrm{{repeat}}({x})",
     x=lambda xp, g, lead, x_shape, repeats: xp.sum(
-        g.reshape(lead + interleaved(repeats, x_shape)), axis=tuple(range(-2 * len(repeats), 0, 2))
+        g.reshape(lead + interleave(repeats, x_shape)), axis=tuple(range(-2 * len(repeats), 0, 2))
     ),
     batch=lambda lead, repeats: {"repeats": (1,) * len(lead) + repeats},
 )
@@ -261,7 +263,7 @@ repeat = linear(
 
 # ---------------------------------------------------------------------------------------------------------------- joins
 def narrow(g: Array, axis: int, start: int, stop: int) -> Array:
-    """g[..., start:stop, ...] on a negative axis."""
+    """Return g[..., start:stop, ...] along a negative axis."""
     return g[(Ellipsis, slice(start, stop)) + (slice(None),) * (-axis - 1)]
 
 
@@ -274,51 +276,51 @@ cat = linear(
 )
 
 
-def stacked(xp: Namespace, *xs: Array, axis: int) -> Array:
+def stack_forward(xp: Namespace, *xs: Array, axis: int) -> Array:
     at = (..., None) + (slice(None),) * (-axis - 1) if axis < -1 else (..., None)
     return xp.concatenate([x[at] for x in xs], axis)
 
 
 stack = linear(
     "stack",
-    stacked,
+    stack_forward,
     reads="index",
     tex=r"\mathrm{{stack}}({xs})",
     xs=lambda g, position, axis: g[(Ellipsis, position) + (slice(None),) * (-axis - 1)],
 )
 
 
-def corners(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
-    """Where each of some matrices begins when they are put on a diagonal, and where the last ends."""
+def block_corners(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
+    """Return the start (row, column) of each block of a block-diagonal matrix, and the end of the last."""
     at = [(0, 0)]
     for shape in shapes:
         at.append((at[-1][0] + shape[-2], at[-1][1] + shape[-1]))
     return at
 
 
-def on_diagonal(xp: Namespace, *xs: Array) -> Array:
-    at = corners([x.shape for x in xs])
+def block_diag_forward(xp: Namespace, *xs: Array) -> Array:
+    at = block_corners([x.shape for x in xs])
     total = xp.zeros((*xs[0].shape[:-2], *at[-1]), dtype=xs[0].dtype)
     for x, (row, column) in zip(xs, at, strict=False):
         total[..., row : row + x.shape[-2], column : column + x.shape[-1]] = x
     return total
 
 
-def block(g: Array, position: int, xs_shape: tuple[Shape, ...]) -> Array:
-    (top, left), (bottom, right) = corners(xs_shape[: position + 1])[-2:]
+def diagonal_block(g: Array, position: int, xs_shape: tuple[Shape, ...]) -> Array:
+    (top, left), (bottom, right) = block_corners(xs_shape[: position + 1])[-2:]
     return g[..., top:bottom, left:right]
 
 
-block_diag = linear("block_diag", on_diagonal, reads="index", tex=r"\mathrm{{diag}}({xs})", xs=block)
+block_diag = linear("block_diag", block_diag_forward, reads="index", tex=r"\mathrm{{diag}}({xs})", xs=diagonal_block)
 
 astype = linear("astype", lambda x, *, dtype: x.astype(dtype), x=lambda g: g, reads="own", node="ToCopyBackward0", tex="{x}")
-# `back` is the device that x lies on: the transpose brings the cotangent there.
+# `back` is the device of x, to which the transpose moves the cotangent.
 transfer: Primitive = linear(
     "transfer",
-    lambda x, *, where, back, waits: moved(x, where, waits),
+    lambda x, *, where, back, waits: move_to(x, where, waits),
     reads="own",
     node="ToCopyBackward0",
     tex="{x}",
     x=lambda g, where, back: transfer(g, where=back, back=where, waits=True),
 )
-used.astype, used.transfer = astype, transfer
+core_primitives.astype, core_primitives.transfer = astype, transfer

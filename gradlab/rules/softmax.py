@@ -1,19 +1,19 @@
-"""Softmax and what is fused with it for stability. `axis` is one negative axis, in a tuple as elsewhere."""
+"""Softmax, log-softmax and log-sum-exp. `axis` is a tuple with one negative axis, or with several for log-sum-exp."""
 
 from __future__ import annotations
 
 from gradlab.core.primitive import primitive
 from gradlab.rules.arguments import Array, Axes, Namespace
-from gradlab.rules.reductions import largest, restore, total
+from gradlab.rules.reductions import largest, restore_axes, total
 
 
-def shifted(xp: Namespace, x: Array, axis: Axes) -> Array:
-    """x minus its maximum along the axis, with as many axes as x has."""
+def subtract_maximum(xp: Namespace, x: Array, axis: Axes) -> Array:
+    """Return x minus its maximum along the axis."""
     return xp.asarray(x - largest(x, axis, True)) if x.size else x.copy()
 
 
 def softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
-    e = shifted(xp, x, axis)
+    e = subtract_maximum(xp, x, axis)
     xp.exp(e, out=e)
     e /= total(xp, e, axis, True)
     return e
@@ -32,7 +32,7 @@ softmax = primitive(
 
 
 def log_softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
-    logs = shifted(xp, x, axis)
+    logs = subtract_maximum(xp, x, axis)
     logs -= xp.log(total(xp, xp.exp(logs), axis, True))
     return logs
 
@@ -50,7 +50,7 @@ log_softmax = primitive(
 
 
 def logsumexp_forward(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    """log Σ exp(x), with the largest element taken out where it is finite."""
+    """Compute log Σ exp(x), with the maximum subtracted before and added after if it is finite."""
     top = largest(x, axis, True) if x.size else total(xp, x, axis, True)
     top = xp.where(xp.absolute(top) == xp.inf, 0, top)
     out = xp.log(total(xp, xp.exp(x - top), axis, True)) + top
@@ -65,7 +65,13 @@ logsumexp = primitive(
     promote="float",
     formula=r"\bar{x} = \bar{y}\,e^{x - y}",
     vjp={
-        "x": lambda xp, g, x, out, axis, keepdims: restore(xp, g, axis, keepdims) * xp.exp(x - restore(xp, out, axis, keepdims))
+        "x": lambda xp, g, x, out, axis, keepdims: (
+            restore_axes(xp, g, axis, keepdims) * xp.exp(x - restore_axes(xp, out, axis, keepdims))
+        )
     },
-    jvp={"x": lambda xp, t, x, out, axis, keepdims: total(xp, t * xp.exp(x - restore(xp, out, axis, keepdims)), axis, keepdims)},
+    jvp={
+        "x": lambda xp, t, x, out, axis, keepdims: total(
+            xp, t * xp.exp(x - restore_axes(xp, out, axis, keepdims)), axis, keepdims
+        )
+    },
 )

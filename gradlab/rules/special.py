@@ -1,7 +1,7 @@
-"""Special functions: NumPy has none, so the forwards ask `special_of` for the library (SciPy's, or CuPy's copy of it).
+"""Special functions. The forwards call SciPy's functions, or CuPy's copies of them (see `special_of`).
 
-Their derivatives are special functions again. A rule therefore calls primitives, which run on arrays and are recorded on
-Tensors alike; `formula` says what is shown. The identities are those of the NIST Digital Library of Mathematical Functions.
+The derivatives are special functions again. A rule therefore calls primitives, which run on arrays and are recorded on Tensors,
+and `formula` is displayed instead. The identities are from the NIST Digital Library of Mathematical Functions (DLMF).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from gradlab.rules.elementwise import sign_of
 ROOT_PI, ROOT_TWO_PI, LOG_PI = sqrt(pi), sqrt(2 * pi), log_of(pi)
 
 
-def library(name: str) -> Callable[..., Array]:
-    """A function of one number from the library of special functions, in the number's own dtype."""
+def library_function(name: str) -> Callable[..., Array]:
+    """Return the special function `name` of one argument, whose result has the dtype of the argument."""
 
     def forward(x: Array) -> Array:
         result = getattr(special_of(x), name)(x)
@@ -31,8 +31,8 @@ def library(name: str) -> Callable[..., Array]:
     return forward
 
 
-def library_of_two(name: str) -> Callable[..., Array]:
-    """The same for a function of two."""
+def library_function_of_two(name: str) -> Callable[..., Array]:
+    """Return the special function `name` of two arguments, whose result has the dtype of the first."""
 
     def forward(a: Array, b: Array) -> Array:
         result = getattr(special_of(a), name)(a, b)
@@ -43,7 +43,9 @@ def library_of_two(name: str) -> Callable[..., Array]:
 
 # --------------------------------------------------------------------------------------------- error function and normal
 erf = operator(
-    elementwise("erf", library("erf"), x=lambda xp, x: 2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erf}}\,{x}"),
+    elementwise(
+        "erf", library_function("erf"), x=lambda xp, x: 2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erf}}\,{x}"
+    ),
     "The error function of each element.",
     "[-1., 0., 1.] -> [-0.8427,  0.0000,  0.8427]",
     inplace="function",
@@ -51,9 +53,13 @@ erf = operator(
 )
 erfc = operator(
     elementwise(
-        "erfc", library("erfc"), x=lambda xp, x: -2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erfc}}\,{x}"
+        "erfc",
+        library_function("erfc"),
+        x=lambda xp, x: -2 / ROOT_PI * xp.exp(-x * x),
+        promote="float",
+        tex=r"\mathrm{{erfc}}\,{x}",
     ),
-    "1 less the error function of each element, exact where that is near 1.",
+    "1 minus the error function of each element, exact where the error function is near 1.",
     "[-1., 0., 1.] -> [1.8427, 1.0000, 0.1573]",
     inplace="function",
     special="erfc",
@@ -61,7 +67,7 @@ erfc = operator(
 erfcx = operator(
     elementwise(
         "erfcx",
-        library("erfcx"),
+        library_function("erfcx"),
         x=lambda x, out: 2 * x * out - 2 / ROOT_PI,
         promote="float",
         tex=r"\mathrm{{erfcx}}\,{x}",
@@ -76,12 +82,12 @@ erfcx = operator(
 erfinv = operator(
     elementwise(
         "erfinv",
-        library("erfinv"),
+        library_function("erfinv"),
         x=lambda xp, out: ROOT_PI / 2 * xp.exp(out * out),
         promote="float",
         tex=r"\mathrm{{erf}}^{{-1}}\,{x}",
     ),
-    "The inverse of the error function of each element; NaN outside of [-1, 1].",
+    "The inverse of the error function of each element; NaN outside [-1, 1].",
     "[-0.5, 0., 0.5] -> [-0.4769,  0.0000,  0.4769]",
     inplace="method",
     special="erfinv",
@@ -89,7 +95,7 @@ erfinv = operator(
 ndtri = operator(
     elementwise(
         "ndtri",
-        library("ndtri"),
+        library_function("ndtri"),
         x=lambda xp, out: ROOT_TWO_PI * xp.exp(0.5 * (out * out)),
         promote="float",
         tex=r"\Phi^{{-1}}({x})",
@@ -104,7 +110,7 @@ ndtri = operator(
 log_ndtr = operator(
     elementwise(
         "log_ndtr",
-        library("log_ndtr"),
+        library_function("log_ndtr"),
         x=lambda g, x: g * (2 / ROOT_TWO_PI) / erfcx(x * -sqrt(0.5)),
         promote="float",
         tex=r"\log \Phi({x})",
@@ -121,8 +127,8 @@ log_ndtr = operator(
 
 # ------------------------------------------------------------------------------------------------------- gamma and zeta
 def log_abs_gamma(x: Array) -> Array:
-    """log |Γ(x)|, which at -∞ is ∞ as at every pole. (SciPy's is -∞ there.)"""
-    result = library("gammaln")(x)
+    """Compute log |Γ(x)|. At -∞ it is ∞, as at each pole; SciPy returns -∞ there."""
+    result = library_function("gammaln")(x)
     return namespace_of[type(x)].where(x == -inf, inf, result)
 
 
@@ -143,7 +149,7 @@ lgamma = operator(
 digamma: Primitive = operator(
     elementwise(
         "digamma",
-        library("digamma"),
+        library_function("digamma"),
         x=lambda x: polygamma(x, n=1),
         promote="float",
         tex=r"\psi({x})",
@@ -157,7 +163,7 @@ digamma: Primitive = operator(
 
 
 def derivative_of_digamma(xp: Namespace, x: Array, *, n: int) -> Array:
-    """ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n + 1, x), DLMF 5.15.1; for n = 0 ψ itself. For n = 1 left of 1/2 by reflection, DLMF 5.15.6."""
+    """Compute ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n + 1, x) (DLMF 5.15.1). For n = 1 and x < 1/2, reflect x (DLMF 5.15.6)."""
     library = special_of(x)
     if n == 0:
         result = library.digamma(x)
@@ -194,8 +200,8 @@ mvlgamma = elementwise(
 )
 
 
-def missing(what: str) -> Callable[..., NoReturn]:
-    """A rule that torch lacks as well."""
+def missing_rule(what: str) -> Callable[..., NoReturn]:
+    """Return a rule that raises the error of PyTorch, which does not have it either."""
 
     def refuse(g: Array) -> NoReturn:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
@@ -204,21 +210,21 @@ def missing(what: str) -> Callable[..., NoReturn]:
 
 
 def gamma_density(xp: Namespace, a: Array, b: Array) -> Array:
-    """d P(a, x) / dx = x^(a-1) e^-x / Γ(a)."""
+    """Compute d P(a, x) / dx = x^(a-1) e^-x / Γ(a)."""
     return xp.exp((a - 1) * xp.log(b) - b - lgamma(a))
 
 
 igamma = operator(
     elementwise(
         "igamma",
-        library_of_two("gammainc"),
-        a=missing("igamma: input"),
+        library_function_of_two("gammainc"),
+        a=missing_rule("igamma: input"),
         b=gamma_density,
         promote="real tensors",
         tex=r"P({a}, {b})",
         formula=r"\bar{b} = \bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
     ),
-    "The regularised lower incomplete gamma function of exponent `input` up to `other`.",
+    "The regularised lower incomplete gamma function P(`input`, `other`).",
     "[1., 2.]; [1., 3.] -> [0.6321, 0.8009]",
     inplace="method",
     special="gammainc",
@@ -226,22 +232,22 @@ igamma = operator(
 igammac = operator(
     elementwise(
         "igammac",
-        library_of_two("gammaincc"),
-        a=missing("igammac: input"),
+        library_function_of_two("gammaincc"),
+        a=missing_rule("igammac: input"),
         promote="real tensors",
         b=lambda xp, a, b: -gamma_density(xp, a, b),
         tex=r"Q({a}, {b})",
         formula=r"\bar{b} = -\bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
     ),
-    "The regularised upper incomplete gamma function of exponent `input` from `other` on.",
+    "The regularised upper incomplete gamma function Q(`input`, `other`).",
     "[1., 2.]; [1., 3.] -> [0.3679, 0.1991]",
     inplace="method",
     special="gammaincc",
 )
 zeta: Primitive = elementwise(
     "zeta",
-    library_of_two("zeta"),
-    a=missing("zeta"),
+    library_function_of_two("zeta"),
+    a=missing_rule("zeta"),
     b=lambda a, b: -a * zeta(a + 1, b),
     promote="float",
     tex=r"\zeta({a}, {b})",
@@ -253,15 +259,20 @@ zeta: Primitive = elementwise(
 EPSILON = {2: 9.765625e-4, 4: 1.1920929e-7, 8: 2.220446049250313e-16}
 
 
-def away_from_zero(xp: Namespace, x: Array, slope: Callable[[Array], Array], at_zero: float) -> Array:
-    """`slope(x)`, a quotient by x, but `at_zero` where x is 0 but for rounding."""
+def slope_away_from_zero(xp: Namespace, x: Array, slope: Callable[[Array], Array], at_zero: float) -> Array:
+    """Return `slope(x)`, which divides by x, and `at_zero` where |x| is at most EPSILON."""
     apart = xp.absolute(x) > EPSILON[x.dtype.itemsize]
     return xp.where(apart, slope(xp.where(apart, x, 1)), at_zero)
 
 
 i0 = operator(
     elementwise(
-        "i0", library("i0"), x=lambda g, x: g * i1(x), promote="float", tex="I_0({x})", formula=r"\bar{x} = \bar{y}\,I_1(x)"
+        "i0",
+        library_function("i0"),
+        x=lambda g, x: g * i1(x),
+        promote="float",
+        tex="I_0({x})",
+        formula=r"\bar{x} = \bar{y}\,I_1(x)",
     ),
     "The modified Bessel function of the first kind of order 0.",
     "[0., 1., 2.] -> [1.0000, 1.2661, 2.2796]",
@@ -271,8 +282,8 @@ i0 = operator(
 i1: Primitive = operator(
     elementwise(
         "i1",
-        library("i1"),
-        x=lambda xp, x, out: away_from_zero(xp, x, lambda safe: i0(safe) - out / safe, 0.5),
+        library_function("i1"),
+        x=lambda xp, x, out: slope_away_from_zero(xp, x, lambda safe: i0(safe) - out / safe, 0.5),
         promote="float",
         tex="I_1({x})",
         node="SpecialI1Backward0",
@@ -287,7 +298,7 @@ i1: Primitive = operator(
 i0e = operator(
     elementwise(
         "i0e",
-        library("i0e"),
+        library_function("i0e"),
         x=lambda xp, x, out: i1e(x) - sign_of(xp, x) * out,
         promote="float",
         tex=r"e^{{-|{x}|}} I_0({x})",
@@ -303,11 +314,11 @@ i0e = operator(
 i1e: Primitive = operator(
     elementwise(
         "i1e",
-        library("i1e"),
+        library_function("i1e"),
         promote="float",
         tex=r"e^{{-|{x}|}} I_1({x})",
         node="SpecialI1EBackward0",
-        x=lambda xp, x, out: away_from_zero(xp, x, lambda safe: i0e(safe) - out * (sign_of(xp, safe) + 1 / safe), 0.5),
+        x=lambda xp, x, out: slope_away_from_zero(xp, x, lambda safe: i0e(safe) - out * (sign_of(xp, safe) + 1 / safe), 0.5),
         formula=r"\bar{x} = \bar{y}\,\left(e^{-|x|} I_0(x) - y\,(\mathrm{sgn}(x) + 1 / x)\right)",
     ),
     "The modified Bessel function of the first kind of order 1, scaled by exp(-abs(x)).",
@@ -319,7 +330,7 @@ i1e: Primitive = operator(
 
 
 def entropy(xp: Namespace, x: Array) -> Array:
-    """-x log x, and its limit 0 at 0; -inf for what is negative."""
+    """Compute -x log x, with its limit 0 at 0, and -inf for negative x."""
     positive = x > 0
     return xp.where(positive, -x * xp.log(xp.where(positive, x, 1)), xp.where(x < 0, -inf, x * 0))
 
@@ -333,7 +344,7 @@ entr = operator(
         tex=r"-{x} \log {x}",
         node="SpecialEntrBackward0",
     ),
-    "The entropy term of each element, 0 at 0; -inf where it is negative.",
+    "The entropy term -x log x of each element x: 0 at 0, -inf for negative elements.",
     "[0., 0.5, 1.] -> [0.0000, 0.3466, -0.0000]",
     method=False,
     top=False,

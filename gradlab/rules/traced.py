@@ -1,4 +1,4 @@
-"""NumPy's names on Tensors: the namespace that rules run in when a sweep is itself recorded (`create_graph=True`)."""
+"""NumPy's functions for Tensors: the namespace `xp` of rules in a recorded sweep (`create_graph=True`)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def expand_dims(x: Array, axis: int | Axes) -> Array:
 
 
 def axes_of(x: Array, axis: int | Sequence[int] | None) -> Axes:
-    return reductions.negative(axis, x.array.ndim)
+    return reductions.negative_axes(axis, x.array.ndim)
 
 
 def constant_like(name: str) -> Callable[..., Array]:
-    """A function of arrays whose derivative is 0 or undefined, of Tensors."""
+    """Return `xp.<name>` for Tensors. Its derivative is 0 or undefined, so the result is a constant."""
     return lambda *xs: constant(getattr(namespace_of[type(xs[0].array)], name)(*(x.array for x in xs)))
 
 

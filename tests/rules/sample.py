@@ -1,8 +1,7 @@
-"""What a row of the table is: a function of tensors that reaches a primitive, and the shapes of its inputs.
+"""Rows of the table: a function of tensors that calls a primitive, and the shapes of its inputs.
 
-Inputs are drawn from (0.5, 1.5), so that every function is smooth at them. `coincidence` marks functions whose derivative can
-be zero by value where it is not by structure (a comparison chose it), for which the sparsity pattern is only required to
-cover the nonzeros.
+Inputs are drawn from (0.5, 1.5), where every function is smooth. `coincidence` marks functions whose derivative can be zero for
+some values (after a comparison) although its structure is not. Their sparsity pattern must only cover the nonzeros.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from gradlab.core.tensor import constant
 
 @dataclass(frozen=True)
 class Case:
-    """One sample of one primitive."""
+    """A sample of a primitive."""
 
     primitive: str
     function: Callable[..., Any]
@@ -35,5 +34,5 @@ def case(primitive: str, function: Callable[..., Any], *shapes: tuple[int, ...],
 
 
 def like(x: Any, array: np.ndarray) -> Any:
-    """A constant of the samples, in the array type of `x` (index arrays and masks follow the backend under test)."""
+    """Return a constant with the array type of `x`, for index arrays and masks on the backend under test."""
     return constant(namespace_of[type(x.array)].asarray(array))

@@ -1,6 +1,6 @@
-"""The table: for each primitive, samples that exercise it. Everything else about it is checked by test_table.py.
+"""The table of samples for each primitive. test_table.py checks the primitives with them.
 
-A test takes all samples of a primitive: see `grouped`.
+A test takes all samples of a primitive: see `tests/grouped.py`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from grouped import grouped
+from grouped import group_by
 from rules.sample import Case
 
 CASES: list[Case] = [
@@ -16,4 +16,4 @@ CASES: list[Case] = [
     for path in sorted(Path(__file__).with_name("rows").glob("[a-z]*.py"))
     for case in importlib.import_module(f"rules.rows.{path.stem}").CASES
 ]
-GROUPS = grouped(CASES, lambda case: case.primitive)
+GROUPS = group_by(CASES, lambda case: case.primitive)

@@ -1,4 +1,4 @@
-"""Forward mode, step by step, for every primitive: against the forward sweep over the recorded graph and finite differences."""
+"""Compare dual tensors, for every primitive, with the forward sweep over the recorded graph and with finite differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEP = 1e-6
 
 
 class Sample:
-    """A case, numbers and directions for its inputs, on a backend."""
+    """A case on a backend, with values and directions for its inputs."""
 
     def __init__(self, case, backend):
         self.case, self.backend, self.rng = case, backend, np.random.default_rng(7)
@@ -36,7 +36,7 @@ class Sample:
         return unpack_dual(self.case.function(*map(make_dual, xs, us))).tangent
 
     def difference(self, us):
-        """Of the values along a direction."""
+        """Return the central difference of the values along a direction."""
         up, down = (self.values([x + s * STEP * u for x, u in zip(self.arrays, us, strict=True)]) for s in (1, -1))
         return (up - down) / (2 * STEP)
 
@@ -45,7 +45,7 @@ class Sample:
 
 
 def host(tensor):
-    """A tensor's values as a NumPy array, wherever they lie."""
+    """Return a tensor's values as a NumPy array, from any device."""
     return tensor.array if isinstance(tensor.array, np.ndarray) else tensor.array.get()
 
 
@@ -68,8 +68,8 @@ def compare_unrecorded(sample):
 
 
 @for_each_sample
-def test_one_tangent_alone(sample):
-    """The rule of one argument may need what the others' need not."""
+def test_a_single_tangent(sample):
+    """The rule of one argument may need values that the rules of the others do not."""
     for i in range(len(sample.arrays)):
         us = [u * (i == k) for k, u in enumerate(sample.us)]
         with dual_level():
@@ -89,16 +89,16 @@ def test_the_gradient_of_a_tangent_is_that_of_the_sweep(sample):
         stepped = sample.tangent(xs, ts)
         np.testing.assert_allclose(host(stepped), host(swept), atol=1e-12)
         w = sample.tensors([sample.rng.standard_normal(y.shape).astype(y.array.dtype)])[0]
-        zeros = sample.tensors([np.zeros(x.shape) for x in (*xs, *ts)])  # of a constant tangent
+        zeros = sample.tensors([np.zeros(x.shape) for x in (*xs, *ts)])  # for a constant tangent
         found, expected = (grad(t, [*xs, *ts], w, materialize_grads=True) if t.requires_grad else zeros for t in (stepped, swept))
     for f, e in zip(found, expected, strict=True):
         np.testing.assert_allclose(host(f), host(e), atol=1e-9, rtol=1e-9)
 
 
 @for_each_sample
-def test_results_do_not_share_their_tangents_memory(sample):
-    """A write into a result's tangent must not be seen in an argument's, unless the result is a view."""
-    if sample.case.primitive == "transfer":  # its sample stays where it is
+def test_tangents_share_memory_only_if_the_results_do(sample):
+    """A write into the tangent of a result must not change the tangent of an argument, unless the result is a view."""
+    if sample.case.primitive == "transfer":  # its sample does not change the device
         return
     with gl.no_grad(), dual_level():
         duals = list(map(make_dual, sample.tensors(sample.arrays), sample.tensors(sample.us)))

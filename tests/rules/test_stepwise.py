@@ -1,4 +1,4 @@
-"""Running sums and products of many lanes go step by step: the numbers are those of loops over single elements."""
+"""Compare cumulative operations, which loop over steps if there are many lanes, with loops over single elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHAPES = [((6, 300), 0), ((300, 6), 1), ((5, 7, 60), 1), ((2, 300, 4), 2), ((1, 
 
 
 def cells(shape, axis, seed=0):
-    """Numbers with zeros among them, along the axis in front, and what brings it back."""
+    """Return random numbers, every eleventh of which is 0."""
     x = np.random.default_rng(seed).normal(size=shape) + 0.5
     x.flat[::11] = 0
     return x
@@ -20,8 +20,8 @@ def cells(shape, axis, seed=0):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
-def test_numbers(shape, axis, dtype):
-    assert np.prod(shape) >= arguments.MANY * shape[axis], "else this tests nothing"
+def test_values(shape, axis, dtype):
+    assert np.prod(shape) >= arguments.MIN_STEPWISE_SIZE * shape[axis], "the shape is too small for the stepwise loop"
     x = cells(shape, axis).astype(dtype)
     rows, total, product = np.moveaxis(x.astype(np.float64), axis, 0), 0.0, 1.0
     sums, products = [], []
@@ -36,7 +36,7 @@ def test_numbers(shape, axis, dtype):
 
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "prod", "logcumsumexp"])
-def test_gradients_are_those_of_each_lane_alone(name, shape, axis):
+def test_gradients_equal_those_of_single_lanes(name, shape, axis):
     x = gl.tensor(cells(shape, axis), requires_grad=True)
     out = getattr(x, name)(axis)
     seed = gl.tensor(np.random.default_rng(1).normal(size=out.shape))
@@ -53,10 +53,10 @@ def test_gradients_are_those_of_each_lane_alone(name, shape, axis):
 @pytest.mark.parametrize("forward", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_a_batch_of_cotangents(shape, axis, forward):
-    """Axes in front of those of the factors."""
+    """The cotangents have a batch axis that the factors do not have."""
     g, at = np.random.default_rng(2).normal(size=(3, *shape)), (axis - len(shape),)
-    a = cumulative.part(cells(shape, axis), at, 1, None)
-    whole = cumulative.recurrence(np, g, a, at, forward)
+    a = cumulative.slice_along(cells(shape, axis), at, 1, None)
+    whole = cumulative.solve_recurrence(np, g, a, at, forward)
     for one, expected in zip(whole, g, strict=True):
         r, rows, factors = [], np.moveaxis(expected, axis, 0), np.moveaxis(a, axis, 0)
         order = range(len(rows)) if forward else range(len(rows) - 1, -1, -1)
@@ -70,5 +70,7 @@ def test_a_batch_of_cotangents(shape, axis, forward):
 def test_products_of_the_others():
     x = cells((4, 300), 0)
     expected = [np.prod(np.delete(x, i, 0), 0) for i in range(4)]
-    np.testing.assert_allclose(reductions.others(np, x, (-2,)), expected, rtol=1e-13, atol=1e-15)
-    np.testing.assert_allclose(reductions.others(np, np.ascontiguousarray(x.T), (-1,)).T, expected, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(reductions.products_of_others(np, x, (-2,)), expected, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(
+        reductions.products_of_others(np, np.ascontiguousarray(x.T), (-1,)).T, expected, rtol=1e-13, atol=1e-15
+    )

@@ -1,6 +1,7 @@
-"""The table of primitives against checks that hold for every one of them.
+"""Check every primitive in the table.
 
-Independent of the rules are: finite differences of the forward, ⟨g, Ju⟩ = ⟨vᵀJ, u⟩, rows one by one, second differences.
+The references are independent of the rules: finite differences of the forward, ⟨g, Ju⟩ = ⟨vᵀJ, u⟩, single rows, and second
+differences.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ STEP = 1e-6
 
 
 def host(tensor):
-    """A tensor's values as a NumPy array, wherever they lie."""
+    """Return a tensor's values as a NumPy array, from any device."""
     array = tensor.array
     return array if isinstance(array, np.ndarray) else array.get()
 
 
 class Sample:
-    """A case with inputs on a backend."""
+    """A case with its inputs on a backend."""
 
     def __init__(self, case, backend):
         self.case, self.backend, self.rng = case, backend, np.random.default_rng(7)
@@ -79,7 +80,7 @@ def test_tangents_are_finite_differences(sample):
 
 @for_each_sample
 def test_batched_traced_and_transposed_agree(sample):
-    """A batch unequal and equal to the other sizes: an identity cotangent on a square shape would hide a transposed rule."""
+    """Use batches of other sizes and of the same size: an identity cotangent on a square shape would hide a transposed rule."""
     y = sample()
     check_each([2, 3, y.array.size], lambda lead: compare_batches(sample, y, lead))
 
@@ -106,8 +107,8 @@ def compare_batches(sample, y, lead):
 
 @for_each_sample
 def test_second_order(sample):
-    """The gradient of ⟨gradient of f², w⟩ along a direction, against differences of first-order gradients."""
-    if sample.case.primitive == "astype":  # a difference of 1e-6 drowns in float32
+    """Compare the gradient of ⟨gradient of f², w⟩ along a direction with differences of first-order gradients."""
+    if sample.case.primitive == "astype":  # a difference of 1e-6 is lost in float32
         return
     xs, rng = sample.xs, sample.rng
     ws = [rng.standard_normal(x.shape) for x in xs]
@@ -141,7 +142,7 @@ def test_float32_stays_float32(sample):
 
 @for_each_sample
 def test_reads_are_the_nonzeros(sample):
-    """`reads` gives exactly the entries of the Jacobian that finite differences find (covers them, where a value chose)."""
+    """`reads` must return the nonzeros of the Jacobian by finite differences (for `coincidence`, cover them)."""
     y, xs, case = sample(), sample.xs, sample.case
     for i, x in enumerate(xs):
         found = np.zeros((y.array.size, x.array.size))
@@ -154,6 +155,6 @@ def test_reads_are_the_nonzeros(sample):
                 array.flat[k] += sign * 1e-3
                 moved.append(host(sample(*xs[:i], sample.leaf(array), *xs[i + 1 :])).ravel())
             differences[:, k] = np.abs(moved[0] - moved[1]) > 1e-9
-        assert not (differences * (1 - found)).any(), "an entry that is not in the pattern moved the output"
+        assert not (differences * (1 - found)).any(), "an entry outside the pattern changed the output"
         if not case.coincidence:
             np.testing.assert_array_equal(found, differences)

@@ -1,8 +1,8 @@
-"""No rule makes the host wait for the device: whatever it decides, it decides there.
+"""Check that no rule makes the host wait for the device.
 
-The strict stand-in notes each operation for which CuPy copies a value to the host. Waiting is left to what a user writes
-(`item`, `bool`, printing), and to the samples listed here, each with its reason. (What CuPy's solvers wait for by themselves is
-not seen here: `rules.linalg.raising` asks them to look whether a matrix is singular.)
+`StrictArray` records each operation for which CuPy copies a value to the host. Only the user's code (`item`, `bool`, printing)
+and the samples listed here may wait. (The copies inside CuPy's solvers are not recorded: `rules.linalg.raise_on_failure` makes
+them check whether a matrix is singular.)
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import numpy as np
 import pytest
 from grouped import check_each
 from rules.table import CASES, GROUPS
-from strict import READS, StrictArray, install
+from strict import HOST_WAITS, StrictArray, install
 
 from gradlab import cuda
 from gradlab.autograd import grad, jvp_of_graph
-from gradlab.backend.bounds import settle
+from gradlab.backend.bounds import run_pending_checks
 from gradlab.core.tensor import constant
 
-# (primitive, pass): why it waits. A pass that is in the list of no sample of its primitive may not wait.
+# {primitive: (passes that may wait, the calls that wait, why)}. Other passes and primitives must not wait.
 FORWARD, SWEEPS = ("forward",), ("vjp", "jvp", "traced vjp", "traced jvp")
 WAITS = {
-    "getitem": ((*FORWARD, *SWEEPS), {"mask"}, "a mask: how many elements it picks"),
+    "getitem": ((*FORWARD, *SWEEPS), {"mask"}, "the number of elements in a mask"),
     "overwrite": (
         (*FORWARD, *SWEEPS),
         {"mask", "__int__", "ravel_multi_index", "flatnonzero", "unravel_index"},
-        "a mask; reducing at places that come up twice: how often",
+        "the number of elements in a mask, or of repetitions of an index",
     ),
     "lu": (FORWARD, {"get"}, "SciPy factors on the host"),
-    "det": (SWEEPS, {"__bool__", "item"}, "whether the inverse exists"),
-    "slogdet": (SWEEPS, {"__bool__", "item"}, "whether the inverse exists"),
-    "matrix_exp": ((*FORWARD, *SWEEPS), {"item"}, "how often to square"),
+    "det": (SWEEPS, {"__bool__", "item"}, "the test for an inverse"),
+    "slogdet": (SWEEPS, {"__bool__", "item"}, "the test for an inverse"),
+    "matrix_exp": ((*FORWARD, *SWEEPS), {"item"}, "the number of squarings"),
 }
 
 
@@ -42,7 +42,7 @@ def inputs(case, make):
 
 
 def passes(case, make):
-    """The forward and the four sweeps of a sample, one after the other: (name, what runs it)."""
+    """Yield the name and a function of the forward and of each of the four sweeps."""
     xs = inputs(case, make)
     found = []
     yield "forward", lambda: found.append(case.function(*xs))
@@ -55,50 +55,50 @@ def passes(case, make):
 
 
 def waits(case):
-    """What each pass over the sample reads: {pass: reads}."""
+    """Return the reads of each run over the sample: {run: reads}."""
     install()
-    case.function(*inputs(case, StrictArray))  # what is known of a shape is found out once
+    case.function(*inputs(case, StrictArray))  # fills the caches for this shape
     found = {}
     for name, run in passes(case, StrictArray):
-        READS.clear()
+        HOST_WAITS.clear()
         run()
-        found[name] = list(READS)
+        found[name] = list(HOST_WAITS)
     return {name: reads for name, reads in found.items() if reads}
 
 
 @pytest.mark.parametrize("primitive", GROUPS)
 def test_no_pass_waits(primitive):
-    check_each(GROUPS[primitive], nothing_else_waits)
+    check_each(GROUPS[primitive], check_waits)
 
 
-def nothing_else_waits(case):
+def check_waits(case):
     where, reads, _ = WAITS.get(case.primitive, ((), set(), ""))
     for name, found in waits(case).items():
         assert name in where and set(found) <= reads, f"{name}: {found}"
 
 
-def test_the_list_of_those_that_wait_is_not_too_long():
+def test_all_primitives_in_the_list_wait():
     assert {case.primitive for case in CASES if case.primitive in WAITS and waits(case)} == set(WAITS)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("primitive", [primitive for primitive in GROUPS if primitive not in WAITS])
 def test_cupy_notes_no_copy_to_the_host(primitive):
-    """The same on a GPU, with CuPy's own guard against copies to the host."""
+    """On a GPU, CuPy's own guard must not find copies to the host."""
     if not cuda.is_available():
         pytest.skip(f"no GPU: {cuda.why_unavailable()}")
-    check_each(GROUPS[primitive], copies_nothing)
+    check_each(GROUPS[primitive], check_copies)
 
 
-def copies_nothing(case):
+def check_copies(case):
     import cupy
     import cupyx
 
-    for _, run in passes(case, cupy.asarray):  # kernels are compiled
+    for _, run in passes(case, cupy.asarray):  # compiles the kernels
         run()
     for _, run in passes(case, cupy.asarray):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the guard says that it does not see everything
+            warnings.simplefilter("ignore")  # the guard warns that it does not see everything
             with cupyx.allow_synchronize(False):
                 run()
-    settle()
+    run_pending_checks()

@@ -1,4 +1,4 @@
-"""Rows of the activations. Where a function bends, the sample is moved so that both pieces are met."""
+"""Samples of the activations. Inputs are shifted so that both sides of each kink are covered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the convolutions: strides, padding, dilation, groups, one to three dimensions, and batch axes on both sides."""
+"""Samples of the convolutions: strides, padding, dilation, groups, one to three dimensions, and batch axes on both sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of running sums, products and log-sum-exps."""
+"""Samples of running sums, products and log-sum-exps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of draws."""
+"""Samples of random draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the functions of one number."""
+"""Samples of the functions of one number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the element by element primitives of two and more numbers."""
+"""Samples of the element-wise primitives of two or more numbers."""
 
 from __future__ import annotations
 

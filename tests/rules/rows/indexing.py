@@ -1,4 +1,4 @@
-"""Rows of picks, of adding where a pick came from, and of writes."""
+"""Samples of indexing, of its transposes, and of writes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MASK = np.arange(12).reshape(3, 4) % 3 > 0
 ALONG = np.array([[1, 1], [0, 3], [2, 2]])
 
 
-def written(x, y):
-    """In place through a view of a view, and by an advanced index."""
+def write_twice(x, y):
+    """Write in place through a view of a view, and by an advanced index."""
     z = x * 1
     z.T[1:].add_(y)
     z[like(x, np.array([0, 2]))] = y[:1] * 2
@@ -60,7 +60,7 @@ CASES = [
     case("index_add", lambda x, y: x.index_put((like(x, ROWS), like(x, ROWS)), y, True), (3, 3), (3,)),
     case("masked_fill", lambda x: x.masked_fill(like(x, MASK), 2.0) * x, (3, 4)),
     case("masked_fill", lambda x: x.masked_fill(like(x, MASK), -1.0).exp(), (4,), coincidence=True),
-    case("overwrite", written, (3, 3), (2, 3), coincidence=True),
+    case("overwrite", write_twice, (3, 3), (2, 3), coincidence=True),
     case("overwrite", lambda x, y: x.scatter(1, like(x, ALONG[:, 1:]), y), (3, 4), (3, 1)),
     case("overwrite", lambda x, y: x.masked_scatter(like(x, MASK), y), (3, 4), (9,)),
     case("overwrite", lambda x, y: x.diagonal_scatter(y), (3, 3), (3,)),

@@ -1,4 +1,4 @@
-"""Rows of linear algebra. Inputs are lifted off the diagonal, so that the matrices are well conditioned."""
+"""Samples of linear algebra. Multiples of 1 are added to the diagonal, so that the matrices are well conditioned."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import gradlab as gl
 from gradlab.rules import factorizations, linalg
 
 
-def lifted(x, by=3.0):
-    """Plus growing multiples of 1 on the diagonal: regular, its singular values apart."""
+def add_to_diagonal(x, by=3.0):
+    """Add increasing numbers to the diagonal, so that x is regular with distinct singular values."""
     n, m = x.shape[-2:]
     return x + like(x, np.eye(n, m, dtype=x.array.dtype) * np.arange(1, m + 1, dtype=x.array.dtype) * by)
 
 
 def positive(x):
-    return lifted(x @ x.mT / 4)
+    return add_to_diagonal(x @ x.mT / 4)
 
 
 def leading(packed):
-    """Of the full factors of (3, 2): what belongs to the two singular values."""
+    """Return the parts of the full factors of a (3, 2) matrix that belong to the two singular values."""
     return gl.cat([packed[0:2], packed[3:5], packed[9:11]])
 
 
 def halves(op, **meta):
-    return lambda x: op.record(lifted(x), **meta) * 1.0
+    return lambda x: op.record(add_to_diagonal(x), **meta) * 1.0
 
 
 def lu(n, m):
-    """An LU factorization whose pivots are known beforehand."""
+    """Compute an LU factorization with known pivots."""
 
     def run(x):
         array = x.array if isinstance(x.array, np.ndarray) else x.array.get()
@@ -54,12 +54,12 @@ CASES = [
     case("inv", halves(linalg.inv), (2, 2, 2)),
     case("pinv", halves(linalg.pinv, cutoff=(0.0, 1e-12), hermitian=False), (3, 2), coincidence=True),
     case("pinv", halves(linalg.pinv, cutoff=(0.0, 1e-12), hermitian=False), (2, 2, 3), coincidence=True),
-    case("solve", lambda a, b: linalg.solve.record(lifted(a), b), (3, 3), (3, 2)),
-    case("solve", lambda a, b: linalg.solve.record(lifted(a), b), (2, 2), (3, 2, 1)),
-    case("solve", lambda a, b: linalg.solve.record(lifted(a), b), (3, 2, 2), (2, 2)),
+    case("solve", lambda a, b: linalg.solve.record(add_to_diagonal(a), b), (3, 3), (3, 2)),
+    case("solve", lambda a, b: linalg.solve.record(add_to_diagonal(a), b), (2, 2), (3, 2, 1)),
+    case("solve", lambda a, b: linalg.solve.record(add_to_diagonal(a), b), (3, 2, 2), (2, 2)),
     case(
         "solve_triangular",
-        lambda a, b: linalg.triangular.record(lifted(a), b, upper=True, unit=False),
+        lambda a, b: linalg.triangular.record(add_to_diagonal(a), b, upper=True, unit=False),
         (3, 3),
         (3, 2),
         coincidence=True,
@@ -80,14 +80,14 @@ CASES = [
     case("svd", halves(factorizations.svd, full=False), (3, 3), coincidence=True),
     case("svd", halves(factorizations.svd, full=False), (3, 2), coincidence=True),
     case("svd", halves(factorizations.svd, full=False), (2, 2, 3), coincidence=True),
-    case("svd", lambda x: leading(factorizations.svd.record(lifted(x), full=True)), (3, 2), coincidence=True),
+    case("svd", lambda x: leading(factorizations.svd.record(add_to_diagonal(x), full=True)), (3, 2), coincidence=True),
     case("eigh", lambda x: factorizations.eigh.record(positive(x), lower=True), (3, 3), coincidence=True),
     case("eigh", lambda x: factorizations.eigh.record(positive(x), lower=False), (2, 2, 2), coincidence=True),
     case("lu", lu_sample(3, 3), (3, 3), coincidence=True),
     case("lu", lu_sample(3, 2), (2, 3, 2), coincidence=True),
     case("lu", lu_sample(2, 3), (2, 3), coincidence=True),
-    case("det", lambda x: factorizations.det.record(lifted(x)), (3, 3)),
-    case("det", lambda x: factorizations.det.record(lifted(x)), (2, 2, 2)),
-    case("slogdet", lambda x: factorizations.slogdet.record(lifted(x)), (3, 3), coincidence=True),
-    case("slogdet", lambda x: factorizations.slogdet.record(lifted(x)), (2, 2, 2), coincidence=True),
+    case("det", lambda x: factorizations.det.record(add_to_diagonal(x)), (3, 3)),
+    case("det", lambda x: factorizations.det.record(add_to_diagonal(x)), (2, 2, 2)),
+    case("slogdet", lambda x: factorizations.slogdet.record(add_to_diagonal(x)), (3, 3), coincidence=True),
+    case("slogdet", lambda x: factorizations.slogdet.record(add_to_diagonal(x)), (2, 2, 2), coincidence=True),
 ]

@@ -1,4 +1,4 @@
-"""Rows of the losses and of the distances."""
+"""Samples of losses and distances."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def entries(weighted, total):
 
 
 def weights_of(x):
-    """Some of x's dtype, for the last axis."""
+    """Return weights for the last axis, with the dtype of x."""
     return like(x, np.array([0.5, 1, 2, 1.5]).astype(x.array.dtype))
 
 

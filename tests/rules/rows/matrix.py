@@ -1,4 +1,4 @@
-"""Rows of the products."""
+"""Samples of matrix products."""
 
 from __future__ import annotations
 

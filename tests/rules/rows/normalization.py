@@ -1,4 +1,4 @@
-"""Rows of normalisation, embeddings and attention's softmax."""
+"""Samples of normalisation, embeddings and the softmax of attention."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MASK = np.where(np.arange(12).reshape(3, 4) % 4 > 0, 0.0, -np.inf)
 
 
 def heads(x):
-    """(N, L, heads, width) with the heads in front of the rows: a view."""
+    """Return a view of (N, L, heads, width) with the heads in front of the rows."""
     return x.transpose(1, 2)
 
 

@@ -1,4 +1,4 @@
-"""Rows of max pooling: windows apart, overlapping, padded, with holes, and of uneven length."""
+"""Samples of max pooling: separate, overlapping, padded and dilated windows, and windows of uneven length."""
 
 from __future__ import annotations
 

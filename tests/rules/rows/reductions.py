@@ -1,4 +1,4 @@
-"""Rows of the reductions."""
+"""Samples of the reductions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the maps along axes: padding, averages, interpolation, columns of windows."""
+"""Samples of maps along axes: padding, averages, interpolation, columns of windows."""
 
 from __future__ import annotations
 

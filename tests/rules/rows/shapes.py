@@ -1,4 +1,4 @@
-"""Rows of views, of copies in another order, and of joins."""
+"""Samples of views, of copies in another order, and of joins."""
 
 from __future__ import annotations
 

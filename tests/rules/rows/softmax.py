@@ -1,4 +1,4 @@
-"""Rows of softmax and its like."""
+"""Samples of softmax, log-softmax and log-sum-exp."""
 
 from __future__ import annotations
 

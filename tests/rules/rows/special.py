@@ -1,4 +1,4 @@
-"""Rows of the special functions."""
+"""Samples of the special functions."""
 
 from __future__ import annotations
 
