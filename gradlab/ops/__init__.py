@@ -1,6 +1,6 @@
-"""Functions of tensors, spelled as torch spells them. Each normalises its arguments and hands over to primitives.
+"""Functions of tensors with PyTorch's names and signatures. Each normalises its arguments and calls primitives.
 
-What a module lists in `__all__` is a name of `gradlab` itself. The first parameter is the tensor, so the same functions are the
+`gradlab` exports every name in the `__all__` of these modules. The first parameter is the tensor, so the same functions serve as
 methods of `Tensor` (see `gradlab.methods`).
 """
 

@@ -1,4 +1,4 @@
-"""Arguments that many functions take alike: an axis or several, another operand."""
+"""Argument checks and conversions shared by many functions: dimensions, numbers, a second operand."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 NUMPY_NAMES = ("axis", "dim"), ("keepdims", "keepdim")
 
 
-def over_dims(function: F) -> F:
-    """Give a function of a tensor the keywords `out`, and `axis` and `keepdims` for `dim` and `keepdim`, which torch takes in
-    NumPy's spelling too. A first argument that is no tensor is torch's TypeError."""
+def takes_axis(function: F) -> F:
+    """Make a function accept `out`, and NumPy's `axis` and `keepdims` for `dim` and `keepdim`, as in PyTorch.
+
+    The function raises PyTorch's TypeError if the first argument is not a Tensor.
+    """
     with_out = takes_out(function)
 
     @functools.wraps(function)
-    def spelled(*args: Any, **options: Any) -> Any:
+    def wrapper(*args: Any, **options: Any) -> Any:
         try:
             if not options:
                 return function(*args)
-            for theirs, ours in NUMPY_NAMES:
-                if theirs in options:
-                    options[ours] = options.pop(theirs)
+            for numpy_name, name in NUMPY_NAMES:
+                if numpy_name in options:
+                    options[name] = options.pop(numpy_name)
             return with_out(*args, **options)
         except AttributeError:
             first = args[0] if args else options.get("input")
@@ -37,11 +39,11 @@ def over_dims(function: F) -> F:
                 raise
             raise not_a_tensor(function.__name__, first) from None
 
-    return spelled  # type: ignore[return-value]
+    return wrapper  # type: ignore[return-value]
 
 
 def not_a_tensor(name: str, x: Any, argument: str = "input", position: int = 1) -> TypeError:
-    """Torch's error for an argument that should be a tensor."""
+    """Return PyTorch's error for an argument that is not a Tensor."""
     return TypeError(
         f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(x)}. "
         + advice("Make it a tensor first: gradlab.tensor(…).")
@@ -49,14 +51,14 @@ def not_a_tensor(name: str, x: Any, argument: str = "input", position: int = 1) 
 
 
 def check_tensors(name: str, **arguments: Any) -> None:
-    """Raise that error for the first of the arguments, in their order, that is none."""
+    """Raise PyTorch's error for the first argument that is not a Tensor."""
     for position, (argument, x) in enumerate(arguments.items(), start=1):
         if not isinstance(x, Tensor):
             raise not_a_tensor(name, x, argument, position)
 
 
-class Called:
-    """What promotion needs to know of a function of tensors that is no primitive: how errors name it."""
+class FunctionInfo:
+    """Name and promotion rule of a function that is not a primitive, with the attributes that `core.promotion` reads."""
 
     kind, explain, promote = "elementwise", None, "same"
 
@@ -64,8 +66,8 @@ class Called:
         self.name, self.public = name, ["input", "other"]
 
 
-def number(value: Any, dtype: np.dtype) -> Any:
-    """A number as the dtype holds it: of integers the whole part, and unsigned ones may count from the end, as in torch."""
+def convert_number(value: Any, dtype: np.dtype) -> Any:
+    """Convert a number to a dtype. Integer dtypes truncate, and negative numbers wrap around in unsigned ones, as in PyTorch."""
     value = value.item() if isinstance(value, np.generic) else value
     if dtype.kind in "iu":
         least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
@@ -75,9 +77,11 @@ def number(value: Any, dtype: np.dtype) -> Any:
     return bool(value) if dtype.kind == "b" else value
 
 
-def fits_in_memory(*shape: int) -> None:
-    """Torch's error for a shape whose elements cannot be counted. (NumPy's `bincount`, `repeat` and `arange` do not look: they
-    write past what they allocated, or make nothing.)"""
+def check_storage_size(*shape: int) -> None:
+    """Raise PyTorch's error if a shape has 2**60 elements or more.
+
+    NumPy's `bincount`, `repeat` and `arange` do not check: they write past the memory they allocated, or return an empty array.
+    """
     if prod(shape) >= 2**60:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
 
@@ -85,8 +89,8 @@ def fits_in_memory(*shape: int) -> None:
 C_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t"}
 
 
-def one_dim(dim: int, ndim: int) -> int:
-    """`dim` as a negative axis, or torch's IndexError."""
+def negative_dim(dim: int, ndim: int) -> int:
+    """Return `dim` as a negative axis, or raise PyTorch's IndexError."""
     low, high = (-ndim, ndim - 1) if ndim else (-1, 0)
     if not isinstance(dim, (int, np.integer)):
         raise TypeError(f"dim must be an integer, got {dim!r}.")
@@ -95,21 +99,21 @@ def one_dim(dim: int, ndim: int) -> int:
     return int(dim) - ndim if dim >= 0 else int(dim)
 
 
-def many_dims(dim: Any, ndim: int) -> tuple[int, ...]:
-    """`dim` (None, an integer or several) as negative axes, sorted."""
+def negative_dims(dim: Any, ndim: int) -> tuple[int, ...]:
+    """Return `dim` (None, an integer or several) as sorted negative axes."""
     if type(dim) is int and ndim:
-        return (one_dim(dim, ndim),)
+        return (negative_dim(dim, ndim),)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(-ndim, 0))
-    dims = [one_dim(d, ndim) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    dims = [negative_dim(d, ndim) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
     for i, d in enumerate(dims):
         if d in dims[:i]:
             raise RuntimeError(f"dim {d + ndim} appears multiple times in the list of dims")
     return tuple(sorted(dims)) if ndim else ()
 
 
-def checked(name: str, result: Any, other: Any) -> Tensor:
-    """The result of an operator that may have returned NotImplemented: a function raises where `+` would ask the other."""
+def check_implemented(name: str, result: Any, other: Any) -> Tensor:
+    """Return the result of an operator, or raise PyTorch's TypeError if it is NotImplemented."""
     if result is NotImplemented:
         raise TypeError(f"{name}(): argument 'other' (position 2) must be Tensor, not {type_name(other)}.")
     return result

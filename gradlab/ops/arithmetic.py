@@ -1,7 +1,7 @@
-"""Arithmetic, element by element: sums, products, quotients, powers, and choosing between numbers.
+"""Elementwise arithmetic: sums, products, quotients and remainders.
 
-The operators are the recording functions themselves (see `gradlab.methods.python`). The functions here are what torch calls by
-name: they take `alpha`, `rounding_mode` and the like, and refuse what is no tensor in torch's words.
+These functions have PyTorch's names, take `alpha`, `rounding_mode` and the like, and raise PyTorch's errors. Operators such as
+`+` call the recording functions directly (see `gradlab.methods.python`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 from gradlab.core import inplace
 from gradlab.core.errors import invalid_combination
-from gradlab.core.operator import Operator, composed, documented
+from gradlab.core.operator import Operator, build_docstring, composite
 from gradlab.core.promotion import PROMOTIONS, expected_tensor
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import Called, checked, number
+from gradlab.ops.arguments import FunctionInfo, check_implemented, convert_number
 from gradlab.rules import elementwise as el
 
 __all__ = [
@@ -36,23 +36,23 @@ __all__ = [
     "xlogy",
 ]
 
-NUMBERS = bool, int, float, np.generic
-OPERANDS = Tensor, *NUMBERS
-PLAIN = int, float  # as a constant: a tuple made anew costs 20 ns
+NUMBER_TYPES = bool, int, float, np.generic
+OPERAND_TYPES = Tensor, *NUMBER_TYPES
+INT_OR_FLOAT = int, float  # a constant: building the tuple in each call costs 20 ns
 
 
-def fits(number: int | float, like: Tensor) -> None:
-    """Torch's error for an integer that a dtype cannot hold, where it does not wrap around."""
+def check_integer_fits(number: int | float, like: Tensor) -> None:
+    """Raise PyTorch's error for an integer that the dtype of `like` cannot hold. It does not wrap around here."""
     if isinstance(number, int) and like.array.dtype.kind in "ui":
         limits = np.iinfo(like.array.dtype)
         if not limits.min <= number <= limits.max:
             raise RuntimeError(
-                f"value cannot be converted to type {like.dtype.name}_t without overflow. It is {number}; convert "
+                f"value cannot be converted to type {like.dtype.name}_t without overflow. Got {number}; convert "
                 "the tensor: x.long()."
             )
 
 
-def _added_in_place(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def _add_in_place(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     if alpha == 1 and alpha is not True:
         return inplace.in_place(el.add, input, other)
     if input.array.dtype.kind != "f":
@@ -60,29 +60,29 @@ def _added_in_place(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return inplace.in_place(el.add_scaled, input, other, alpha=alpha)
 
 
-@composed(inplace="method", twin=_added_in_place)
+@composite(inplace="method", twin=_add_in_place)
 def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """input + alpha · other, element by element.
+    """Add `other`, scaled by `alpha`, to `input`: input + alpha · other.
 
     Parameters
     ----------
     {either}
     {number}
-    alpha : number, default 1
-        The factor of the operand that is added or subtracted.
+    alpha : number, default: 1
+        Multiplier of `other`.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape and common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If neither operand is a tensor.
+        If neither operand is a Tensor.
     RuntimeError
-        If the shapes do not broadcast, or the dtype has no such `alpha`.
+        If the shapes do not broadcast, or `alpha` is not valid for the dtype.
 
     Examples
     --------
@@ -90,14 +90,14 @@ def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None)
     >>> gl.add(gl.tensor([1., 2.]), gl.tensor([3., 4.]), alpha=10)
     tensor([31., 42.])
     """
-    if type(input) is not Tensor and not isinstance(input, OPERANDS):
+    if type(input) is not Tensor and not isinstance(input, OPERAND_TYPES):
         raise expected_tensor(el.add, input)
     if alpha == 1 and type(alpha) is int:
-        return checked("add", el.add.record(input, other, out=out), other)
-    return _scaled(el.add, el.add_scaled, input, other, alpha, out)
+        return check_implemented("add", el.add.record(input, other, out=out), other)
+    return _record_scaled(el.add, el.add_scaled, input, other, alpha, out)
 
 
-def _subtracted_in_place(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def _sub_in_place(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     if alpha == 1 and alpha is not True:
         return inplace.in_place(el.sub, input, other)
     if input.array.dtype.kind != "f":
@@ -105,29 +105,29 @@ def _subtracted_in_place(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor
     return inplace.in_place(el.sub_scaled, input, other, alpha=-alpha)
 
 
-@composed(aliases="subtract", inplace="method", twin=_subtracted_in_place)
+@composite(aliases="subtract", inplace="method", twin=_sub_in_place)
 def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """input - alpha · other, element by element.
+    """Subtract `other`, scaled by `alpha`, from `input`: input - alpha · other.
 
     Parameters
     ----------
     {either}
     {number}
-    alpha : number, default 1
-        The factor of the operand that is added or subtracted.
+    alpha : number, default: 1
+        Multiplier of `other`.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape and common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If neither operand is a tensor.
+        If neither operand is a Tensor.
     RuntimeError
-        If the shapes do not broadcast, an operand holds bools, or the dtype has no such `alpha`.
+        If the shapes do not broadcast, an operand is boolean, or `alpha` is not valid for the dtype.
 
     Examples
     --------
@@ -135,15 +135,15 @@ def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None)
     >>> gl.sub(gl.tensor([1., 2.]), gl.tensor([3., 4.]), alpha=10)
     tensor([-29., -38.])
     """
-    if type(input) is not Tensor and not isinstance(input, OPERANDS):
+    if type(input) is not Tensor and not isinstance(input, OPERAND_TYPES):
         raise expected_tensor(el.sub, input)
     if alpha == 1 and type(alpha) is int:
-        return checked("sub", el.sub.record(input, other, out=out), other)
-    return _scaled(el.sub, el.sub_scaled, input, other, alpha, out)
+        return check_implemented("sub", el.sub.record(input, other, out=out), other)
+    return _record_scaled(el.sub, el.sub_scaled, input, other, alpha, out)
 
 
-def _scaled(op: Any, scaled: Any, input: Any, other: Any, alpha: Any, out: Tensor | None) -> Tensor:
-    a, b = checked(op.name, PROMOTIONS[op.promote](Called(op.name), input, other), other)
+def _record_scaled(op: Any, scaled: Any, input: Any, other: Any, alpha: Any, out: Tensor | None) -> Tensor:
+    a, b = check_implemented(op.name, PROMOTIONS[op.promote](FunctionInfo(op.name), input, other), other)
     kind = a.array.dtype.kind
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results. Write 1 for True.")
@@ -152,31 +152,31 @@ def _scaled(op: Any, scaled: Any, input: Any, other: Any, alpha: Any, out: Tenso
             "For integral input tensors, argument alpha must not be a floating point number. Convert the tensors: x.float()."
         )
     factor = alpha if op is el.add else -alpha
-    return scaled.record(a, b, alpha=factor if kind == "f" else number(factor, a.array.dtype), out=out)
+    return scaled.record(a, b, alpha=factor if kind == "f" else convert_number(factor, a.array.dtype), out=out)
 
 
-@composed(method=False)
+@composite(method=False)
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """other - alpha · input, element by element.
+    """Subtract `input`, scaled by `alpha`, from `other`: other - alpha · input.
 
     Parameters
     ----------
     {input}
     {number}
-    alpha : number, default 1
-        The factor of the operand that is added or subtracted.
+    alpha : number, default: 1
+        Multiplier of `input`.
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape and common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
-        If the shapes do not broadcast, or an operand holds bools.
+        If the shapes do not broadcast, or an operand is boolean.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> gl.rsub(gl.tensor([1., 2.]), 10)
     tensor([9., 8.])
     """
-    if not isinstance(input, Tensor) or not isinstance(other, OPERANDS):
+    if not isinstance(input, Tensor) or not isinstance(other, OPERAND_TYPES):
         raise invalid_combination(
             "rsub",
             (input, other),
@@ -192,28 +192,28 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
             "(Tensor input, Number other, *, Number alpha = 1)",
         )
     if alpha == 1 and type(alpha) is int:
-        return subtracted_from(input, other)
-    return _scaled(el.sub, RSUB_SCALED[isinstance(other, Tensor)], other, input, alpha, None)
+        return reverse_sub(input, other)
+    return _record_scaled(el.sub, RSUB_SCALED[isinstance(other, Tensor)], other, input, alpha, None)
 
 
-RSUB_SCALED = {True: el.sub_scaled.named("RsubBackward0"), False: el.sub_scaled.named("RsubBackward1")}
+RSUB_SCALED = {True: el.sub_scaled.with_node("RsubBackward0"), False: el.sub_scaled.with_node("RsubBackward1")}
 
 
-def subtracted_from(self: Tensor, other: Any) -> Any:
-    """other - self, as the operator has it."""
-    if type(other) in PLAIN and self.array.dtype.kind == "f":
+def reverse_sub(self: Tensor, other: Any) -> Any:
+    """Compute other - self for the operator `-`."""
+    if type(other) in INT_OR_FLOAT and self.array.dtype.kind == "f":
         return el.rsub.record(self, other=other)
     if isinstance(other, np.generic):
-        return subtracted_from(self, other.item())
+        return reverse_sub(self, other.item())
     return RSUB.record(other, self)
 
 
-RSUB = el.sub.named("RsubBackward0")
+RSUB = el.sub.with_node("RsubBackward0")
 
 
-@composed(aliases="multiply", inplace="method", twin=el.mul)
+@composite(aliases="multiply", inplace="method", twin=el.mul)
 def mul(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """input · other, element by element.
+    """Multiply `input` by `other`, element by element.
 
     Parameters
     ----------
@@ -224,12 +224,12 @@ def mul(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape and common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If neither operand is a tensor.
+        If neither operand is a Tensor.
     RuntimeError
         If the shapes do not broadcast.
 
@@ -239,44 +239,45 @@ def mul(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     >>> gl.mul(gl.tensor([1., 2.]), gl.tensor([3., 4.]))
     tensor([3., 8.])
     """
-    if type(input) is not Tensor and not isinstance(input, OPERANDS):
+    if type(input) is not Tensor and not isinstance(input, OPERAND_TYPES):
         raise expected_tensor(el.mul, input)
-    return checked("mul", el.mul.record(input, other, out=out), other)
+    return check_implemented("mul", el.mul.record(input, other, out=out), other)
 
 
 # ------------------------------------------------------------------------------------------------------------ quotients
-ROUNDED = {None: el.div, "floor": el.div_floor, "trunc": el.div_trunc}
+DIV_BY_ROUNDING_MODE = {None: el.div, "floor": el.div_floor, "trunc": el.div_trunc}
 
 
-def _divided_in_place(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def _div_in_place(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode is None:
         return inplace.in_place(el.div, input, other)
     return inplace.composed_in_place(div, input, other, rounding_mode=rounding_mode)
 
 
-@composed(aliases="divide", inplace="method", twin=_divided_in_place)
+@composite(aliases="divide", inplace="method", twin=_div_in_place)
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-    """input / other, element by element, of integers as floats; or a quotient that is rounded.
+    """Divide `input` by `other`, element by element.
 
     Parameters
     ----------
     {either}
     {number}
     rounding_mode : {"floor", "trunc"}, optional
-        Rounds the quotient down, or towards 0; integers then stay integers.
+        Round the quotient down ("floor") or towards 0 ("trunc"); integers then stay integers. By default the quotient is not
+        rounded, and integers are divided as floats.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to: floating point, unless a quotient of integers is rounded.
+        Broadcast shape of the operands; floating point, unless integers are divided with a `rounding_mode`.
 
     Raises
     ------
     TypeError
-        If neither operand is a tensor.
+        If neither operand is a Tensor.
     RuntimeError
-        If the shapes do not broadcast, `rounding_mode` is unknown, or integers are divided by 0 and rounded.
+        If the shapes do not broadcast, `rounding_mode` is unknown, or integers are divided by 0 with a `rounding_mode`.
 
     Examples
     --------
@@ -286,34 +287,36 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Ten
     >>> gl.div(gl.tensor([7, -7]), 2, rounding_mode="floor")
     tensor([ 3, -4])
     """
-    if type(input) is not Tensor and not isinstance(input, OPERANDS):
+    if type(input) is not Tensor and not isinstance(input, OPERAND_TYPES):
         raise expected_tensor(el.div, input)
     if rounding_mode is None:
-        return checked("div", el.div.record(input, other, out=out), other)
-    if rounding_mode not in ROUNDED:
+        return check_implemented("div", el.div.record(input, other, out=out), other)
+    if rounding_mode not in DIV_BY_ROUNDING_MODE:
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
-    return checked("div", ROUNDED[rounding_mode].record(input, other, out=out), other)
+    return check_implemented("div", DIV_BY_ROUNDING_MODE[rounding_mode].record(input, other, out=out), other)
 
 
-def divided_into(self: Tensor, other: Any) -> Any:
-    """other / self, as the operator has it: a reciprocal times a number."""
+def reverse_div(self: Tensor, other: Any) -> Any:
+    """Compute other / self for the operator `/`: the reciprocal of `self` times `other`."""
     return el.mul.record(el.reciprocal.record(self), other)
 
 
-def with_number(
+def make_binary_function(
     name: str, doc: str, example: str, op: Any, by_number: Any = None, of_number: Any = None, **places: Any
 ) -> Callable[..., Tensor]:
-    """A function of two tensors, or of a tensor and a number (the other way round too if `of_number` is given), each of which
-    torch records under a name of its own."""
+    """Return a function of two tensors or of a tensor and a number; with `of_number`, also of a number and a tensor.
+
+    PyTorch records each of these cases under a different node name, so each has its own primitive.
+    """
     by_number = by_number or op
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         if isinstance(input, Tensor):
             if isinstance(other, Tensor):
                 return op.record(input, other, out=out)
-            if isinstance(other, NUMBERS):
+            if isinstance(other, NUMBER_TYPES):
                 return by_number.record(input, other, out=out)
-        elif of_number is not None and isinstance(other, Tensor) and isinstance(input, NUMBERS):
+        elif of_number is not None and isinstance(other, Tensor) and isinstance(input, NUMBER_TYPES):
             return of_number.record(input, other, out=out)
         raise invalid_combination(
             name,
@@ -327,57 +330,57 @@ def with_number(
     function.__name__ = function.__qualname__ = public
     arguments, _, result = example.partition(" -> ")
     operands = ", ".join(f"gl.tensor({one})" if one[0] == "[" else one for one in arguments.split("; "))
-    function.__doc__ = documented(
+    function.__doc__ = build_docstring(
         doc,
         f"{'input' if of_number is None else 'either'} number out",
-        "The shape that the operands broadcast to, of their common dtype.",
-        ["TypeError\n    If no operand is a tensor.", "RuntimeError\n    If the shapes do not broadcast."],
+        "Broadcast shape and common dtype of the operands.",
+        ["TypeError\n    If neither operand is a Tensor.", "RuntimeError\n    If the shapes do not broadcast."],
         f"{'' if public == name else 'special.'}{public}({operands}) -> tensor({result})",
     )
     Operator(public, function, **places)
     return function
 
 
-floor_divide = with_number(
+floor_divide = make_binary_function(
     "floor_divide",
-    "⌊input / other⌋, element by element, of integers an integer.",
+    "Divide `input` by `other` and round down, element by element; integers stay integers.",
     "[7., -7.]; 2 -> [ 3., -4.]",
     el.floor_divide,
     of_number=el.floor_divide,
     inplace="method",
 )
-remainder = with_number(
+remainder = make_binary_function(
     "remainder",
-    "input - other · ⌊input / other⌋: it has the sign of `other`, as Python's %.",
+    "Remainder with the sign of `other`, like Python's `%`: input - other · ⌊input / other⌋.",
     "[7., -7.]; 3 -> [1., 2.]",
     el.remainder,
     el.remainder_scalar,
     el.number_remainder,
     inplace="method",
 )
-fmod = with_number(
+fmod = make_binary_function(
     "fmod",
-    "input - other · trunc(input / other): it has the sign of `input`, as C's fmod.",
+    "Remainder with the sign of `input`, like C's `fmod`: input - other · trunc(input / other).",
     "[7., -7.]; 3 -> [ 1., -1.]",
     el.fmod,
     el.fmod_scalar,
     inplace="method",
 )
-copysign = with_number(
+copysign = make_binary_function(
     "copysign",
-    "The magnitude of `input` with the sign of `other`.",
+    "Magnitude of `input` with the sign of `other`, element by element.",
     "[1., -2.]; [-3., 4.] -> [-1.,  2.]",
     el.copysign,
     el.copysign_number,
     inplace="method",
 )
-xlogy = with_number(
+xlogy = make_binary_function(
     "xlogy",
-    "input · log(other), and 0 where `input` is 0.",
+    "Elementwise product input · log(other), which is 0 if `input` is 0.",
     "[0., 2.]; [0., 3.] -> [0.0000, 2.1972]",
     el.xlogy,
-    el.xlogy.named("XlogyBackward2"),
-    el.xlogy.named("XlogyBackward1"),
+    el.xlogy.with_node("XlogyBackward2"),
+    el.xlogy.with_node("XlogyBackward1"),
     inplace="function",
     special="xlogy",
 )
@@ -386,9 +389,9 @@ xlogy = with_number(
 subtract, multiply, divide = sub, mul, div
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """input / other, element by element, of integers as floats.
+    """Divide `input` by `other`, element by element; integers are divided as floats.
 
     Parameters
     ----------
@@ -399,12 +402,12 @@ def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tens
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, floating point.
+        Broadcast shape of the operands, floating point.
 
     Raises
     ------
     TypeError
-        If neither operand is a tensor.
+        If neither operand is a Tensor.
     RuntimeError
         If the shapes do not broadcast.
 
@@ -416,6 +419,6 @@ def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tens
     >>> gl.true_divide(gl.tensor([7, -7]), 2)
     tensor([ 3.5000, -3.5000])
     """
-    if not isinstance(input, OPERANDS) or not isinstance(other, Tensor if not isinstance(input, Tensor) else OPERANDS):
+    if not isinstance(input, OPERAND_TYPES) or not isinstance(other, Tensor if not isinstance(input, Tensor) else OPERAND_TYPES):
         raise invalid_combination("true_divide", (input, other), "(Tensor input, Tensor other)", "(Tensor input, Number other)")
     return el.div.record(input, other, out=out)

@@ -1,4 +1,4 @@
-"""Axes of length 1 repeated without copying, and the shapes that this leads to."""
+"""Broadcasting without copying, and the resulting shapes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradlab.core.errors import Size, broadcast_mismatch
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor
 from gradlab.ops import reductions
 from gradlab.ops.arguments import check_tensors
-from gradlab.ops.shapes import ints, is_int, several_tensors
+from gradlab.ops.shapes import collect_ints, collect_tensors, is_int
 from gradlab.rules import shapes as rules
 
 __all__ = [
@@ -20,29 +20,29 @@ __all__ = [
 ]
 
 
-@composed(top=False)
+@composite(top=False)
 def expand(self: Tensor, *sizes: int | Sequence[int], size: Sequence[int] | None = None, implicit: bool = False) -> Tensor:
-    """Dimensions of length 1 repeated, without copying.
+    """Expand dimensions of size 1 to larger sizes without copying.
 
     Parameters
     ----------
-    *sizes : ints, or a sequence of ints
-        The new shape: `x.expand(2, 3)` or `x.expand((2, 3))`. -1 leaves a dimension as it is; further sizes in front make
-        new dimensions.
-    size : sequence of ints, optional
-        The same by keyword.
-    implicit : bool, default False
-        Taken as torch takes it, and without effect.
+    *sizes : int or sequence of int
+        New shape: `x.expand(2, 3)` or `x.expand((2, 3))`. -1 keeps the size of a dimension. Additional sizes in front add
+        dimensions.
+    size : sequence of int, optional
+        New shape as a keyword.
+    implicit : bool, default: False
+        Accepted for compatibility with PyTorch; it has no effect.
 
     Returns
     -------
     Tensor
-        A view whose repeated elements are one place in memory. Their gradients add up.
+        A view. Repeated elements share one memory location, and their gradients are summed.
 
     Raises
     ------
     RuntimeError
-        If a dimension of another length than 1 would have to change, or there are fewer sizes than dimensions.
+        If a dimension whose size is not 1 would change, or there are fewer sizes than dimensions.
 
     Examples
     --------
@@ -57,12 +57,12 @@ def expand(self: Tensor, *sizes: int | Sequence[int], size: Sequence[int] | None
     if wanted is None:
         wanted = sizes[0] if len(sizes) == 1 and type(sizes[0]) is not int else sizes
     if type(wanted) is not tuple:
-        wanted = ints("expand", "size", (wanted,))
+        wanted = collect_ints("expand", "size", (wanted,))
     if -1 not in wanted:
         try:
             return rules.expand.record(self, shape=wanted, skip=0)
         except (TypeError, ValueError, AttributeError):
-            wanted = ints("expand", "size", (wanted,))
+            wanted = collect_ints("expand", "size", (wanted,))
     have = self.array.shape
     extra = len(wanted) - len(have)
     if extra < 0:
@@ -84,14 +84,14 @@ def expand(self: Tensor, *sizes: int | Sequence[int], size: Sequence[int] | None
     return rules.expand.record(self, shape=shape, skip=0)
 
 
-@composed(top=False)
+@composite(top=False)
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """Dimensions of length 1 repeated to the shape of another tensor, without copying.
+    """Expand dimensions of size 1 to the shape of another tensor without copying.
 
     Parameters
     ----------
     other : Tensor
-        The tensor whose shape it is.
+        Tensor with the new shape.
 
     Returns
     -------
@@ -114,15 +114,15 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
     return expand(self, other.array.shape)
 
 
-@composed()
+@composite()
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
-    """Dimensions of length 1 repeated to the given sizes, without copying: `expand` under NumPy's name.
+    """Broadcast `input` to a shape without copying; `expand` under NumPy's name.
 
     Parameters
     ----------
     {input}
-    size : sequence of ints
-        The new shape. -1 leaves a dimension as it is.
+    size : sequence of int
+        New shape. -1 keeps the size of a dimension.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     Raises
     ------
     RuntimeError
-        If a dimension of another length than 1 would have to change, or there are fewer sizes than dimensions.
+        If a dimension whose size is not 1 would change, or there are fewer sizes than dimensions.
 
     Examples
     --------
@@ -144,24 +144,24 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     return expand(input, tuple(size))
 
 
-@composed(method=False)
+@composite(method=False)
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The tensors expanded to the shape that they broadcast to.
+    """Expand tensors to their common broadcast shape.
 
     Parameters
     ----------
-    *tensors : Tensors, or a sequence of them
-        The tensors, one by one or as one list.
+    *tensors : Tensor or sequence of Tensor
+        Tensors, as separate arguments or as one sequence.
 
     Returns
     -------
     tuple of Tensor
-        Views of one shape.
+        Views of the same shape.
 
     Raises
     ------
     TypeError
-        If one is no tensor.
+        If an argument is not a Tensor.
     RuntimeError
         If the shapes do not broadcast.
 
@@ -172,7 +172,7 @@ def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]
     >>> a.shape, b.shape
     (gradlab.Size([3, 4]), gradlab.Size([3, 4]))
     """
-    several = several_tensors("broadcast_tensors", tensors)
+    several = collect_tensors("broadcast_tensors", tensors)
     shape: tuple[int, ...] = ()
     for x in several:
         shape = joint_shape(shape, x.array.shape)
@@ -180,7 +180,7 @@ def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]
 
 
 def joint_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape two shapes broadcast to, or torch's RuntimeError."""
+    """Return the broadcast shape of two shapes, or raise PyTorch's RuntimeError."""
     if error := broadcast_mismatch(a, b):
         raise error
     ndim = max(len(a), len(b))
@@ -188,24 +188,24 @@ def joint_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(m if n == 1 else n for n, m in zip(a, b, strict=True))
 
 
-@composed(method=False)
+@composite(method=False)
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """The shape that shapes broadcast to.
+    """Return the broadcast shape of the given shapes.
 
     Parameters
     ----------
-    *shapes : sequences of ints, or ints
-        The shapes; an int is that of one dimension.
+    *shapes : sequence of int, or int
+        Shapes. An integer n means ``(n,)``.
 
     Returns
     -------
     Size
-        Compared from the last dimension on, the length that is not 1.
+        Broadcast shape, with the shapes aligned at their last dimensions.
 
     Raises
     ------
     RuntimeError
-        If two lengths differ of which none is 1, or one is negative.
+        If two sizes differ and neither is 1, or a size is negative.
 
     Examples
     --------
@@ -230,19 +230,19 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     return Size(whole)
 
 
-@composed(top=False)
+@composite(top=False)
 def sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
-    """The sum over the dimensions that broadcasting would make or lengthen: the adjoint of `expand`.
+    """Sum over the dimensions that `expand` would add or enlarge; the adjoint of `expand`.
 
     Parameters
     ----------
-    *size : ints, or a sequence of ints
-        A shape that broadcasts to that of this tensor: `x.sum_to_size(2, 1)` or `x.sum_to_size((2, 1))`.
+    *size : int or sequence of int
+        Shape that broadcasts to that of this tensor: `x.sum_to_size(2, 1)` or `x.sum_to_size((2, 1))`.
 
     Returns
     -------
     Tensor
-        A tensor of that shape.
+        Tensor of shape `size`.
 
     Raises
     ------
@@ -255,4 +255,4 @@ def sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
     >>> gl.tensor([[1., 2.], [3., 4.]]).sum_to_size(1, 2)
     tensor([[4., 6.]])
     """
-    return reductions.sum_to_size(self, ints("sum_to_size", "size", size))
+    return reductions.sum_to_size(self, collect_ints("sum_to_size", "size", size))

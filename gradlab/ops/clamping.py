@@ -1,4 +1,4 @@
-"""Elements kept within bounds, and what depends on their sign alone."""
+"""Clamping, and the functions `heaviside` and `positive`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.errors import invalid_combination, not_implemented
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.promotion import agree
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import not_a_tensor
-from gradlab.ops.arithmetic import NUMBERS, fits
+from gradlab.ops.arithmetic import NUMBER_TYPES, check_integer_fits
 from gradlab.rules import elementwise as el
 
 __all__ = [
@@ -24,28 +24,28 @@ __all__ = [
 ]
 
 
-@composed(aliases="clip", inplace="function")
+@composite(aliases="clip", inplace="function")
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """input with what is below `min` raised to it and what is above `max` lowered to it.
+    """Clamp all elements to the range [`min`, `max`].
 
     Parameters
     ----------
     {input}
     min : Tensor or number, optional
-        The lower bound.
+        Lower bound.
     max : Tensor or number, optional
-        The upper bound, of the same kind. Where `min` exceeds it, it is the result.
+        Upper bound, a Tensor or a number like `min`. If `min` is greater than `max`, the result is `max`.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape and common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor, or one bound is a tensor and the other a number.
+        If `input` is not a Tensor, or one bound is a Tensor and the other a number.
     RuntimeError
         If neither bound is given.
 
@@ -58,13 +58,13 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     if min is None and max is None:
         raise RuntimeError("gradlab.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(input, Tensor):
-        if (min is None or isinstance(min, NUMBERS)) and (max is None or isinstance(max, NUMBERS)):
-            return _clamped(el.clamp, input, min, max, out)
+        if (min is None or isinstance(min, NUMBER_TYPES)) and (max is None or isinstance(max, NUMBER_TYPES)):
+            return _clamp(el.clamp, input, min, max, out)
         if (min is None or isinstance(min, Tensor)) and (max is None or isinstance(max, Tensor)):
             if min is None:
-                return el.clamp_most.record(input, max, out=out)
+                return el.clamp_max_only.record(input, max, out=out)
             if max is None:
-                return el.clamp_least.record(input, min, out=out)
+                return el.clamp_min_only.record(input, min, out=out)
             return el.clamp_tensors.record(input, min, max, out=out)
     raise invalid_combination(
         "clamp",
@@ -75,26 +75,26 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     )
 
 
-@composed(inplace="function")
+@composite(inplace="function")
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
-    """input with what is below `min` raised to it.
+    """Clamp all elements from below: elements less than `min` become `min`.
 
     Parameters
     ----------
     {input}
     min : Tensor or number
-        The lower bound.
+        Lower bound.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape and common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
 
     Examples
     --------
@@ -104,32 +104,32 @@ def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """
     if isinstance(input, Tensor):
         if isinstance(min, Tensor):
-            return el.at_least.record(input, min, out=out)
-        if isinstance(min, NUMBERS):
-            return _clamped(el.clamp_min, input, min, None, out)
+            return el.clamp_min_tensor.record(input, min, out=out)
+        if isinstance(min, NUMBER_TYPES):
+            return _clamp(el.clamp_min, input, min, None, out)
     raise invalid_combination("clamp_min", (input, min), "(Tensor input, Tensor min)", "(Tensor input, Number min)")
 
 
-@composed(inplace="function")
+@composite(inplace="function")
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
-    """input with what is above `max` lowered to it.
+    """Clamp all elements from above: elements greater than `max` become `max`.
 
     Parameters
     ----------
     {input}
     max : Tensor or number
-        The upper bound.
+        Upper bound.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape and common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
 
     Examples
     --------
@@ -139,13 +139,13 @@ def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """
     if isinstance(input, Tensor):
         if isinstance(max, Tensor):
-            return el.at_most.record(input, max, out=out)
-        if isinstance(max, NUMBERS):
-            return _clamped(el.clamp_max, input, None, max, out)
+            return el.clamp_max_tensor.record(input, max, out=out)
+        if isinstance(max, NUMBER_TYPES):
+            return _clamp(el.clamp_max, input, None, max, out)
     raise invalid_combination("clamp_max", (input, max), "(Tensor input, Tensor max)", "(Tensor input, Number max)")
 
 
-def _clamped(op: Any, input: Tensor, min: Any, max: Any, out: Tensor | None) -> Tensor:
+def _clamp(op: Any, input: Tensor, min: Any, max: Any, out: Tensor | None) -> Tensor:
     if input.array.dtype.kind != "f":
         numbers = [x.item() if isinstance(x, np.generic) else x for x in (min, max)]
         if input.array.dtype.kind == "b" and all(x is None or isinstance(x, bool) for x in numbers):
@@ -153,32 +153,34 @@ def _clamped(op: Any, input: Tensor, min: Any, max: Any, out: Tensor | None) -> 
         input = agree(el.add, input, *(x for x in numbers if x is not None))[0]
         for x in numbers:
             if x is not None:
-                fits(x, input)
+                check_integer_fits(x, input)
     return op.record(input, min=min, max=max, out=out)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """0 where the element is negative, 1 where it is positive, `values` where it is 0. It has no derivative.
+    """Compute the Heaviside step function: 0 for negative elements, 1 for positive ones, `values` at 0.
+
+    It is not differentiable.
 
     Parameters
     ----------
     {input}
     values : Tensor
-        What stands at 0, of the dtype of `input`.
+        Values for elements equal to 0, with the dtype of `input`.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape and common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, or a derivative is asked for.
+        If the dtypes differ, or a gradient is requested.
 
     Examples
     --------
@@ -196,9 +198,9 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
     return el.heaviside.record(input, values, out=out)
 
 
-@composed()
+@composite()
 def positive(input: Tensor) -> Tensor:
-    """The tensor itself.
+    """Return `input` unchanged: the unary operator `+`.
 
     Parameters
     ----------
@@ -212,7 +214,7 @@ def positive(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If it holds bools.
+        If `input` is boolean.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Sums of products over named axes: einsum, tensordot and what is said with them.
+"""Sums of products over named axes: `einsum`, `tensordot`, `inner` and `kron`.
 
-An einsum is compiled, once for an equation and shapes, to a short list of instructions (diagonal, permute, reshape, sum,
-product), which then run on tensors as any operations do. So its gradients of any order, and batches of them, come free, and
-a repeated call costs little beyond its products.
+An einsum is compiled once for an equation and the operands' shapes. The result is a short list of instructions (diagonal,
+permute, reshape, sum, product) that run as ordinary operations on tensors. Gradients of any order and batched gradients
+therefore need no further code, and a repeated call costs little more than its products.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import check_tensors, one_dim
+from gradlab.ops.arguments import check_tensors, negative_dim
 from gradlab.ops.products import check_dtypes
 from gradlab.ops.shapes import UNSAFE_VIEW
 from gradlab.rules import elementwise as el
@@ -24,13 +24,13 @@ from gradlab.rules import matrix, reductions, shapes
 
 __all__ = ["einsum", "inner", "kron", "tensordot"]
 
-Labels = tuple[Any, ...]  # one for each axis: a letter, or a negative number within the ellipsis
+Labels = tuple[Any, ...]  # one label per axis: a letter, or a negative number for an axis of the ellipsis
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-# --------------------------------------------------------------------------------------------------- what is asked for
-def subscripts(equation: str) -> tuple[list[list[str]], list[str] | None]:
-    """The letters of each operand and of the output (None if it is implicit); "..." is one letter."""
+# ---------------------------------------------------------------------------------------------------------- parsing
+def parse_subscripts(equation: str) -> tuple[list[list[str]], list[str] | None]:
+    """Return the letters of each operand and of the output (None if it is implicit). "..." counts as one letter."""
 
     def fail(at: int) -> RuntimeError:
         return RuntimeError(
@@ -66,8 +66,8 @@ def subscripts(equation: str) -> tuple[list[list[str]], list[str] | None]:
     return operands, output
 
 
-def labelled(letters: list[str], ndim: int, position: int) -> Labels:
-    """A label for each axis of an operand."""
+def label_axes(letters: list[str], ndim: int, position: int) -> Labels:
+    """Return a label for each axis of an operand."""
     named = len(letters) - ("..." in letters)
     if named > ndim or (named < ndim and "..." not in letters):
         extra = "" if "..." in letters else " and no ellipsis was given"
@@ -80,15 +80,15 @@ def labelled(letters: list[str], ndim: int, position: int) -> Labels:
     return tuple(part for letter in letters for part in (spread if letter == "..." else (letter,)))
 
 
-def arranged(equation: str, ndims: tuple[int, ...]) -> tuple[list[Labels], Labels]:
-    """The labels of each operand's axes, and of the output's."""
-    operands, output = subscripts(equation)
+def label_operands(equation: str, ndims: tuple[int, ...]) -> tuple[list[Labels], Labels]:
+    """Return the labels of each operand's axes and of the output's axes."""
+    operands, output = parse_subscripts(equation)
     if len(operands) != len(ndims):
         raise RuntimeError(
             f"einsum(): {'fewer' if len(ndims) < len(operands) else 'more'} operands were provided than specified "
             f"in the equation. {equation!r} has {len(operands)}, and {len(ndims)} were given."
         )
-    inputs = [labelled(letters, n, i) for i, (letters, n) in enumerate(zip(operands, ndims, strict=True))]
+    inputs = [label_axes(letters, n, i) for i, (letters, n) in enumerate(zip(operands, ndims, strict=True))]
     seen = [label for labels in inputs for label in labels]
     spread = tuple(sorted({label for label in seen if isinstance(label, int)}))
     if output is None:
@@ -102,8 +102,8 @@ def arranged(equation: str, ndims: tuple[int, ...]) -> tuple[list[Labels], Label
     return inputs, tuple(part for letter in output for part in (spread if letter == "..." else (letter,)))
 
 
-def sizes_of(inputs: list[Labels], sizes: Sequence[tuple[int, ...]]) -> dict[Any, int]:
-    """How long the axes of each label are; those of length 1 are broadcast."""
+def label_sizes(inputs: list[Labels], sizes: Sequence[tuple[int, ...]]) -> dict[Any, int]:
+    """Return the size of each label. Axes of size 1 broadcast."""
     known: dict[Any, int] = {}
     for position, (labels, shape) in enumerate(zip(inputs, sizes, strict=True)):
         own: dict[Any, int] = {}
@@ -125,13 +125,13 @@ def sizes_of(inputs: list[Labels], sizes: Sequence[tuple[int, ...]]) -> dict[Any
     return known
 
 
-# ----------------------------------------------------------------------------------------------------- how it is done
+# ---------------------------------------------------------------------------------------------------------- compiling
 PERMUTE, RESHAPE, SUM = shapes.permute.record, shapes.reshape.record, reductions.sum_.record
 DIAGONAL, MM, BMM, MUL = shapes.diagonal.record, matrix.matmul.record, matrix.bmm.record, el.mul.record
 
 
 class EinsumProgram:
-    """Instructions on numbered values, the operands first; and what is known of each value: its labels and its shape."""
+    """List of instructions on numbered values, operands first, with the labels and the shape of each value."""
 
     def __init__(self, inputs: list[Labels], sizes: Sequence[tuple[int, ...]]) -> None:
         self.steps: list[tuple[Any, tuple[int, ...], dict[str, Any]]] = []
@@ -156,23 +156,23 @@ class EinsumProgram:
             return x
         return self.add(RESHAPE, (x,), labels, shape, shape=shape)
 
-    def sum(self, x: int, gone: Any) -> int:
-        """Without the labels `gone`, which are summed."""
+    def sum(self, x: int, dropped: Any) -> int:
+        """Sum over the labels in `dropped`."""
         labels, shape = self.labels[x], self.shapes[x]
-        axes = tuple(i - len(labels) for i, label in enumerate(labels) if label in gone)
+        axes = tuple(i - len(labels) for i, label in enumerate(labels) if label in dropped)
         if not axes:
             return x
         return self.add(
             SUM,
             (x,),
-            tuple(label for label in labels if label not in gone),
-            tuple(n for n, label in zip(shape, labels, strict=True) if label not in gone),
+            tuple(label for label in labels if label not in dropped),
+            tuple(n for n, label in zip(shape, labels, strict=True) if label not in dropped),
             axis=axes,
             keepdims=False,
         )
 
     def prepare(self, x: int, known: dict[Any, int]) -> int:
-        """Each label once, and none whose axis of length 1 is broadcast."""
+        """Take diagonals so that each label occurs once, and drop axes of size 1 that broadcast."""
         while doubled := next((label for label in self.labels[x] if self.labels[x].count(label) > 1), None):
             labels, shape = self.labels[x], self.shapes[x]
             i, j = [at for at, label in enumerate(labels) if label == doubled][:2]
@@ -186,18 +186,18 @@ class EinsumProgram:
                 axes=(i - len(labels), j - len(labels)),
             )
         labels, shape = self.labels[x], self.shapes[x]
-        kept = [i for i, label in enumerate(labels) if shape[i] == known[label]]
-        return self.reshape(x, tuple(shape[i] for i in kept), tuple(labels[i] for i in kept))
+        keep = [i for i, label in enumerate(labels) if shape[i] == known[label]]
+        return self.reshape(x, tuple(shape[i] for i in keep), tuple(labels[i] for i in keep))
 
-    def product(self, x: int, y: int, kept: frozenset[Any], known: dict[Any, int], last: Labels | None) -> int:
-        """One pair contracted: labels not in `kept` are summed. `last` is the order of the output's axes, where this is it."""
-        if not (set(self.labels[x]) | set(self.labels[y])) - kept:
+    def product(self, x: int, y: int, keep: frozenset[Any], known: dict[Any, int], last: Labels | None) -> int:
+        """Contract a pair of values, summing over labels not in `keep`. `last` is the output's order if this is the last pair."""
+        if not (set(self.labels[x]) | set(self.labels[y])) - keep:
             return self.multiply(x, y, known, last)
         one, two = self.labels[x], self.labels[y]
-        x, y = self.sum(x, set(one) - set(two) - kept), self.sum(y, set(two) - set(one) - kept)
+        x, y = self.sum(x, set(one) - set(two) - keep), self.sum(y, set(two) - set(one) - keep)
         one, two = self.labels[x], self.labels[y]
-        batch = tuple(label for label in one if label in two and label in kept)
-        summed = tuple(label for label in one if label in two and label not in kept)
+        batch = tuple(label for label in one if label in two and label in keep)
+        summed = tuple(label for label in one if label in two and label not in keep)
         rows, columns = tuple(k for k in one if k not in two), tuple(k for k in two if k not in one)
 
         def size(labels: Labels) -> tuple[int, ...]:
@@ -213,7 +213,7 @@ class EinsumProgram:
         return self.reshape(self.permute(self.reshape(z, size(labels), labels), last), size(last), last, always=True)
 
     def multiply(self, x: int, y: int, known: dict[Any, int], last: Labels | None) -> int:
-        """Elementwise, where nothing is summed."""
+        """Multiply a pair of values elementwise, if no label is summed."""
         one, two = self.labels[x], self.labels[y]
         order = last or one + tuple(label for label in two if label not in one)
         sides = []
@@ -228,44 +228,47 @@ class EinsumProgram:
 
 
 @lru_cache(1024)
-def program(equation: str, sizes: tuple[tuple[int, ...], ...]) -> list[tuple[Any, tuple[int, ...], dict[str, Any]]]:
-    """The instructions for an equation and the shapes of its operands."""
-    inputs, output = arranged(equation, tuple(map(len, sizes)))
-    known = sizes_of(inputs, sizes)
+def compile_einsum(equation: str, sizes: tuple[tuple[int, ...], ...]) -> list[tuple[Any, tuple[int, ...], dict[str, Any]]]:
+    """Return the instructions for an equation and the shapes of its operands."""
+    inputs, output = label_operands(equation, tuple(map(len, sizes)))
+    known = label_sizes(inputs, sizes)
     plan = EinsumProgram(inputs, sizes)
     waiting = [plan.prepare(i, known) for i in range(len(sizes))]
     while len(waiting) > 1:
-        i, j = cheapest(plan, waiting, output, known)
+        i, j = cheapest_pair(plan, waiting, output, known)
         later = frozenset(output).union(*(plan.labels[k] for k in waiting if k not in (i, j)))
         waiting = [k for k in waiting if k not in (i, j)]
         waiting.append(plan.product(i, j, later, known, None if waiting else output))
     only = waiting[0]
     if len(sizes) == 1:
-        gone = set(plan.labels[only]) - set(output)
-        order = output if not gone else output + tuple(k for k in plan.labels[only] if k in gone)
-        only = plan.sum(plan.permute(only, order, always=not gone), gone)
+        dropped = set(plan.labels[only]) - set(output)
+        order = output if not dropped else output + tuple(k for k in plan.labels[only] if k in dropped)
+        only = plan.sum(plan.permute(only, order, always=not dropped), dropped)
     return plan.steps
 
 
-def cheapest(plan: EinsumProgram, waiting: list[int], output: Labels, known: dict[Any, int]) -> tuple[int, int]:
-    """The pair to contract next: the one that makes the smallest result compared with what it takes up; then the fewest
-    products; then the first. (The greedy order of Daniel Smith and Johnnie Gray, "opt_einsum", JOSS 2018.)"""
+def cheapest_pair(plan: EinsumProgram, waiting: list[int], output: Labels, known: dict[Any, int]) -> tuple[int, int]:
+    """Return the pair of values to contract next.
+
+    It minimises the size of the result minus the sizes of the pair, then the number of multiplications, then the position. This
+    is the greedy order of Daniel Smith and Johnnie Gray, "opt_einsum", JOSS 2018.
+    """
 
     def size(labels: Any) -> int:
         return prod(known[label] for label in labels)
 
-    def price(i: int, j: int) -> tuple[int, int, int, int]:
-        kept = set(output).union(*(plan.labels[k] for k in waiting if k not in (i, j)))
+    def cost(i: int, j: int) -> tuple[int, int, int, int]:
+        keep = set(output).union(*(plan.labels[k] for k in waiting if k not in (i, j)))
         both = set(plan.labels[i]) | set(plan.labels[j])
-        return size(both & kept) - size(plan.labels[i]) - size(plan.labels[j]), size(both), i, j
+        return size(both & keep) - size(plan.labels[i]) - size(plan.labels[j]), size(both), i, j
 
     if len(waiting) == 2:
         return waiting[0], waiting[1]
-    return min((price(i, j) for n, i in enumerate(waiting) for j in waiting[n + 1 :]))[2:]
+    return min((cost(i, j) for n, i in enumerate(waiting) for j in waiting[n + 1 :]))[2:]
 
 
-def from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
-    """einsum(a, [0, 1], b, [1, 2], [0, 2]) as an equation and operands."""
+def parse_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
+    """Convert einsum(a, [0, 1], b, [1, 2], [0, 2]) to an equation and a list of operands."""
 
     def letters(sublist: Any) -> str:
         text = ""
@@ -287,29 +290,29 @@ def from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 def einsum(*args: Any) -> Tensor:
-    """Sums of products by the names of axes.
+    """Sum products of the operands' elements along axes named in Einstein notation.
 
     Parameters
     ----------
-    *args : str and tensors
-        `einsum("ij,jk->ik", a, b)`; the tensors may be in a list. Or each with its axes as a list of integers:
-        `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+    *args : str and Tensor
+        Equation and operands: `einsum("ij,jk->ik", a, b)`. The operands may be in a list. Alternatively, each operand followed
+        by its axes as a list of integers, then the axes of the output: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
 
     Returns
     -------
     Tensor
-        With the axes that the output names.
+        Tensor with the axes named in the output.
 
     Raises
     ------
     RuntimeError
-        If the names do not fit the shapes.
+        If the equation is invalid or does not match the shapes.
 
     Notes
     -----
-    Each operand's axes are named by letters; letters that the output leaves out are summed. Without "->" the output has the
-    letters that appear once, in alphabetical order, after the axes of the ellipsis. A letter twice in one operand takes its
-    diagonal; "..." stands for any axes, broadcast.
+    Letters name the axes of each operand. Letters that are missing from the output are summed over. Without "->", the output has
+    the axes of the ellipsis, then the letters that appear once, in alphabetical order. A letter that appears twice in one operand
+    takes its diagonal. "..." stands for any number of axes, which broadcast.
 
     Examples
     --------
@@ -323,15 +326,15 @@ def einsum(*args: Any) -> Tensor:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
         )
-    equation, operands = (args[0], args[1:]) if isinstance(args[0], str) else from_sublists(args)
+    equation, operands = (args[0], args[1:]) if isinstance(args[0], str) else parse_sublists(args)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
     for position, x in enumerate(operands):
         if not isinstance(x, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 1, but got {type(x).__name__}")
     values = list(operands)
-    mixed = len({x.array.dtype for x in operands}) > 1  # (on the way, sums of small integers are int64)
-    for record, at, meta in program(equation, tuple([x.array.shape for x in operands])):
+    mixed = len({x.array.dtype for x in operands}) > 1  # (intermediate sums of small integers are int64)
+    for record, at, meta in compile_einsum(equation, tuple([x.array.shape for x in operands])):
         if len(at) == 1:
             values.append(record(values[at[0]], **meta))
         else:
@@ -348,24 +351,24 @@ def einsum(*args: Any) -> Tensor:
 # ---------------------------------------------------------------------------------------------------------- tensordot
 @takes_out
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """Products summed over pairs of axes.
+    """Contract two tensors over pairs of axes.
 
     Parameters
     ----------
     a, b : Tensor
-        The operands.
-    dims : int or pair of lists of int, default 2
-        How many last axes of `a` meet as many first ones of `b`, or the axes of each.
+        Operands.
+    dims : int or pair of lists of int, default: 2
+        An integer n contracts the last n axes of `a` with the first n axes of `b`. A pair of lists names the axes of each.
 
     Returns
     -------
     Tensor
-        The axes of `a` that are left, then those of `b`.
+        Remaining axes of `a`, then the remaining axes of `b`.
 
     Raises
     ------
     RuntimeError
-        If the axes are not as many, or differ in length.
+        If the numbers of axes differ, or paired axes differ in size.
 
     Examples
     --------
@@ -386,11 +389,11 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     else:
         first, second = dims
         axes = [first] if isinstance(first, int) else list(first), [second] if isinstance(second, int) else list(second)
-    return contracted(a, b, *axes)
+    return contract(a, b, *axes)
 
 
-def contracted(a: Tensor, b: Tensor, of_a: list[int], of_b: list[int]) -> Tensor:
-    """`tensordot` by lists of axes."""
+def contract(a: Tensor, b: Tensor, of_a: list[int], of_b: list[int]) -> Tensor:
+    """Compute `tensordot` for lists of axes."""
     if len(of_a) != len(of_b):
         raise RuntimeError("both dimension lists should have same length")
     if a.array.dtype is not b.array.dtype:
@@ -398,14 +401,14 @@ def contracted(a: Tensor, b: Tensor, of_a: list[int], of_b: list[int]) -> Tensor
     if a.array.dtype.kind == "b":
         check_dtypes(a, b)
     one, two, m, n = a.array.shape, b.array.shape, a.array.ndim, b.array.ndim
-    left, right = [one_dim(d, m) for d in of_a], [one_dim(d, n) for d in of_b]
+    left, right = [negative_dim(d, m) for d in of_a], [negative_dim(d, n) for d in of_b]
     for i, j, p, q in zip(left, right, of_a, of_b, strict=True):
         if one[i] != two[j] and 1 not in (one[i], two[j]):
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {one[i]} in dim {p} and second has size "
                 f"{two[j]} in dim {q}"
             )
-        if one[i] != two[j]:  # a broadcast axis is summed beforehand
+        if one[i] != two[j]:  # sum over the broadcast axis first
             if one[i] == 1:
                 b = cast(reductions.sum_.record(b, axis=(j,), keepdims=True), a.array.dtype)
             else:
@@ -415,39 +418,39 @@ def contracted(a: Tensor, b: Tensor, of_a: list[int], of_b: list[int]) -> Tensor
     columns = [j for j in range(-n, 0) if j not in right]
     inside, result = prod(one[i] for i in left), tuple(one[i] for i in rows) + tuple(two[j] for j in columns)
     if not rows and not columns:
-        flat = (shapes.reshape.record(x, shape=(inside,)) for x in (ordered(a, left), ordered(b, right)))
+        flat = (shapes.reshape.record(x, shape=(inside,)) for x in (permute_to(a, left), permute_to(b, right)))
         return shapes.reshape.record(matrix.dot.record(*flat), shape=())
-    x = shapes.reshape.record(ordered(a, rows + left), shape=(prod(one[i] for i in rows), inside))
-    y = shapes.reshape.record(ordered(b, right + columns), shape=(inside, prod(two[j] for j in columns)))
+    x = shapes.reshape.record(permute_to(a, rows + left), shape=(prod(one[i] for i in rows), inside))
+    y = shapes.reshape.record(permute_to(b, right + columns), shape=(inside, prod(two[j] for j in columns)))
     return shapes.reshape.record(matrix.matmul.record(x, y), shape=result)
 
 
-def ordered(x: Tensor, axes: list[int]) -> Tensor:
+def permute_to(x: Tensor, axes: list[int]) -> Tensor:
     return x if axes == list(range(-len(axes), 0)) else shapes.permute.record(x, axes=tuple(axes))
 
 
-@composed()
+@composite()
 @takes_out
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Products of elements, summed over the last axes of both.
+    """Sum products of elements over the last axes of two tensors.
 
     Parameters
     ----------
     input : Tensor
-        Of shape (…, n).
+        Tensor of shape (…, n).
     other : Tensor
-        Of shape (…, n). If either is 0-d, the result is the product.
+        Tensor of shape (…, n). If either operand is 0-d, the result is their product.
     {out}
 
     Returns
     -------
     Tensor
-        The axes of `input` but the last, then those of `other` but the last.
+        All axes of `input` except the last, then all axes of `other` except the last.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
         If the last axes differ in size.
 
@@ -465,31 +468,31 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"inner() the last dimension must match on both input tensors but got shapes {list(one)} and {list(two)}"
         )
-    return contracted(input, other, [-1], [-1])
+    return contract(input, other, [-1], [-1])
 
 
-@composed()
+@composite()
 @takes_out
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Kronecker product: each element of `input` times all of `other`, as blocks.
+    """Compute the Kronecker product: blocks of each element of `input` times `other`.
 
     Parameters
     ----------
     input : Tensor
-        Of any shape.
+        Tensor of any shape.
     other : Tensor
-        Of any shape; the one of fewer axes gets axes of size 1 in front.
+        Tensor of any shape. The operand with fewer axes gets axes of size 1 in front.
     {out}
 
     Returns
     -------
     Tensor
-        Each size is the product of theirs; of the common dtype.
+        Each size is the product of the operands' sizes; common dtype.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The same elements in memory of their own, in another order there or in another dtype."""
+"""Copies of tensors, optionally with another memory layout or dtype."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype, float16, float32
-from gradlab.core.layout import arranged, contiguous_format, is_arranged, memory_format
-from gradlab.core.numpy_warnings import quietly
+from gradlab.core.layout import contiguous_format, has_memory_format, memory_format, to_memory_format
+from gradlab.core.numpy_warnings import call_quietly
 from gradlab.core.observers import OBSERVERS, notify_detach
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes as rules
@@ -20,27 +20,27 @@ __all__ = [
 ]
 
 
-def in_order(x: Tensor) -> Tensor:
-    """A fresh result with its elements in the order of their indices, as torch lays out picks and joins: `view` then works."""
+def make_contiguous(x: Tensor) -> Tensor:
+    """Make a new result contiguous, as PyTorch lays out indexed and joined elements, so that `view` works."""
     if not x.array.flags.c_contiguous:
         x.array = namespace_of[type(x.array)].ascontiguousarray(x.array)
     return x
 
 
-@composed()
+@composite()
 def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """A copy that gradients pass through.
+    """Return a copy that gradients pass through.
 
     Parameters
     ----------
     {input}
     memory_format : memory_format, optional
-        The order of the elements in memory; without it that of `input`.
+        Memory layout of the copy. Default: that of `input`.
 
     Returns
     -------
     Tensor
-        A tensor of the same shape and dtype in memory of its own.
+        Same shape and dtype as `input`, in its own memory.
 
     Examples
     --------
@@ -54,23 +54,23 @@ def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tenso
     """
     result = el.clone.record(input)
     if memory_format is not None:
-        result.array = arranged(result.array, memory_format)
+        result.array = to_memory_format(result.array, memory_format)
     return result
 
 
-@composed(top=False)
+@composite(top=False)
 def contiguous(self: Tensor, memory_format: memory_format = contiguous_format) -> Tensor:
-    """The elements in memory in the order of their indices.
+    """Return a tensor with the same elements, contiguous in memory.
 
     Parameters
     ----------
-    memory_format : memory_format, default gradlab.contiguous_format
-        Or in this order.
+    memory_format : memory_format, default: gradlab.contiguous_format
+        Memory layout.
 
     Returns
     -------
     Tensor
-        The tensor itself if they lie so already, else a copy.
+        This tensor if it already has this layout, otherwise a copy.
 
     Examples
     --------
@@ -79,27 +79,30 @@ def contiguous(self: Tensor, memory_format: memory_format = contiguous_format) -
     >>> x.is_contiguous(), x.contiguous().is_contiguous()
     (False, True)
     """
-    if is_arranged(self.array, memory_format) if memory_format is not contiguous_format else self.array.flags.c_contiguous:
+    if has_memory_format(self.array, memory_format) if memory_format is not contiguous_format else self.array.flags.c_contiguous:
         return self
     result = rules.contiguous.record(self)
-    result.array = arranged(result.array, memory_format)
+    result.array = to_memory_format(result.array, memory_format)
     return result
 
 
 def cast(input: Tensor, dtype: Any) -> Tensor:
-    """In another dtype; itself if it has it."""
+    """Convert to another dtype; return the tensor itself if it has this dtype."""
     wanted = as_numpy_dtype(dtype)
     if wanted is None or input.array.dtype == wanted:
         return input
     if wanted.kind == "f":
         return rules.astype.record(input, dtype=wanted)
-    result = constant(quietly(input.array.astype, wanted))
+    result = constant(call_quietly(input.array.astype, wanted))
     if OBSERVERS:
         notify_detach(result, input, "cast")
     return result
 
 
-def in_single(function: Callable[..., Tensor], *args: Any) -> Tensor:
-    """A function of several operations, for which torch has one kernel, of float16: computed in float32 and rounded once."""
+def compute_in_float32(function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """Run a function of several operations on float16 tensors in float32, and round once.
+
+    PyTorch has a single kernel for such a function.
+    """
     wide = [cast(x, float32) if isinstance(x, Tensor) and x.array.dtype.char == "e" else x for x in args]
     return cast(function(*wide), float16)

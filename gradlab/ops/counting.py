@@ -1,4 +1,4 @@
-"""Distinct elements, counts, histograms and searches. None has a derivative; where torch's refuse one, so do these."""
+"""Unique elements, counts, histograms and searches. They are not differentiable, and raise where PyTorch raises."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import on_axis
+from gradlab.backend.bounds import check_axis_indices
 from gradlab.backend.namespaces import namespace_of, wrap
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import fits_in_memory, not_a_tensor, one_dim
+from gradlab.ops.arguments import check_storage_size, negative_dim, not_a_tensor
 from gradlab.ops.results import Result, result_type, undifferentiable
 
 __all__ = ["bincount", "bucketize", "histc", "histogram", "isin", "searchsorted", "unique", "unique_consecutive"]
@@ -20,51 +20,51 @@ __all__ = ["bincount", "bucketize", "histc", "histogram", "isin", "searchsorted"
 UNIQUE = undifferentiable("Unique2Backward0", "_unique2")
 UNIQUE_DIM = undifferentiable("UniqueDimBackward0", "unique_dim")
 CONSECUTIVE = undifferentiable("UniqueConsecutiveBackward0", "unique_consecutive")
-COUNTED = undifferentiable("NotImplemented", "bincount")
-HISTOGRAMMED = undifferentiable("NotImplemented", "histogram")
+BINCOUNT = undifferentiable("NotImplemented", "bincount")
+HISTOGRAM_PART = undifferentiable("NotImplemented", "histogram")
 HISTOGRAM = result_type("histogram", "hist", "bin_edges")
 
 
-# -------------------------------------------------------------------------------------------------------------- distinct
-@composed()
+# ---------------------------------------------------------------------------------------------------------------- unique
+@composite()
 def unique(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The distinct elements, or slices along an axis, in ascending order.
+    """Return the unique elements, or the unique slices along a dimension, in ascending order.
 
     Parameters
     ----------
     {input}
-    sorted : bool, default True
-        Whether they are in order: they are in any case.
-    return_inverse : bool, default False
-        Also return where each element of `input` is among them.
-    return_counts : bool, default False
-        Also return how often each occurs.
+    sorted : bool, default: True
+        Accepted for compatibility with PyTorch; the result is always sorted.
+    return_inverse : bool, default: False
+        Whether to also return the index of each element of `input` in the result.
+    return_counts : bool, default: False
+        Whether to also return the number of occurrences of each unique element.
     dim : int, optional
-        The axis whose slices are compared; by default elements are.
+        Dimension whose slices are compared. Default: compare elements.
 
     Returns
     -------
     values : Tensor
-        The distinct elements, of one axis, or slices, of the dtype of `input`.
+        Unique elements, one-dimensional, or unique slices, with the dtype of `input`.
     inverse : Tensor
-        If asked for: of the shape of `input`, or of one axis with the slices' places, int64.
+        If `return_inverse`: int64, with the shape of `input`, or one index for each slice.
     counts : Tensor
-        If asked for: of one axis, as many as there are values, int64.
+        If `return_counts`: int64, one-dimensional, one for each value.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError
-        If slices are empty and there are some.
+        If the slices along `dim` have no elements.
     NotImplementedError
-        If a gradient of the values is asked for.
+        If a gradient of the values is requested.
 
     Notes
     -----
-    Every NaN is distinct. Slices are in lexicographic order.
+    Every NaN counts as unique. Slices are sorted lexicographically.
 
     Examples
     --------
@@ -78,30 +78,32 @@ def unique(
     x = input.array
     xp = namespace_of[type(x)]
     if dim is not None:
-        rows = slices(x, dim, "unique")
-        return handed_out(UNIQUE_DIM, input, *distinct_slices(xp, rows, x, dim), return_inverse, return_counts)
+        rows = slices_as_rows(x, dim, "unique")
+        return pack_results(UNIQUE_DIM, input, *distinct_slices(xp, rows, x, dim), return_inverse, return_counts)
     values, inverse, counts = (
         xp.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
         if (return_inverse or return_counts)
         else (xp.unique(x, equal_nan=False), None, None)
     )
-    return handed_out(
+    return pack_results(
         UNIQUE, input, values, None if inverse is None else inverse.reshape(x.shape), counts, return_inverse, return_counts
     )
 
 
-def handed_out(record: Any, input: Tensor, values: Any, inverse: Any, counts: Any, with_inverse: bool, with_counts: bool) -> Any:
-    """The distinct values alone, or in a tuple with what was asked for."""
+def pack_results(
+    record: Any, input: Tensor, values: Any, inverse: Any, counts: Any, with_inverse: bool, with_counts: bool
+) -> Any:
+    """Return the unique values, or a tuple of them with the requested inverse and counts."""
     distinct = record(input, value=values)
     more = [constant(extra.astype(np.int64)) for extra, wanted in ((inverse, with_inverse), (counts, with_counts)) if wanted]
     return (distinct, *more) if more else distinct
 
 
-def slices(x: Any, dim: int, name: str) -> Any:
-    """The slices of an array along `dim`, each as one row."""
+def slices_as_rows(x: Any, dim: int, name: str) -> Any:
+    """Return the slices of an array along `dim` as rows of a matrix."""
     if not x.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    axis = one_dim(dim, x.ndim)
+    axis = negative_dim(dim, x.ndim)
     if x.shape.count(0) > 1:
         raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
     if not x.size and x.shape[axis]:
@@ -110,57 +112,57 @@ def slices(x: Any, dim: int, name: str) -> Any:
 
 
 def distinct_slices(xp: Any, rows: Any, x: Any, dim: int) -> tuple[Any, Any, Any]:
-    """Distinct rows in lexicographic order, as slices of x along `dim`; the inverse and the counts."""
+    """Return the unique rows in lexicographic order, as slices of x along `dim`, with inverse and counts."""
     order = xp.lexsort(rows.T[::-1]) if rows.shape[1] else xp.arange(rows.shape[0])
     ranked = rows[order]
-    new = starts_of_runs(xp, ranked)
+    new = run_starts(xp, ranked)
     at = xp.nonzero(new)[0]
     inverse = xp.zeros(rows.shape[0], dtype=np.int64)
     inverse[order] = xp.cumsum(new) - 1
-    return xp.take(x, order[at], axis=dim), inverse, lengths(xp, at, rows.shape[0])
+    return xp.take(x, order[at], axis=dim), inverse, run_lengths(xp, at, rows.shape[0])
 
 
-def starts_of_runs(xp: Any, rows: Any) -> Any:
-    """Which rows differ from the one before them; the first does."""
+def run_starts(xp: Any, rows: Any) -> Any:
+    """Mark the rows that differ from the previous one. The first row is marked."""
     return xp.concatenate([xp.ones(min(rows.shape[0], 1), dtype=bool), (rows[1:] != rows[:-1]).any(axis=1)])
 
 
-def lengths(xp: Any, starts: Any, n: int) -> Any:
-    """How long runs are that begin at `starts` and fill n places."""
+def run_lengths(xp: Any, starts: Any, n: int) -> Any:
+    """Return the lengths of runs in a sequence of n elements that begin at `starts`."""
     return xp.concatenate([starts[1:], xp.full(min(n, 1), n)]) - starts
 
 
-@composed()
+@composite()
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """The elements in order, or slices along an axis, without those that equal the one before.
+    """Remove elements, or slices along a dimension, that equal the previous one.
 
     Parameters
     ----------
     {input}
-    return_inverse : bool, default False
-        Also return where each element of `input` is among them.
-    return_counts : bool, default False
-        Also return how long each run was.
+    return_inverse : bool, default: False
+        Whether to also return the index of each element of `input` in the result.
+    return_counts : bool, default: False
+        Whether to also return the length of each run.
     dim : int, optional
-        The axis whose slices are compared; by default elements are.
+        Dimension whose slices are compared. Default: compare elements.
 
     Returns
     -------
     values : Tensor
-        The remaining elements, of one axis, or slices, of the dtype of `input`.
+        Remaining elements, one-dimensional, or remaining slices, with the dtype of `input`.
     inverse : Tensor
-        If asked for: of the shape of `input`, or of one axis with the slices' places, int64.
+        If `return_inverse`: int64, with the shape of `input`, or one index for each slice.
     counts : Tensor
-        If asked for: of one axis, as many as there are values, int64.
+        If `return_counts`: int64, one-dimensional, one for each value.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError
-        If slices are empty and there are some.
+        If the slices along `dim` have no elements.
     NotImplementedError
-        If a gradient of the values is asked for.
+        If a gradient of the values is requested.
 
     Examples
     --------
@@ -173,23 +175,23 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
         raise not_a_tensor("unique_consecutive", input)
     x = input.array
     xp = namespace_of[type(x)]
-    rows = x.reshape(-1, 1) if dim is None else slices(x, dim, "unique_consecutive")
-    new = starts_of_runs(xp, rows)
+    rows = x.reshape(-1, 1) if dim is None else slices_as_rows(x, dim, "unique_consecutive")
+    new = run_starts(xp, rows)
     at = xp.nonzero(new)[0]
     inverse = xp.cumsum(new) - 1
     values = rows.reshape(-1)[at] if dim is None else xp.take(x, at, axis=dim)
-    return handed_out(
+    return pack_results(
         CONSECUTIVE,
         input,
         values,
         inverse.reshape(x.shape) if dim is None else inverse,
-        lengths(xp, at, rows.shape[0]),
+        run_lengths(xp, at, rows.shape[0]),
         return_inverse,
         return_counts,
     )
 
 
-@composed(method=False)
+@composite(method=False)
 @takes_out
 def isin(
     elements: Tensor | float,
@@ -199,27 +201,27 @@ def isin(
     invert: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Whether each of `elements` is among `test_elements`.
+    """Test whether each element of `elements` is in `test_elements`.
 
     Parameters
     ----------
     elements, test_elements : Tensor or number
-        What is searched for, and where. One of the two is a tensor.
-    assume_unique : bool, default False
-        Neither contains an element twice: then it is quicker.
-    invert : bool, default False
-        Whether each is not among them instead.
+        Values to look for, and values to search. At least one must be a Tensor.
+    assume_unique : bool, default: False
+        Whether both contain only unique elements, which allows a faster search.
+    invert : bool, default: False
+        Whether to test that each element is not in `test_elements`.
     {out}
 
     Returns
     -------
     Tensor
-        The shape of `elements`, of bools.
+        Same shape as `elements`, boolean.
 
     Raises
     ------
     TypeError
-        If neither is a tensor.
+        If neither is a Tensor.
 
     Examples
     --------
@@ -235,7 +237,7 @@ def isin(
 
 
 # -------------------------------------------------------------------------------------------------------------- searches
-@composed(method=False)
+@composite(method=False)
 @takes_out
 def searchsorted(
     sorted_sequence: Tensor,
@@ -247,36 +249,37 @@ def searchsorted(
     sorter: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Where elements belong in a sorted sequence.
+    """Find the indices at which to insert elements into a sorted sequence.
 
     Parameters
     ----------
     sorted_sequence : Tensor
-        The sequence, in ascending order along its last axis.
+        Sequence in ascending order along its last dimension.
     input : Tensor or number
-        The elements: of any shape, if there is one sequence; if there are several, of their shape but for the last axis.
-    out_int32 : bool, default False
-        Return int32 instead of int64.
-    right : bool, default False
-        An element belongs behind those that equal it, not before.
+        Elements to insert: of any shape for a one-dimensional sequence, otherwise of the shape of `sorted_sequence` except in
+        the last dimension.
+    out_int32 : bool, default: False
+        Whether to return int32 instead of int64.
+    right : bool, default: False
+        Whether to insert after equal elements instead of before.
     side : str, optional
-        The same in words: "left" or "right".
+        "left" or "right", an alternative to `right`.
     sorter : Tensor, optional
-        The places that put a sequence that is not sorted in order, as `argsort` returns them.
+        Indices that sort `sorted_sequence` if it is not sorted, as returned by `argsort`.
     {out}
 
     Returns
     -------
     Tensor
-        The shape of `input`, int64 or int32. It has no history.
+        Same shape as `input`, int64 or int32. It never requires a gradient.
 
     Raises
     ------
     TypeError
-        If `sorted_sequence` is no tensor.
+        If `sorted_sequence` is not a Tensor.
     RuntimeError
-        If shapes do not fit, `side` is another word or contradicts `right`, or `sorter` is not int64 or names places that there
-        are not.
+        If the shapes do not match, `side` is invalid or contradicts `right`, or `sorter` is not int64 or contains an index out
+        of range.
 
     Examples
     --------
@@ -305,7 +308,9 @@ def searchsorted(
                 f"{name}: boundary and sorter must have the same size, but got boundary tensor {list(seq.shape)}"
                 f"and got sorter tensor {list(sorter.array.shape)}"
             )
-        on_axis("searchsorted", sorter.array, seq.shape[-1], lambda wrong: RuntimeError(f"{name}: sorter index out of range"))
+        check_axis_indices(
+            "searchsorted", sorter.array, seq.shape[-1], lambda wrong: RuntimeError(f"{name}: sorter index out of range")
+        )
         seq = xp.take_along_axis(seq, sorter.array, axis=-1)
     if not isinstance(input, Tensor) and seq.ndim > 1:
         raise RuntimeError(
@@ -331,36 +336,36 @@ def searchsorted(
     return constant(places.astype(np.int32 if out_int32 else np.int64))
 
 
-@composed(method=False)
+@composite(method=False)
 @takes_out
 def bucketize(
     input: Tensor | float, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """In which of the intervals between sorted boundaries each element lies.
+    """Return the index of the interval between sorted boundaries that contains each element.
 
     Parameters
     ----------
     input : Tensor or number
-        The elements.
+        Elements.
     boundaries : Tensor
-        The boundaries, of one axis, in ascending order.
-    out_int32 : bool, default False
-        Return int32 instead of int64.
-    right : bool, default False
-        An element that equals a boundary lies in the interval above it, not below.
+        One-dimensional, in ascending order.
+    out_int32 : bool, default: False
+        Whether to return int32 instead of int64.
+    right : bool, default: False
+        Whether an element equal to a boundary belongs to the interval above it instead of below.
     {out}
 
     Returns
     -------
     Tensor
-        The shape of `input`, int64 or int32: 0 below the first boundary. It has no history.
+        Same shape as `input`, int64 or int32: 0 below the first boundary. It never requires a gradient.
 
     Raises
     ------
     TypeError
-        If `boundaries` is no tensor.
+        If `boundaries` is not a Tensor.
     RuntimeError
-        If `boundaries` has not one axis.
+        If `boundaries` is not one-dimensional.
 
     Examples
     --------
@@ -376,31 +381,32 @@ def bucketize(
 
 
 # ---------------------------------------------------------------------------------------------------------------- counts
-@composed()
+@composite()
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each of 0, 1, 2 and so on occurs, or the sum of the weights of each.
+    """Count the occurrences of each non-negative integer, or sum their weights.
 
     Parameters
     ----------
     input : Tensor
-        Integers, none negative, of one axis.
+        Non-negative integers, one-dimensional.
     weights : Tensor, optional
-        What each counts, of the shape of `input`.
-    minlength : int, default 0
-        The least number of counts: those of what does not occur are 0.
+        Weight of each element, with the shape of `input`.
+    minlength : int, default: 0
+        Minimum length of the result. Integers that do not occur have the count 0.
 
     Returns
     -------
     Tensor
-        One axis, as long as the largest integer and one more: int64, or float64, or float32 if `weights` are.
+        One-dimensional, with one more element than the largest integer (at least `minlength`): int64 without weights, float32
+        for float32 weights, otherwise float64.
 
     Raises
     ------
     {no_tensor}
     NotImplementedError
-        If `input` is floating point or holds bools, or a gradient of the sums is asked for.
+        If `input` is floating point or boolean, or a gradient of the sums is requested.
     RuntimeError
-        If `input` has not one axis or holds a negative integer, `minlength` is negative, or `weights` has another shape.
+        If `input` is not one-dimensional or has a negative element, `minlength` is negative, or the shape of `weights` differs.
 
     Examples
     --------
@@ -418,37 +424,37 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if x.ndim != 1 or (x.size and x.dtype.kind == "i" and int(x.min()) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     greatest = int(x.max()) if x.size else 0
-    if greatest >= np.iinfo(np.int64).max:  # NumPy would count one more than there is, and crash
+    if greatest >= np.iinfo(np.int64).max:  # NumPy would add one to it, overflow and crash
         raise RuntimeError(f"maximum value of input overflowed, it should be < {np.iinfo(np.int64).max} but got {greatest}")
-    fits_in_memory(max(greatest + 1, minlength) if x.size else minlength)
+    check_storage_size(max(greatest + 1, minlength) if x.size else minlength)
     xp = namespace_of[type(x)]
     if weights is None or not x.size:
         return constant(xp.bincount(x, minlength=minlength).astype(np.int64))
     if weights.array.shape != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     dtype = weights.array.dtype if weights.array.dtype == np.float32 else np.float64
-    return COUNTED(weights, value=xp.bincount(x, weights.array, minlength=minlength).astype(dtype))
+    return BINCOUNT(weights, value=xp.bincount(x, weights.array, minlength=minlength).astype(dtype))
 
 
-@composed()
+@composite()
 @takes_out
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
-    """How many elements lie in each of equal intervals.
+    """Count the elements in each of `bins` equal intervals.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, of any shape, floating point.
-    bins : int, default 100
-        How many intervals.
-    min, max : number, default 0
-        Where they begin and end; if these are equal, at the least and the greatest element.
+        Floating-point tensor of any shape.
+    bins : int, default: 100
+        Number of intervals.
+    min, max : number, default: 0
+        Range of the intervals. If both are equal, the range from the smallest to the largest element.
     {out}
 
     Returns
     -------
     Tensor
-        One axis of `bins` counts, of the dtype of `input`. It has no history.
+        One-dimensional, `bins` counts with the dtype of `input`. It never requires a gradient.
 
     Raises
     ------
@@ -460,7 +466,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
 
     Notes
     -----
-    What lies outside is not counted. An interval holds its lower edge, the last both.
+    Elements outside the range are not counted. Each interval includes its lower edge, and the last one both edges.
 
     Examples
     --------
@@ -475,7 +481,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{input.dtype.word}'. Call .float() first.")
     if bins <= 0:
         raise RuntimeError(f"gradlab.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    fits_in_memory(bins + 1)
+    check_storage_size(bins + 1)
     low, high = outer_edges(x, float(min), float(max))
     xp, flat = namespace_of[type(x)], x.reshape(-1)
     flat = flat[(flat >= low) & (flat <= high)]
@@ -484,17 +490,17 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
 
 
 def outer_edges(x: Any, low: float, high: float) -> tuple[float, float]:
-    """The outermost edges of `histc`: as given, or those of the elements, or a unit to each side where they are equal."""
+    """Return the range of `histc`, by default that of the elements. An empty range is extended by 1 on each side."""
     if low == high and x.size:
         low, high = float(x.min()), float(x.max())
     if not (np.isfinite(low) and np.isfinite(high)):
         raise RuntimeError(f"gradlab.histc: range of [{low:g}, {high:g}] is not finite")
     if low > high:
-        raise RuntimeError(f"gradlab.histc: max must be larger than min. They are {high:g} and {low:g}.")
+        raise RuntimeError(f"gradlab.histc: max must be larger than min. Got max={high:g} and min={low:g}.")
     return (low - 1, high + 1) if low == high else (low, high)
 
 
-@composed()
+@composite()
 @takes_out
 def histogram(
     input: Tensor,
@@ -505,40 +511,40 @@ def histogram(
     density: bool = False,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> Result:
-    """How many elements, or the sum of what weights, lie in each of the intervals between edges.
+    """Count elements, or sum their weights, in the intervals between bin edges.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, of any shape, floating point.
-    bins : int or Tensor, default 100
-        How many equal intervals, or their edges: of one axis, in ascending order.
+        Floating-point tensor of any shape.
+    bins : int or Tensor, default: 100
+        Number of equal intervals, or a one-dimensional tensor of their edges in ascending order.
     range : tuple of two numbers, optional
-        Where equal intervals begin and end; by default at the least and the greatest element.
+        Range of the equal intervals. Default: from the smallest to the largest element.
     weight : Tensor, optional
-        What each element counts, of the shape of `input`.
-    density : bool, default False
-        Scale the result so that its integral is 1.
+        Weight of each element, with the shape of `input`.
+    density : bool, default: False
+        Whether to scale the result so that its integral is 1.
     {outs}
 
     Returns
     -------
     hist : Tensor
-        One axis with an element for each interval, of the dtype of `input`.
+        One-dimensional, one element for each interval, with the dtype of `input`.
     bin_edges : Tensor
-        One axis with an element more.
+        One-dimensional, with one element more than `hist`.
 
     Raises
     ------
     {no_tensor}
     NotImplementedError
-        If `input` is not floating point, or a gradient is asked for.
+        If `input` is not floating point, or a gradient is requested.
     RuntimeError
         If `bins` is not positive, or the range is empty or not finite.
 
     Notes
     -----
-    What lies outside is not counted. An interval holds its lower edge, the last both.
+    Elements outside the range are not counted. Each interval includes its lower edge, and the last one both edges.
 
     Examples
     --------
@@ -558,7 +564,7 @@ def histogram(
     else:
         if bins <= 0:
             raise RuntimeError(f"gradlab.histogram(): bins must be > 0, but got {bins} for dimension 0")
-        fits_in_memory(bins + 1)
+        check_storage_size(bins + 1)
         low, high = map(float, range) if range is not None else (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
         if not (np.isfinite(low) and np.isfinite(high)):
             raise RuntimeError(f"gradlab.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite")
@@ -573,4 +579,4 @@ def histogram(
     counts = counts.astype(x.dtype)
     if density:
         counts = counts / (counts.sum() * (edges[1:] - edges[:-1]))
-    return HISTOGRAM((HISTOGRAMMED(input, value=counts), HISTOGRAMMED(input, value=edges)))
+    return HISTOGRAM((HISTOGRAM_PART(input, value=counts), HISTOGRAM_PART(input, value=edges)))

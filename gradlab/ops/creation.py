@@ -1,4 +1,4 @@
-"""Tensors of one value, and of ones on a diagonal."""
+"""Tensors filled with one value, uninitialised tensors, and `eye`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.dtypes import OF_NUMPY, default
-from gradlab.core.errors import expected
-from gradlab.core.layout import arranged
+from gradlab.core.dtypes import DTYPE_OF_NUMPY, default
+from gradlab.core.errors import wrong_type
+from gradlab.core.layout import to_memory_format
 from gradlab.core.tensor import Tensor
-from gradlab.ops.creation_arguments import Device, factory, factory_like, sizes
+from gradlab.ops.creation_arguments import Device, factory, factory_like, parse_size
 
 __all__ = [
     "empty",
@@ -40,14 +40,14 @@ def zeros(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """A tensor of zeros.
+    """Return a tensor of zeros.
 
     Parameters
     ----------
     shape : int or sequence of int
-        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+        Shape, as one sequence ``(2, 3)`` or as separate integers.
     size : sequence of int, optional
-        The shape, by its name.
+        Shape as a keyword.
     {created_out}
     {created_dtype}
     {ignored}
@@ -57,7 +57,7 @@ def zeros(
     Returns
     -------
     Tensor
-        Zeros, of this shape.
+        Zeros of the given shape.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return xp.zeros(sizes("zeros", shape, size), default.float if dtype is None else dtype)
+    return xp.zeros(parse_size("zeros", shape, size), default.float if dtype is None else dtype)
 
 
 @factory
@@ -86,14 +86,14 @@ def ones(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """A tensor of ones.
+    """Return a tensor of ones.
 
     Parameters
     ----------
     shape : int or sequence of int
-        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+        Shape, as one sequence ``(2, 3)`` or as separate integers.
     size : sequence of int, optional
-        The shape, by its name.
+        Shape as a keyword.
     {created_out}
     {created_dtype}
     {ignored}
@@ -103,7 +103,7 @@ def ones(
     Returns
     -------
     Tensor
-        Ones, of this shape.
+        Ones of the given shape.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def ones(
     >>> gl.ones(3, requires_grad=True)
     tensor([1., 1., 1.], requires_grad=True)
     """
-    return xp.ones(sizes("ones", shape, size), default.float if dtype is None else dtype)
+    return xp.ones(parse_size("ones", shape, size), default.float if dtype is None else dtype)
 
 
 @factory
@@ -132,14 +132,14 @@ def empty(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """A tensor whose elements are not set: they are what the memory held.
+    """Return an uninitialised tensor.
 
     Parameters
     ----------
     shape : int or sequence of int
-        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+        Shape, as one sequence ``(2, 3)`` or as separate integers.
     size : sequence of int, optional
-        The shape, by its name.
+        Shape as a keyword.
     {memory_format}
     {created_out}
     {created_dtype}
@@ -150,7 +150,7 @@ def empty(
     Returns
     -------
     Tensor
-        A tensor of this shape.
+        Tensor of the given shape with arbitrary values.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def empty(
     >>> gl.empty(2, 3).shape
     gradlab.Size([2, 3])
     """
-    return arranged(xp.empty(sizes("empty", shape, size), default.float if dtype is None else dtype), memory_format)
+    return to_memory_format(xp.empty(parse_size("empty", shape, size), default.float if dtype is None else dtype), memory_format)
 
 
 @factory
@@ -179,14 +179,14 @@ def empty_strided(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """A tensor with given strides, whose elements are not set.
+    """Return an uninitialised tensor with the given strides.
 
     Parameters
     ----------
     size : sequence of int
-        The shape.
+        Shape.
     stride : sequence of int
-        How many elements apart the neighbours along each axis lie.
+        Distance in elements between neighbours along each dimension.
     {created_out}
     {created_dtype}
     {ignored}
@@ -196,12 +196,12 @@ def empty_strided(
     Returns
     -------
     Tensor
-        A tensor of this shape.
+        Tensor of the given shape with arbitrary values.
 
     Raises
     ------
     RuntimeError
-        If there are not as many strides as sizes, or one is negative.
+        If the lengths of `size` and `stride` differ, or one of their values is negative.
 
     Examples
     --------
@@ -209,40 +209,42 @@ def empty_strided(
     >>> gl.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    shape, steps = sizes("empty_strided", (size,)), tuple(stride)
+    shape, steps = parse_size("empty_strided", (size,)), tuple(stride)
     if len(shape) != len(steps):
         raise RuntimeError(f"mismatch in length of strides and shape: {len(steps)} and {len(shape)}.")
     if min((0, *shape, *steps)) < 0:
         raise RuntimeError(
-            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}. None may be negative."
+            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}. Use non-negative values."
         )
     wanted = default.float if dtype is None else dtype
     memory = xp.empty(1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) if 0 not in shape else 0, wanted)
     return xp.lib.stride_tricks.as_strided(memory, shape, tuple(s * memory.itemsize for s in steps))
 
 
-def value_of(name: str, value: Any, position: int) -> Any:
-    """A number, or the one in a 0-d tensor."""
+def fill_value_of(name: str, value: Any, position: int) -> Any:
+    """Return a fill value, a number or 0-d tensor, as a number."""
     if isinstance(value, Tensor) and not value.array.ndim and value.node is None:
         return value.array.item()
     if isinstance(value, np.generic):
         return value.item()
     if not isinstance(value, (builtins.bool, int, float)):
-        raise expected(name, "fill_value", position, "Number", value)
+        raise wrong_type(name, "fill_value", position, "Number", value)
     return value
 
 
-def fits(value: Any, wanted: np.dtype) -> Any:
-    """The number, if the dtype has it."""
+def check_representable(value: Any, wanted: np.dtype) -> Any:
+    """Return the number as the dtype holds it, or raise PyTorch's error if it does not fit."""
     if wanted.kind == "f" and isinstance(value, float) and isfinite(value) and abs(value) > float(np.finfo(wanted).max):
         raise RuntimeError(
             f"value cannot be converted to type {'at::Half' if wanted.itemsize == 2 else 'float'} without "
-            f"overflow. It is {value:g}."
+            f"overflow. Got {value:g}."
         )
     if wanted.kind in "iu":
-        wraps = wanted.kind == "u" and isinstance(value, int)  # torch lets -1 be 255, not -1.0
+        wraps = wanted.kind == "u" and isinstance(value, int)  # in torch -1 becomes 255, but -1.0 raises
         if not isfinite(value) or not np.iinfo(wanted).min - 255 * wraps <= value <= np.iinfo(wanted).max:
-            raise RuntimeError(f"value cannot be converted to type {OF_NUMPY[wanted].name}_t without overflow. It is {value}.")
+            raise RuntimeError(
+                f"value cannot be converted to type {DTYPE_OF_NUMPY[wanted].name}_t without overflow. Got {value}."
+            )
         return int(value) % 256 if wanted.kind == "u" else int(value)
     return value
 
@@ -260,17 +262,17 @@ def full(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """A tensor of one value.
+    """Return a tensor filled with one value.
 
     Parameters
     ----------
     size : sequence of int
-        The shape.
+        Shape.
     fill_value : number or Tensor
-        The value: a number, or a 0-d tensor without history.
+        Number, or 0-d tensor that does not require a gradient.
     {created_out}
     dtype : dtype, optional
-        The dtype of the result; that of the value's type if it is left out.
+        Dtype of the result. Default: bool, int64 or the default dtype, by the type of the value.
     {ignored}
     {device}
     {requires_grad}
@@ -278,14 +280,14 @@ def full(
     Returns
     -------
     Tensor
-        The value, in this shape.
+        Tensor of the given shape filled with the value.
 
     Raises
     ------
     TypeError
-        If `size` is no sequence, or `fill_value` no number.
+        If `size` is not a sequence, or `fill_value` is not a number.
     RuntimeError
-        If a size is negative, or the dtype does not hold the value.
+        If a size is negative, or the dtype cannot hold the value.
 
     Examples
     --------
@@ -295,11 +297,11 @@ def full(
             [7, 7]])
     """
     if not isinstance(size, (tuple, list)):
-        raise expected("full", "size", 1, "tuple of ints", size)
-    value = value_of("full", fill_value, 2)
+        raise wrong_type("full", "size", 1, "tuple of ints", size)
+    value = fill_value_of("full", fill_value, 2)
     if dtype is None:
         dtype = np.dtype(bool) if isinstance(value, bool) else np.dtype(np.int64) if isinstance(value, int) else default.float
-    return xp.full(sizes("full", (size,)), fits(value, dtype), dtype)
+    return xp.full(parse_size("full", (size,)), check_representable(value, dtype), dtype)
 
 
 @factory_like
@@ -314,7 +316,7 @@ def zeros_like(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Zeros in the shape of a tensor.
+    """Return a tensor of zeros with the shape of `input`.
 
     Parameters
     ----------
@@ -328,7 +330,7 @@ def zeros_like(
     Returns
     -------
     Tensor
-        Zeros, of the shape of `input`.
+        Same shape as `input`.
 
     Raises
     ------
@@ -355,7 +357,7 @@ def ones_like(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Ones in the shape of a tensor.
+    """Return a tensor of ones with the shape of `input`.
 
     Parameters
     ----------
@@ -369,7 +371,7 @@ def ones_like(
     Returns
     -------
     Tensor
-        Ones, of the shape of `input`.
+        Same shape as `input`.
 
     Raises
     ------
@@ -396,7 +398,7 @@ def empty_like(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """A tensor in the shape of another, whose elements are not set.
+    """Return an uninitialised tensor with the shape of `input`.
 
     Parameters
     ----------
@@ -410,7 +412,7 @@ def empty_like(
     Returns
     -------
     Tensor
-        A tensor of the shape of `input`.
+        Same shape as `input`, with arbitrary values.
 
     Raises
     ------
@@ -438,13 +440,13 @@ def full_like(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """One value in the shape of a tensor.
+    """Return a tensor filled with one value, with the shape of `input`.
 
     Parameters
     ----------
     {input}
     fill_value : number or Tensor
-        The value: a number, or a 0-d tensor without history.
+        Number, or 0-d tensor that does not require a gradient.
     {memory_format}
     {like_dtype}
     {ignored}
@@ -454,13 +456,13 @@ def full_like(
     Returns
     -------
     Tensor
-        The value, in the shape of `input`.
+        Same shape as `input`.
 
     Raises
     ------
     {no_tensor}
     RuntimeError
-        If the dtype does not hold the value.
+        If the dtype cannot hold the value.
 
     Examples
     --------
@@ -468,7 +470,7 @@ def full_like(
     >>> gl.full_like(gl.tensor([1., 2.]), 3)
     tensor([3., 3.])
     """
-    return xp.full_like(input, fits(value_of("full_like", fill_value, 2), dtype), dtype)
+    return xp.full_like(input, check_representable(fill_value_of("full_like", fill_value, 2), dtype), dtype)
 
 
 @factory
@@ -484,14 +486,14 @@ def eye(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """A matrix with ones on its diagonal and zeros elsewhere.
+    """Return a matrix with ones on the diagonal and zeros elsewhere.
 
     Parameters
     ----------
     n : int
-        The number of rows.
+        Number of rows.
     m : int, optional
-        The number of columns; n if it is left out.
+        Number of columns. Default: `n`.
     {created_out}
     {created_dtype}
     {ignored}
@@ -501,12 +503,12 @@ def eye(
     Returns
     -------
     Tensor
-        The matrix, of shape (n, m).
+        Matrix of shape (n, m).
 
     Raises
     ------
     TypeError
-        If a size is no integer.
+        If a size is not an integer.
     RuntimeError
         If a size is negative.
 
@@ -519,7 +521,7 @@ def eye(
     """
     for position, (name, count) in enumerate((("n", n), ("m", n if m is None else m)), 1):
         if not isinstance(count, (int, np.integer)):
-            raise expected("eye", name, position, "int", count)
+            raise wrong_type("eye", name, position, "int", count)
         if count < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {count}")
     return xp.eye(n, m, dtype=default.float if dtype is None else dtype)

@@ -1,4 +1,4 @@
-"""Running sums, products and extremes along an axis; differences and integrals made of sums."""
+"""Cumulative sums, products and extremes along a dimension, finite differences and numerical integrals."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
-from gradlab.core.numpy_warnings import quietly
-from gradlab.core.operator import composed
+from gradlab.core.numpy_warnings import call_quietly
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import not_a_tensor, one_dim, over_dims
+from gradlab.ops.arguments import negative_dim, not_a_tensor, takes_axis
 from gradlab.ops.copies import cast
 from gradlab.ops.joins import cat
 from gradlab.ops.results import Result, ValuesAndIndices
 from gradlab.rules import cumulative as rules
 from gradlab.rules import elementwise as el
-from gradlab.rules.cumulative import part
+from gradlab.rules.cumulative import slice_along
 
 __all__ = [
     "cummax",
@@ -35,25 +35,25 @@ __all__ = [
 ]
 
 
-def one_axis(dim: int, ndim: int) -> tuple[int, ...]:
-    """One axis as the rules take it: none, where there is none."""
-    axis = one_dim(dim, ndim)
+def axis_tuple(dim: int, ndim: int) -> tuple[int, ...]:
+    """Return the axis as the rules expect it: (axis,), or () for a 0-d tensor."""
+    axis = negative_dim(dim, ndim)
     return (axis,) if ndim else ()
 
 
-def whole(ufunc: Any, input: Tensor, dim: int, dtype: Any) -> Tensor | None:
-    """Running totals in an integer dtype that was asked for; None where none was."""
+def integer_totals(ufunc: Any, input: Tensor, dim: int, dtype: Any) -> Tensor | None:
+    """Compute cumulative totals in a requested integer dtype. Return None if no integer dtype is requested."""
     wanted = as_numpy_dtype(dtype)
     if wanted is None or wanted.kind == "f":
         return None
-    x, axis = quietly(input.array.astype, wanted), one_axis(dim, input.array.ndim)
-    return constant(rules.running(namespace_of[type(x)], ufunc, x, axis) if axis else x)
+    x, axis = call_quietly(input.array.astype, wanted), axis_tuple(dim, input.array.ndim)
+    return constant(rules.running_totals(namespace_of[type(x)], ufunc, x, axis) if axis else x)
 
 
-@composed(inplace="method")
-@over_dims
+@composite(inplace="method")
+@takes_axis
 def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """The sums of all elements up to each, along one axis.
+    """Compute the cumulative sum of elements along a dimension.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor |
     Returns
     -------
     Tensor
-        The shape of `input`, of its dtype; of bools and integers int64.
+        Same shape as `input`, same dtype; int64 for bools and integers.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor |
 
     Notes
     -----
-    The gradient is the running sum of the cotangents from the other end.
+    The gradient of `input` is the cumulative sum of the result's gradient from the other end.
 
     Examples
     --------
@@ -86,15 +86,15 @@ def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor |
     >>> x.grad
     tensor([3., 2., 1.])
     """
-    if dtype is not None and (totals := whole(np.add, input, dim, dtype)) is not None:
+    if dtype is not None and (totals := integer_totals(np.add, input, dim, dtype)) is not None:
         return totals
-    return rules.cumsum.record(cast(input, dtype), axis=one_axis(dim, input.array.ndim), backwards=False)
+    return rules.cumsum.record(cast(input, dtype), axis=axis_tuple(dim, input.array.ndim), backwards=False)
 
 
-@composed(inplace="method")
-@over_dims
+@composite(inplace="method")
+@takes_axis
 def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """The products of all elements up to each, along one axis.
+    """Compute the cumulative product of elements along a dimension.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor 
     Returns
     -------
     Tensor
-        The shape of `input`, of its dtype; of bools and integers int64.
+        Same shape as `input`, same dtype; int64 for bools and integers.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor 
 
     Notes
     -----
-    For the gradient nothing is divided: it is right where elements are 0.
+    The gradient is computed without division, so it is also correct for elements equal to 0.
 
     Examples
     --------
@@ -123,15 +123,15 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor 
     >>> gl.cumprod(gl.tensor([1., 2., 3.]), dim=0)
     tensor([1., 2., 6.])
     """
-    if dtype is not None and (totals := whole(np.multiply, input, dim, dtype)) is not None:
+    if dtype is not None and (totals := integer_totals(np.multiply, input, dim, dtype)) is not None:
         return totals
-    return rules.cumprod.record(cast(input, dtype), axis=one_axis(dim, input.array.ndim))
+    return rules.cumprod.record(cast(input, dtype), axis=axis_tuple(dim, input.array.ndim))
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
-    r"""The logarithms of the running sums of the powers of e, along one axis.
+    r"""Compute the logarithm of the cumulative sum of exponentials along a dimension.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     Returns
     -------
     Tensor
-        The shape of `input`, of its dtype.
+        Same shape and dtype as `input`.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     -----
     .. math:: y_i = \log \sum_{j \le i} e^{x_j}
 
-    No power overflows.
+    The exponentials do not overflow.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     """
     if input.array.dtype.kind != "f":
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{input.dtype.word}'. Call .float() first.")
-    return rules.logcumsumexp.record(input, axis=one_axis(dim, input.array.ndim))
+    return rules.logcumsumexp.record(input, axis=axis_tuple(dim, input.array.ndim))
 
 
 def _running_extreme(picking: ValuesAndIndices, name: str, ufunc: str, input: Tensor, dim: int) -> Result:
@@ -174,19 +174,19 @@ def _running_extreme(picking: ValuesAndIndices, name: str, ufunc: str, input: Te
         if dim not in (0, -1):
             raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
         return picking.of_scalar(input)
-    axis, xp = one_dim(dim, x.ndim), namespace_of[type(x)]
-    reached = (x == rules.accumulated(xp, ufunc, x, axis)) | (x != x)
+    axis, xp = negative_dim(dim, x.ndim), namespace_of[type(x)]
+    reached = (x == rules.accumulate_along(xp, ufunc, x, axis)) | (x != x)
     at = xp.arange(x.shape[axis]).reshape((-1,) + (1,) * (-axis - 1))
-    return picking(input, axis, rules.accumulated(xp, "maximum", xp.where(reached, at, 0), axis), True)
+    return picking(input, axis, rules.accumulate_along(xp, "maximum", xp.where(reached, at, 0), axis), True)
 
 
 CUMMAX = ValuesAndIndices("cummax", "CummaxBackward0")
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
-    """The largest element so far, along one axis, and where it stands.
+    """Return the cumulative maximum along a dimension, with its indices.
 
     Parameters
     ----------
@@ -197,9 +197,9 @@ def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None)
     Returns
     -------
     values : Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
     indices : Tensor
-        Where they stand along the axis, the last of equals: the shape of `input`, int64.
+        Indices of the values along the dimension, the last of equal ones: same shape as `input`, int64.
 
     Raises
     ------
@@ -208,7 +208,7 @@ def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None)
 
     Notes
     -----
-    From a NaN on, all values are NaN.
+    After a NaN, all values are NaN.
 
     Examples
     --------
@@ -223,10 +223,10 @@ def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None)
 CUMMIN = ValuesAndIndices("cummin", "CumminBackward0")
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
-    """The smallest element so far, along one axis, and where it stands.
+    """Return the cumulative minimum along a dimension, with its indices.
 
     Parameters
     ----------
@@ -237,9 +237,9 @@ def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None)
     Returns
     -------
     values : Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
     indices : Tensor
-        Where they stand along the axis, the last of equals: the shape of `input`, int64.
+        Indices of the values along the dimension, the last of equal ones: same shape as `input`, int64.
 
     Raises
     ------
@@ -248,7 +248,7 @@ def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None)
 
     Notes
     -----
-    From a NaN on, all values are NaN.
+    After a NaN, all values are NaN.
 
     Examples
     --------
@@ -261,16 +261,16 @@ def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None)
 
 
 # ------------------------------------------------------------------------------------------- differences and integrals
-def cut(x: Tensor, axis: int, start: int, stop: int | None) -> Tensor:
-    """x[..., start:stop, ...] on one negative axis."""
-    return part(x, (axis,), start, stop)
+def slice_axis(x: Tensor, axis: int, start: int, stop: int | None) -> Tensor:
+    """Return x[..., start:stop, ...] along one negative axis."""
+    return slice_along(x, (axis,), start, stop)
 
 
-COPIED = el.clone.named("CopyBackwards")
+CLONE = el.clone.with_node("CopyBackwards")
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def diff(
     input: Tensor,
     n: int = 1,
@@ -280,30 +280,30 @@ def diff(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The differences of neighbours along an axis, taken `n` times.
+    """Compute the n-th forward difference along a dimension.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, of at least one axis.
-    n : int, default 1
-        How many times differences are taken.
+        Input tensor with at least one dimension.
+    n : int, default: 1
+        Number of times to take differences.
     {last_dim}
     prepend, append : Tensor, optional
-        What is put before and behind `input` along the axis first; of its shape but for that axis.
+        Values to insert before and after `input` along the dimension first. Their other sizes must match those of `input`.
     {out}
 
     Returns
     -------
     Tensor
-        The shape of `input` with `n` elements fewer along the axis, of its dtype; of bools, whether neighbours differ.
+        `n` elements fewer than `input` along the dimension, same dtype. For bools, True if neighbours differ.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError
-        If `input` has no axis, `n` is negative, or a shape does not fit.
+        If `input` is 0-d, `n` is negative, or a shape does not match.
 
     Examples
     --------
@@ -318,14 +318,14 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional. Call .reshape(-1) first.")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    axis = one_dim(dim, input.array.ndim)
+    axis = negative_dim(dim, input.array.ndim)
     for extra in (prepend, append):
         if extra is None:
             continue
         if extra.array.ndim != input.array.ndim:
             raise RuntimeError(
-                "diff expects prepend or append to be the same dimension as input. They have "
-                f"{extra.array.ndim} and {input.array.ndim}."
+                "diff expects prepend or append to be the same dimension as input. Got "
+                f"{extra.array.ndim} and {input.array.ndim} dimensions."
             )
         for a, (have, got) in enumerate(zip(input.array.shape, extra.array.shape, strict=True)):
             if have != got and a != axis + input.array.ndim:
@@ -336,55 +336,55 @@ def diff(
     if n and (prepend is not None or append is not None):
         input = cat([x for x in (prepend, input, append) if x is not None], axis)
     if not n:
-        return COPIED.record(input)
+        return CLONE.record(input)
     for _ in range(min(n, input.array.shape[axis])):
-        late, early = cut(input, axis, 1, None), cut(input, axis, 0, max(input.array.shape[axis] - 1, 0))
+        late, early = slice_axis(input, axis, 1, None), slice_axis(input, axis, 0, max(input.array.shape[axis] - 1, 0))
         input = constant(late.array ^ early.array) if input.array.dtype.kind == "b" else el.sub.record(late, early)
     return input
 
 
-def steps(name: str, y: Tensor, x: Tensor | None, axis: int) -> Tensor | None:
-    """The distances between the points of `x` along `y`'s axis, with torch's checks."""
+def point_distances(name: str, y: Tensor, x: Tensor | None, axis: int) -> Tensor | None:
+    """Return the distances between the points `x` along the axis of `y`, or raise PyTorch's errors."""
     if y.array.dtype.kind == "b" or (x is not None and x.array.dtype.kind == "b"):
         raise RuntimeError(f"{name}: received a bool input for `{'y' if x is None else 'x` or `y'}`, but bool is not supported")
     if x is None or x.array.ndim != 1:
         return None if x is None else diff(x, dim=axis)
     if x.array.shape[0] != y.array.shape[axis]:
         raise RuntimeError(
-            f"{name}: There must be one `x` value for each sample point. They are {x.array.shape[0]} and {y.array.shape[axis]}."
+            f"{name}: There must be one `x` value for each sample point. Got {x.array.shape[0]} for {y.array.shape[axis]} points."
         )
     return diff(x).reshape(-1, *(1,) * (-axis - 1))
 
 
-HALVED, SCALED = el.div.named("DivBackward1"), el.mul.named("MulBackward1")
+HALVE, SCALE = el.div.with_node("DivBackward1"), el.mul.with_node("MulBackward1")
 
 
-@composed(aliases="trapz", method=False)
-@over_dims
+@composite(aliases="trapz", method=False)
+@takes_axis
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
-    r"""The integral along an axis by the trapezoidal rule.
+    r"""Integrate along a dimension by the trapezoidal rule.
 
     Parameters
     ----------
     y : Tensor
-        The values of the function, of at least one axis.
+        Values of the function, with at least one dimension.
     x : Tensor, optional
-        The points where it has them: of one axis as long as that of `y`, or of a shape that broadcasts with that of `y`.
-    dx : number, default 1
-        The distance of neighbouring points, if `x` is not given.
+        Points of the values: one-dimensional with one point for each value, or of a shape that broadcasts with that of `y`.
+    dx : number, default: 1
+        Distance between neighbouring points if `x` is not given.
     {last_dim}
 
     Returns
     -------
     Tensor
-        The shape of `y` without the axis.
+        Shape of `y` without the dimension.
 
     Raises
     ------
     IndexError
-        If `y` has no such axis.
+        If the dimension is out of range for `y`.
     RuntimeError
-        If `x` or `y` holds bools, or there is not one `x` for each element along the axis.
+        If `x` or `y` is boolean, or the number of points differs from the number of values.
 
     Notes
     -----
@@ -396,45 +396,45 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1)
     >>> gl.trapezoid(gl.tensor([0., 1., 4.]), x=gl.tensor([0., 1., 3.]))
     tensor(5.5000)
     """
-    axis = one_dim(dim, y.array.ndim)
-    between, n = steps("trapezoid", y, x, axis), y.array.shape[axis]
+    axis = negative_dim(dim, y.array.ndim)
+    between, n = point_distances("trapezoid", y, x, axis), y.array.shape[axis]
     if not n:
         return constant(namespace_of[type(y.array)].zeros(y.array.shape[:axis] + y.array.shape[axis:][1:], dtype=y.array.dtype))
     if between is not None:
-        return HALVED.record((between * (cut(y, axis, 1, None) + cut(y, axis, 0, n - 1))).sum(axis), 2.0)
-    ends = cut(y, axis, 0, 1) + cut(y, axis, n - 1, None)
-    return SCALED.record(y.sum(axis) - (ends * 0.5).squeeze(axis), dx)
+        return HALVE.record((between * (slice_axis(y, axis, 1, None) + slice_axis(y, axis, 0, n - 1))).sum(axis), 2.0)
+    ends = slice_axis(y, axis, 0, 1) + slice_axis(y, axis, n - 1, None)
+    return SCALE.record(y.sum(axis) - (ends * 0.5).squeeze(axis), dx)
 
 
 trapz = trapezoid
 
 
-@composed(method=False)
-@over_dims
+@composite(method=False)
+@takes_axis
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
-    """The integral up to each point along an axis by the trapezoidal rule.
+    """Integrate cumulatively along a dimension by the trapezoidal rule.
 
     Parameters
     ----------
     y : Tensor
-        The values of the function, of at least one axis.
+        Values of the function, with at least one dimension.
     x : Tensor, optional
-        The points where it has them: of one axis as long as that of `y`, or of a shape that broadcasts with that of `y`.
-    dx : number, default 1
-        The distance of neighbouring points, if `x` is not given.
+        Points of the values: one-dimensional with one point for each value, or of a shape that broadcasts with that of `y`.
+    dx : number, default: 1
+        Distance between neighbouring points if `x` is not given.
     {last_dim}
 
     Returns
     -------
     Tensor
-        The shape of `y` with one element fewer along the axis.
+        One element fewer than `y` along the dimension.
 
     Raises
     ------
     IndexError
-        If `y` has no such axis.
+        If the dimension is out of range for `y`.
     RuntimeError
-        If `x` or `y` holds bools, or there is not one `x` for each element along the axis.
+        If `x` or `y` is boolean, or the number of points differs from the number of values.
 
     Examples
     --------
@@ -444,45 +444,46 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim
     """
     if not y.array.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    axis = one_dim(dim, y.array.ndim)
-    between = steps("cumulative_trapezoid", y, x, axis)
-    sums = cut(y, axis, 1, None) + cut(y, axis, 0, max(y.array.shape[axis] - 1, 0))
-    return cumsum(sums * (dx / 2), axis) if between is None else HALVED.record(cumsum(between * sums, axis), 2.0)
+    axis = negative_dim(dim, y.array.ndim)
+    between = point_distances("cumulative_trapezoid", y, x, axis)
+    sums = slice_axis(y, axis, 1, None) + slice_axis(y, axis, 0, max(y.array.shape[axis] - 1, 0))
+    return cumsum(sums * (dx / 2), axis) if between is None else HALVE.record(cumsum(between * sums, axis), 2.0)
 
 
-@composed(method=False)
+@composite(method=False)
 def gradient(
     input: Tensor, *, spacing: Any = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
-    r"""The slope of samples along axes: central differences inside, one-sided ones at the ends.
+    r"""Estimate the gradient of a sampled function by central differences, one-sided at the ends.
 
     Parameters
     ----------
     input : Tensor
-        The samples.
-    spacing : number, or sequence of numbers or of Tensor, default 1
-        The distance of neighbours, the same for all axes or one for each; or for each axis the points themselves, a 1-D tensor.
-    dim : int or sequence of ints, optional
-        The axes, all by default.
-    edge_order : int, default 1
-        The order of the differences at the ends, 1 or 2.
+        Samples of the function.
+    spacing : number, or sequence of numbers or of Tensor, default: 1
+        Distance between neighbouring samples, for all dimensions or for each; or a 1-d tensor of points for each dimension.
+    dim : int or sequence of int, optional
+        Dimensions. Default: all of them.
+    edge_order : int, default: 1
+        Order of the differences at the ends, 1 or 2.
 
     Returns
     -------
     tuple of Tensor
-        For each axis a tensor of the shape of `input`.
+        One tensor for each dimension, with the shape of `input`.
 
     Raises
     ------
     {no_tensor}
     IndexError
-        If `input` has no such axis.
+        If a dimension is out of range for `input`.
     RuntimeError
-        If `edge_order` is neither 1 nor 2, an axis has fewer than edge_order + 1 elements, or `spacing` does not fit `dim`.
+        If `edge_order` is neither 1 nor 2, a dimension has fewer than edge_order + 1 elements, or `spacing` does not match
+        `dim`.
 
     Notes
     -----
-    With points at the distances h (before) and k (behind), the central difference is
+    For neighbours at the distances h (before) and k (after), the central difference is
 
     .. math:: \frac{h^2 f(x+k) + (k^2 - h^2) f(x) - k^2 f(x-h)}{h k (h + k)}
 
@@ -496,7 +497,7 @@ def gradient(
         raise not_a_tensor("gradient", input)
     ndim = input.array.ndim
     dims = range(ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
-    axes = [one_dim(d, ndim) for d in dims]
+    axes = [negative_dim(d, ndim) for d in dims]
     if edge_order not in (1, 2):
         raise RuntimeError("gradlab.gradient only supports edge_order=1 and edge_order=2.")
     for axis in axes:
@@ -525,12 +526,11 @@ def gradient(
 
 
 def slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
-    """The slope along one axis. With points at distances h (before) and k (behind), the central difference is
-    (h² f(x+k) + (k² - h²) f(x) - k² f(x-h)) / (h k (h + k)), as in numpy.gradient."""
+    """Estimate the gradient along one axis, as `numpy.gradient` does. The notes of `gradient` give the formula."""
     n = x.array.shape[axis]
 
     def at(start: int, stop: int) -> Tensor:
-        return cut(x, axis, start, n + stop if stop <= 0 else stop)
+        return slice_axis(x, axis, start, n + stop if stop <= 0 else stop)
 
     if isinstance(spacing, Tensor) and spacing.array.ndim:
         gaps = diff(spacing).reshape(-1, *(1,) * (-axis - 1))

@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Each element with the other sign."""
+    """The negative of each element."""
 negative = neg
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -93,25 +93,25 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     """The logarithm of the sum of the exponentials of `input` and `other`, without overflow."""
 
 def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm to base 2 of the sum of the powers of 2 by `input` and `other`, without overflow."""
+    """The logarithm to base 2 of 2 ** `input` + 2 ** `other`, without overflow."""
 
 def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Each element where it is positive, else 0. The derivative at 0 is 0."""
+    """The rectified linear unit: positive elements are kept, others become 0. The derivative at 0 is 0."""
 
 def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The larger of the elements of `input` and `other`, and NaN if one of them is. Equal ones share the gradient."""
+    """The element-wise maximum of `input` and `other`; NaN if either is NaN. Equal elements share the gradient."""
 
 def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The smaller of the elements of `input` and `other`, and NaN if one of them is. Equal ones share the gradient."""
+    """The element-wise minimum of `input` and `other`; NaN if either is NaN. Equal elements share the gradient."""
 
 def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The larger of the elements of `input` and `other`, and the other one where one is NaN."""
+    """The element-wise maximum of `input` and `other`; if one of them is NaN, the other one."""
 
 def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The smaller of the elements of `input` and `other`, and the other one where one is NaN."""
+    """The element-wise minimum of `input` and `other`; if one of them is NaN, the other one."""
 
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The number next to each element of `input` in the direction of `other`, as its dtype has them."""
+    """The next representable number after each element of `input` in the direction of `other`."""
 
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The exponential of each element."""
@@ -120,7 +120,7 @@ def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """2 to the power of each element."""
 
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The exponential of each element less 1, exact near 0."""
+    """The exponential of each element minus 1, exact near 0."""
 
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm of each element."""
@@ -153,11 +153,11 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The tangent of each element, an angle in radians."""
 
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The arcsine of each element, in radians; NaN outside of [-1, 1]."""
+    """The arcsine of each element, in radians; NaN outside [-1, 1]."""
 arcsin = asin
 
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The arccosine of each element, in radians; NaN outside of [-1, 1]."""
+    """The arccosine of each element, in radians; NaN outside [-1, 1]."""
 arccos = acos
 
 def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -182,30 +182,30 @@ def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 arccosh = acosh
 
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The inverse hyperbolic tangent of each element; NaN outside of [-1, 1]."""
+    """The inverse hyperbolic tangent of each element; NaN outside [-1, 1]."""
 arctanh = atanh
 
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Each element, an angle in degrees, in radians."""
+    """Convert angles from degrees to radians."""
 
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Each element, an angle in radians, in degrees."""
+    """Convert angles from radians to degrees."""
 
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The normalised cardinal sine of each element: 1 at 0."""
 
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The largest integer that is not above each element. Its derivative is 0."""
+    """The largest integer less than or equal to each element. Its derivative is 0."""
 
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The smallest integer that is not below each element. Its derivative is 0."""
+    """The smallest integer greater than or equal to each element. Its derivative is 0."""
 
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Each element rounded towards 0. Its derivative is 0."""
 fix = trunc
 
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The part of each element behind the point, with its sign."""
+    """The fractional part of each element, with its sign."""
 
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sign of each element: -1, 0 or 1. Its derivative is 0."""
@@ -214,19 +214,19 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sign of each element: -1, 0 or 1. Its derivative is 0."""
 
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The angle of each element in the complex plane: π where it is negative, else 0."""
+    """The angle of each element in the complex plane: π for negative elements, otherwise 0."""
 
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function of each element."""
 
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """1 less the error function of each element, exact where that is near 1."""
+    """1 minus the error function of each element, exact where the error function is near 1."""
 
 def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The scaled complementary error function of each element: exp(x²) erfc(x)."""
 
 def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of the error function of each element; NaN outside of [-1, 1]."""
+    """The inverse of the error function of each element; NaN outside [-1, 1]."""
 
 def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The quantile function of the standard normal distribution."""
@@ -241,10 +241,10 @@ def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithmic derivative of the gamma function."""
 
 def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularised lower incomplete gamma function of exponent `input` up to `other`."""
+    """The regularised lower incomplete gamma function P(`input`, `other`)."""
 
 def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularised upper incomplete gamma function of exponent `input` from `other` on."""
+    """The regularised upper incomplete gamma function Q(`input`, `other`)."""
 
 def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function of the first kind of order 0."""
@@ -259,4 +259,4 @@ def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function of the first kind of order 1, scaled by exp(-abs(x))."""
 
 def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The entropy term of each element, 0 at 0; -inf where it is negative."""
+    """The entropy term -x log x of each element x: 0 at 0, -inf for negative elements."""

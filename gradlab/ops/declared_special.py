@@ -1,10 +1,10 @@
-"""The operators that have names in `gradlab.special`, as their declarations say. `python tests/stubs.py` writes the stub."""
+"""Operators declared with a name in `gradlab.special`. The stub is written by `python tests/stubs.py`."""
 
 from __future__ import annotations
 
-import gradlab.ops  # noqa: F401  (its modules declare)
+import gradlab.ops  # noqa: F401  (its modules declare operators)
 from gradlab.core.operator import OPERATORS
 
-_NAMES = {name: operator.published() for operator in OPERATORS.values() for name in operator.special}
+_NAMES = {name: operator.public_function() for operator in OPERATORS.values() for name in operator.special}
 __all__ = list(_NAMES)
 globals().update(_NAMES)

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype
+from gradlab.core.dtypes import DTYPE_OF_NUMPY, as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is an argument)
 from gradlab.core.errors import view_of_leaf_in_place
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
-from gradlab.core.operator import Operator, composed, documented
+from gradlab.core.operator import Operator, build_docstring, composite
 from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import cast as cast_to
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import check_tensors, not_a_tensor, one_dim
+from gradlab.ops.arguments import check_tensors, negative_dim, not_a_tensor
 from gradlab.ops.indexing import write
 from gradlab.ops.shapes import flatten
-from gradlab.ops.splits import FULL, selected
+from gradlab.ops.splits import FULL, select_index
 from gradlab.rules import reductions
 from gradlab.rules import shapes as rules
 from gradlab.rules.indexing import getitem
@@ -42,37 +42,37 @@ __all__ = [
 ]
 
 
-def two_dims(dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
-    """Two different axes, negative."""
-    axes = one_dim(dim1, ndim), one_dim(dim2, ndim)
+def negative_dim_pair(dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
+    """Return two different dimensions as negative axes, or raise PyTorch's RuntimeError."""
+    axes = negative_dim(dim1, ndim), negative_dim(dim2, ndim)
     if axes[0] == axes[1]:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return axes
 
 
-@composed()
+@composite()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A diagonal of the plane of two dimensions, as the last dimension.
+    """Return a view of the diagonal with respect to two dimensions, as the last dimension.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of at least two dimensions.
+        Tensor with at least two dimensions.
     {offset}
-    dim1, dim2 : int, default 0 and 1
-        The dimensions of the rows and of the columns.
+    dim1, dim2 : int, default: 0 and 1
+        Dimensions of the rows and of the columns.
 
     Returns
     -------
     Tensor
-        A view without these two dimensions, but with one more, the last.
+        View without these two dimensions and with the diagonal as a new last dimension.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If the two are the same.
+        If the two dimensions are the same.
 
     Examples
     --------
@@ -82,24 +82,24 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("diagonal", input)
-    return rules.diagonal.record(input, offset=offset, axes=two_dims(dim1, dim2, input.array.ndim))
+    return rules.diagonal.record(input, offset=offset, axes=negative_dim_pair(dim1, dim2, input.array.ndim))
 
 
-DIAGONAL_COPY = rules.contiguous.named("DiagonalBackward0_copy")
+DIAGONAL_COPY = rules.contiguous.with_node("DiagonalBackward0_copy")
 _diagonal = diagonal
 
 
-@composed()
+@composite()
 @takes_out
 def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal.
+    """Return the diagonal of a matrix, or a matrix with a vector on its diagonal.
 
     Parameters
     ----------
     input : Tensor
-        A matrix or a vector.
-    diagonal : int, default 0
-        Which diagonal: above the main one if it is positive, below if negative.
+        Matrix or vector.
+    diagonal : int, default: 0
+        Diagonal to use: positive is above the main diagonal, negative is below.
     {out}
 
     Returns
@@ -110,7 +110,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     Raises
     ------
     RuntimeError
-        If `input` has neither one nor two dimensions.
+        If `input` does not have one or two dimensions.
 
     Examples
     --------
@@ -128,16 +128,16 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     return diag_embed(input, diagonal)
 
 
-@composed()
+@composite()
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices of zeros with the last dimension on a diagonal.
+    """Return matrices of zeros with the last dimension of `input` on a diagonal.
 
     Parameters
     ----------
     {at_least_1d}
     {offset}
-    dim1, dim2 : int, default -2 and -1
-        Where the rows and the columns stand among the dimensions of the result.
+    dim1, dim2 : int, default: -2 and -1
+        Dimensions of the rows and of the columns in the result.
 
     Returns
     -------
@@ -147,9 +147,9 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     Raises
     ------
     IndexError
-        If the result has no such dimension, or `input` is 0-d.
+        If a dimension is out of range for the result, or `input` is 0-d.
     RuntimeError
-        If the two are the same.
+        If the two dimensions are the same.
 
     Examples
     --------
@@ -166,17 +166,17 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     shape = input.array.shape
     ndim = len(shape) + 1
     if not shape:
-        one_dim(dim1, 0)
-    axes = two_dims(dim1, dim2, ndim)
+        negative_dim(dim1, 0)
+    axes = negative_dim_pair(dim1, dim2, ndim)
     sizes = list(shape[:-1])
     for axis in sorted(axis + ndim for axis in axes):
         sizes.insert(axis, shape[-1] + abs(offset))
     return rules.fill_diagonal.record(input, shape=tuple(sizes), offset=offset, axes=axes)
 
 
-@composed()
+@composite()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """The matrix with all the elements on its diagonal.
+    """Return a matrix of zeros with all elements of `input` on a diagonal.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     Returns
     -------
     Tensor
-        A matrix; its other elements are 0.
+        Square matrix.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(flatten(input), offset)
 
 
-def _triangle(name: str, op: Any, side: str, result: str) -> Callable[..., Tensor]:
+def _make_triangle(name: str, op: Any, side: str, result: str) -> Callable[..., Tensor]:
     @takes_out
     def triangle(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
         if not isinstance(input, Tensor):
@@ -210,22 +210,22 @@ def _triangle(name: str, op: Any, side: str, result: str) -> Callable[..., Tenso
         return op.record(input, diagonal=diagonal)
 
     triangle.__name__ = triangle.__qualname__ = name
-    triangle.__doc__ = documented(
-        f"The elements on and {side} a diagonal of the last two dimensions; the others are 0.",
+    triangle.__doc__ = build_docstring(
+        f"Return the elements on and {side} a diagonal of matrices, with zeros elsewhere.",
         "matrices diagonal out",
         "A copy.",
-        ["RuntimeError\n    If there are fewer than two dimensions."],
+        ["RuntimeError\n    If `input` has fewer than two dimensions."],
         f"{name}(gl.tensor([[1, 2], [3, 4]])) -> tensor({result})",
     )
     Operator(name, triangle, inplace="method")
     return triangle
 
 
-tril = _triangle("tril", rules.tril, "below", "[[1, 0],\n        [3, 4]]")
-triu = _triangle("triu", rules.triu, "above", "[[1, 2],\n        [0, 4]]")
+tril = _make_triangle("tril", rules.tril, "below", "[[1, 0],\n        [3, 4]]")
+triu = _make_triangle("triu", rules.triu, "above", "[[1, 2],\n        [0, 4]]")
 
 
-def _triangle_indices(name: str, find: Callable[..., Any], side: str, result: str) -> Callable[..., Tensor]:
+def _make_triangle_indices(name: str, find: Callable[..., Any], side: str, result: str) -> Callable[..., Tensor]:
     def indices(
         row: int,
         col: int,
@@ -241,48 +241,48 @@ def _triangle_indices(name: str, find: Callable[..., Any], side: str, result: st
                 raise RuntimeError(f"{text} must be non-negative, got{n}")
         wanted = as_numpy_dtype(dtype) or np.dtype(np.int64)
         if wanted.kind != "i":
-            raise NotImplementedError(f"\"{name}\" not implemented for '{OF_NUMPY[wanted].word}'. Ask for an integer dtype.")
+            raise NotImplementedError(f"\"{name}\" not implemented for '{DTYPE_OF_NUMPY[wanted].word}'. Use an integer dtype.")
         pairs = constant(np.stack(find(row, offset, col)).astype(wanted))
         return pairs if device is None else pairs.to(device)
 
     indices.__name__ = indices.__qualname__ = name
-    indices.__doc__ = documented(
-        f"The indices of the elements on and {side} a diagonal of a matrix.",
+    indices.__doc__ = build_docstring(
+        f"Return the indices of the elements on and {side} a diagonal of a matrix.",
         "row_col offset result_dtype device ignored",
-        "Integers (int64 unless asked otherwise) of shape [2, n]: the rows, and the columns.",
-        ["RuntimeError\n    If a size is negative.", "NotImplementedError\n    If the dtype is none of signed integers."],
+        "Row and column indices, of shape [2, n]; int64 by default.",
+        ["RuntimeError\n    If a size is negative.", "NotImplementedError\n    If `dtype` is not a signed integer dtype."],
         f"{name}(2, 2) -> tensor({result})",
     )
     Operator(name, indices, method=False)
     return indices
 
 
-tril_indices = _triangle_indices("tril_indices", np.tril_indices, "below", "[[0, 1, 1],\n        [0, 0, 1]]")
-triu_indices = _triangle_indices("triu_indices", np.triu_indices, "above", "[[0, 0, 1],\n        [0, 1, 1]]")
+tril_indices = _make_triangle_indices("tril_indices", np.tril_indices, "below", "[[0, 1, 1],\n        [0, 0, 1]]")
+triu_indices = _make_triangle_indices("triu_indices", np.triu_indices, "above", "[[0, 0, 1],\n        [0, 1, 1]]")
 
-TRACE = reductions.sum_.named("TraceBackward0")
+TRACE = reductions.sum_.with_node("TraceBackward0")
 
 
-@composed()
+@composite()
 def trace(input: Tensor) -> Tensor:
-    """The sum of the diagonal of a matrix.
+    """Return the sum of the diagonal of a matrix.
 
     Parameters
     ----------
     input : Tensor
-        A matrix.
+        Matrix.
 
     Returns
     -------
     Tensor
-        A 0-d tensor. Its gradient is the identity.
+        0-d tensor. Its gradient is the identity matrix.
 
     Raises
     ------
     RuntimeError
-        If `input` is no matrix.
+        If `input` is not a matrix.
     NotImplementedError
-        If it holds bools.
+        If `input` is boolean.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def trace(input: Tensor) -> Tensor:
         raise not_a_tensor("trace", input)
     if input.array.ndim != 2:
         raise RuntimeError(
-            f"trace: expected a matrix, but got tensor with dim {input.array.ndim}. Of a batch: "
+            f"trace: expected a matrix, but got tensor with dim {input.array.ndim}. For a batch use "
             "x.diagonal(dim1=-2, dim2=-1).sum(-1)."
         )
     if input.array.dtype.kind == "b":
@@ -302,14 +302,14 @@ def trace(input: Tensor) -> Tensor:
     return TRACE.record(diagonal(input), axis=(-1,), keepdims=False)
 
 
-# ---------------------------------------------------------------------------------------------------- one part replaced
+# ------------------------------------------------------------------------------------------ copies with one part replaced
 DIAGONAL_SCATTER, SELECT_SCATTER, SLICE_SCATTER = (
-    overwrite.named(f"{name}ScatterBackward0") for name in ("Diagonal", "Select", "Slice")
+    overwrite.with_node(f"{name}ScatterBackward0") for name in ("Diagonal", "Select", "Slice")
 )
 
 
-def replaced(op: Any, input: Tensor, src: Tensor, step: tuple[Any, dict[str, Any]]) -> Tensor:
-    """A copy of `input` with `src` where the step leads."""
+def replace_part(op: Any, input: Tensor, src: Tensor, step: tuple[Any, dict[str, Any]]) -> Tensor:
+    """Return a copy of `input` with `src` in the part that the step selects."""
     have = pick(np.broadcast_to(0, input.array.shape), (step,)).shape
     if src.array.shape != have:
         raise RuntimeError(
@@ -319,31 +319,31 @@ def replaced(op: Any, input: Tensor, src: Tensor, step: tuple[Any, dict[str, Any
     return op.record(input, cast_to(src, input.array.dtype), steps=(step,))
 
 
-@composed()
+@composite()
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy with other elements on a diagonal.
+    """Return a copy of `input` with the elements of `src` on a diagonal.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of at least two dimensions.
+        Tensor with at least two dimensions.
     src : Tensor
-        The elements, of the shape of `diagonal` with the same arguments. They are cast to the dtype of `input`.
+        Elements, of the shape returned by `diagonal` with the same arguments. They are cast to the dtype of `input`.
     {offset}
-    dim1, dim2 : int, default 0 and 1
-        The dimensions of the rows and of the columns.
+    dim1, dim2 : int, default: 0 and 1
+        Dimensions of the rows and of the columns.
 
     Returns
     -------
     Tensor
-        A copy. Gradients go to `src`, and to what of `input` is left.
+        A copy. Gradients flow to `src` and to the elements of `input` that are not replaced.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If `src` has another shape, or the two dimensions are the same.
+        If the shape of `src` does not match, or the two dimensions are the same.
 
     Examples
     --------
@@ -353,34 +353,34 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
             [0., 2.]])
     """
     check_tensors("diagonal_scatter", input=input, src=src)
-    axes = two_dims(dim1, dim2, input.array.ndim)
-    return replaced(DIAGONAL_SCATTER, input, src, (rules.diagonal, {"offset": offset, "axes": axes}))
+    axes = negative_dim_pair(dim1, dim2, input.array.ndim)
+    return replace_part(DIAGONAL_SCATTER, input, src, (rules.diagonal, {"offset": offset, "axes": axes}))
 
 
-@composed()
+@composite()
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """A copy with another slice at one index of a dimension.
+    """Return a copy of `input` with `src` at one index of a dimension.
 
     Parameters
     ----------
     {at_least_1d}
     src : Tensor
-        The slice, of the shape of `select` with the same arguments. It is cast to the dtype of `input`.
+        Slice, of the shape returned by `select` with the same arguments. It is cast to the dtype of `input`.
     {dimension}
     index : int
-        The index, counted from the end if it is negative.
+        Index, counted from the end if negative.
 
     Returns
     -------
     Tensor
-        A copy. Gradients go to `src`, and to what of `input` is left.
+        A copy. Gradients flow to `src` and to the elements of `input` that are not replaced.
 
     Raises
     ------
     IndexError
-        If there is no such dimension or index.
+        If `dim` or `index` is out of range.
     RuntimeError
-        If `src` has another shape.
+        If the shape of `src` does not match.
 
     Examples
     --------
@@ -391,38 +391,38 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """
     check_tensors("select_scatter", input=input, src=src)
     shape = input.array.shape
-    at = selected(shape, one_dim(dim, len(shape)) + len(shape), index)
-    return replaced(SELECT_SCATTER, input, src, (getitem, {"index": at, "skip": 0}))
+    at = select_index(shape, negative_dim(dim, len(shape)) + len(shape), index)
+    return replace_part(SELECT_SCATTER, input, src, (getitem, {"index": at, "skip": 0}))
 
 
-@composed()
+@composite()
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """A copy with other elements in a slice of a dimension.
+    """Return a copy of `input` with `src` in a slice of a dimension.
 
     Parameters
     ----------
     {at_least_1d}
     src : Tensor
-        The elements, of the shape of `input[start:end:step]` along `dim`. They are cast to the dtype of `input`.
+        Elements, of the shape of `input[start:end:step]` along `dim`. They are cast to the dtype of `input`.
     {first_dim}
     start, end : int, optional
-        Where the slice begins and ends, as in Python.
-    step : int, default 1
-        From one index to the next; positive.
+        Bounds of the slice, as in Python.
+    step : int, default: 1
+        Step of the slice; must be positive.
 
     Returns
     -------
     Tensor
-        A copy. Gradients go to `src`, and to what of `input` is left.
+        A copy. Gradients flow to `src` and to the elements of `input` that are not replaced.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If `src` has another shape, or the step is not positive.
+        If the shape of `src` does not match, or the step is not positive.
 
     Examples
     --------
@@ -434,31 +434,31 @@ def slice_scatter(
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     ndim = input.array.ndim
-    at = (*(FULL,) * (one_dim(dim, ndim) + ndim), slice(start, end, step), Ellipsis)
-    return replaced(SLICE_SCATTER, input, src, (getitem, {"index": at, "skip": 0}))
+    at = (*(FULL,) * (negative_dim(dim, ndim) + ndim), slice(start, end, step), Ellipsis)
+    return replace_part(SLICE_SCATTER, input, src, (getitem, {"index": at, "skip": 0}))
 
 
-@composed(top=False)
+@composite(top=False)
 def fill_diagonal_(self: Tensor, fill_value: float | Tensor, wrap: bool = False) -> Tensor:
-    """One number on the diagonal, in place.
+    """Fill the diagonal with a number, in place.
 
     Parameters
     ----------
     fill_value : number or 0-d Tensor
-        The number.
-    wrap : bool, default False
-        Whether the diagonal of a tall matrix begins again below each square.
+        Number.
+    wrap : bool, default: False
+        Whether the diagonal of a tall matrix starts again below each square block.
 
     Returns
     -------
     Tensor
-        This tensor. Of more than two dimensions, the elements whose indices are equal are the diagonal.
+        This tensor. With more than two dimensions, the diagonal consists of the elements whose indices are all equal.
 
     Raises
     ------
     RuntimeError
-        If there are fewer than two dimensions, more than two of different lengths, or this tensor is a leaf that requires a
-        gradient.
+        If there are fewer than two dimensions, or more than two of different sizes, or this tensor is a leaf that requires
+        a gradient.
 
     Examples
     --------

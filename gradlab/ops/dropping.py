@@ -1,8 +1,8 @@
-"""Dropout as functions of torch's own namespace: elements, or whole channels, are zeroed at random and the rest scaled up.
+"""Dropout functions of PyTorch's main namespace. They zero elements or whole channels at random and scale up the rest.
 
-A seed drops what it drops in torch: noise is drawn as `empty_like(input).bernoulli_(1 - p)` draws it, in the order of the
-input's memory. `feature_` drops channels; `alpha_` puts what SELU saturates at in place of zeros and keeps mean and variance
-(Klambauer et al. 2017).
+A seed drops the same elements as in PyTorch: noise is drawn as `empty_like(input).bernoulli_(1 - p)` does, in the memory order of
+the input. `feature_` functions drop channels. `alpha_` functions set dropped elements to the value at which SELU saturates and
+preserve mean and variance (Klambauer et al. 2017).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.streams import stream
 from gradlab.core import inplace
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.rules import elementwise as el
@@ -32,30 +32,30 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Tensor])
-SAME, NOT, LEAF = (
-    "The shape and the dtype of `input`.",
+RETURNS, RAISES, RAISES_IN_PLACE = (
+    "Same shape and dtype as `input`.",
     "or `input` is not floating point",
     "`input` is a leaf that requires a gradient, or not floating point",
 )
-SATURATION = 1.7580993408473766  # of SELU: its scale times its alpha
+SATURATION = 1.7580993408473766  # of SELU: scale times alpha
 
 
-def noise(x: Any, kept: float, feature: bool) -> Any:
-    """1 with probability `kept`, else 0, for each element of an array or (`feature`) for each channel of each sample."""
+def draw_noise(x: Any, keep: float, feature: bool) -> Any:
+    """Draw 1 with probability `keep`, otherwise 0, for each element, or (`feature`) for each channel of each sample."""
     if feature and x.ndim < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input. They are (samples, channels, …).")
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input. Expected shape (samples, channels, …).")
     shape = x.shape[:2] + (1,) * (x.ndim - 2) if feature else x.shape
     xp = namespace_of[type(x)]
     engine = stream(xp)
     if feature or x.flags.c_contiguous:
-        drawn = engine.bernoulli(kept, shape)
+        drawn = engine.bernoulli(keep, shape)
     else:  # memory order
         order = sorted(range(x.ndim), key=lambda i: -x.strides[i])
-        drawn = engine.bernoulli(kept, tuple(shape[i] for i in order)).transpose(np.argsort(order))
+        drawn = engine.bernoulli(keep, tuple(shape[i] for i in order)).transpose(np.argsort(order))
     return xp.asarray(drawn.astype(np.float32 if x.dtype == np.float16 else x.dtype, order="K"))
 
 
-def _dropped(name: str, input: Tensor, p: float, train: bool, *, feature: bool, alpha: bool, in_place: bool = False) -> Tensor:
+def _drop(name: str, input: Tensor, p: float, train: bool, *, feature: bool, alpha: bool, in_place: bool = False) -> Tensor:
     if type(input) is not Tensor:
         raise not_a_tensor(name, input)
     if not 0 <= p <= 1:
@@ -69,7 +69,7 @@ def _dropped(name: str, input: Tensor, p: float, train: bool, *, feature: bool, 
     if p == 1:
         factor = namespace_of[type(x)].zeros((), dtype=x.dtype)
     else:
-        factor = noise(x, 1 - p, feature)
+        factor = draw_noise(x, 1 - p, feature)
         if alpha:
             scale = 1 / ((SATURATION**2 * p + 1) * (1 - p)) ** 0.5
             shift = (factor - 1) * (SATURATION * scale) + SATURATION * scale * p
@@ -85,47 +85,47 @@ def _dropped(name: str, input: Tensor, p: float, train: bool, *, feature: bool, 
     return out if shift is None else el.add.record(out, constant(shift))
 
 
-def twin_of(function: Callable[..., Tensor]) -> Callable[[F], F]:
-    """Document an in-place twin, which is no method, as its function is."""
+def document_twin_of(function: Callable[..., Tensor]) -> Callable[[F], F]:
+    """Adapt the docstring of `function` to its in-place version. (`composite` only documents twins that are methods.)"""
 
     def document(twin: F) -> F:
         name, doc = function.__name__, function.__doc__
         if doc is not None:
             _, rest = doc.split("\n", 1)
-            rest = rest.replace(f"gl.{name}(", f"gl.{name}_(").replace(SAME, "`input`, with its new elements.").replace(NOT, LEAF)
-            twin.__doc__ = f"`{name}`, written into the memory of `input`.\n{rest}"
+            rest = rest.replace(f"gl.{name}(", f"gl.{name}_(").replace(RETURNS, "`input`.").replace(RAISES, RAISES_IN_PLACE)
+            twin.__doc__ = f"In-place version of `{name}`.\n{rest}"
         return twin
 
     return document
 
 
-@composed(method=False)
+@composite(method=False)
 def dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Elements zeroed at random, and the others scaled up.
+    """Zero elements at random with probability `p`, and scale up the rest.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, floating point, of any shape.
+        Floating-point tensor of any shape.
     p : float
-        The probability with which an element is dropped.
+        Probability that an element is dropped.
     train : bool
-        Whether anything is dropped; if not, `input` is returned.
+        Whether to drop. If False, `input` is returned.
 
     Returns
     -------
     Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
 
     Raises
     ------
     {no_tensor}
     RuntimeError
-        If `p` is not from 0 to 1, or `input` is not floating point.
+        If `p` is not between 0 and 1, or `input` is not floating point.
 
     Notes
     -----
-    What stays is divided by 1 - p, so that the mean is kept. The gradient of what is dropped is 0.
+    The remaining elements are divided by 1 - p to preserve the mean. The gradient of dropped elements is 0.
 
     Examples
     --------
@@ -134,42 +134,42 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     >>> gl.dropout(gl.ones(6), p=0.5, train=True)
     tensor([0., 0., 2., 0., 0., 0.])
     """
-    return _dropped("dropout", input, p, train, feature=False, alpha=False)
+    return _drop("dropout", input, p, train, feature=False, alpha=False)
 
 
-@twin_of(dropout)
+@document_twin_of(dropout)
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    return _dropped("dropout_", input, p, train, feature=False, alpha=False, in_place=True)
+    return _drop("dropout_", input, p, train, feature=False, alpha=False, in_place=True)
 
 
-@composed(method=False)
+@composite(method=False)
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Elements dropped at random, such that mean and variance are kept.
+    """Drop elements at random with probability `p`, preserving mean and variance.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, floating point, of any shape.
+        Floating-point tensor of any shape.
     p : float
-        The probability with which an element is dropped.
+        Probability that an element is dropped.
     train : bool
-        Whether anything is dropped; if not, `input` is returned.
+        Whether to drop. If False, `input` is returned.
 
     Returns
     -------
     Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
 
     Raises
     ------
     {no_tensor}
     RuntimeError
-        If `p` is not from 0 to 1, or `input` is not floating point.
+        If `p` is not between 0 and 1, or `input` is not floating point.
 
     Notes
     -----
-    What is dropped gets the value at which SELU saturates, and all is scaled and shifted so that mean and variance are kept
-    (Klambauer et al. 2017, Self-Normalizing Neural Networks).
+    Dropped elements are set to the value at which SELU saturates. All elements are then scaled and shifted to preserve mean and
+    variance (Klambauer et al. 2017, Self-Normalizing Neural Networks).
 
     Examples
     --------
@@ -178,41 +178,41 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     >>> gl.alpha_dropout(gl.ones(3), p=0.5, train=True)
     tensor([-0.7792, -0.7792,  1.6656])
     """
-    return _dropped("alpha_dropout", input, p, train, feature=False, alpha=True)
+    return _drop("alpha_dropout", input, p, train, feature=False, alpha=True)
 
 
-@twin_of(alpha_dropout)
+@document_twin_of(alpha_dropout)
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    return _dropped("alpha_dropout_", input, p, train, feature=False, alpha=True, in_place=True)
+    return _drop("alpha_dropout_", input, p, train, feature=False, alpha=True, in_place=True)
 
 
-@composed(method=False)
+@composite(method=False)
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Whole channels zeroed at random, and the others scaled up.
+    """Zero whole channels at random with probability `p`, and scale up the rest.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, floating point, of shape (N, C, …).
+        Floating-point tensor of shape (N, C, …).
     p : float
-        The probability with which a channel is dropped.
+        Probability that a channel is dropped.
     train : bool
-        Whether anything is dropped; if not, `input` is returned.
+        Whether to drop. If False, `input` is returned.
 
     Returns
     -------
     Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
 
     Raises
     ------
     {no_tensor}
     RuntimeError
-        If `p` is not from 0 to 1, or `input` is not floating point or has fewer than two axes.
+        If `p` is not between 0 and 1, or `input` is not floating point or has fewer than two dimensions.
 
     Notes
     -----
-    What stays is divided by 1 - p, so that the mean is kept. The gradient of what is dropped is 0.
+    The remaining elements are divided by 1 - p to preserve the mean. The gradient of dropped elements is 0.
 
     Examples
     --------
@@ -224,42 +224,42 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
              [2., 2.],
              [0., 0.]]])
     """
-    return _dropped("feature_dropout", input, p, train, feature=True, alpha=False)
+    return _drop("feature_dropout", input, p, train, feature=True, alpha=False)
 
 
-@twin_of(feature_dropout)
+@document_twin_of(feature_dropout)
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    return _dropped("feature_dropout_", input, p, train, feature=True, alpha=False, in_place=True)
+    return _drop("feature_dropout_", input, p, train, feature=True, alpha=False, in_place=True)
 
 
-@composed(method=False)
+@composite(method=False)
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Whole channels dropped at random, such that mean and variance are kept.
+    """Drop whole channels at random with probability `p`, preserving mean and variance.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, floating point, of shape (N, C, …).
+        Floating-point tensor of shape (N, C, …).
     p : float
-        The probability with which a channel is dropped.
+        Probability that a channel is dropped.
     train : bool
-        Whether anything is dropped; if not, `input` is returned.
+        Whether to drop. If False, `input` is returned.
 
     Returns
     -------
     Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
 
     Raises
     ------
     {no_tensor}
     RuntimeError
-        If `p` is not from 0 to 1, or `input` is not floating point or has fewer than two axes.
+        If `p` is not between 0 and 1, or `input` is not floating point or has fewer than two dimensions.
 
     Notes
     -----
-    What is dropped gets the value at which SELU saturates, and all is scaled and shifted so that mean and variance are kept
-    (Klambauer et al. 2017, Self-Normalizing Neural Networks).
+    Dropped elements are set to the value at which SELU saturates. All elements are then scaled and shifted to preserve mean and
+    variance (Klambauer et al. 2017, Self-Normalizing Neural Networks).
 
     Examples
     --------
@@ -271,9 +271,9 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
              [ 1.6656,  1.6656],
              [-0.7792, -0.7792]]])
     """
-    return _dropped("feature_alpha_dropout", input, p, train, feature=True, alpha=True)
+    return _drop("feature_alpha_dropout", input, p, train, feature=True, alpha=True)
 
 
-@twin_of(feature_alpha_dropout)
+@document_twin_of(feature_alpha_dropout)
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    return _dropped("feature_alpha_dropout_", input, p, train, feature=True, alpha=True, in_place=True)
+    return _drop("feature_alpha_dropout_", input, p, train, feature=True, alpha=True, in_place=True)

@@ -1,5 +1,7 @@
-"""The functions of one number that take more than the number, and what there is about complex ones. (Those that are recording
-functions as they stand are declared in `gradlab.rules.elementary`.)"""
+"""Elementwise functions with further parameters, and functions for complex numbers.
+
+Functions that are simply the recording function of a primitive are declared in `gradlab.rules.elementary`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.errors import not_implemented
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.promotion import expected_tensor
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.results import result_type
@@ -32,26 +34,26 @@ __all__ = [
 ]
 
 
-@composed(inplace="function", special="logit")
+@composite(inplace="function", special="logit")
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """log(input / (1 - input)), the inverse of the sigmoid.
+    """Compute log(input / (1 - input)), the inverse of the sigmoid.
 
     Parameters
     ----------
     {input}
     eps : float, optional
-        If given, `input` is clamped to [eps, 1 - eps] first, and the derivative outside of it is 0.
+        If given, `input` is clamped to [eps, 1 - eps] first, and the derivative outside this range is 0.
     {out}
 
     Returns
     -------
     Tensor
-        The shape of `input`, floating point.
+        Same shape as `input`, floating point.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
 
     Examples
     --------
@@ -62,30 +64,30 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
     return em.logit.record(input, eps=None if eps is None or eps < 0 else eps, out=out)
 
 
-@composed(inplace="function", special="round")
+@composite(inplace="function", special="round")
 def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Tensor:
-    """The nearest integer, of two the even one; or, of floating point, the nearest number with so many decimals.
+    """Round to the nearest integer, half to even, or to a number of decimals.
 
-    Its derivative is 0.
+    The derivative is 0.
 
     Parameters
     ----------
     {input}
     decimals : int, optional
-        How many decimals are kept. A negative number rounds to tens, hundreds and so on.
+        Number of decimals, for floating-point tensors. A negative number rounds to tens, hundreds and so on.
     {out}
 
     Returns
     -------
     Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     NotImplementedError
-        If `input` holds bools, or integers and `decimals` is given.
+        If `input` is boolean, or `decimals` is given for integers.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = No
     return em.round_decimals.record(input, decimals=decimals, out=out)
 
 
-@composed(inplace="function")
+@composite(inplace="function")
 def nan_to_num(
     input: Tensor,
     nan: float | None = None,
@@ -111,28 +113,28 @@ def nan_to_num(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """input with numbers in place of NaN and of the infinities.
+    """Replace NaN and infinities by numbers.
 
-    The derivative is 1 where the element is finite, and 0 where it was replaced.
+    The derivative is 1 for finite elements and 0 for replaced ones.
 
     Parameters
     ----------
     {input}
     nan : float, optional
-        What stands for NaN: 0 if it is not given.
+        Replacement for NaN. Default: 0.
     posinf, neginf : float, optional
-        What stands for the infinities: the dtype's largest and lowest numbers if they are not given.
+        Replacements for +∞ and -∞. Default: the largest and the lowest finite number of the dtype.
     {out}
 
     Returns
     -------
     Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
 
     Examples
     --------
@@ -157,9 +159,9 @@ def nan_to_num(
 FREXP = result_type("frexp", "mantissa", "exponent")
 
 
-@composed()
+@composite()
 def frexp(input: Tensor) -> Any:
-    """(mantissa, exponent) with input = mantissa · 2^exponent and a mantissa in [0.5, 1).
+    """Decompose elements into mantissa and exponent: input = mantissa · 2^exponent, |mantissa| in [0.5, 1).
 
     Parameters
     ----------
@@ -168,14 +170,14 @@ def frexp(input: Tensor) -> Any:
     Returns
     -------
     mantissa : Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
     exponent : Tensor
-        The shape of `input`, int32. No gradient passes through it.
+        Same shape as `input`, int32. It never requires a gradient.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
         If `input` is not floating point.
 
@@ -194,10 +196,10 @@ def frexp(input: Tensor) -> Any:
     return FREXP((el.frexp.record(input, exponent=exponent), constant(wrap(exponent))))
 
 
-# ------------------------------------------------------------------------------------- what is about complex numbers
-@composed(method=False)
+# ------------------------------------------------------------------------------------------------------ complex numbers
+@composite(method=False)
 def real(input: Tensor) -> Tensor:
-    """The tensor itself: its numbers are real.
+    """Return `input` unchanged, since all tensors are real.
 
     Parameters
     ----------
@@ -217,9 +219,9 @@ def real(input: Tensor) -> Tensor:
     return input
 
 
-@composed(method=False)
+@composite(method=False)
 def imag(input: Tensor) -> NoReturn:
-    """An error: there are no complex tensors.
+    """Raise an error, since there are no complex tensors.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def imag(input: Tensor) -> NoReturn:
     Returns
     -------
     NoReturn
-        It raises.
+        The function always raises.
 
     Raises
     ------
@@ -245,9 +247,9 @@ def imag(input: Tensor) -> NoReturn:
     raise RuntimeError("imag is not implemented for tensors with non-complex dtypes. gradlab has no complex tensors.")
 
 
-@composed(method=False)
+@composite(method=False)
 def view_as_real(input: Tensor) -> NoReturn:
-    """An error: there are no complex tensors.
+    """Raise an error, since there are no complex tensors.
 
     Parameters
     ----------
@@ -256,7 +258,7 @@ def view_as_real(input: Tensor) -> NoReturn:
     Returns
     -------
     NoReturn
-        It raises.
+        The function always raises.
 
     Raises
     ------
@@ -273,9 +275,9 @@ def view_as_real(input: Tensor) -> NoReturn:
     raise RuntimeError("view_as_real is only supported for complex tensors. gradlab has none.")
 
 
-@composed(method=False)
+@composite(method=False)
 def view_as_complex(input: Tensor) -> NoReturn:
-    """An error: there are no complex tensors.
+    """Raise an error, since there are no complex tensors.
 
     Parameters
     ----------
@@ -284,7 +286,7 @@ def view_as_complex(input: Tensor) -> NoReturn:
     Returns
     -------
     NoReturn
-        It raises.
+        The function always raises.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Parts of nearly one length, or between indices: `tensor_split`, and NumPy's splits along one dimension each."""
+"""Splits into nearly equal parts or at indices: `tensor_split`, `hsplit`, `vsplit` and `dsplit`."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import not_a_tensor, one_dim
+from gradlab.ops.arguments import negative_dim, not_a_tensor
 from gradlab.ops.shapes import is_int
-from gradlab.ops.splits import FULL, SLICE, cut
+from gradlab.ops.splits import FULL, SLICE, cut_axis
 
 __all__ = ["dsplit", "hsplit", "tensor_split", "vsplit"]
 
 
-@composed()
+@composite()
 def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """A number of parts of nearly one length along a dimension, or the parts between the indices listed.
+    """Split a tensor along a dimension into nearly equal parts, or at the given indices.
 
     Parameters
     ----------
     {at_least_1d}
-    indices_or_sections : int, sequence of ints, or Tensor of integers
-        How many parts, the longer ones first; or the indices where a part ends and the next begins.
+    indices_or_sections : int, sequence of int, or Tensor
+        Number of parts, longer ones first, or the indices at which to split.
     {first_dim}
 
     Returns
     -------
     tuple of Tensor
-        Views. Of a part that would begin after its end, there is nothing.
+        Views. A part whose start is beyond its end is empty.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If the number of parts is not positive, the tensor of indices holds no integers, or `input` is 0-d.
+        If the number of parts is not positive, a tensor of indices does not have an integer dtype, or `input` is 0-d.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
     at: Any = indices_or_sections
     if not shape:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
-    axis = one_dim(dim, len(shape)) + len(shape)
+    axis = negative_dim(dim, len(shape)) + len(shape)
     n = shape[axis]
     if isinstance(at, Tensor):
         if at.array.ndim > 1 or at.array.dtype.kind != "i":
@@ -67,7 +67,7 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
         if at <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {at}")
         long = n % at
-        return tuple(cut(input, axis, [0, *accumulate([n // at + (i < long) for i in range(at)])], SLICE))
+        return tuple(cut_axis(input, axis, [0, *accumulate([n // at + (i < long) for i in range(at)])], SLICE))
     inner = [i + n if i < 0 else i for i in map(int, at)]
     before = (FULL,) * axis
     return tuple(
@@ -76,16 +76,16 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
     )
 
 
-@composed()
+@composite()
 def hsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-    """Parts along the second dimension, or the only one: the columns of a matrix.
+    """Split a tensor along its second dimension, or a vector along its only dimension.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of at least one dimension.
-    indices_or_sections : int, sequence of ints, or Tensor of integers
-        How many parts, all of one length; or the indices where a part ends and the next begins.
+        Tensor with at least one dimension.
+    indices_or_sections : int, sequence of int, or Tensor
+        Number of equal parts, or the indices at which to split.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def hsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> 
     Raises
     ------
     RuntimeError
-        If `input` has fewer dimensions, or the dimension cannot be divided into so many parts.
+        If `input` has too few dimensions, or the size of the dimension is not divisible by the number of parts.
 
     Examples
     --------
@@ -106,16 +106,16 @@ def hsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> 
     return split_along("hsplit", input, indices_or_sections, 1, 1)
 
 
-@composed()
+@composite()
 def vsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-    """Parts along the first dimension: the rows of a matrix.
+    """Split a tensor along its first dimension.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of at least two dimensions.
-    indices_or_sections : int, sequence of ints, or Tensor of integers
-        How many parts, all of one length; or the indices where a part ends and the next begins.
+        Tensor with at least two dimensions.
+    indices_or_sections : int, sequence of int, or Tensor
+        Number of equal parts, or the indices at which to split.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def vsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> 
     Raises
     ------
     RuntimeError
-        If `input` has fewer dimensions, or the dimension cannot be divided into so many parts.
+        If `input` has too few dimensions, or the size of the dimension is not divisible by the number of parts.
 
     Examples
     --------
@@ -136,16 +136,16 @@ def vsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> 
     return split_along("vsplit", input, indices_or_sections, 0, 2)
 
 
-@composed()
+@composite()
 def dsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-    """Parts along the third dimension.
+    """Split a tensor along its third dimension.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of at least three dimensions.
-    indices_or_sections : int, sequence of ints, or Tensor of integers
-        How many parts, all of one length; or the indices where a part ends and the next begins.
+        Tensor with at least three dimensions.
+    indices_or_sections : int, sequence of int, or Tensor
+        Number of equal parts, or the indices at which to split.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def dsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> 
     Raises
     ------
     RuntimeError
-        If `input` has fewer dimensions, or the dimension cannot be divided into so many parts.
+        If `input` has too few dimensions, or the size of the dimension is not divisible by the number of parts.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tensors of numbers that are evenly spaced, or whose logarithms are."""
+"""Sequences of numbers that are evenly spaced, linearly or logarithmically."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 
 from gradlab.backend.mersenne import multiply_add
 from gradlab.core.dtypes import default
-from gradlab.core.errors import expected, invalid_combination
+from gradlab.core.errors import invalid_combination, wrong_type
 from gradlab.core.numpy_warnings import silence
 from gradlab.core.tensor import Tensor
-from gradlab.ops.creation import fits
+from gradlab.ops.creation import check_representable
 from gradlab.ops.creation_arguments import Device, factory
 
 __all__ = ["arange", "linspace", "logspace", "range"]
 
 
-def number(name: str, argument: str, position: int, value: Any) -> Any:
-    """A bound of a range: a number, or the one in a tensor of one element."""
+def as_number(name: str, argument: str, position: int, value: Any) -> Any:
+    """Return a bound of a range, a number or a tensor with one element, as a number."""
     if isinstance(value, (Tensor, np.generic)):
         value = value.item()
     if not isinstance(value, (int, float)):
-        raise expected(name, argument, position, "Number", value)
+        raise wrong_type(name, argument, position, "Number", value)
     return value
 
 
@@ -42,21 +42,21 @@ def arange(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Evenly spaced numbers from `start` up to `end`, which is left out.
+    """Return evenly spaced numbers from `start` up to `end`, which is excluded.
 
     Parameters
     ----------
     bounds : number
         ``end``, or ``start, end``, or ``start, end, step``.
-    start : number, default 0
-        The first number.
+    start : number, default: 0
+        First number.
     end : number
-        Where they stop.
-    step : number, default 1
-        The distance between neighbours; negative to count down.
+        End of the interval.
+    step : number, default: 1
+        Distance between neighbours; negative to count down.
     {created_out}
     dtype : dtype, optional
-        The dtype of the result; int64 if all bounds are integers, else the default one if it is left out.
+        Dtype of the result. Default: int64 if all bounds are integers, otherwise the default dtype.
     {ignored}
     {device}
     {requires_grad}
@@ -64,14 +64,14 @@ def arange(
     Returns
     -------
     Tensor
-        The numbers, with one axis.
+        One-dimensional tensor.
 
     Raises
     ------
     TypeError
-        If `end` is not given, or a bound is no number.
+        If `end` is not given, or a bound is not a number.
     RuntimeError
-        If `step` is 0, leads away from `end`, or a bound is not finite.
+        If `step` is 0 or has the wrong sign, or a bound is not finite.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def arange(
     tensor([1.0000, 1.2500, 1.5000, 1.7500])
     """
     if dtype is None and start is end is step is None and len(bounds) == 1 and type(bounds[0]) is int and bounds[0] >= 0:
-        return np.arange(bounds[0], dtype=np.int64)  # nearly always
+        return np.arange(bounds[0], dtype=np.int64)  # the most frequent call
     named = {k: v for k, v in (("start", start), ("end", end), ("step", step)) if v is not None}
     order = ["end"] if len(bounds) + len(named) == 1 else [k for k in ("start", "end", "step") if k not in named]
     if len(bounds) > len(order) or (len(bounds) == 1 and "end" not in named and order != ["end"] and "step" in named):
@@ -90,12 +90,12 @@ def arange(
     if len(bounds) > len(order) or "end" not in {*order[: len(bounds)], *named}:
         raise invalid_combination("arange", bounds, "(Number end)", "(Number start, Number end, Number step = 1)", **named)
     named |= zip(order, bounds, strict=False)
-    values = {k: number("arange", k, 1 + at, v) for at, (k, v) in enumerate(named.items())}
-    return counted(values.get("start", 0), values["end"], values.get("step", 1), dtype)
+    values = {k: as_number("arange", k, 1 + at, v) for at, (k, v) in enumerate(named.items())}
+    return arithmetic_sequence(values.get("start", 0), values["end"], values.get("step", 1), dtype)
 
 
-def counted(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray:
-    """start, start + step, … up to end, which is left out. An integer dtype counts by the whole part of step."""
+def arithmetic_sequence(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray:
+    """Return start, start + step, … up to end, which is excluded. Integer dtypes truncate start, end and step."""
     if dtype is None:
         dtype = np.dtype(np.int64) if all(isinstance(x, int) for x in (start, end, step)) else default.float
     if dtype.kind == "b":
@@ -130,16 +130,16 @@ def range(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Evenly spaced numbers from `start` to `end`, which is included. Deprecated: use `arange`.
+    """Return evenly spaced numbers from `start` to `end`, which is included. Deprecated: use `arange`.
 
     Parameters
     ----------
     start : number
-        The first number.
+        First number.
     end : number
-        Where they stop.
-    step : number, default 1
-        The distance between neighbours.
+        End of the interval.
+    step : number, default: 1
+        Distance between neighbours.
     {created_out}
     {created_dtype}
     {ignored}
@@ -149,14 +149,14 @@ def range(
     Returns
     -------
     Tensor
-        The numbers, with one axis.
+        One-dimensional tensor.
 
     Raises
     ------
     TypeError
-        If `end` is not given, or a bound is no number.
+        If `end` is not given, or a bound is not a number.
     RuntimeError
-        If `step` is 0 or leads away from `end`.
+        If `step` is 0 or has the wrong sign.
 
     Examples
     --------
@@ -174,13 +174,13 @@ def range(
         UserWarning,
         stacklevel=3,
     )
-    start, end, step = (number("range", "start", 1, x) for x in (start or 0, end, step))
+    start, end, step = (as_number("range", "start", 1, x) for x in (start or 0, end, step))
     count = int((end - start) / step) + 1 if step else 0
-    return counted(start, start + (count - 0.5) * step, step, default.float if dtype is None else dtype)
+    return arithmetic_sequence(start, start + (count - 0.5) * step, step, default.float if dtype is None else dtype)
 
 
-def bounds_of(name: str, start: Any, end: Any, steps: Any, wanted: np.dtype) -> tuple[Any, Any]:
-    """The two bounds of a range of `steps` numbers, as numbers that the dtype has."""
+def check_bounds(name: str, start: Any, end: Any, steps: Any, wanted: np.dtype) -> tuple[Any, Any]:
+    """Return the two bounds of a range of `steps` numbers, as the dtype holds them."""
     bounds = []
     for argument, x in (("start", start), ("end", end)):
         if isinstance(x, Tensor) and x.array.ndim:
@@ -198,7 +198,7 @@ def bounds_of(name: str, start: Any, end: Any, steps: Any, wanted: np.dtype) -> 
     if wanted.kind == "b":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'. Use another dtype.")
     if steps > 1:
-        bounds = [fits(x, wanted) for x in bounds]
+        bounds = [check_representable(x, wanted) for x in bounds]
     return bounds[0], bounds[1]
 
 
@@ -216,16 +216,16 @@ def linspace(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Evenly spaced numbers from `start` to `end`, both included.
+    """Return `steps` evenly spaced numbers from `start` to `end`, both included.
 
     Parameters
     ----------
     start : number or Tensor
-        The first number; a tensor must be 0-d.
+        First number; a tensor must be 0-d.
     end : number or Tensor
-        The last number; a tensor must be 0-d.
+        Last number; a tensor must be 0-d.
     steps : int
-        How many.
+        Number of elements.
     {created_out}
     {created_dtype}
     {ignored}
@@ -235,14 +235,14 @@ def linspace(
     Returns
     -------
     Tensor
-        The numbers, of shape (steps).
+        One-dimensional tensor of `steps` numbers.
 
     Raises
     ------
     TypeError
-        If a bound is no number, or `steps` no integer.
+        If a bound is not a number, or `steps` is not an integer.
     RuntimeError
-        If `steps` is negative, or a bound has axes.
+        If `steps` is negative, or a bound is a tensor that is not 0-d.
 
     Examples
     --------
@@ -251,10 +251,10 @@ def linspace(
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     wanted = default.float if dtype is None else dtype
-    bounds = bounds_of("linspace", start, end, steps, wanted)
+    bounds = check_bounds("linspace", start, end, steps, wanted)
     if steps < 2:
         return np.full(steps, bounds[0]).astype(wanted)
-    typed = wanted.type if wanted.kind == "f" else np.float64  # counted from either end in this type, as torch does
+    typed = wanted.type if wanted.kind == "f" else np.float64  # like torch, compute each half from its own end in this type
     first, last = map(typed, bounds)
     width = (last - first) / typed(steps - 1)
     forth, back = (np.arange(n).astype(typed) for n in (steps // 2, steps - steps // 2))
@@ -281,18 +281,18 @@ def logspace(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Powers of `base`, of evenly spaced exponents from `start` to `end`.
+    """Return powers of `base` with evenly spaced exponents from `start` to `end`.
 
     Parameters
     ----------
     start : number or Tensor
-        The first exponent; a tensor must be 0-d.
+        First exponent; a tensor must be 0-d.
     end : number or Tensor
-        The last exponent; a tensor must be 0-d.
+        Last exponent; a tensor must be 0-d.
     steps : int
-        How many.
-    base : float, default 10.0
-        What is raised.
+        Number of elements.
+    base : float, default: 10.0
+        Base of the powers.
     {created_out}
     {created_dtype}
     {ignored}
@@ -302,14 +302,14 @@ def logspace(
     Returns
     -------
     Tensor
-        The powers, of shape (steps).
+        One-dimensional tensor of `steps` numbers.
 
     Raises
     ------
     TypeError
-        If a bound is no number, or `steps` no integer.
+        If a bound is not a number, or `steps` is not an integer.
     RuntimeError
-        If `steps` is negative, or a bound has axes.
+        If `steps` is negative, or a bound is a tensor that is not 0-d.
 
     Examples
     --------
@@ -318,7 +318,7 @@ def logspace(
     tensor([1., 2., 4., 8.])
     """
     wanted = default.float if dtype is None else dtype
-    bounds = bounds_of("logspace", start, end, steps, wanted)
+    bounds = check_bounds("logspace", start, end, steps, wanted)
     if steps < 2:
         powers = np.full(steps, float(bounds[0]))
     else:

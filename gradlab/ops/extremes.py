@@ -1,6 +1,6 @@
-"""The largest and the smallest elements, over axes or along one, and where they stand.
+"""Maxima and minima over dimensions or along one dimension, and their indices.
 
-`max` and `min` along an axis find the places on the array and pick the elements there (`Picking`).
+`max` and `min` along a dimension find the indices on the array and pick the elements there (`ValuesAndIndices`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from gradlab.backend.namespaces import wrap
 from gradlab.backend.sizes import as_long
 from gradlab.core.observers import OBSERVERS, notify_detach
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import many_dims, one_dim, over_dims
+from gradlab.ops.arguments import negative_dim, negative_dims, takes_axis
 from gradlab.ops.declared import maximum, minimum
 from gradlab.ops.results import Result, ValuesAndIndices, result_type
 from gradlab.rules import reductions as rules
@@ -22,8 +22,8 @@ from gradlab.rules import reductions as rules
 __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
 
-def empty_reduction(name: str, shape: tuple[int, ...], axis: tuple[int, ...] | None) -> Exception | None:
-    """Torch's errors for an extreme of nothing, or None where there is something. `axis` None: the whole tensor."""
+def empty_reduction_error(name: str, shape: tuple[int, ...], axis: tuple[int, ...] | None) -> Exception | None:
+    """Return PyTorch's error for an extreme of no elements, or None. `axis=None` means the whole tensor."""
     if axis is None:
         return (
             None
@@ -39,10 +39,12 @@ def empty_reduction(name: str, shape: tuple[int, ...], axis: tuple[int, ...] | N
     return None
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def amax(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The largest element, over all dimensions or those of `dim`. A gradient is shared evenly among equals.
+    """Return the maximum over all dimensions, or over the dimensions in `dim`.
+
+    The gradient is distributed evenly among equal maxima.
 
     Parameters
     ----------
@@ -54,14 +56,14 @@ def amax(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *,
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of its dtype. A NaN is the largest of what contains it.
+        Shape of `input` without the reduced dimensions, same dtype. NaN if any of the elements is NaN.
 
     Raises
     ------
     {no_tensor}
     {no_axes}
     RuntimeError, IndexError
-        If there is no element to choose from.
+        If there are no elements to reduce.
 
     Examples
     --------
@@ -74,10 +76,12 @@ def amax(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *,
     return _extreme_over(rules.amax, input, dim, keepdim)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def amin(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The smallest element, over all dimensions or those of `dim`. A gradient is shared evenly among equals.
+    """Return the minimum over all dimensions, or over the dimensions in `dim`.
+
+    The gradient is distributed evenly among equal minima.
 
     Parameters
     ----------
@@ -89,14 +93,14 @@ def amin(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *,
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of its dtype. A NaN is the smallest of what contains it.
+        Shape of `input` without the reduced dimensions, same dtype. NaN if any of the elements is NaN.
 
     Raises
     ------
     {no_tensor}
     {no_axes}
     RuntimeError, IndexError
-        If there is no element to choose from.
+        If there are no elements to reduce.
 
     Examples
     --------
@@ -111,9 +115,9 @@ def amin(input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *,
 
 def _extreme_over(op: Any, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     shape = input.array.shape
-    axis = many_dims(dim, len(shape))
+    axis = negative_dims(dim, len(shape))
     if not input.array.size:
-        if dim == () and (error := empty_reduction(op.name, shape, None)):
+        if dim == () and (error := empty_reduction_error(op.name, shape, None)):
             raise error
         for d in dim if isinstance(dim, (tuple, list)) else (dim,):
             if not shape[d]:
@@ -124,32 +128,34 @@ def _extreme_over(op: Any, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
 AMINMAX = result_type("aminmax", "min", "max")
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: tuple[Tensor, Tensor] | None = None) -> Result:
-    """The smallest and the largest element, of all or along one axis. Each gradient is shared evenly among equals.
+    """Return the minimum and the maximum of all elements, or along a dimension.
+
+    Each gradient is distributed evenly among equal elements.
 
     Parameters
     ----------
     {input}
     dim : int, optional
-        The axis that is reduced; by default all are. `axis` means the same.
+        Dimension to reduce. Default: all of them. `axis` is an alias.
     {keepdim}
     {outs}
 
     Returns
     -------
     min : Tensor
-        A 0-d tensor, or the shape of `input` without the axis, of its dtype.
+        0-d, or the shape of `input` without the dimension; same dtype.
     max : Tensor
-        The same.
+        Same shape and dtype as `min`.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError
-        If there is no element to choose from.
+        If there are no elements to reduce.
 
     Examples
     --------
@@ -161,8 +167,8 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
     shape = input.array.shape
     if dim is None and not input.array.size:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
-    axis = many_dims(None if dim is None else one_dim(dim, len(shape)), len(shape))
-    if error := empty_reduction("aminmax", shape, axis):
+    axis = negative_dims(None if dim is None else negative_dim(dim, len(shape)), len(shape))
+    if error := empty_reduction_error("aminmax", shape, axis):
         raise IndexError(str(error).replace("()", "", 1))
     least, most = rules.aminmax.primitives
     return AMINMAX(
@@ -174,28 +180,28 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool, other: Tensor | 
     everything, position, pairwise, picking = EXTREMES[name]
     x = input.array
     if dim is None and other is None:
-        if not x.size and (error := empty_reduction(name, x.shape, None)):
+        if not x.size and (error := empty_reduction_error(name, x.shape, None)):
             raise error
         return everything.record(input, axis=tuple(range(-x.ndim, 0)), keepdims=False)
     if isinstance(dim, Tensor) or other is not None:
         return pairwise(input, dim if other is None else other)
-    axis = one_dim(dim, x.ndim)
+    axis = negative_dim(dim, x.ndim)
     if not x.ndim:
         return picking.of_scalar(input)
-    if error := empty_reduction(name, x.shape, (axis,)):
+    if error := empty_reduction_error(name, x.shape, (axis,)):
         raise error
     return picking(input, axis, getattr(x, position)(axis=axis, keepdims=True), keepdim)
 
 
-# For each: of everything, where it stands, of pairs, and how it is picked.
+# For each: the reduction of all elements, the array method for indices, the function of pairs, and the pick along an axis.
 EXTREMES = {
     "max": (rules.max_all, "argmax", maximum, ValuesAndIndices("max", "MaxBackward0")),
     "min": (rules.min_all, "argmin", minimum, ValuesAndIndices("min", "MinBackward0")),
 }
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def max(
     input: Tensor,
     dim: int | Tensor | None = None,
@@ -204,36 +210,36 @@ def max(
     other: Tensor | None = None,
     out: Tensor | tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """The largest element, of all or along one axis; with a second tensor, the largest of each pair.
+    """Return the maximum of all elements, along a dimension, or of each pair of two tensors.
 
     Parameters
     ----------
     {input}
     dim : int or Tensor, optional
-        The axis that is reduced (`axis` means the same), or a second tensor, as `other`.
+        Dimension to reduce (`axis` is an alias), or a second tensor, like `other`.
     {keepdim}
     other : Tensor, optional
-        The second operand, of a shape that broadcasts with that of `input`: `gradlab.maximum`.
+        Second operand, as for `gradlab.maximum`. Its shape must broadcast with that of `input`.
     out : Tensor or tuple of Tensor, optional
-        Where the result is written: values and indices, if an axis is named. It is refused while a gradient is wanted.
+        Tensor to write the result to; with `dim`, a tuple for values and indices. Not allowed if a gradient is required.
 
     Returns
     -------
     Tensor or Result
-        Of all elements, a 0-d tensor; of pairs, the shape that they broadcast to; along an axis, (values, indices), each of
-        the shape of `input` without it, the indices int64. A NaN is the largest of what contains it.
+        For all elements, a 0-d tensor. For pairs, the broadcast shape of the operands. Along a dimension, (values, indices),
+        both of the shape of `input` without it; the indices are int64. A maximum is NaN if any of the elements is NaN.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError, IndexError
-        If there is no element to choose from.
+        If there are no elements to reduce.
 
     Notes
     -----
-    Of all elements, a gradient is shared evenly among those that equal the largest. Along an axis it goes to the one that the
-    index names, the first of them.
+    The gradient of the maximum of all elements is distributed evenly among equal maxima. Along a dimension it goes to the
+    element at the returned index, the first of equal maxima.
 
     Examples
     --------
@@ -250,8 +256,8 @@ def max(
     return _extreme("max", input, dim, keepdim, other)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def min(
     input: Tensor,
     dim: int | Tensor | None = None,
@@ -260,36 +266,36 @@ def min(
     other: Tensor | None = None,
     out: Tensor | tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """The smallest element, of all or along one axis; with a second tensor, the smallest of each pair.
+    """Return the minimum of all elements, along a dimension, or of each pair of two tensors.
 
     Parameters
     ----------
     {input}
     dim : int or Tensor, optional
-        The axis that is reduced (`axis` means the same), or a second tensor, as `other`.
+        Dimension to reduce (`axis` is an alias), or a second tensor, like `other`.
     {keepdim}
     other : Tensor, optional
-        The second operand, of a shape that broadcasts with that of `input`: `gradlab.minimum`.
+        Second operand, as for `gradlab.minimum`. Its shape must broadcast with that of `input`.
     out : Tensor or tuple of Tensor, optional
-        Where the result is written: values and indices, if an axis is named. It is refused while a gradient is wanted.
+        Tensor to write the result to; with `dim`, a tuple for values and indices. Not allowed if a gradient is required.
 
     Returns
     -------
     Tensor or Result
-        Of all elements, a 0-d tensor; of pairs, the shape that they broadcast to; along an axis, (values, indices), each of
-        the shape of `input` without it, the indices int64. A NaN is the smallest of what contains it.
+        For all elements, a 0-d tensor. For pairs, the broadcast shape of the operands. Along a dimension, (values, indices),
+        both of the shape of `input` without it; the indices are int64. A minimum is NaN if any of the elements is NaN.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError, IndexError
-        If there is no element to choose from.
+        If there are no elements to reduce.
 
     Notes
     -----
-    Of all elements, a gradient is shared evenly among those that equal the smallest. Along an axis it goes to the one that the
-    index names, the first of them.
+    The gradient of the minimum of all elements is distributed evenly among equal minima. Along a dimension it goes to the
+    element at the returned index, the first of equal minima.
 
     Examples
     --------
@@ -304,35 +310,37 @@ def min(
     return _extreme("min", input, dim, keepdim, other)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Where the largest element stands, in the flattened tensor or along one axis: the first of equals.
+    """Return the index of the maximum in the flattened tensor or along a dimension.
+
+    If several elements are equal, the index of the first one is returned.
 
     Parameters
     ----------
     {input}
     dim : int, optional
-        The axis that is searched; by default the tensor is read as one row. `axis` means the same.
+        Dimension to search. Default: search the flattened tensor. `axis` is an alias.
     {keepdim}
     {out}
 
     Returns
     -------
     Tensor
-        A 0-d tensor, or the shape of `input` without the axis, int64. It has no history: no gradient passes through an index.
+        0-d, or the shape of `input` without the dimension; int64. It never requires a gradient.
 
     Raises
     ------
     {no_tensor}
     IndexError
-        If `input` has no such axis, or there is no element to choose from.
+        If the dimension is out of range for `input`, or there are no elements to search.
     RuntimeError
-        If `input` holds bools.
+        If `input` is boolean.
 
     Notes
     -----
-    A NaN comes before all numbers.
+    NaN counts as the maximum.
 
     Examples
     --------
@@ -343,35 +351,37 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
     return _position("argmax", input, dim, keepdim)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Where the smallest element stands, in the flattened tensor or along one axis: the first of equals.
+    """Return the index of the minimum in the flattened tensor or along a dimension.
+
+    If several elements are equal, the index of the first one is returned.
 
     Parameters
     ----------
     {input}
     dim : int, optional
-        The axis that is searched; by default the tensor is read as one row. `axis` means the same.
+        Dimension to search. Default: search the flattened tensor. `axis` is an alias.
     {keepdim}
     {out}
 
     Returns
     -------
     Tensor
-        A 0-d tensor, or the shape of `input` without the axis, int64. It has no history: no gradient passes through an index.
+        0-d, or the shape of `input` without the dimension; int64. It never requires a gradient.
 
     Raises
     ------
     {no_tensor}
     IndexError
-        If `input` has no such axis, or there is no element to choose from.
+        If the dimension is out of range for `input`, or there are no elements to search.
     RuntimeError
-        If `input` holds bools.
+        If `input` is boolean.
 
     Notes
     -----
-    A NaN comes before all numbers.
+    NaN counts as the minimum.
 
     Examples
     --------
@@ -384,10 +394,10 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
 
 def _position(name: str, input: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     x = input.array
-    axis = None if dim is None else one_dim(dim, x.ndim)
+    axis = None if dim is None else negative_dim(dim, x.ndim)
     if x.dtype.kind == "b":
         raise RuntimeError(f"{name}(): does not support bool input. Call .int() first.")
-    if (axis is None or x.ndim) and (error := empty_reduction(name, x.shape, None if axis is None else (axis,))):
+    if (axis is None or x.ndim) and (error := empty_reduction_error(name, x.shape, None if axis is None else (axis,))):
         raise error
     places = constant(as_long(wrap(getattr(x, name)(axis=axis if x.ndim else None, keepdims=keepdim))))
     if OBSERVERS:

@@ -1,42 +1,42 @@
-"""Special functions that take a whole number beside the tensor. (The others are declared in `gradlab.rules.special`.)"""
+"""Special functions of a tensor and an integer. The other special functions are declared in `gradlab.rules.special`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor
 from gradlab.rules import special as sp
 
 __all__ = ["mvlgamma", "polygamma"]
 
 
-@composed(method=False, special="polygamma")
+@composite(method=False, special="polygamma")
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The n-th derivative of the digamma function.
+    """Compute the n-th derivative of the digamma function.
 
     Parameters
     ----------
     n : int
-        The order, 0 for the digamma function itself.
+        Order of the derivative. 0 is the digamma function itself.
     {input}
     {out}
 
     Returns
     -------
     Tensor
-        The shape of `input`, floating point.
+        Same shape as `input`, floating point.
 
     Raises
     ------
     TypeError
-        If `n` is no integer or `input` no tensor.
+        If `n` is not an integer, or `input` is not a Tensor.
     RuntimeError
         If `n` is negative.
 
     Notes
     -----
-    The method takes the order alone: ``x.polygamma(n)``. NIST Digital Library of Mathematical Functions, 5.15.
+    The method takes only the order: ``x.polygamma(n)``. See the NIST Digital Library of Mathematical Functions, 5.15.
 
     Examples
     --------
@@ -51,26 +51,26 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return sp.polygamma.record(input, n=int(n), out=out)
 
 
-@composed(inplace="method", special="multigammaln")
+@composite(inplace="method", special="multigammaln")
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
-    r"""The logarithm of the multivariate gamma function.
+    r"""Compute the logarithm of the multivariate gamma function.
 
     Parameters
     ----------
     {input}
     p : int
-        The dimension, at least 1.
+        Dimension, at least 1.
     {out}
 
     Returns
     -------
     Tensor
-        The shape of `input`, floating point.
+        Same shape as `input`, floating point.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
         If `p` is less than 1.
 

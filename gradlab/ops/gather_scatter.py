@@ -1,4 +1,4 @@
-"""Elements gathered along an axis by a tensor of integers, and written, added or combined at the places that it names."""
+"""Gather elements along a dimension by a tensor of indices, and write, add or reduce elements at indices."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 from gradlab.backend.accumulate import add_at
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.observers import OBSERVERS, notify_index
-from gradlab.core.operator import composed
-from gradlab.core.out_argument import takes_out, takes_out_apart
+from gradlab.core.operator import composite
+from gradlab.core.out_argument import takes_disjoint_out, takes_out
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import check_tensors, number, one_dim
+from gradlab.ops.arguments import check_tensors, convert_number, negative_dim
 from gradlab.ops.broadcasting import expand, joint_shape
 from gradlab.ops.indexed_writes import (
     PICK,
     SLICE,
     Write,
+    at_least_1d,
     check_range,
-    in_rank_of,
-    no_overload,
-    places,
-    region,
+    copy_index,
+    index_steps,
+    no_overload_error,
+    restore_rank,
     tensor_argument,
-    with_an_axis,
     with_twin,
 )
 from gradlab.ops.joins import cat
@@ -47,40 +47,40 @@ __all__ = [
 ]
 
 
-@composed()
-@takes_out_apart
+@composite()
+@takes_disjoint_out
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
-    r"""The elements at an index along a dimension.
+    r"""Gather elements along a dimension at the given indices.
 
     Parameters
     ----------
     {input}
     {dimension}
     {index}
-        In the other dimensions it may be shorter than `input`, not longer.
-    sparse_grad : bool, default False
-        Taken as torch takes it, and without effect.
+        In dimensions other than `dim`, its size must not exceed that of `input`.
+    sparse_grad : bool, default: False
+        Accepted for compatibility with PyTorch; it has no effect.
     {out}
 
     Returns
     -------
     Tensor
-        A copy of the shape of `index`.
+        A copy with the shape of `index`.
 
     Raises
     ------
     TypeError
-        If `index` is no tensor.
+        If `index` is not a Tensor.
     RuntimeError
-        If it holds no integers, an index is out of range (a negative one too), or the shapes do not fit.
+        If `index` is not int64 or int32, an index is negative or out of range, or the shapes do not match.
 
     Notes
     -----
-    Of three dimensions, for dim=1:
+    For three dimensions and dim=1:
 
     .. math:: y_{ijk} = x_{i,\,index_{ijk},\,k}
 
-    A cotangent is added at the places that were read: `scatter_add` is the adjoint.
+    In the backward pass, the gradient is added at the indices that were read: `scatter_add` is the adjoint.
 
     Examples
     --------
@@ -96,15 +96,15 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
             [1., 0.]])
     """
     array = tensor_argument("gather", index, "index", 2).array
-    x = with_an_axis(input)
+    x = at_least_1d(input)
     shape = x.array.shape
-    axis = one_dim(dim, len(shape))
+    axis = negative_dim(dim, len(shape))
     if array.size and (array.dtype.kind != "i" or array.itemsize < 4):
         raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if not array.size:
-        none = NOTHING.record(reshape(input, (input.array.size,)), index=(slice(0, 0),), skip=0)
-        return NOTHING_SHAPED.record(none, shape=array.shape)
-    at = places(index) if array.ndim else places(index).reshape(1)
+        none = EMPTY_GATHER.record(reshape(input, (input.array.size,)), index=(slice(0, 0),), skip=0)
+        return EMPTY_RESHAPE.record(none, shape=array.shape)
+    at = copy_index(index) if array.ndim else copy_index(index).reshape(1)
     if at.ndim != len(shape):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for d, (n, m) in enumerate(zip(at.shape, shape, strict=True)):
@@ -117,25 +117,25 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     result = rules.gather.record(x, axis=axis, indices=at, keepdims=True)
     if OBSERVERS:
         notify_index(result, index)
-    return in_rank_of(result, index)
+    return restore_rank(result, index)
 
 
-NOTHING, NOTHING_SHAPED = (op.named("GatherBackward0", view=False) for op in (rules.getitem, reshape_rule))
+EMPTY_GATHER, EMPTY_RESHAPE = (op.with_node("GatherBackward0", view=False) for op in (rules.getitem, reshape_rule))
 
 
-@composed()
-@takes_out_apart
+@composite()
+@takes_disjoint_out
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The elements at indices along a dimension; the other dimensions broadcast.
+    """Return the elements at indices along a dimension; the other dimensions broadcast.
 
     Parameters
     ----------
     {input}
     indices : Tensor
-        int64, of as many dimensions as `input`: what `argsort` and `argmax` with `keepdim` return. It counts modulo the length
-        of the dimension: -1 is the last.
+        Indices as returned by `argsort`, or by `argmax` with `keepdim`: int64, with as many dimensions as `input`. They are
+        taken modulo the size of the dimension, so -1 is the last element.
     dim : int, optional
-        The dimension; without it, both are flattened.
+        Dimension. By default both tensors are flattened.
     {out}
 
     Returns
@@ -146,7 +146,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
         If `indices` are not int64, or the shapes do not broadcast.
 
@@ -168,7 +168,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
             "gradlab.take_along_dim(): input and indices should have the same number of dimensions, but got "
             f"{len(have)} dimensions for input, and {len(at)} dimensions for indices"
         )
-    axis = one_dim(dim, len(have))
+    axis = negative_dim(dim, len(have))
     if not have:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     cut = len(have) + axis
@@ -181,25 +181,25 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     )
 
 
-def grid(index: Any, axis: int) -> tuple[Any, ...]:
-    """The places that `index` names along an axis as one index array for each axis, which broadcast."""
+def index_grid(index: Any, axis: int) -> tuple[Any, ...]:
+    """Return an index array for each axis, which broadcast, for an `index` along one axis."""
     xp, n = namespace_of[type(index)], index.ndim
     return tuple(index if d - n == axis else xp.arange(index.shape[d]).reshape((-1,) + (1,) * (n - d - 1)) for d in range(n))
 
 
-def scatter_places(input: Tensor, dim: int, index: Any, src: Tensor | None) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-    """The checked places of `scatter` and its like, in `input` with an axis at least, as an index, and their shape."""
+def scatter_index(input: Tensor, dim: int, index: Any, src: Tensor | None) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """Check the arguments of a scatter. Return the index into `input`, taken as at least 1-d, and its shape."""
     shape = input.array.shape or (1,)
-    axis = one_dim(dim, len(shape))
+    axis = negative_dim(dim, len(shape))
     array = index.array
     if array.size and (array.dtype.kind != "i" or array.itemsize < 4):
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
     if src is not None and src.array.dtype != input.array.dtype:
-        raise RuntimeError(f"scatter(): Expected self.dtype to be equal to src.dtype. They are {input.dtype} and {src.dtype}.")
-    at = places(index)
+        raise RuntimeError(f"scatter(): Expected self.dtype to be equal to src.dtype. Got {input.dtype} and {src.dtype}.")
+    at = copy_index(index)
     at = at if at.ndim else at.reshape(1)
     if not at.size:
-        return grid(at.reshape((0,) * len(shape)), axis), (0,) * len(shape)
+        return index_grid(at.reshape((0,) * len(shape)), axis), (0,) * len(shape)
     if at.ndim != len(shape):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
     beyond = f" apart from dimension {axis + len(shape)}"
@@ -213,23 +213,23 @@ def scatter_places(input: Tensor, dim: int, index: Any, src: Tensor | None) -> t
     ):
         raise RuntimeError(f"Expected index {list(at.shape)} to be no larger than self {list(shape)}{beyond}")
     check_range("scatter", at, shape[axis], axis + len(shape))
-    return grid(at, axis), at.shape
+    return index_grid(at, axis), at.shape
 
 
-def corner(src: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The part of `src` that an index of this shape uses, which may be smaller."""
-    src = with_an_axis(src)
+def leading_part(src: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the part of `src` that an index of this shape uses; `src` may be larger."""
+    src = at_least_1d(src)
     if src.array.shape == shape:
         return src
     return SLICE.record(src, index=(*(slice(0, n) for n in shape), Ellipsis), skip=0)
 
 
-SCATTER, SCATTER_VALUE = overwrite.named("ScatterBackward0"), overwrite.named("ScatterBackward1")
+SCATTER, SCATTER_VALUE = overwrite.with_node("ScatterBackward0"), overwrite.with_node("ScatterBackward1")
 
-SCATTER_ADD = rules.index_add.named("ScatterAddBackward0")
+SCATTER_ADD = rules.index_add.with_node("ScatterAddBackward0")
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @with_twin
 def scatter(
     input: Tensor,
@@ -241,7 +241,7 @@ def scatter(
     reduce: str | None = None,
     out: Tensor | None = None,
 ) -> Tensor | Write:
-    r"""A copy with elements written at an index along a dimension.
+    r"""Return a copy of `input` with elements written at indices along a dimension.
 
     Parameters
     ----------
@@ -249,29 +249,29 @@ def scatter(
     {dimension}
     {index}
     src : Tensor or number
-        What is written: a tensor of the dtype of `input`, at least as long as `index` in each dimension; or a number.
+        Elements to write: a tensor with the dtype of `input`, at least as long as `index` in each dimension, or a number.
     value : number, optional
-        A number by keyword.
+        Number to write, as a keyword.
     reduce : {"add", "multiply"}, optional
-        Combines with what is there, instead of replacing it. `scatter_reduce` does more.
+        Operation that combines new and existing elements instead of replacing them. `scatter_reduce` has more operations.
     {out}
 
     Returns
     -------
     Tensor
-        A copy. Where a place comes up several times, the last element written stays, and the gradient of `src` is right only
-        where none does, as in torch: use `scatter_add` there.
+        A copy. If an index occurs more than once, the last element written is kept, and the gradient of `src` is incorrect, as
+        in PyTorch. Use `scatter_add` in this case.
 
     Raises
     ------
     TypeError
-        If there is nothing to write, or `index` is no tensor.
+        If neither `src` nor `value` is given, or `index` is not a Tensor.
     RuntimeError
-        If the dtypes differ, an index is out of range (a negative one too), or the shapes do not fit.
+        If the dtypes differ, an index is negative or out of range, or the shapes do not match.
 
     Notes
     -----
-    Of three dimensions, for dim=1:
+    For three dimensions and dim=1:
 
     .. math:: y_{i,\,index_{ijk},\,k} = src_{ijk}
 
@@ -286,7 +286,7 @@ def scatter(
     """
     src = value if src is None else src
     if not isinstance(src, (Tensor, bool, int, float, np.generic)):
-        raise no_overload(
+        raise no_overload_error(
             "scatter",
             (dim, index, src),
             "int dim, Tensor index, Tensor src",
@@ -297,12 +297,12 @@ def scatter(
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     tensor = src if isinstance(src, Tensor) else None
-    at, shape = scatter_places(input, dim, tensor_argument("scatter", index, "index", 2), tensor)
+    at, shape = scatter_index(input, dim, tensor_argument("scatter", index, "index", 2), tensor)
     if tensor is not None:
-        patch = corner(tensor, shape)
+        patch = leading_part(tensor, shape)
     else:
         xp = namespace_of[type(input.array)]
-        patch = constant(xp.broadcast_to(xp.asarray(number(src, input.array.dtype), dtype=input.array.dtype), shape))
+        patch = constant(xp.broadcast_to(xp.asarray(convert_number(src, input.array.dtype), dtype=input.array.dtype), shape))
     if reduce is not None and tensor is not None:
         warnings.warn(
             "The reduce argument of gradlab.scatter with Tensor src is deprecated and will be removed in a future "
@@ -311,14 +311,14 @@ def scatter(
             stacklevel=3,
         )
     if reduce == "multiply":
-        return in_rank_of(combined(with_an_axis(input), patch, at, "prod", True, BY_SCATTER[2]), input)
+        return restore_rank(combine_into(at_least_1d(input), patch, at, "prod", True, SCATTER_REDUCE_OPERATIONS[2]), input)
     return SCATTER_ADD if reduce == "add" else SCATTER if tensor is not None else SCATTER_VALUE, at, patch
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @with_twin
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor | Write:
-    r"""A copy with elements added at an index along a dimension, each as often as its place comes up.
+    r"""Return a copy of `input` with elements added at indices along a dimension. Repeated indices accumulate.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Ten
     {dimension}
     {index}
     src : Tensor
-        What is added, of the dtype of `input`, at least as long as `index` in each dimension.
+        Elements to add, with the dtype of `input`, at least as long as `index` in each dimension.
     {out}
 
     Returns
@@ -337,13 +337,13 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Ten
     Raises
     ------
     TypeError
-        If `index` or `src` is no tensor.
+        If `index` or `src` is not a Tensor.
     RuntimeError
-        If the dtypes differ, an index is out of range (a negative one too), or the shapes do not fit.
+        If the dtypes differ, an index is negative or out of range, or the shapes do not match.
 
     Notes
     -----
-    Of three dimensions, for dim=1, summed over the j that lead to one place:
+    For three dimensions and dim=1, summed over all j that lead to the same index:
 
     .. math:: y_{i,\,index_{ijk},\,k} = x_{i,\,index_{ijk},\,k} + \sum src_{ijk}
 
@@ -354,17 +354,17 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Ten
     tensor([4., 0., 2.])
     """
     tensor_argument("scatter_add", src, "src", 3)
-    at, shape = scatter_places(input, dim, tensor_argument("scatter_add", index, "index", 2), src)
-    return SCATTER_ADD, at, corner(src, shape)
+    at, shape = scatter_index(input, dim, tensor_argument("scatter_add", index, "index", 2), src)
+    return SCATTER_ADD, at, leading_part(src, shape)
 
 
-REDUCING = rules.index_add, el.div, overwrite, el.clone
+REDUCE_OPERATIONS = rules.index_add, el.div, overwrite, el.clone
 
-BY_SCATTER = tuple([op.named("ScatterReduceBackward0") for op in REDUCING])
+SCATTER_REDUCE_OPERATIONS = tuple([op.with_node("ScatterReduceBackward0") for op in REDUCE_OPERATIONS])
 
 
-@composed(inplace="method")
-@functools.partial(takes_out, apart=1)
+@composite(inplace="method")
+@functools.partial(takes_out, disjoint_from=1)
 def scatter_reduce(
     input: Tensor,
     dim: int,
@@ -375,7 +375,7 @@ def scatter_reduce(
     include_self: bool = True,
     out: Tensor | None = None,
 ) -> Tensor:
-    """A copy in which each place that an index names holds a reduction of the elements that go there.
+    """Return a copy of `input` in which the elements scattered to each index are reduced.
 
     Parameters
     ----------
@@ -383,21 +383,21 @@ def scatter_reduce(
     {dimension}
     {index}
     src : Tensor
-        The elements, of the dtype of `input`, at least as many as `index` has in each dimension.
+        Elements, with the dtype of `input`, at least as many as `index` has in each dimension.
     reduce : {"sum", "prod", "mean", "amax", "amin"}
-        The reduction.
+        Reduction to apply.
     {include_self}
     {out}
 
     Returns
     -------
     Tensor
-        A copy. The gradient of an extreme is shared evenly among ties.
+        A copy. The gradient of a maximum or minimum is distributed evenly among equal elements.
 
     Raises
     ------
     RuntimeError
-        If `reduce` is unknown, the dtypes differ, an index is out of range, or the shapes do not fit.
+        If `reduce` is unknown, the dtypes differ, an index is out of range, or the shapes do not match.
 
     Examples
     --------
@@ -407,34 +407,36 @@ def scatter_reduce(
     """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"Expected 'reduce' to be one of 'sum', 'prod', 'mean', 'amax', 'amin' but got {reduce}.")
-    at, shape = scatter_places(input, dim, index, src)
-    return reduced(input, corner(src, shape), at, reduce, include_self, BY_SCATTER)
+    at, shape = scatter_index(input, dim, index, src)
+    return reduce_into(input, leading_part(src, shape), at, reduce, include_self, SCATTER_REDUCE_OPERATIONS)
 
 
-def reduced(input: Tensor, patch: Tensor, at: tuple[Any, ...], reduce: str, include_self: bool, ops: tuple[Any, ...]) -> Tensor:
-    """`input` with the elements of `patch` worked into the places `at`; by these namesakes of the primitives."""
+def reduce_into(
+    input: Tensor, patch: Tensor, at: tuple[Any, ...], reduce: str, include_self: bool, ops: tuple[Any, ...]
+) -> Tensor:
+    """Reduce the elements of `patch` into `input` at the index `at`. `ops` are the primitives with PyTorch's node names."""
     summed, averaged, combining, put_back = ops
-    x = with_an_axis(input)
+    x = at_least_1d(input)
     if not patch.array.size:
-        return in_rank_of(put_back.record(x), input)
+        return restore_rank(put_back.record(x), input)
     if reduce in ("prod", "amax", "amin"):
-        return in_rank_of(combined(x, patch, at, reduce, include_self, combining), input)
+        return restore_rank(combine_into(x, patch, at, reduce, include_self, combining), input)
     xp = namespace_of[type(x.array)]
     if not include_self:
-        x = overwrite.record(x, constant(xp.zeros(patch.array.shape, dtype=x.array.dtype)), steps=region(at))
+        x = overwrite.record(x, constant(xp.zeros(patch.array.shape, dtype=x.array.dtype)), steps=index_steps(at))
     total = summed.record(x, patch, index=at)
     if reduce == "sum":
-        return in_rank_of(total, input)
+        return restore_rank(total, input)
     count = xp.full(x.array.shape, 1 if include_self else 0)
     add_at(xp, count, at, 1)
     count = xp.maximum(count, 1).astype(x.array.dtype)
     if x.array.dtype.kind != "f":
-        return in_rank_of(constant(total.array // count), input)
-    return in_rank_of(averaged.record(total, constant(count)), input)
+        return restore_rank(constant(total.array // count), input)
+    return restore_rank(averaged.record(total, constant(count)), input)
 
 
-def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, include_self: bool, combining: Any) -> Tensor:
-    """The elements that go to one place, side by side in a row of a matrix, multiplied or compared."""
+def combine_into(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, include_self: bool, combining: Any) -> Tensor:
+    """Multiply or compare elements with the same index by arranging them in the rows of a matrix."""
     xp, shape = namespace_of[type(x.array)], x.array.shape
     flat = xp.ravel_multi_index(tuple(xp.broadcast_to(i, patch.array.shape) for i in index), shape).reshape(-1)
     order = xp.argsort(flat, kind="stable")
@@ -455,7 +457,7 @@ def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, incl
     table = overwrite.record(
         constant(xp.full((starts.size, width), neutral, dtype=dtype)),
         PICK.record(reshape(patch, (flat.size,)), index=(order,), skip=0),
-        steps=region((row, column)),
+        steps=index_steps((row, column)),
     )
     if include_self:
         own = rules.getitem.record(x, index=tuple(places), skip=0)
@@ -464,4 +466,4 @@ def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, incl
         result = cast(reductions.product.record(table, axis=(-1,), keepdims=False), dtype)
     else:
         result = (reductions.amax if reduce == "amax" else reductions.amin).record(table, axis=(-1,), keepdims=False)
-    return combining.record(x, result, steps=region(tuple(places)))
+    return combining.record(x, result, steps=index_steps(tuple(places)))

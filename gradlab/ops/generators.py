@@ -1,6 +1,6 @@
-"""Streams of random numbers: torch's own CPU stream, so that a seed gives the numbers a course's text prints.
+"""Random number generators with the stream of PyTorch's CPU generator, so a seed reproduces the numbers printed in a course.
 
-A GPU draws from the same stream, unless `cuda.manual_seed` has given it one of its own.
+A GPU draws from the same stream, unless `cuda.manual_seed` has given it its own.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from gradlab.backend import streams
 from gradlab.backend.mersenne import MersenneTwister
-from gradlab.core.errors import expected
+from gradlab.core.errors import wrong_type
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.creation_arguments import Device, place
+from gradlab.ops.creation_arguments import Device, resolve_device
 
 __all__ = [
     "Generator",
@@ -29,12 +29,12 @@ __all__ = [
 
 
 class Generator:
-    """A random stream of its own.
+    """Random number generator with its own state.
 
     Parameters
     ----------
-    device : device, default "cpu"
-        Where what is drawn from it is.
+    device : device, default: "cpu"
+        Device of the tensors drawn from it.
 
     Examples
     --------
@@ -49,25 +49,25 @@ class Generator:
     __module__ = "gradlab"
 
     def __init__(self, device: Device = "cpu") -> None:
-        self.device, self.engine = place(device), MersenneTwister()
+        self.device, self.engine = resolve_device(device), MersenneTwister()
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream that belongs to a seed.
+        """Restart the generator from a seed.
 
         Parameters
         ----------
         seed : int
-            Which one; negative ones count from 2**64.
+            Seed. 2**64 is added to a negative one.
 
         Returns
         -------
         Generator
-            The generator itself.
+            This generator.
 
         Raises
         ------
-        RuntimeError
-            If the seed has more than 64 bits.
+        ValueError
+            If `seed` is not from -2**63 to 2**64 - 1.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Start the stream of a seed that the operating system draws.
+        """Restart the generator from a seed drawn by the operating system.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class Generator:
         return self.engine.seed()
 
     def initial_seed(self) -> int:
-        """The seed that the stream was started with.
+        """Return the seed of the generator.
 
         Returns
         -------
@@ -113,12 +113,12 @@ class Generator:
         return self.engine.initial_seed()
 
     def get_state(self) -> Tensor:
-        """The stream's present state.
+        """Return the current state of the generator.
 
         Returns
         -------
         Tensor
-            As torch lays it out, uint8 of shape (5056).
+            State in PyTorch's layout: uint8, of shape (5056).
 
         Examples
         --------
@@ -133,12 +133,12 @@ class Generator:
         return constant(self.engine.get_state())
 
     def set_state(self, new_state: Tensor) -> None:
-        """Go on from a state.
+        """Set the state of the generator.
 
         Parameters
         ----------
         new_state : Tensor
-            What `get_state` returned, here or in torch.
+            State returned by `get_state`, here or in PyTorch.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class Generator:
         Raises
         ------
         TypeError, RuntimeError
-            If it is none.
+            If `new_state` is not a valid state.
 
         Examples
         --------
@@ -162,7 +162,7 @@ class Generator:
         self.engine.set_state(new_state.array)
 
     def clone_state(self) -> Generator:
-        """Another generator in this one's state.
+        """Return another generator with the same state.
 
         Returns
         -------
@@ -188,22 +188,22 @@ default_generator.engine = streams.default
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the default stream over: the same seed gives the same numbers.
+    """Restart the default generator from a seed.
 
     Parameters
     ----------
     seed : int
-        On the CPU the numbers are those that torch draws from it. GPUs draw from it again, too.
+        Seed. On the CPU, the numbers equal PyTorch's for the same seed. GPUs draw from the default generator again.
 
     Returns
     -------
     Generator
-        The default stream.
+        The default generator.
 
     Raises
     ------
     ValueError
-        If it is no integer of 64 bits.
+        If `seed` is not from -2**63 to 2**64 - 1.
 
     Examples
     --------
@@ -212,12 +212,12 @@ def manual_seed(seed: int) -> Generator:
     >>> gl.rand(2)
     tensor([0.4963, 0.7682])
     """
-    streams.of_gpus.clear()
+    streams.gpu_streams.clear()
     return default_generator.manual_seed(seed)
 
 
 def seed() -> int:
-    """Start the default stream from a seed that the operating system draws.
+    """Restart the default generator from a seed drawn by the operating system.
 
     Returns
     -------
@@ -230,12 +230,12 @@ def seed() -> int:
     >>> gl.seed() == gl.initial_seed()
     True
     """
-    streams.of_gpus.clear()
+    streams.gpu_streams.clear()
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The seed of the default stream.
+    """Return the seed of the default generator.
 
     Returns
     -------
@@ -252,12 +252,12 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default stream.
+    """Return the state of the default generator.
 
     Returns
     -------
     Tensor
-        uint8, for `set_rng_state`.
+        State to pass to `set_rng_state`, uint8.
 
     Examples
     --------
@@ -270,12 +270,12 @@ def get_rng_state() -> Tensor:
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Go on from a state of the default stream.
+    """Set the state of the default generator.
 
     Parameters
     ----------
     new_state : Tensor
-        What `get_rng_state` returned.
+        State returned by `get_rng_state`.
 
     Returns
     -------
@@ -283,8 +283,8 @@ def set_rng_state(new_state: Tensor) -> None:
 
     Raises
     ------
-    TypeError
-        If it is no such state.
+    TypeError, RuntimeError
+        If `new_state` is not a valid state.
 
     Examples
     --------
@@ -300,19 +300,19 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
-    """Draws inside the `with` block leave the default stream, and those of the GPUs, as they were before."""
-    before = streams.states() if enabled else None
+    """Restore the states of the default generator and of the GPUs' generators at the end of the `with` block."""
+    before = streams.get_states() if enabled else None
     try:
         yield
     finally:
         if before is not None:
-            streams.go_on_from(before)
+            streams.restore_states(before)
 
 
-def engine_of(name: str, generator: Any, xp: Any = np) -> MersenneTwister:
-    """The engine of a generator, or of what arrays of the namespace `xp` are drawn from without one."""
+def find_engine(name: str, generator: Any, xp: Any = np) -> MersenneTwister:
+    """Return the engine of a generator, or the default engine for arrays of the namespace `xp`."""
     if generator is None:
         return streams.stream(xp)
     if not isinstance(generator, Generator):
-        raise expected(name, "generator", None, "gradlab.Generator", generator)
+        raise wrong_type(name, "generator", None, "gradlab.Generator", generator)
     return generator.engine

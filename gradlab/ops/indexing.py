@@ -1,8 +1,8 @@
-"""x[index] and x[index] = value.
+"""Indexing: x[index] and x[index] = value.
 
-An index is taken apart as torch does it: ints, slices and None first make a view, then tensors and lists of integers or
-bools pick from that view. (NumPy takes an int beside a list for a list, and puts the picked axes elsewhere.) Each of the
-two is one `getitem`, recorded under the name of the last thing that torch's own indexing would record.
+As in PyTorch, an index is applied in two steps: ints, slices and None first make a view, then tensors and lists of integers or
+bools pick from that view. (NumPy treats an int next to a list as a list, and puts the picked axes elsewhere.) Each step is one
+`getitem`, recorded under the name of the last operation that PyTorch's indexing would record.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import within
+from gradlab.backend.bounds import check_bounds
 from gradlab.backend.namespaces import device_of, is_array, is_writable, namespace_of
 from gradlab.core.devices import different_devices
-from gradlab.core.dtypes import known_dtype
+from gradlab.core.dtypes import from_numpy_dtype
 from gradlab.core.errors import advice, view_of_leaf_in_place
 from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.numpy_warnings import silence
 from gradlab.core.observers import OBSERVERS, notify_index
-from gradlab.core.storage import view_of, wrote
+from gradlab.core.storage import mark_written, view_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.copies import in_order
+from gradlab.ops.copies import make_contiguous
 from gradlab.rules.indexing import getitem
 from gradlab.rules.shapes import expand, reshape, transfer
 from gradlab.rules.writing import overwrite
 
-SELECT, SLICE, UNSQUEEZE, ALIAS = (getitem.named(f"{name}Backward0") for name in ("Select", "Slice", "Unsqueeze", "Alias"))
-INDEX_PUT, COPY, FILL = (overwrite.named(name) for name in ("IndexPutBackward0", "CopyBackwards", "FillBackward3"))
+SELECT, SLICE, UNSQUEEZE, ALIAS = (getitem.with_node(f"{name}Backward0") for name in ("Select", "Slice", "Unsqueeze", "Alias"))
+INDEX_PUT, COPY, FILL = (overwrite.with_node(name) for name in ("IndexPutBackward0", "CopyBackwards", "FillBackward3"))
 FULL = slice(None)
-EVERYTHING = [(ALIAS, (Ellipsis,))]
+WHOLE_TENSOR = [(ALIAS, (Ellipsis,))]
 
 
-def part_of(i: Any) -> Any:
-    """One part of an index: an int, a slice, None, Ellipsis, a bool, or an array of integers or bools."""
+def parse_part(i: Any) -> Any:
+    """Convert a part of an index to an int, a slice, None, Ellipsis, a bool, or an array of integers or bools."""
     if i is None or i is Ellipsis or type(i) is int or isinstance(i, (bool, np.bool_)):
         return i
     if isinstance(i, slice):
@@ -44,7 +44,7 @@ def part_of(i: Any) -> Any:
         if i.step == 0:
             raise ValueError("slice step cannot be zero")
         if i.step is not None and i.step < 0:
-            raise ValueError("step must be greater than zero. x.flip(dim) turns an axis round.")
+            raise ValueError("step must be greater than zero. Use x.flip(dim) to reverse a dimension.")
         return i
     if isinstance(i, Tensor):
         i = i.array.copy()  # the user's tensor may be written to later
@@ -54,14 +54,14 @@ def part_of(i: Any) -> Any:
     elif isinstance(i, (int, np.integer)):
         return int(i)
     if isinstance(i, str):
-        raise TypeError("new(): invalid data type 'str'. An index is made of numbers, slices and tensors.")
+        raise TypeError("new(): invalid data type 'str'. An index consists of integers, slices and tensors.")
     if not is_array(i):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
             f"{type(i).__name__})"
         )
     if i.dtype.kind not in "biu":
-        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, not {known_dtype(i.dtype)}")
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, not {from_numpy_dtype(i.dtype)}")
     if i.dtype == np.uint8:
         warnings.warn(
             "indexing with dtype gradlab.uint8 is now deprecated, please use a dtype gradlab.bool instead.",
@@ -72,8 +72,8 @@ def part_of(i: Any) -> Any:
     return (bool if i.dtype.kind == "b" else int)(i) if i.ndim == 0 else i
 
 
-def parts_of(index: Any) -> list[Any]:
-    """The parts of an index; a list that holds more than numbers counts as a tuple, as in torch."""
+def parse_index(index: Any) -> list[Any]:
+    """Return the parts of an index. As in PyTorch, a list that contains more than numbers counts as a tuple."""
     if isinstance(index, list) and not all(isinstance(i, (int, float, np.generic)) for i in index):
         warnings.warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
@@ -82,20 +82,20 @@ def parts_of(index: Any) -> list[Any]:
             stacklevel=4,
         )
         index = tuple(index)
-    return [part_of(i) for i in index] if isinstance(index, tuple) else [part_of(index)]
+    return [parse_part(i) for i in index] if isinstance(index, tuple) else [parse_part(index)]
 
 
-def axes_used(part: Any) -> int:
-    """How many axes of the tensor a part speaks of."""
+def count_axes(part: Any) -> int:
+    """Return the number of axes of the tensor that a part of an index uses."""
     if part is None or part is Ellipsis or isinstance(part, (bool, np.bool_)):
         return 0
     return part.ndim if is_array(part) and part.dtype == bool else 1
 
 
-def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, ...]]]:
-    """The index as (primitive, index) steps: at most one that makes a view, then at most one that picks."""
-    ndim, parts = len(shape), parts_of(index)
-    used = sum(map(axes_used, parts))
+def index_to_steps(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, ...]]]:
+    """Convert an index to (primitive, index) steps: at most one that makes a view, then at most one that picks."""
+    ndim, parts = len(shape), parse_index(index)
+    used = sum(map(count_axes, parts))
     if used > ndim:
         if ndim == 0 and isinstance(parts[0], slice):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -108,8 +108,8 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
     advanced: list[Any] = []
     last, axis = None, 0
     for at, i in enumerate(parts):
-        if i is Ellipsis:  # a second one stands for no axis
-            full = ndim - axis - sum(map(axes_used, parts[at + 1 :]))
+        if i is Ellipsis:  # a second one expands to no axes
+            full = ndim - axis - sum(map(count_axes, parts[at + 1 :]))
             basic += [FULL] * full
             advanced += [FULL] * full
             axis += full
@@ -130,8 +130,8 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
                 last = SLICE
             axis += 1
         elif is_array(i):
-            n = axes_used(i)
-            check_fits(i, shape, axis)
+            n = count_axes(i)
+            check_index_array(i, shape, axis)
             basic += [FULL] * n
             advanced.append(i)
             axis += n
@@ -146,9 +146,8 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
     return steps
 
 
-def beside(steps: list[tuple[Any, tuple[Any, ...]]], like: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-    """The steps with the arrays of the host that pick from an array on a device there, as torch does it. They are looked at while
-    they are still here."""
+def move_to_device_of(steps: list[tuple[Any, tuple[Any, ...]]], like: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    """Move index arrays from the host to the device of `like`, as PyTorch does. Their range is checked on the host first."""
     if type(like) is np.ndarray or steps[-1][0] is not getitem:
         return steps
     shape = np.broadcast_to(0, like.shape)[steps[0][1]].shape if len(steps) > 1 else like.shape
@@ -157,38 +156,38 @@ def beside(steps: list[tuple[Any, tuple[Any, ...]]], like: Any) -> list[tuple[An
     for i in steps[-1][1]:
         if type(i) is np.ndarray:
             if i.dtype != bool and i.size and (wrong := i[(i < -shape[axis]) | (i >= shape[axis])]).size:
-                raise out_of_bounds(int(wrong.ravel()[0]), axis, shape)
+                raise out_of_bounds_error(int(wrong.ravel()[0]), axis, shape)
             i = asarray(i)
         picks.append(i)
         axis += i.ndim if is_array(i) and i.dtype == bool else 1
     return [*steps[:-1], (getitem, tuple(picks))]
 
 
-def check_fits(i: Any, shape: tuple[int, ...], axis: int) -> None:
-    """Raise torch's errors where a mask or an array of integers does not fit the axes from `axis` on."""
+def check_index_array(i: Any, shape: tuple[int, ...], axis: int) -> None:
+    """Raise PyTorch's error if a mask or an array of integers does not match the axes from `axis` on."""
     if i.dtype == bool:
         if i.shape != shape[axis : axis + i.ndim]:
             raise IndexError(
                 f"The shape of the mask {list(i.shape)} at index {axis} does not match the shape of the indexed "
                 f"tensor {list(shape)} at index {axis}"
             )
-    elif type(i) is not np.ndarray:  # CuPy wraps silently; NumPy raises by itself
-        within("x[index]", i, -shape[axis], shape[axis] - 1, lambda wrong: out_of_bounds(wrong, axis, shape))
+    elif type(i) is not np.ndarray:  # CuPy wraps silently, NumPy raises
+        check_bounds("x[index]", i, -shape[axis], shape[axis] - 1, lambda wrong: out_of_bounds_error(wrong, axis, shape))
 
 
-def out_of_bounds(i: int, axis: int, shape: tuple[int, ...]) -> IndexError:
+def out_of_bounds_error(i: int, axis: int, shape: tuple[int, ...]) -> IndexError:
     return IndexError(f"index {i} is out of bounds for dimension {axis} with size {shape[axis]}")
 
 
-def misfit(error: IndexError, steps: list[tuple[Any, tuple[Any, ...]]], shape: tuple[int, ...]) -> IndexError:
-    """Torch's words for what NumPy says of arrays that pick."""
+def index_error(error: IndexError, steps: list[tuple[Any, tuple[Any, ...]]], shape: tuple[int, ...]) -> IndexError:
+    """Convert NumPy's error about index arrays to PyTorch's."""
     advanced = [i for i in steps[-1][1] if is_array(i)]
     inner = np.broadcast_to(0, shape)[steps[0][1]].shape if len(steps) > 1 else shape
     for axis, i in enumerate(steps[-1][1]):
         if is_array(i) and i.dtype != bool and not any(is_array(j) and j.dtype == bool for j in steps[-1][1][:axis]):
             wrong = i[(i < -inner[axis]) | (i >= inner[axis])]
             if wrong.size:
-                return out_of_bounds(int(wrong.ravel()[0]), axis, inner)
+                return out_of_bounds_error(int(wrong.ravel()[0]), axis, inner)
     shapes = ", ".join(str(list(i.shape)) for i in advanced)
     return IndexError(
         f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
@@ -197,9 +196,11 @@ def misfit(error: IndexError, steps: list[tuple[Any, tuple[Any, ...]]], shape: t
     )
 
 
-def quick(index: Any, shape: tuple[int, ...]) -> Any:
-    """(primitive, index) of an index of plain ints, whole slices, None and one `...`, or one slice; None for any other, also
-    where something is wrong with it."""
+def fast_step(index: Any, shape: tuple[int, ...]) -> Any:
+    """Return (primitive, index) for one slice, or for a tuple of ints, slices, None and at most one `...`.
+
+    Return None for any other index, and for an index that may be invalid.
+    """
     kind = type(index)
     if kind is slice:
         step = index.step
@@ -232,38 +233,38 @@ def quick(index: Any, shape: tuple[int, ...]) -> Any:
 
 
 def get(self: Tensor, index: Any) -> Tensor:
-    """x[index], with ints, slices, None, `...`, and tensors or lists of integers or bools. Ints, slices and None make views."""
+    """Return x[index]. Ints, slices, None and `...` make views; tensors and lists of integers or bools make copies."""
     try:
         if type(index) is int:
             return SELECT.record(self, index=(index, ...), skip=0)
         if type(index) is Tensor:
             at = index.array
-            if type(at) is np.ndarray is type(self.array) and at.ndim and at.dtype.kind == "i":  # NumPy says what does not fit
-                result = in_order(getitem.record(self, index=(at.copy(),), skip=0))
+            if type(at) is np.ndarray is type(self.array) and at.ndim and at.dtype.kind == "i":  # NumPy checks the range
+                result = make_contiguous(getitem.record(self, index=(at.copy(),), skip=0))
                 return notify_index(result, index) if OBSERVERS else result
         shape = self.array.shape
-        if (plain := quick(index, shape)) is not None:
+        if (plain := fast_step(index, shape)) is not None:
             return plain[0].record(self, index=plain[1], skip=0)
     except (IndexError, TypeError):
-        shape = self.array.shape  # the long way says in torch's words what is wrong
-    steps = beside(steps_for(index, shape), self.array)
+        shape = self.array.shape  # the general path below raises PyTorch's error
+    steps = move_to_device_of(index_to_steps(index, shape), self.array)
     result = self
     try:
         for op, meta in steps:
             result = op.record(result, index=meta, skip=0)
     except IndexError as error:
-        raise misfit(error, steps, shape) from None
+        raise index_error(error, steps, shape) from None
     if OBSERVERS and steps[-1][0] is getitem:
         notify_index(result, *(i for i in (index if type(index) is tuple else (index,)) if type(i) is Tensor))
-    return in_order(result) if steps[-1][0] is getitem else result
+    return make_contiguous(result) if steps[-1][0] is getitem else result
 
 
 def set(self: Tensor, index: Any, value: Any) -> None:
-    """x[index] = value. The value is broadcast; gradients flow to it, and to what of x was not overwritten."""
-    if written_directly(self, index, value):
-        wrote(self)
+    """Write x[index] = value. The value is broadcast. Gradients flow to it and to the elements of x that are not overwritten."""
+    if write_directly(self, index, value):
+        mark_written(self)
         return
-    steps = beside(steps_for(index, self.array.shape), self.array)
+    steps = move_to_device_of(index_to_steps(index, self.array.shape), self.array)
     if mode.grad and type(self.node) is AccumulateGrad and steps[0][0] not in (getitem, ALIAS):
         raise view_of_leaf_in_place()
     picks = steps[-1][0] is getitem
@@ -272,8 +273,8 @@ def set(self: Tensor, index: Any, value: Any) -> None:
     write(self, steps, value, alone if len(steps) == 1 else overwrite)
 
 
-def written_directly(x: Tensor, index: Any, value: Any) -> bool:
-    """Let the library write where nothing is recorded and nothing is wrong. Whether it was done."""
+def write_directly(x: Tensor, index: Any, value: Any) -> bool:
+    """Write to the array directly if nothing is recorded and the index is valid. Return True if it was written."""
     if mode.grad and (x.node is not None or ((view := view_of(x)) is not None and view.base.node is not None)):
         return False
     if OBSERVERS or not is_writable(x.array):
@@ -287,12 +288,12 @@ def written_directly(x: Tensor, index: Any, value: Any) -> bool:
     elif type(value) not in (float, int, bool):
         return False
     try:
-        plain = ((index, ...),) if type(index) is int else (quick(index, x.array.shape) or ((),))[1:]
+        plain = ((index, ...),) if type(index) is int else (fast_step(index, x.array.shape) or ((),))[1:]
         if not plain:
             return False
         try:
             x.array[plain[0]] = value
-        except RuntimeWarning:  # an error, where warnings are
+        except RuntimeWarning:  # raised if warnings are errors
             with silence():
                 x.array[plain[0]] = value
     except (IndexError, TypeError, ValueError, OverflowError):
@@ -301,7 +302,7 @@ def written_directly(x: Tensor, index: Any, value: Any) -> bool:
 
 
 def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op: Any) -> None:
-    """Write `value` where the steps lead, and record it as `op`, which is `overwrite` under one name or another."""
+    """Write `value` to the part that the steps select. Record it as `op`, which is `overwrite` with its node name."""
     check_writable(self, isinstance(value, Tensor) and value.node is not None)
     shape, picks = self.array.shape, steps[-1][0] is getitem
     target = self.array[steps[0][1]] if steps[0][0] is not getitem else self.array
@@ -318,7 +319,7 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
             )
         value = constant(namespace_of[type(self.array)].asarray(value, self.array.dtype))
     at: Any = steps[-1][1] if picks else Ellipsis
-    if type(value.array) is not type(self.array):  # from another device: a copy goes there, a pick does not
+    if type(value.array) is not type(self.array):  # from another device: as in torch, a pick accepts only a 0-d value
         if picks and value.array.ndim:
             raise different_devices("index_put", (self.array, value.array))
         value = transfer.record(value, where=device_of(self.array), back=device_of(value.array), waits=True)
@@ -327,21 +328,21 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
     wanted = value
     try:
         if picks and value.array.dtype != self.array.dtype:
-            spread_over(value, target[at].shape, True)
+            broadcast_value(value, target[at].shape, True)
             check_dtypes(self, value, at)
         if value.node is not None and mode.grad:
-            wanted = spread_over(value, target[at].shape, picks)
+            wanted = broadcast_value(value, target[at].shape, picks)
         target[at] = wanted.array
     except IndexError as error:
-        raise misfit(error, steps, shape) from None
+        raise index_error(error, steps, shape) from None
     except ValueError:
-        spread_over(value, target[at].shape, picks)  # says in torch's words what does not fit
+        broadcast_value(value, target[at].shape, picks)  # raises PyTorch's error
         raise
     commit(self, tuple((getitem, {"index": i, "skip": 0}) for _, i in steps), wanted, op)
 
 
 def check_dtypes(x: Tensor, value: Tensor, index: tuple[Any, ...]) -> None:
-    """Raise where a picked part may not be given values of another dtype: one value under one mask may be, as in torch."""
+    """Raise if a picked part is assigned values of another dtype. As in PyTorch, one value may be assigned through one mask."""
     arrays = [i for i in index if is_array(i)]
     if value.array.dtype != x.array.dtype and (value.array.size != 1 or len(arrays) > 1 or arrays[0].dtype.kind != "b"):
         raise RuntimeError(
@@ -350,8 +351,8 @@ def check_dtypes(x: Tensor, value: Tensor, index: tuple[Any, ...]) -> None:
         )
 
 
-def spread_over(value: Tensor, shape: tuple[int, ...], picks: bool) -> Tensor:
-    """The value broadcast to the shape of what it is written to."""
+def broadcast_value(value: Tensor, shape: tuple[int, ...], picks: bool) -> Tensor:
+    """Broadcast the value to the shape of the part that it is written to."""
     have = value.array.shape
     if have == shape:
         return value

@@ -1,4 +1,4 @@
-"""A tensor that becomes a view of what it was: the in-place twins of functions that make views."""
+"""In-place versions of functions that return views. They turn the tensor itself into the view."""
 
 from __future__ import annotations
 
@@ -6,37 +6,39 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gradlab.core.inplace import check_writable, invalidated
+from gradlab.core.inplace import check_writable, invalidate_view
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.observers import OBSERVERS, notify_become_view
-from gradlab.core.ports import Reshaped
-from gradlab.core.storage import FRESH, View, view_of, wrote
+from gradlab.core.ports import ReshapedPort
+from gradlab.core.storage import FRESH, View, mark_written, view_of
 from gradlab.core.tensor import Tensor, constant
 
 F = TypeVar("F", bound=Callable[..., Tensor])
-REFUSED = "RuntimeError\n    If this tensor is a leaf that requires a gradient, or a view of one."
+RAISES = "RuntimeError\n    If this tensor is a leaf that requires a gradient, or a view of such a leaf."
 
 
 def in_place_view(node: str | Callable[..., str]) -> Callable[[F], F]:
-    """Give a function that makes a view its in-place twin, which makes the tensor itself that view. `node` is the name of the
-    node, or gives it, of the arguments."""
+    """Give a function that returns a view an in-place twin, which turns the tensor itself into that view.
+
+    `node` is the node's name, or a function that returns the name for the arguments of the call.
+    """
 
     def with_twin(function: F) -> F:
         def twin(self: Tensor, *args: Any, **options: Any) -> Tensor:
             title = node if isinstance(node, str) else node(*args, **options)
-            return become(self, lambda x: function(x, *args, **options), title)
+            return become_view(self, lambda x: function(x, *args, **options), title)
 
-        twin.twin_doc = f"`{function.__name__}`, of this very tensor."  # type: ignore[attr-defined]
-        twin.refuses = REFUSED  # type: ignore[attr-defined]
+        twin.twin_doc = f"In-place version of `{function.__name__}`."  # type: ignore[attr-defined]
+        twin.refuses = RAISES  # type: ignore[attr-defined]
         function.twin = twin  # type: ignore[attr-defined]
         return function
 
     return with_twin
 
 
-def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
-    """Make a tensor a view of what it was, in place: its other views keep the old shape as their base."""
+def become_view(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
+    """Turn a tensor into a view of its old self, in place. Its other views get the old self as their base."""
     check_writable(self)
     old = constant(self.array)
     old.node, old.storage = self.node, self.storage
@@ -53,25 +55,25 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
     assert step is not None
     op, meta = step.steps[-1]
     self.array = new.array
-    if type(self.node) is AccumulateGrad:  # a leaf, under no_grad: it stays one
+    if type(self.node) is AccumulateGrad:  # a leaf under no_grad stays a leaf
         self.node.shape = new.array.shape
     elif new.node is not None:
-        renamed = op.named(node).record(old, **meta)
+        renamed = op.with_node(node).record(old, **meta)
         self.node = renamed.node
         self.node.storage = self.storage
     elif self.node is not None:
-        self.node = Reshaped(self.node, self)
+        self.node = ReshapedPort(self.node, self)
     for other, v in others:
         v.base = old
         if mode.grad:
-            invalidated(other, v, old.node)
+            invalidate_view(other, v, old.node)
     if record is not None:
         self.view_record = View(record.base, (*record.steps, (op, meta)), record.refusal)  # type: ignore[attr-defined]
     elif others:
         self.storage = new.storage
         self.view_record = View(old, ((op, meta),), "" if mode.grad else "no_grad")  # type: ignore[attr-defined]
         new.storage.views.append(weakref.ref(self))
-    wrote(self)
+    mark_written(self)
     if OBSERVERS:
         notify_become_view(self, old, op, meta)
     return self

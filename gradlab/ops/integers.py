@@ -1,4 +1,4 @@
-"""What there is of whole numbers only. It has no derivative."""
+"""Operations on integers, which have no derivative: gcd and lcm."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.errors import forward_failed, not_implemented
-from gradlab.core.operator import Operator, documented
+from gradlab.core.operator import Operator, build_docstring
 from gradlab.core.out_argument import takes_out
-from gradlab.core.promotion import tensors
+from gradlab.core.promotion import agree_tensors
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import Called
+from gradlab.ops.arguments import FunctionInfo
 
 __all__ = [
     "gcd",
@@ -18,30 +18,30 @@ __all__ = [
 ]
 
 
-def _of_integers(name: str, doc: str, result: str) -> Callable[..., Tensor]:
-    called = Called(name)
+def _integer_function(name: str, doc: str, result: str) -> Callable[..., Tensor]:
+    info = FunctionInfo(name)
 
     @takes_out
     def function(input: Tensor, other: Tensor) -> Tensor:
-        a, b = tensors(called, input, other)
+        a, b = agree_tensors(info, input, other)
         if a.array.dtype.kind not in "ui":
             raise not_implemented(name, a.dtype)
         try:
             return constant(wrap(getattr(namespace_of[type(a.array)], name)(a.array, b.array)))
         except ValueError as error:
-            raise forward_failed(called, error, (a.array, b.array))  # noqa: B904  (it decides whether the cause is shown)
+            raise forward_failed(info, error, (a.array, b.array))  # noqa: B904  (forward_failed sets the cause)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = documented(
+    function.__doc__ = build_docstring(
         doc,
         "input other out",
-        "The shape that the operands broadcast to, of their common dtype. It has no history.",
-        ["TypeError\n    If an operand is no tensor.", "NotImplementedError\n    If they hold no integers."],
+        "Broadcast shape of the operands, common dtype. It never requires a gradient.",
+        ["TypeError\n    If an operand is not a Tensor.", "NotImplementedError\n    If the operands are not integers."],
         f"{name}(gl.tensor([12, 18]), gl.tensor([8, 27])) -> tensor({result})",
     )
     Operator(name, function, inplace="function")
     return function
 
 
-gcd = _of_integers("gcd", "The greatest common divisor of each pair of integers.", "[4, 9]")
-lcm = _of_integers("lcm", "The least common multiple of each pair of integers.", "[24, 54]")
+gcd = _integer_function("gcd", "Compute the greatest common divisor of each pair of integers.", "[4, 9]")
+lcm = _integer_function("lcm", "Compute the least common multiple of each pair of integers.", "[24, 54]")

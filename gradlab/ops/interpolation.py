@@ -1,4 +1,4 @@
-"""Three tensors at once: a scaled product or quotient added, and the way from one to another."""
+"""Operations on three tensors: a scaled product or quotient added to a tensor, and linear interpolation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from gradlab.core import inplace
 from gradlab.core.errors import invalid_combination
-from gradlab.core.operator import composed
-from gradlab.core.promotion import tensors
+from gradlab.core.operator import composite
+from gradlab.core.promotion import agree_tensors
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import number
-from gradlab.ops.arithmetic import OPERANDS
+from gradlab.ops.arguments import convert_number
+from gradlab.ops.arithmetic import OPERAND_TYPES
 from gradlab.rules import elementwise as el
 
 __all__ = [
@@ -22,36 +22,36 @@ __all__ = [
 ]
 
 
-def _products_added_in_place(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    return inplace.in_place(el.addcmul, input, tensor1, tensor2, value=scale(value, input, tensor1, tensor2))
+def _addcmul_in_place(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    return inplace.in_place(el.addcmul, input, tensor1, tensor2, value=convert_factor(value, input, tensor1, tensor2))
 
 
-@composed(inplace="method", twin=_products_added_in_place)
+@composite(inplace="method", twin=_addcmul_in_place)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
-    """input + value · tensor1 · tensor2, element by element.
+    """Compute input + value · tensor1 · tensor2, element by element.
 
     Parameters
     ----------
     {input}
     tensor1, tensor2 : Tensor
-        The factors, or dividend and divisor, of shapes that broadcast with that of `input`.
-    value : number, default 1
-        The factor of what is added.
+        Factors. Their shapes must broadcast with that of `input`.
+    value : number, default: 1
+        Multiplier of the product.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape of the operands, common dtype.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
         If the shapes do not broadcast.
     NotImplementedError
-        If all hold bools.
+        If all operands are boolean.
 
     Examples
     --------
@@ -59,49 +59,49 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     >>> gl.addcmul(gl.tensor([1., 1.]), gl.tensor([2., 3.]), gl.tensor([4., 5.]), value=0.5)
     tensor([5.0000, 8.5000])
     """
-    return el.addcmul.record(input, tensor1, tensor2, value=scale(value, input, tensor1, tensor2), out=out)
+    return el.addcmul.record(input, tensor1, tensor2, value=convert_factor(value, input, tensor1, tensor2), out=out)
 
 
-def scale(value: Any, *operands: Any) -> Any:
-    """The factor `value` of `addcmul`, in the operands' common dtype if that is not floating point."""
-    if type(operands[0]) is Tensor and operands[0].array.dtype.kind == "f":  # nearly always
+def convert_factor(value: Any, *operands: Any) -> Any:
+    """Convert the factor `value` of `addcmul` to the operands' common dtype, unless that dtype is floating point."""
+    if type(operands[0]) is Tensor and operands[0].array.dtype.kind == "f":  # the common case
         return value
     if any(not isinstance(x, Tensor) or x.array.dtype.kind == "f" for x in operands):
         return value
-    dtype = tensors(el.addcmul, *operands)[0].array.dtype
+    dtype = agree_tensors(el.addcmul, *operands)[0].array.dtype
     if dtype.kind == "b":
         raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'. Call .int() first.")
-    return number(value, dtype)
+    return convert_number(value, dtype)
 
 
-def _quotients_added_in_place(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+def _addcdiv_in_place(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     return inplace.in_place(el.addcdiv, input, tensor1, tensor2, value=value)
 
 
-@composed(inplace="method", twin=_quotients_added_in_place)
+@composite(inplace="method", twin=_addcdiv_in_place)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
-    """input + value · tensor1 / tensor2, element by element.
+    """Compute input + value · tensor1 / tensor2, element by element.
 
     Parameters
     ----------
     {input}
     tensor1, tensor2 : Tensor
-        The factors, or dividend and divisor, of shapes that broadcast with that of `input`.
-    value : number, default 1
-        The factor of what is added.
+        Numerator and denominator. Their shapes must broadcast with that of `input`.
+    value : number, default: 1
+        Multiplier of the quotient.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape of the operands, common dtype.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the shapes do not broadcast, or both `tensor1` and `tensor2` hold integers.
+        If the shapes do not broadcast, or if neither `tensor1` nor `tensor2` is floating point.
 
     Examples
     --------
@@ -117,28 +117,28 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     return el.addcdiv.record(input, tensor1, tensor2, value=value, out=out)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
-    """input + weight · (end - input): the way from `input` to `end`.
+    """Interpolate linearly between `input` and `end`: input + weight · (end - input).
 
     Parameters
     ----------
     {input}
     end : Tensor
-        Where the way ends, of the dtype of `input`.
+        End point, of the same dtype as `input`.
     weight : Tensor or number
-        The part of the way: 0 for `input`, 1 for `end`.
+        Interpolation weight: 0 gives `input`, 1 gives `end`.
     {out}
 
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of the dtype of `input`.
+        Broadcast shape of the operands, same dtype as `input`.
 
     Raises
     ------
     TypeError
-        If `input` or `end` is no tensor.
+        If `input` or `end` is not a Tensor.
     RuntimeError
         If the dtypes differ or the shapes do not broadcast.
 
@@ -148,7 +148,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     >>> gl.lerp(gl.tensor([0., 10.]), gl.tensor([1., 20.]), 0.25)
     tensor([ 0.2500, 12.5000])
     """
-    if not isinstance(input, Tensor) or not isinstance(end, Tensor) or not isinstance(weight, OPERANDS):
+    if not isinstance(input, Tensor) or not isinstance(end, Tensor) or not isinstance(weight, OPERAND_TYPES):
         raise invalid_combination(
             "lerp", (input, end, weight), "(Tensor input, Tensor end, Tensor weight)", "(Tensor input, Tensor end, Number weight)"
         )

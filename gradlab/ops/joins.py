@@ -1,4 +1,4 @@
-"""Tensors put together: one after the other, beside each other, on a diagonal, or in all combinations."""
+"""Join tensors along a dimension, stack them, or combine their elements."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import default
 from gradlab.core.modes import mode
-from gradlab.core.operator import Operator, composed, described, documented
-from gradlab.core.out_argument import into, takes_out
+from gradlab.core.operator import Operator, build_docstring, composite, fill_placeholders
+from gradlab.core.out_argument import copy_to_out, takes_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import not_a_tensor, one_dim
+from gradlab.ops.arguments import negative_dim, not_a_tensor
 from gradlab.ops.at_least import atleast_1d, atleast_2d, atleast_3d
 from gradlab.ops.broadcasting import expand
-from gradlab.ops.copies import in_order
-from gradlab.ops.shapes import flatten, several_tensors
+from gradlab.ops.copies import make_contiguous
+from gradlab.ops.shapes import collect_tensors, flatten
 from gradlab.rules import shapes as rules
 from gradlab.rules.indexing import getitem
 
@@ -42,11 +42,11 @@ __all__ = [
 ]
 
 
-SEQUENCES = frozenset((list, tuple))
+SEQUENCE_TYPES = frozenset((list, tuple))
 
 
-def sequence(name: str, tensors: Any) -> list[Tensor]:
-    """The tensors of a list or tuple, or torch's TypeError."""
+def check_sequence(name: str, tensors: Any) -> list[Tensor]:
+    """Return the tensors of a list or tuple, or raise PyTorch's TypeError."""
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
     for i, x in enumerate(tensors):
@@ -55,32 +55,32 @@ def sequence(name: str, tensors: Any) -> list[Tensor]:
     return list(tensors)
 
 
-CAT = """Tensors one after the other along a dimension that they have.
+CAT_DOC = """Concatenate tensors along an existing dimension.
 
     Parameters
     ----------
     {tensors}
-    dim : int, default 0
-        The dimension. In the others they have the same lengths; a tensor of shape [0] joins any others.
+    dim : int, default: 0
+        Dimension along which to concatenate. The sizes of all other dimensions must match. Tensors of shape [0] are skipped.
     axis : int, optional
-        `dim` by NumPy's name.
+        Alias of `dim`, as in NumPy.
     {out}
 
     Returns
     -------
     Tensor
-        A copy, of the common dtype. Each tensor's gradient is its part.
+        A copy, of the common dtype. The gradient of each tensor is its part of the result's gradient.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
     RuntimeError
-        If the shapes do not fit, or one is 0-d.
+        If the shapes do not match, or if a tensor is 0-d.
     TypeError
-        If `tensors` is no list or tuple of tensors.
+        If `tensors` is not a list or tuple of Tensors.
     ValueError
-        If it is empty.
+        If `tensors` is empty.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def _cat(name: str) -> Any:
     def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
         at = dim if axis is None else axis
         try:
-            if type(tensors) not in SEQUENCES:
+            if type(tensors) not in SEQUENCE_TYPES:
                 raise TypeError
             if at >= 0:
                 at -= tensors[0].array.ndim
@@ -107,28 +107,28 @@ def _cat(name: str) -> Any:
                     starts.append(stop)
             result = rules.cat.record(*tensors, axis=at, starts=starts)
         except (AttributeError, IndexError, TypeError, ValueError):
-            result = joined(name, tensors, dim if axis is None else axis)
+            result = cat_with_checks(name, tensors, dim if axis is None else axis)
         if not result.array.flags.c_contiguous:
-            in_order(result)
-        return result if out is None else into(name, out, result, tensors, True)
+            make_contiguous(result)
+        return result if out is None else copy_to_out(name, out, result, tensors, True)
 
     cat.__name__ = cat.__qualname__ = name
-    cat.__doc__ = described(CAT.format(name=name, tensors="{tensors}", out="{out}"))
+    cat.__doc__ = fill_placeholders(CAT_DOC.format(name=name, tensors="{tensors}", out="{out}"))
     Operator(name, cat, method=False)
     return cat
 
 
-def joined(name: str, tensors: Any, dim: int) -> Tensor:
-    """The same where tensors of shape [0] are among them, which torch lets join any others; or torch's error."""
-    tensors = sequence(name, tensors)
+def cat_with_checks(name: str, tensors: Any, dim: int) -> Tensor:
+    """Concatenate tensors after PyTorch's checks, skipping those of shape [0]. `cat` calls this if its fast path fails."""
+    tensors = check_sequence(name, tensors)
     if not tensors:
         raise ValueError("gradlab.cat(): expected a non-empty list of Tensors")
-    kept = [x for x in tensors if x.array.shape != (0,)] or tensors[:1]
+    nonempty = [x for x in tensors if x.array.shape != (0,)] or tensors[:1]
     for i, x in enumerate(tensors):
         if not x.array.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated. Use stack, or x.reshape(1).")
-    first = kept[0].array.shape
-    axis = one_dim(dim, len(first))
+    first = nonempty[0].array.shape
+    axis = negative_dim(dim, len(first))
     for i, x in enumerate(tensors):
         shape = x.array.shape
         if shape == (0,):
@@ -141,8 +141,8 @@ def joined(name: str, tensors: Any, dim: int) -> Tensor:
                     f"Sizes of tensors must match except in dimension {axis + len(first)}. Expected size {n} but "
                     f"got size {m} for tensor number {i} in the list."
                 )
-    starts = (0, *accumulate([x.array.shape[axis] for x in kept]))
-    return in_order(rules.cat.record(*kept, axis=axis, starts=starts))
+    starts = (0, *accumulate([x.array.shape[axis] for x in nonempty]))
+    return make_contiguous(rules.cat.record(*nonempty, axis=axis, starts=starts))
 
 
 cat = _cat("cat")
@@ -150,30 +150,30 @@ concat = _cat("concat")
 concatenate = _cat("concatenate")
 
 
-@composed(method=False)
+@composite(method=False)
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Tensors of one shape beside each other along a new dimension.
+    """Stack tensors of the same shape along a new dimension.
 
     Parameters
     ----------
     {tensors}
-    dim : int, default 0
-        Where the new dimension stands in the result.
+    dim : int, default: 0
+        Position of the new dimension in the result.
     {out}
 
     Returns
     -------
     Tensor
-        A copy, of the common dtype. Each tensor's gradient is its slice.
+        A copy, of the common dtype. The gradient of each tensor is its slice of the result's gradient.
 
     Raises
     ------
     IndexError
-        If the dimension is beyond those of the result.
+        If `dim` is out of range for the result.
     RuntimeError
-        If the shapes differ, or there is no tensor.
+        If the shapes differ, or if `tensors` is empty.
     TypeError
-        If `tensors` is no list or tuple of tensors.
+        If `tensors` is not a list or tuple of Tensors.
 
     Examples
     --------
@@ -182,15 +182,15 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     tensor([[1, 3],
             [2, 4]])
     """
-    if type(tensors) not in SEQUENCES or not tensors or type(tensors[0]) is not Tensor:
-        tensors = sequence("stack", tensors)
+    if type(tensors) not in SEQUENCE_TYPES or not tensors or type(tensors[0]) is not Tensor:
+        tensors = check_sequence("stack", tensors)
         if not tensors:
             raise RuntimeError("stack expects a non-empty TensorList")
     n = tensors[0].array.ndim + 1
     if not -n <= dim < n:
-        one_dim(dim, n)
+        negative_dim(dim, n)
     try:
-        result = in_order(rules.stack.record(*tensors, axis=dim - n if dim >= 0 else dim))
+        result = make_contiguous(rules.stack.record(*tensors, axis=dim - n if dim >= 0 else dim))
     except (ValueError, IndexError):
         first = tensors[0].array.shape
         at, x = next((i, x) for i, x in enumerate(tensors) if x.array.shape != first)
@@ -198,26 +198,26 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
             f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
             f"{list(x.array.shape)} at entry {at}"
         ) from None
-    return result if out is None else into("stack", out, result, tensors, True)
+    return result if out is None else copy_to_out("stack", out, result, tensors, True)
 
 
-def _stacked(name: str, prepared: Any, axis: Any, doc: str, result: str) -> Any:
+def _stacking_function(name: str, prepare: Any, axis: Any, doc: str, result: str) -> Any:
     @takes_out
     def function(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-        several = sequence(name, tensors)
+        several = check_sequence(name, tensors)
         if not several:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
-        ready = [prepared(x) for x in several]
+        ready = [prepare(x) for x in several]
         return cat(ready, axis(ready[0].array.ndim))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = documented(
+    function.__doc__ = build_docstring(
         doc,
         "tensors out",
         "A copy, of the common dtype.",
         [
-            "RuntimeError\n    If the shapes do not fit, or there is no tensor.",
-            "TypeError\n    If `tensors` is no list or tuple of tensors.",
+            "RuntimeError\n    If the shapes do not match, or if `tensors` is empty.",
+            "TypeError\n    If `tensors` is not a list or tuple of Tensors.",
         ],
         f"{name}([gl.tensor([1, 2]), gl.tensor([3, 4])]) -> tensor({result})",
     )
@@ -225,68 +225,68 @@ def _stacked(name: str, prepared: Any, axis: Any, doc: str, result: str) -> Any:
     return function
 
 
-def _column(x: Tensor) -> Tensor:
-    """A 0-d or 1-d tensor as a column."""
+def _as_column(x: Tensor) -> Tensor:
+    """Return a 0-d or 1-d tensor as a column, and any other tensor unchanged."""
     return rules.reshape.record(x, shape=(x.array.size, 1)) if x.array.ndim <= 1 else x
 
 
-hstack = _stacked(
+hstack = _stacking_function(
     "hstack",
     atleast_1d,
     lambda ndim: 0 if ndim == 1 else 1,
-    "Tensors side by side: along the second dimension, or the only one.",
+    "Stack tensors horizontally: along the second dimension, or along the first if they are 1-d.",
     "[1, 2, 3, 4]",
 )
-vstack = _stacked(
+vstack = _stacking_function(
     "vstack",
     atleast_2d,
     lambda ndim: 0,
-    "Tensors one below the other, along the first dimension; 1-d tensors are rows.",
+    "Stack tensors vertically, along the first dimension. 1-d tensors become rows.",
     "[[1, 2],\n        [3, 4]]",
 )
-row_stack = _stacked(
+row_stack = _stacking_function(
     "row_stack",
     atleast_2d,
     lambda ndim: 0,
-    "Tensors one below the other: `vstack` by another name.",
+    "Stack tensors vertically. Alias of `vstack`.",
     "[[1, 2],\n        [3, 4]]",
 )
-dstack = _stacked(
+dstack = _stacking_function(
     "dstack",
     atleast_3d,
     lambda ndim: 2,
-    "Tensors one behind the other, along the third dimension; a vector of n elements has the shape [1, n, 1].",
+    "Stack tensors along the third dimension. A vector of n elements gets the shape [1, n, 1].",
     "[[[1, 3],\n         [2, 4]]]",
 )
-column_stack = _stacked(
+column_stack = _stacking_function(
     "column_stack",
-    _column,
+    _as_column,
     lambda ndim: 1,
-    "Tensors side by side, along the second dimension; 1-d tensors are columns.",
+    "Stack tensors horizontally, along the second dimension. 1-d tensors become columns.",
     "[[1, 3],\n        [2, 4]]",
 )
 
 
-@composed(method=False)
+@composite(method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
-    """Matrices one after the other on the diagonal, and zeros elsewhere.
+    """Build a block-diagonal matrix.
 
     Parameters
     ----------
     *tensors : Tensors
-        Of at most two dimensions; of fewer they are matrices of one row.
+        Blocks of at most two dimensions. 0-d and 1-d tensors count as matrices with one row.
 
     Returns
     -------
     Tensor
-        A matrix with the sum of their rows and the sum of their columns; of none, of shape [1, 0].
+        A matrix that is zero outside the blocks. Its sizes are the sums of the blocks' sizes, or [1, 0] without blocks.
 
     Raises
     ------
     TypeError
-        If one is no tensor.
+        If an argument is not a Tensor.
     RuntimeError
-        If one has more than two dimensions.
+        If a tensor has more than two dimensions.
 
     Examples
     --------
@@ -307,34 +307,34 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return rules.block_diag.record(*map(atleast_2d, tensors))
 
 
-def vectors(tensors: Sequence[Any]) -> None:
+def check_vectors(tensors: Sequence[Any]) -> None:
     for x in tensors:
         if x.array.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.array.shape)}")
 
 
-@composed(method=False)
+@composite(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All choices of `r` elements of a 1-d tensor.
+    """Return all combinations of `r` elements of a 1-d tensor.
 
     Parameters
     ----------
     input : Tensor
         A 1-d tensor.
-    r : int, default 2
-        How many are chosen.
-    with_replacement : bool, default False
-        Whether an element may be chosen repeatedly.
+    r : int, default: 2
+        Number of elements in a combination.
+    with_replacement : bool, default: False
+        Whether an element may be chosen more than once.
 
     Returns
     -------
     Tensor
-        The choices as rows, in the order of their indices.
+        One combination per row, in the order of the elements' indices.
 
     Raises
     ------
     RuntimeError
-        If `input` is not 1-d, or `r` is negative.
+        If `input` is not 1-d, or if `r` is negative.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("combinations", input)
-    vectors([input])
+    check_vectors([input])
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     xp = namespace_of[type(input.array)]
@@ -354,30 +354,30 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return constant(xp.empty((0,), dtype=input.array.dtype))
     rows = list((choices_with_replacement if with_replacement else choices)(range(input.array.size), r))
     at = xp.asarray(np.array(rows, np.int64).reshape(-1, r))
-    return stack([CHOSEN.record(input, index=(at[:, k],), skip=0) for k in range(r)], 1)
+    return stack([COMBINATIONS_SELECT.record(input, index=(at[:, k],), skip=0) for k in range(r)], 1)
 
 
-CHOSEN = getitem.named("MaskedSelectBackward0", view=False)
+COMBINATIONS_SELECT = getitem.with_node("MaskedSelectBackward0", view=False)
 
 
-@composed(method=False)
+@composite(method=False)
 def cartesian_prod(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
-    """All combinations of one element of each tensor.
+    """Return the Cartesian product of 1-d tensors.
 
     Parameters
     ----------
     *tensors : Tensors, or a sequence of them
-        1-d tensors of one dtype.
+        1-d tensors of the same dtype.
 
     Returns
     -------
     Tensor
-        The combinations as rows, of which the last element changes first. Of one tensor, itself.
+        One combination per row, with the last element changing fastest. A single tensor is returned unchanged.
 
     Raises
     ------
     RuntimeError
-        If one is not 1-d, or the dtypes differ.
+        If a tensor is not 1-d, or if the dtypes differ.
 
     Examples
     --------
@@ -388,36 +388,36 @@ def cartesian_prod(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
             [2, 3],
             [2, 4]])
     """
-    several = several_tensors("cartesian_prod", tensors)
-    vectors(several)
+    several = collect_tensors("cartesian_prod", tensors)
+    check_vectors(several)
     if len(several) == 1:
         return several[0]
     return stack([flatten(x) for x in meshgrid(several, indexing="ij")], 1)
 
 
-@composed(method=False)
+@composite(method=False)
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -> tuple[Tensor, ...]:
-    """The coordinates of a grid: each 1-d tensor repeated along the dimensions of all the others.
+    """Return the coordinates of a grid: each 1-d tensor expanded along the dimensions of all the others.
 
     Parameters
     ----------
     *tensors : Tensors, or a sequence of them
-        0-d or 1-d tensors of one dtype.
+        0-d or 1-d tensors of the same dtype.
     indexing : {"ij", "xy"}, optional
-        "ij": the i-th tensor varies along dimension i. "xy": the first varies along the second dimension and the second along
-        the first, as in plots. Without it "ij" is taken, with a warning.
+        With "ij", the i-th tensor varies along dimension i. With "xy", the first tensor varies along the second dimension and
+        the second along the first, as in plots. If omitted, "ij" is used with a warning.
 
     Returns
     -------
     tuple of Tensor
-        Views, one for each tensor, all of one shape.
+        Views, one for each tensor, all of the same shape.
 
     Raises
     ------
     TypeError
-        If one is no tensor.
+        If an argument is not a Tensor.
     RuntimeError
-        If there is none, one has more dimensions, the dtypes differ, or `indexing` is unknown.
+        If no tensor is given, if one has more than one dimension, if the dtypes differ, or if `indexing` is unknown.
 
     Examples
     --------
@@ -430,11 +430,11 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
     tensor([[3, 4, 5],
             [3, 4, 5]])
     """
-    several = several_tensors("meshgrid", tensors)
+    several = collect_tensors("meshgrid", tensors)
     if indexing is None:
         warnings.warn(
             "gradlab.meshgrid: in an upcoming release, it will be required to pass the indexing argument. "
-            "indexing='ij' is what is done without.",
+            "Without it, indexing='ij' is used.",
             UserWarning,
             stacklevel=2,
         )

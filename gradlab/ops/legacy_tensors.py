@@ -1,4 +1,4 @@
-"""`Tensor(…)` and the types of older texts: `FloatTensor([1, 2])`, `LongTensor(2, 3)`, `isinstance(x, FloatTensor)`."""
+"""Legacy constructors: `Tensor(…)`, `FloatTensor([1, 2])`, `LongTensor(2, 3)` and `isinstance(x, FloatTensor)`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_array
 from gradlab.core.dtypes import (
+    DTYPE_OF_NUMPY,
     DTYPES,
-    OF_NUMPY,
     bool_,
     default,
     dtype,
@@ -26,7 +26,7 @@ from gradlab.core.dtypes import (
 )
 from gradlab.core.errors import Size, advice
 from gradlab.core.tensor import Tensor
-from gradlab.ops.creation_arguments import Device, placed, sizes
+from gradlab.ops.creation_arguments import Device, make_leaf, parse_size
 from gradlab.ops.from_data import from_data
 
 __all__ = [
@@ -43,8 +43,8 @@ __all__ = [
 ]
 
 
-def options_of(typed: dtype) -> str:
-    """How torch's errors write what a tensor of a dtype is like."""
+def describe_options(typed: dtype) -> str:
+    """Describe the tensors of a dtype the way PyTorch's errors do."""
     return (
         f"TensorOptions(dtype={typed.c_name}, device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false "
         "(default), memory_format=(nullopt))"
@@ -52,7 +52,7 @@ def options_of(typed: dtype) -> str:
 
 
 def legacy_array(typed: np.dtype | None, data: tuple[Any, ...], size: Any = None) -> Any:
-    """The array of `Tensor(*data)`: sizes of axes with unset values, or the elements of a sequence. A tensor's own is taken."""
+    """Return the array of `Tensor(*data)`: uninitialized for sizes, filled for a sequence. A tensor's array is not copied."""
     wanted = default.float if typed is None else typed
     if size is not None:
         data = tuple(size)
@@ -63,8 +63,8 @@ def legacy_array(typed: np.dtype | None, data: tuple[Any, ...], size: Any = None
         if isinstance(source, Tensor):
             if typed is not None and source.array.dtype != typed:
                 raise TypeError(
-                    f"expected {options_of(OF_NUMPY[typed])} (got {options_of(source.dtype)}). "
-                    + advice(f"Call .to({OF_NUMPY[typed]}).")
+                    f"expected {describe_options(DTYPE_OF_NUMPY[typed])} (got {describe_options(source.dtype)}). "
+                    + advice(f"Call .to({DTYPE_OF_NUMPY[typed]}).")
                 )
             return source.array
         if isinstance(source, (float, np.generic)):
@@ -73,25 +73,25 @@ def legacy_array(typed: np.dtype | None, data: tuple[Any, ...], size: Any = None
             )
         if is_array(source) or isinstance(source, (list, tuple, range)) or hasattr(source, "__array__"):
             return from_data(source, wanted)
-        raise TypeError(f"new(): invalid data type '{type(source).__name__}'. Give a sequence of numbers, or the axes' sizes.")
-    return np.empty(sizes("new", data or (0,)), wanted)
+        raise TypeError(f"new(): invalid data type '{type(source).__name__}'. Pass a sequence of numbers or the sizes.")
+    return np.empty(parse_size("new", data or (0,)), wanted)
 
 
-OLDER = """The older name of tensors of {name} on {device}; prefer `gradlab.tensor`.
+LEGACY_DOC = """Legacy type of {name} tensors on {device}. Prefer `gradlab.tensor`.
 
 Parameters
 ----------
 *data : sequence of numbers, or ints
-    The elements, or the shape of unset ones.
+    Elements, or the sizes of an uninitialized tensor.
 size : sequence of int, optional
-    The shape.
+    Shape of an uninitialized tensor.
 device : device, optional
-    Where it is.
+    Device of the tensor.
 
 Raises
 ------
 TypeError
-    If it is a single number with a fraction, or a tensor of another dtype.
+    If `data` is a single floating point number or a tensor of another dtype.
 
 Examples
 --------
@@ -102,20 +102,20 @@ True
 
 
 class tensortype(type):  # noqa: N801  (torch's name)
-    """The type of `FloatTensor` and its kind: calling one makes a tensor, `isinstance` asks for the dtype."""
+    """Metaclass of `FloatTensor` and similar types. A call makes a tensor, and `isinstance` checks dtype and device."""
 
     dtype: dtype
     is_cuda: bool
 
     def __call__(cls, *data: Any, size: Any = None, device: Device = None) -> Tensor:
-        return placed(legacy_array(cls.dtype.numpy, data, size), "cuda" if cls.is_cuda else device, False)
+        return make_leaf(legacy_array(cls.dtype.numpy, data, size), "cuda" if cls.is_cuda else device, False)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cuda == cls.is_cuda
 
 
 def legacy_type(typed: dtype, is_cuda: bool = False) -> tensortype:
-    """The type that older texts use for a dtype."""
+    """Return the legacy type of a dtype."""
     return tensortype(
         typed.legacy,
         (),
@@ -123,7 +123,7 @@ def legacy_type(typed: dtype, is_cuda: bool = False) -> tensortype:
             "dtype": typed,
             "is_cuda": is_cuda,
             "__module__": "gradlab.cuda" if is_cuda else "gradlab",
-            "__doc__": OLDER.format(name=typed.name, legacy=typed.legacy, device="a GPU" if is_cuda else "the CPU"),
+            "__doc__": LEGACY_DOC.format(name=typed.name, legacy=typed.legacy, device="a GPU" if is_cuda else "the CPU"),
         },
     )
 
@@ -139,26 +139,26 @@ ByteTensor = legacy_type(uint8)
 BoolTensor = legacy_type(bool_)
 
 
-def as_legacy(value: Any) -> tuple[dtype, bool] | None:
-    """The dtype that `FloatTensor` or its name stands for, and whether it lies on a GPU; None for anything else."""
+def parse_legacy_type(value: Any) -> tuple[dtype, bool] | None:
+    """Return the dtype of a legacy type or its name, and whether it is on a GPU. Return None for anything else."""
     if isinstance(value, tensortype):
         return value.dtype, value.is_cuda
     if not isinstance(value, str):
         return None
     *module, name = value.split(".")
-    known = {d.legacy: d for d in DTYPES} | {"Tensor": OF_NUMPY[default.float]}
+    known = {d.legacy: d for d in DTYPES} | {"Tensor": DTYPE_OF_NUMPY[default.float]}
     if module not in (["torch"], ["gradlab"], ["torch", "cuda"], ["gradlab", "cuda"]) or name not in known:
         raise ValueError(f"invalid type: '{value}'. Give a dtype, or a name such as 'gradlab.FloatTensor'.")
     return known[name], len(module) == 2
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Set the default dtype by one of the older types or its name. Deprecated: use `set_default_dtype`.
+    """Set the default dtype by a legacy type or its name. Deprecated: use `set_default_dtype`.
 
     Parameters
     ----------
     t : type or str
-        gl.FloatTensor, or "torch.FloatTensor".
+        `gl.FloatTensor` or "torch.FloatTensor", for example.
 
     Returns
     -------
@@ -167,14 +167,14 @@ def set_default_tensor_type(t: Any) -> None:
     Raises
     ------
     TypeError
-        If it is no type, or not one of floating point.
+        If `t` is not a legacy type, or if its dtype is not floating point.
     ValueError
-        If it is a string that names none.
+        If `t` is a string that does not name a legacy type.
 
     Examples
     --------
     >>> import gradlab as gl
-    >>> gl.set_default_dtype(gl.float32)  # in its place
+    >>> gl.set_default_dtype(gl.float32)  # instead
     """
     warnings.warn(
         "gradlab.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use gradlab.set_default_dtype() and "
@@ -182,29 +182,29 @@ def set_default_tensor_type(t: Any) -> None:
         UserWarning,
         stacklevel=2,
     )
-    known = as_legacy(t)
+    known = parse_legacy_type(t)
     if known is None:
         raise TypeError("invalid type object. " + advice("Give gradlab.FloatTensor, or its name."))
     set_default_dtype(known[0])
 
 
 def construct(self: Tensor, *data: Any, size: Any = None, device: Device = None) -> None:
-    """`Tensor([[1, 2]])`, of the default dtype; `Tensor(2, 3)`, of that shape with unset values."""
-    tensor = placed(legacy_array(None, data, size), device, False)
+    """Initialize `Tensor([[1, 2]])` with the default dtype, or `Tensor(2, 3)` as an uninitialized tensor of that shape."""
+    tensor = make_leaf(legacy_array(None, data, size), device, False)
     self.array, self.node, self.grad_slot, self.storage = tensor.array, None, None, tensor.storage
 
 
 def new(self: Tensor, *data: Any, size: Any = None, device: Device = None) -> Tensor:
-    """A tensor of this one's dtype and on its device. Prefer `new_tensor` and `new_empty`.
+    """Create a tensor with the dtype and device of this one. Prefer `new_tensor` and `new_empty`.
 
     Parameters
     ----------
     *data : sequence of numbers, or ints
-        The elements, or the shape of unset ones.
+        Elements, or the sizes of an uninitialized tensor.
     size : sequence of int, optional
-        The shape.
+        Shape of an uninitialized tensor.
     device : device, optional
-        Where it is.
+        Device of the tensor. Default: that of this tensor.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def new(self: Tensor, *data: Any, size: Any = None, device: Device = None) -> Te
     Raises
     ------
     TypeError
-        If it is a single number with a fraction, or a tensor of another dtype.
+        If `data` is a single floating point number or a tensor of another dtype.
 
     Examples
     --------
@@ -221,4 +221,4 @@ def new(self: Tensor, *data: Any, size: Any = None, device: Device = None) -> Te
     >>> gl.ones(2).new([1, 2])
     tensor([1., 2.])
     """
-    return placed(legacy_array(self.array.dtype, data, size), self.device if device is None else device, False)
+    return make_leaf(legacy_array(self.array.dtype, data, size), self.device if device is None else device, False)

@@ -1,4 +1,4 @@
-"""Elements by their numbers in the flattened tensor, and those numbers as indices of each axis."""
+"""Read and write elements by their index in the flattened tensor, and convert such indices to coordinates."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import on_axis
+from gradlab.backend.bounds import check_axis_indices
 from gradlab.backend.namespaces import namespace_of, wrap
-from gradlab.core.operator import composed
-from gradlab.core.out_argument import takes_out_apart
+from gradlab.core.operator import composite
+from gradlab.core.out_argument import takes_disjoint_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import check_tensors
-from gradlab.ops.indexed_writes import Write, places, tensor_argument, with_an_axis, with_twin
+from gradlab.ops.indexed_writes import Write, at_least_1d, copy_index, tensor_argument, with_twin
 from gradlab.ops.shapes import reshape
 from gradlab.rules import indexing as rules
 from gradlab.rules.shapes import reshape as reshape_rule
@@ -24,52 +24,52 @@ __all__ = [
     "take",
     "unravel_index",
 ]
-TAKE = rules.getitem.named("TakeBackward0", view=False)
+TAKE = rules.getitem.with_node("TakeBackward0", view=False)
 
-PUT, PUT_ADD = overwrite.named("PutBackward0"), rules.index_add.named("PutBackward0")
+PUT, PUT_ADD = overwrite.with_node("PutBackward0"), rules.index_add.with_node("PutBackward0")
 
 
-def numbered_places(name: str, array: Any, index: Tensor) -> Any:
-    """Checked element numbers, negative ones counted from the end."""
+def check_linear_indices(name: str, array: Any, index: Tensor) -> Any:
+    """Check indices of the flattened tensor, and return them as nonnegative numbers."""
     if index.array.dtype != np.int64:
         raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {index.dtype.word}")
     if not array.size and index.array.size:
         raise IndexError(f"{name}(): tried to {name.rstrip('_')} {'from' if name == 'take' else 'into'} an empty tensor")
-    on_axis(
+    check_axis_indices(
         name,
         index.array,
         array.size,
         lambda wrong: IndexError(f"out of range: tried to access index {wrong} on a tensor of {array.size} elements."),
         negative=True,
     )
-    return index.array % array.size if array.size else places(index)
+    return index.array % array.size if array.size else copy_index(index)
 
 
-@composed()
-@takes_out_apart
+@composite()
+@takes_disjoint_out
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Elements by their numbers in the flattened tensor.
+    """Return the elements at the given indices of the flattened tensor.
 
     Parameters
     ----------
     {input}
     index : Tensor
-        int64, of any shape; negative numbers count from the end.
+        int64 indices, of any shape. Negative indices count from the end.
     {out}
 
     Returns
     -------
     Tensor
-        A copy of the shape of `index`.
+        A copy, with the shape of `index`.
 
     Raises
     ------
     TypeError
-        If `index` is no tensor.
+        If `index` is not a Tensor.
     RuntimeError
-        If it is not int64.
+        If `index` is not int64.
     IndexError
-        If a number is out of range.
+        If an index is out of range.
 
     Examples
     --------
@@ -78,27 +78,28 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([1, 4])
     """
     tensor_argument("take", index, "index", 1)
-    at = numbered_places("take", input.array, index)
+    at = check_linear_indices("take", input.array, index)
     flat = reshape(input, (input.array.size,))
     if not at.ndim:
-        return reshape_rule.named("TakeBackward0", view=False).record(TAKE.record(flat, index=(at.reshape(1),), skip=0), shape=())
+        taken = TAKE.record(flat, index=(at.reshape(1),), skip=0)
+        return reshape_rule.with_node("TakeBackward0", view=False).record(taken, shape=())
     return TAKE.record(flat, index=(at,), skip=0)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @with_twin
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Tensor | Write:
-    """A copy with elements written by their numbers in the flattened tensor.
+    """Return a copy with elements replaced at the given indices of the flattened tensor.
 
     Parameters
     ----------
     {input}
     index : Tensor
-        int64; negative numbers count from the end.
+        int64 indices. Negative indices count from the end.
     source : Tensor
-        What is written, of the dtype of `input` and as many elements as `index` has.
-    accumulate : bool, default False
-        Whether it is added, each as often as its place comes up, instead.
+        Values to write, with the dtype of `input` and as many elements as `index`.
+    accumulate : bool, default: False
+        Whether to add the values instead. Values at repeated indices are then summed.
     {out}
 
     Returns
@@ -109,9 +110,9 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, 
     Raises
     ------
     RuntimeError
-        If the dtypes differ, or `index` is not int64.
+        If the dtypes differ, or if `index` is not int64.
     IndexError
-        If a number is out of range, or there are not as many elements as numbers.
+        If an index is out of range, or if `source` and `index` have different numbers of elements.
 
     Examples
     --------
@@ -131,37 +132,37 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, 
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{source.array.size}, index.numel() = {index.array.size}"
         )
-    x = with_an_axis(input)
+    x = at_least_1d(input)
     xp = namespace_of[type(x.array)]
-    at = xp.unravel_index(numbered_places("put_", input.array, index).reshape(-1), x.array.shape)
+    at = xp.unravel_index(check_linear_indices("put_", input.array, index).reshape(-1), x.array.shape)
     patch = reshape(source, (source.array.size,))
     return PUT_ADD if accumulate else PUT, tuple(at), patch
 
 
-@composed(method=False)
+@composite(method=False)
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """The indices of elements that are numbered in a tensor of some shape.
+    """Convert indices of a flattened tensor to coordinates.
 
     Parameters
     ----------
     indices : Tensor
-        Integers: the numbers in the flattened tensor.
+        Integer positions in the flattened tensor.
     shape : int or sequence of ints
-        The shape.
+        Shape of the tensor.
 
     Returns
     -------
     tuple of Tensor
-        One for each dimension: together an index.
+        Coordinates, one tensor for each dimension. Together they index the tensor.
 
     Raises
     ------
     TypeError
-        If `indices` is no tensor of integers.
+        If `indices` is not a Tensor of integers.
     ValueError
         If a size is negative.
     RuntimeError
-        If the shape has no element.
+        If `shape` has no elements but `indices` does.
 
     Examples
     --------
@@ -176,7 +177,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     if indices.array.size and 0 in sizes:
-        raise RuntimeError(f"ZeroDivisionError: there is no element in a tensor of shape {sizes}.")
+        raise RuntimeError(f"ZeroDivisionError: a tensor of shape {sizes} has no elements to index.")
     coordinates, rest = [], indices.array.astype(np.int64)
     for n in reversed(sizes):
         coordinates.append(constant(wrap(rest % n)))

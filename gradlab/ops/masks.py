@@ -1,4 +1,4 @@
-"""Elements chosen by a mask of bools, or because they are not 0."""
+"""Select and fill elements by a boolean mask, and find the nonzero elements."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.sizes import as_long
 from gradlab.core.observers import OBSERVERS
-from gradlab.core.operator import composed
-from gradlab.core.out_argument import takes_out_apart
+from gradlab.core.operator import composite
+from gradlab.core.out_argument import takes_disjoint_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import check_tensors, not_a_tensor, number
+from gradlab.ops.arguments import check_tensors, convert_number, not_a_tensor
 from gradlab.ops.broadcasting import expand, joint_shape
-from gradlab.ops.indexed_writes import SLICE, Write, no_overload, region, with_an_axis, with_twin, zero_dim
+from gradlab.ops.indexed_writes import SLICE, Write, as_zero_dim, at_least_1d, index_steps, no_overload_error, with_twin
 from gradlab.ops.shapes import reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing as rules
@@ -27,33 +27,34 @@ __all__ = [
     "masked_select",
     "nonzero",
 ]
-MASKED_SELECT = rules.getitem.named("MaskedSelectBackward0", view=False)
+MASKED_SELECT = rules.getitem.with_node("MaskedSelectBackward0", view=False)
 
-MASKED_SCATTER, MASKED_FILL_TENSOR = overwrite.named("MaskedScatterBackward0"), el.where.named("MaskedFillBackward1")
+MASKED_SCATTER, MASKED_FILL_TENSOR = overwrite.with_node("MaskedScatterBackward0"), el.where.with_node("MaskedFillBackward1")
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 def masked_fill(input: Tensor, mask: Tensor, value: float | Tensor) -> Tensor:
-    """A copy with one number where a mask holds.
+    """Return a copy with elements replaced by one value where a mask is True.
 
     Parameters
     ----------
     {input}
     {mask}
     value : number or 0-d Tensor
-        The number.
+        Fill value.
 
     Returns
     -------
     Tensor
-        A copy, of the dtype of `input` and the shape that the two broadcast to. No gradient passes where the mask holds.
+        A copy, of the dtype of `input` and the broadcast shape of `input` and `mask`. No gradient reaches `input` where the
+        mask is True.
 
     Raises
     ------
     TypeError
-        If `mask` is no tensor, or `value` neither a number nor a tensor.
+        If `mask` is not a Tensor, or if `value` is neither a number nor a Tensor.
     RuntimeError
-        If the mask holds no bools, the shapes do not broadcast, or `value` has dimensions.
+        If `mask` is not boolean, if the shapes do not broadcast, or if `value` is not 0-d.
 
     Examples
     --------
@@ -62,29 +63,29 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | Tensor) -> Tensor:
     tensor([1., 0., 3.])
     """
     if not isinstance(mask, Tensor) or not isinstance(value, (Tensor, bool, int, float, np.generic)):
-        raise no_overload("masked_fill", (mask, value), "Tensor mask, Tensor value", "Tensor mask, Number value")
+        raise no_overload_error("masked_fill", (mask, value), "Tensor mask, Tensor value", "Tensor mask, Number value")
     if mask.array.dtype.kind != "b":
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype.c_name}")
     if isinstance(value, Tensor):
-        value = zero_dim("masked_fill_", value, input.array)
+        value = as_zero_dim("masked_fill_", value, input.array)
         if value.node is not None or OBSERVERS:
             joint_shape(mask.array.shape, input.array.shape)
             return MASKED_FILL_TENSOR.record(constant(mask.array.copy()), value, input)
         value = value.array.item()
-    kept = mask.array.copy() if input.node is not None else mask.array
+    saved_mask = mask.array.copy() if input.node is not None else mask.array
     if input.array.dtype.kind != "f":
-        value = number(value, input.array.dtype)
+        value = convert_number(value, input.array.dtype)
     try:
-        return rules.masked_fill.record(input, mask=kept, value=value)
+        return rules.masked_fill.record(input, mask=saved_mask, value=value)
     except ValueError:
         joint_shape(mask.array.shape, input.array.shape)
         raise
 
 
-@composed()
-@takes_out_apart
+@composite()
+@takes_disjoint_out
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements where a mask holds.
+    """Return the elements at which a mask is True.
 
     Parameters
     ----------
@@ -95,12 +96,12 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     Returns
     -------
     Tensor
-        A copy, 1-d.
+        A 1-d copy.
 
     Raises
     ------
     RuntimeError
-        If the mask holds no bools, or the shapes do not broadcast.
+        If `mask` is not boolean, or if the shapes do not broadcast.
 
     Examples
     --------
@@ -117,28 +118,29 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     return MASKED_SELECT.record(x, index=(expand(mask, shape).array.copy(),), skip=0)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @with_twin
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor | Write:
-    """A copy with the elements of another tensor, in order, where a mask holds.
+    """Return a copy with elements of another tensor written, in order, where a mask is True.
 
     Parameters
     ----------
     {input}
     {mask}
     source : Tensor
-        The elements, of the dtype of `input` and at least as many as the mask holds for; those beyond are not used.
+        Elements to write, of the dtype of `input`. There must be at least as many as True values in the mask; the rest are
+        unused.
     {out}
 
     Returns
     -------
     Tensor
-        A copy, of the shape that `input` and `mask` broadcast to.
+        A copy, of the broadcast shape of `input` and `mask`.
 
     Raises
     ------
     RuntimeError
-        If the dtypes differ, the mask holds no bools, the shapes do not broadcast, or there are too few elements.
+        If the dtypes differ, if `mask` is not boolean, if the shapes do not broadcast, or if `source` has too few elements.
 
     Examples
     --------
@@ -154,7 +156,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Tensor |
     if mask.array.dtype.kind != "b":
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype.word}")
     shape = joint_shape(mask.array.shape, input.array.shape)
-    x = with_an_axis(input if input.array.shape == shape else expand(input, shape))
+    x = at_least_1d(input if input.array.shape == shape else expand(input, shape))
     at = expand(mask, x.array.shape).array.copy()
     count = int(at.sum())
     if count > source.array.size:
@@ -163,25 +165,25 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Tensor |
     patch = SLICE.record(flat, index=(slice(0, count),), skip=0)
     if x.array.shape == (input.array.shape or (1,)):
         return MASKED_SCATTER, (at,), patch
-    return MASKED_SCATTER.record(x, patch, steps=region((at,)))
+    return MASKED_SCATTER.record(x, patch, steps=index_steps((at,)))
 
 
-@composed()
-@takes_out_apart
+@composite()
+@takes_disjoint_out
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
-    """The indices of the elements that are not 0.
+    """Return the indices of the nonzero elements.
 
     Parameters
     ----------
     {input}
-    as_tuple : bool, default False
-        Whether they are one tensor for each dimension, which together are an index: `x[x.nonzero(as_tuple=True)]`.
+    as_tuple : bool, default: False
+        Whether to return one tensor for each dimension. Together they index the tensor: `x[x.nonzero(as_tuple=True)]`.
     {out}
 
     Returns
     -------
     Tensor or tuple of Tensor
-        int64: one index in each row. It has no history.
+        int64, with one index per row. It never requires a gradient.
 
     Examples
     --------
@@ -202,9 +204,9 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     return constant(as_long(xp.stack(coordinates)).T)
 
 
-@composed()
+@composite()
 def argwhere(input: Tensor) -> Tensor:
-    """The indices of the elements that are not 0, one in each row: `nonzero` under NumPy's name.
+    """Return the indices of the nonzero elements, one per row. Alias of `nonzero`, as in NumPy.
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ def argwhere(input: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        int64, one row for each such element. It has no history.
+        int64, with one row for each nonzero element. It never requires a gradient.
 
     Examples
     --------

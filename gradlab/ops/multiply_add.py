@@ -1,15 +1,15 @@
-"""Products of matrices and vectors with a tensor added: beta · input + alpha · product."""
+"""Matrix and vector products added to a tensor: beta · input + alpha · product."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gradlab.core.errors import broadcast_mismatch
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import check_tensors, number, one_dim
-from gradlab.ops.products import check_batches, check_dtypes, mm, mv, outer, placed
+from gradlab.ops.arguments import check_tensors, convert_number, negative_dim
+from gradlab.ops.products import check_batches, check_dtypes, mm, mv, outer, write_to_out
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, shapes
 
@@ -23,42 +23,42 @@ __all__ = [
 
 
 def coefficients(like: Tensor, *values: Any) -> Any:
-    """The numbers before the terms; whole ones for integers, as torch takes them."""
+    """Return the multipliers as numbers. For integer tensors, convert them to integers as PyTorch does."""
     values = tuple(v.array.item() if isinstance(v, Tensor) else v for v in values)
-    return values if like.array.dtype.kind == "f" else tuple(number(v, like.array.dtype) for v in values)
+    return values if like.array.dtype.kind == "f" else tuple(convert_number(v, like.array.dtype) for v in values)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """beta · input + alpha · mat1 mat2.
+    """Compute beta · input + alpha · (mat1 @ mat2).
 
     Parameters
     ----------
     input : Tensor
-        Of a shape that broadcasts to (n, p).
+        Tensor to add, of a shape that broadcasts to (n, p).
     mat1 : Tensor
-        Of shape (n, m).
+        Matrix of shape (n, m).
     mat2 : Tensor
-        Of shape (m, p).
-    beta : number, default 1
-        Factor of `input`. With 0, nan and infinity in `input` do not count.
-    alpha : number, default 1
-        Factor of the product.
+        Matrix of shape (m, p).
+    beta : number, default: 1
+        Multiplier of `input`. If it is 0, NaN and infinity in `input` are ignored.
+    alpha : number, default: 1
+        Multiplier of the product.
     {out}
 
     Returns
     -------
     Tensor
-        Of shape (n, p), of the dtype of the operands.
+        Shape (n, p), same dtype as the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, `mat1` or `mat2` is no matrix, or the sizes do not fit.
+        If the dtypes differ, if `mat1` or `mat2` is not a matrix, or if the sizes do not match.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -71,15 +71,15 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     for which, x in (("mat1", mat1), ("mat2", mat2)):
         if x.array.ndim != 2:
             raise RuntimeError(f"{which} must be a matrix, got {x.array.ndim}-D tensor")
-    one_dtype(mat1, mat2, input)
+    check_common_dtype(mat1, mat2, input)
     if beta == 1 and alpha == 1:
         return matrix.addmm.record(input, mat1, mat2, out=out)
     beta, alpha = coefficients(mat1, beta, alpha)
-    return placed("addmm", matrix.scaled_addmm.record(input, mat1, mat2, beta=beta, alpha=alpha), out)
+    return write_to_out("addmm", matrix.scaled_addmm.record(input, mat1, mat2, beta=beta, alpha=alpha), out)
 
 
-def one_dtype(a: Tensor, b: Tensor, added: Tensor) -> None:
-    """Torch's refusals for three operands."""
+def check_common_dtype(a: Tensor, b: Tensor, added: Tensor) -> None:
+    """Raise PyTorch's error unless the three operands have the same, supported dtype."""
     if added.array.dtype is a.array.dtype is b.array.dtype and a.array.dtype.kind != "b":
         return
     for which, x in (("self", added), ("mat1", a)):
@@ -91,44 +91,44 @@ def one_dtype(a: Tensor, b: Tensor, added: Tensor) -> None:
     check_dtypes(a, b)
 
 
-def check_three(one: Tensor, two: Tensor) -> None:
+def check_batch_ndim(one: Tensor, two: Tensor) -> None:
     for x in (one, two):
         if x.array.ndim != 3:
-            one_dim(2, x.array.ndim)
-            raise RuntimeError(f"batches of matrices are 3-D tensors; this one has shape {list(x.array.shape)}.")
+            negative_dim(2, x.array.ndim)
+            raise RuntimeError(f"expected a 3-D tensor (a batch of matrices), got shape {list(x.array.shape)}.")
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """beta · input + alpha · batch1 batch2, matrix by matrix.
+    """Compute beta · input + alpha · (batch1 @ batch2) for batches of matrices.
 
     Parameters
     ----------
     input : Tensor
-        Of a shape that broadcasts to (b, n, p).
+        Tensor to add, of a shape that broadcasts to (b, n, p).
     batch1 : Tensor
-        Of shape (b, n, m).
+        Batch of matrices, of shape (b, n, m).
     batch2 : Tensor
-        Of shape (b, m, p).
-    beta : number, default 1
-        Factor of `input`. With 0, nan and infinity in `input` do not count.
-    alpha : number, default 1
-        Factor of the product.
+        Batch of matrices, of shape (b, m, p).
+    beta : number, default: 1
+        Multiplier of `input`. If it is 0, NaN and infinity in `input` are ignored.
+    alpha : number, default: 1
+        Multiplier of the product.
     {out}
 
     Returns
     -------
     Tensor
-        Of shape (b, n, p), of the dtype of the operands.
+        Shape (b, n, p), same dtype as the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, a batch is not 3-D, or the sizes do not fit.
+        If the dtypes differ, if a batch is not 3-d, or if the sizes do not match.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
             [[3.]]])
     """
     check_tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
-    check_three(batch1, batch2)
+    check_batch_ndim(batch1, batch2)
     check_batches(batch1, batch2)
     if input.array.dtype != batch1.array.dtype:
         raise RuntimeError(
@@ -151,15 +151,15 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     return matrix.baddbmm.record(input, batch1, batch2, beta=beta, alpha=alpha, out=out)
 
 
-def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """beta · input + alpha · product, the sum under the name of the whole."""
+def _add_product(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """Return beta · input + alpha · product. The addition is recorded under the node name of the operation `name`."""
     have, want = input.array.shape, product.array.shape
     if (
         len(have) > len(want)
         or broadcast_mismatch(have, want)
         or any(n not in (1, m) for n, m in zip(reversed(have), reversed(want), strict=False))
     ):
-        raise matrix.affine_misfit(have, (*want[:-1], 0), (0, want[-1])) or RuntimeError(
+        raise matrix.affine_mismatch(have, (*want[:-1], 0), (0, want[-1])) or RuntimeError(
             f"expand: the number of sizes provided ({len(want)}) must be greater or equal to the number of dimensions in the "
             f"tensor ({len(have)})"
         )
@@ -168,44 +168,44 @@ def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> 
         product = product * alpha
     if beta != 1:
         input = el.fill.record(input, value=0) if beta == 0 else input * beta
-    return NAMED[name].record(input, product)
+    return ADDITIONS[name].record(input, product)
 
 
-NAMED = {name: el.add.named(f"{name.title()}Backward0") for name in ("addmv", "addr", "addbmm")}
+ADDITIONS = {name: el.add.with_node(f"{name.title()}Backward0") for name in ("addmv", "addr", "addbmm")}
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @takes_out
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """beta · input + alpha · mat vec.
+    """Compute beta · input + alpha · (mat @ vec).
 
     Parameters
     ----------
     input : Tensor
-        Of a shape that broadcasts to (n,).
+        Tensor to add, of a shape that broadcasts to (n,).
     mat : Tensor
-        Of shape (n, m).
+        Matrix of shape (n, m).
     vec : Tensor
-        Of shape (m,).
-    beta : number, default 1
-        Factor of `input`. With 0, nan and infinity in `input` do not count.
-    alpha : number, default 1
-        Factor of the product.
+        Vector of shape (m,).
+    beta : number, default: 1
+        Multiplier of `input`. If it is 0, NaN and infinity in `input` are ignored.
+    alpha : number, default: 1
+        Multiplier of the product.
     {out}
 
     Returns
     -------
     Tensor
-        Of shape (n,), of the dtype of the operands.
+        Shape (n,), same dtype as the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, the ranks or sizes do not fit.
+        If the dtypes differ, or if the numbers of dimensions or the sizes do not match.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -225,39 +225,40 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
             "addmv input tensors must have the same dtype, but got "
             f"{input.dtype.word}, {mat.dtype.word}, and {vec.dtype.word}. Convert one of them: x.float()."
         )
-    return _added("addmv", input, mv(mat, vec), beta, alpha)
+    return _add_product("addmv", input, mv(mat, vec), beta, alpha)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @takes_out
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """beta · input + alpha · the outer product of two vectors.
+    """Compute beta · input + alpha · outer(vec1, vec2).
 
     Parameters
     ----------
     input : Tensor
-        Of a shape that broadcasts to (n, m).
+        Tensor to add, of a shape that broadcasts to (n, m).
     vec1 : Tensor
-        Of shape (n,).
+        Vector of shape (n,).
     vec2 : Tensor
-        Of shape (m,).
-    beta : number, default 1
-        Factor of `input`. With 0, nan and infinity in `input` do not count.
-    alpha : number, default 1
-        Factor of the product.
+        Vector of shape (m,).
+    beta : number, default: 1
+        Multiplier of `input`. If it is 0, NaN and infinity in `input` are ignored.
+    alpha : number, default: 1
+        Multiplier of the product.
     {out}
 
     Returns
     -------
     Tensor
-        Of shape (n, m), of the common dtype.
+        Shape (n, m), common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If a vector is not 1-D, `input` does not broadcast, or integers get a factor that is floating point.
+        If a vector is not 1-d, if `input` does not broadcast, or if the operands are integers and a multiplier is floating
+        point.
 
     Examples
     --------
@@ -277,41 +278,41 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
                     f"For integral input tensors, argument {what} must not be a floating point number. Convert "
                     "the tensors: x.float()."
                 )
-    return _added("addr", input, outer(vec1, vec2), beta, alpha)
+    return _add_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @takes_out
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """beta · input + alpha · the sum of the products of two batches of matrices.
+    """Compute beta · input + alpha · (batch1 @ batch2), summed over the batch.
 
     Parameters
     ----------
     input : Tensor
-        Of a shape that broadcasts to (n, p).
+        Tensor to add, of a shape that broadcasts to (n, p).
     batch1 : Tensor
-        Of shape (b, n, m).
+        Batch of matrices, of shape (b, n, m).
     batch2 : Tensor
-        Of shape (b, m, p).
-    beta : number, default 1
-        Factor of `input`. With 0, nan and infinity in `input` do not count.
-    alpha : number, default 1
-        Factor of the product.
+        Batch of matrices, of shape (b, m, p).
+    beta : number, default: 1
+        Multiplier of `input`. If it is 0, NaN and infinity in `input` are ignored.
+    alpha : number, default: 1
+        Multiplier of the sum of the products.
     {out}
 
     Returns
     -------
     Tensor
-        Of shape (n, p), of the dtype of the operands.
+        Shape (n, p), same dtype as the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, a batch is not 3-D, or the sizes do not fit.
+        If the dtypes differ, if a batch is not 3-d, or if the sizes do not match.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -320,16 +321,16 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     tensor([[5.]])
     """
     check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
-    check_three(batch1, batch2)
+    check_batch_ndim(batch1, batch2)
     one, two = batch1.array.shape, batch2.array.shape
     if one[0] != two[0]:
         raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {one[0]} and {two[0]}")
     if one[2] != two[1]:
         raise RuntimeError(f"Incompatible matrix sizes for bmm ({one[1]}x{one[2]} and {two[1]}x{two[2]})")
-    one_dtype(batch1, batch2, input)
-    side = shapes.permute.record(batch1, axes=(-2, -3, -1))  # one product, of the batch and the shared axis
+    check_common_dtype(batch1, batch2, input)
+    side = shapes.permute.record(batch1, axes=(-2, -3, -1))  # one product, which sums over the batch as well
     flat = (
         shapes.reshape.record(side, shape=(one[1], one[0] * one[2])),
         shapes.reshape.record(batch2, shape=(one[0] * one[2], two[2])),
     )
-    return _added("addbmm", input, mm(*flat), beta, alpha)
+    return _add_product("addbmm", input, mm(*flat), beta, alpha)

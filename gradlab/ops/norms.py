@@ -1,4 +1,4 @@
-"""Norms of vectors over axes, and what is measured by them."""
+"""Vector norms over axes, and operations based on them: `dist` and `renorm`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import check_tensors, many_dims, one_dim, over_dims
-from gradlab.ops.copies import cast, in_single
+from gradlab.ops.arguments import check_tensors, negative_dim, negative_dims, takes_axis
+from gradlab.ops.copies import cast, compute_in_float32
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 
@@ -27,8 +27,11 @@ def vector_norm(
     dtype: Dtype | None = None,
     op: Any = rules.vector_norm,
 ) -> Tensor:
-    """(Σ |x|ᵖ)^(1/p) over the axes `dim`, all by default, for any real p; at 0 the number of nonzeros, at ±inf the largest or
-    smallest magnitude."""
+    """Compute the p-norm (Σ |x|ᵖ)^(1/p) over the axes `dim`, all by default.
+
+    `ord` is any real number p. For 0, the result is the number of nonzero elements; for inf and -inf, the largest and the
+    smallest magnitude.
+    """
     if input.array.dtype.kind != "f":
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
@@ -37,42 +40,42 @@ def vector_norm(
     if dtype is not None:
         input = cast(input, dtype)
     shape = input.array.shape
-    axis = many_dims(dim, len(shape))
-    if (ord < 0 or ord == inf) and not rules.count(shape, axis):
+    axis = negative_dims(dim, len(shape))
+    if (ord < 0 or ord == inf) and not rules.count_reduced(shape, axis):
         which = next((a + len(shape) for a in axis if not shape[a]), 0)
         where = "an empty tensor because" if dim is None else f"the dimension {which}because this dimension is empty and"
         raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on {where} the operation does not have an identity")
     return op.record(input, axis=axis, keepdims=keepdim, order=int(ord) if ord == ord // 1 and -inf < ord < inf else ord)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def dist(input: Tensor, other: Tensor, p: float = 2, *, out: Tensor | None = None) -> Tensor:
-    """The p-norm of input - other.
+    """Compute the p-norm of input - other.
 
     Parameters
     ----------
     {input}
     {other}
-    p : number, default 2
-        The order: any real number, or an infinity, of which +∞ means the largest magnitude and -∞ the smallest.
+    p : number, default: 2
+        Order of the norm: any real number, inf for the largest magnitude, or -inf for the smallest.
     {out}
 
     Returns
     -------
     Tensor
-        A 0-d tensor, of the operands' common dtype.
+        0-d, common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the operands are not floating point, or their shapes do not broadcast.
+        If the operands are not floating point, or if their shapes do not broadcast.
 
     Notes
     -----
-    Where the distance is 0, the gradient is taken as 0.
+    If the distance is 0, the gradient is taken as 0.
 
     Examples
     --------
@@ -84,38 +87,38 @@ def dist(input: Tensor, other: Tensor, p: float = 2, *, out: Tensor | None = Non
     return vector_norm(el.sub.record(input, other), p, op=rules.distance)
 
 
-@composed(inplace="method")
-@over_dims
+@composite(inplace="method")
+@takes_axis
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
-    """Each slice along an axis scaled down to the norm `maxnorm`, if its norm is larger.
+    """Scale down the slices along a dimension whose norm exceeds `maxnorm`.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, floating point, of at least two axes.
+        Floating point tensor with at least two dimensions.
     p : number
-        The order of the norm, above 0.
+        Order of the norm, positive.
     dim : int
-        The axis whose slices are scaled. `axis` means the same.
+        Dimension along which the slices are taken. `axis` is an alias.
     maxnorm : number
-        The largest norm that a slice may have.
+        Largest norm of a slice.
     {out}
 
     Returns
     -------
     Tensor
-        The shape and the dtype of `input`.
+        Same shape and dtype as `input`.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError
-        If `input` has fewer than two axes or is not floating point, or `p` is not positive.
+        If `input` has fewer than two dimensions or is not floating point, or if `p` is not positive.
 
     Notes
     -----
-    A slice of the norm n > maxnorm is multiplied by maxnorm / (n + 1e-7).
+    A slice with a norm n > maxnorm is multiplied by maxnorm / (n + 1e-7).
 
     Examples
     --------
@@ -130,11 +133,11 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if input.array.dtype.char == "e":
-        return in_single(renorm, input, p, dim, maxnorm)
-    axis = one_dim(dim, ndim)
+        return compute_in_float32(renorm, input, p, dim, maxnorm)
+    axis = negative_dim(dim, ndim)
     norms = vector_norm(input, p, [a for a in range(-ndim, 0) if a != axis], True)
     scale = el.where.record(constant(norms.array > maxnorm), maxnorm / (norms + 1e-7), constant(np.ones((), input.array.dtype)))
     return RENORM.record(input, scale)
 
 
-RENORM = el.mul.named("RenormBackward0")
+RENORM = el.mul.with_node("RenormBackward0")

@@ -1,4 +1,4 @@
-"""The axes in another order: views that NumPy makes by strides."""
+"""Reorder the dimensions of tensors. The results are views with permuted strides."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import not_a_tensor, one_dim
+from gradlab.ops.arguments import negative_dim, not_a_tensor
 from gradlab.ops.inplace_views import in_place_view
 from gradlab.ops.shapes import is_int
 from gradlab.rules import shapes as rules
@@ -23,21 +23,21 @@ __all__ = [
     "t",
     "transpose",
 ]
-NATURAL = [list(range(-n, 0)) for n in range(65)]  # the axes in order, for each rank
+AXES_IN_ORDER = [list(range(-n, 0)) for n in range(65)]  # for each number of dimensions
 
-TRANSPOSE, T2 = rules.permute.named("TransposeBackward0"), rules.permute.named("TBackward0")
+TRANSPOSE, T_PERMUTE = rules.permute.with_node("TransposeBackward0"), rules.permute.with_node("TBackward0")
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @in_place_view("TransposeBackward1")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged.
+    """Swap two dimensions.
 
     Parameters
     ----------
     {input}
     dim0, dim1 : int
-        The dimensions, counted from the end if they are negative.
+        Dimensions to swap, counted from the end if negative.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
 
     Examples
     --------
@@ -59,28 +59,28 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("transpose", input)
-    return TRANSPOSE.record(input, axes=exchanged(input.array.ndim, dim0, dim1))
+    return TRANSPOSE.record(input, axes=swapped_axes(input.array.ndim, dim0, dim1))
 
 
-def exchanged(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
-    axes = NATURAL[ndim].copy()
+def swapped_axes(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
+    axes = AXES_IN_ORDER[ndim].copy()
     try:
         axes[dim0], axes[dim1] = axes[dim1], axes[dim0]
     except (IndexError, TypeError):
-        one_dim(dim0, ndim), one_dim(dim1, ndim)
+        negative_dim(dim0, ndim), negative_dim(dim1, ndim)
     return tuple(axes)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @in_place_view("TransposeBackward1")
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two dimensions exchanged: `transpose` under NumPy's name.
+    """Swap two dimensions. Alias of `transpose`, as in NumPy.
 
     Parameters
     ----------
     {input}
     axis0, axis1 : int
-        The dimensions, counted from the end if they are negative.
+        Dimensions to swap, counted from the end if negative.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
 
     Examples
     --------
@@ -104,16 +104,16 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     return transpose(input, axis0, axis1)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @in_place_view("TransposeBackward1")
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged: `transpose` under another name.
+    """Swap two dimensions. Alias of `transpose`.
 
     Parameters
     ----------
     {input}
     dim0, dim1 : int
-        The dimensions, counted from the end if they are negative.
+        Dimensions to swap, counted from the end if negative.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
 
     Examples
     --------
@@ -137,17 +137,17 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return transpose(input, dim0, dim1)
 
 
-@composed()
+@composite()
 def permute(input: Tensor, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
-    """The dimensions in another order.
+    """Reorder the dimensions.
 
     Parameters
     ----------
     {input}
     *order : ints, or a sequence of ints
-        Which dimension comes first, second, …: `x.permute(2, 0, 1)` or `x.permute((2, 0, 1))`.
+        Dimensions of `input` in their new order: `x.permute(2, 0, 1)` or `x.permute((2, 0, 1))`.
     dims : sequence of ints, optional
-        The same by keyword.
+        The order as a keyword argument.
 
     Returns
     -------
@@ -157,9 +157,9 @@ def permute(input: Tensor, *order: int | Sequence[int], dims: Sequence[int] | No
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If not every dimension is named, or one twice.
+        If a dimension is missing or repeated.
 
     Examples
     --------
@@ -183,19 +183,19 @@ def permute(input: Tensor, *order: int | Sequence[int], dims: Sequence[int] | No
         return rules.permute.record(input, axes=axes)
     except ValueError:
         for d in wanted:
-            one_dim(d, ndim)
+            negative_dim(d, ndim)
         raise RuntimeError("permute(): duplicate dims are not allowed.") from None
 
 
-@composed(aliases="moveaxis")
+@composite(aliases="moveaxis")
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Some dimensions put elsewhere; the others keep their order.
+    """Move dimensions to new positions. The others keep their order.
 
     Parameters
     ----------
     {input}
     source, destination : int or sequence of ints
-        The dimensions, and where each stands in the result.
+        Dimensions to move, and their positions in the result.
 
     Returns
     -------
@@ -205,9 +205,9 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If there are not as many destinations as sources, or one is named twice.
+        If `source` and `destination` have different lengths, or if a dimension is repeated.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
         raise not_a_tensor("movedim", input)
     ndim = input.array.ndim
     moved: tuple[Any, Any] = source, destination
-    pairs = [[one_dim(d, ndim) for d in ((dims,) if is_int(dims) else dims)] for dims in moved]
+    pairs = [[negative_dim(d, ndim) for d in ((dims,) if is_int(dims) else dims)] for dims in moved]
     if len(pairs[0]) != len(pairs[1]):
         both = [list(d) if isinstance(d, (tuple, list)) else [d] for d in moved]
         raise RuntimeError(
@@ -231,7 +231,7 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
     if not ndim:
         return ALIAS.record(input, axes=())
-    rest = [a for a in NATURAL[ndim] if a not in pairs[0]]
+    rest = [a for a in AXES_IN_ORDER[ndim] if a not in pairs[0]]
     for to, a in sorted(zip((d + ndim for d in pairs[1]), pairs[0], strict=True)):
         rest.insert(to, a)
     return rules.permute.record(input, axes=tuple(rest))
@@ -239,18 +239,18 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
 
 moveaxis = movedim
 
-ALIAS = rules.permute.named("AliasBackward0")
+ALIAS = rules.permute.with_node("AliasBackward0")
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @in_place_view("TBackward1")
 def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix.
+    """Transpose a matrix.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of at most two dimensions. One of fewer is left as it is.
+        Tensor with at most two dimensions. A 0-d or 1-d tensor keeps its shape.
 
     Returns
     -------
@@ -260,7 +260,7 @@ def t(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If there are more than two dimensions.
+        If `input` has more than two dimensions.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def t(input: Tensor) -> Tensor:
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("t", input)
-    return T2.record(input, axes=transposed_axes(input))
+    return T_PERMUTE.record(input, axes=transposed_axes(input))
 
 
 def transposed_axes(input: Tensor) -> tuple[int, ...]:
@@ -281,14 +281,14 @@ def transposed_axes(input: Tensor) -> tuple[int, ...]:
     return ((), (-1,), (-1, -2))[ndim]
 
 
-@composed()
+@composite()
 def adjoint(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged: the conjugate transpose, since the numbers are real.
+    """Swap the last two dimensions. For real numbers, this is the conjugate transpose.
 
     Parameters
     ----------
     input : Tensor
-        A matrix, or a batch of them. (A 0-d tensor is handed back, with a warning.)
+        Matrix, or batch of matrices. A 0-d tensor is returned unchanged, with a warning.
 
     Returns
     -------
@@ -298,7 +298,7 @@ def adjoint(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If there is one dimension alone.
+        If `input` is 1-d.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Powers, of tensors by tensors and by numbers, which are primitives of their own."""
+"""Powers of tensors and numbers. Powers with a number as base or exponent have their own primitives."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from gradlab.backend.namespaces import wrap
 from gradlab.core import inplace
 from gradlab.core.errors import invalid_combination, not_implemented
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import agree, cast
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import Called
-from gradlab.ops.arithmetic import NUMBERS, OPERANDS, PLAIN, fits
+from gradlab.ops.arguments import FunctionInfo
+from gradlab.ops.arithmetic import INT_OR_FLOAT, NUMBER_TYPES, OPERAND_TYPES, check_integer_fits
 from gradlab.rules import elementwise as el
 
 __all__ = [
@@ -24,15 +24,15 @@ __all__ = [
 ]
 
 
-def _raised_in_place(input: Tensor, exponent: Any) -> Tensor:
+def _pow_in_place(input: Tensor, exponent: Any) -> Tensor:
     if type(exponent) in (int, float) and input.array.dtype.kind == "f":
         return inplace.in_place(el.pow_scalar, input, exponent=exponent)
     return inplace.composed_in_place(pow, input, exponent)
 
 
-@composed(inplace="method", twin=_raised_in_place)
+@composite(inplace="method", twin=_pow_in_place)
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
-    """input to the power of exponent, either of them a tensor or a number.
+    """Raise `input` to the power of `exponent`. Either can be a tensor or a number.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, of their common dtype.
+        Broadcast shape of the operands, common dtype.
 
     Raises
     ------
     TypeError
-        If neither operand is a tensor.
+        If neither operand is a Tensor.
     RuntimeError
-        If the shapes do not broadcast, or an integer is raised to a negative number.
+        If the shapes do not broadcast, or if an integer tensor is raised to a negative integer.
 
     Examples
     --------
@@ -63,8 +63,8 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     exponent = exponent.item() if isinstance(exponent, np.generic) else exponent
     if isinstance(input, Tensor) and isinstance(exponent, (int, float)):
         return _pow_number(input, exponent, out)
-    if isinstance(exponent, Tensor) and isinstance(input, NUMBERS):
-        return power_of(exponent, input, out)
+    if isinstance(exponent, Tensor) and isinstance(input, NUMBER_TYPES):
+        return rpow_operator(exponent, input, out)
     if not isinstance(input, Tensor) or not isinstance(exponent, Tensor):
         raise invalid_combination(
             "pow",
@@ -73,7 +73,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
             "(Number self, Tensor exponent)",
             "(Tensor input, Number exponent)",
         )
-    return el.pow_.record(*_powers(input, exponent), out=out)
+    return el.pow_.record(*_promote_powers(input, exponent), out=out)
 
 
 def _pow_number(input: Tensor, exponent: int | float, out: Tensor | None = None) -> Tensor:
@@ -83,36 +83,38 @@ def _pow_number(input: Tensor, exponent: int | float, out: Tensor | None = None)
         if input.array.dtype.kind == "b" and isinstance(exponent, bool):
             return constant(wrap(input.array | (not exponent)))
         input = agree(el.add, input, exponent)[0]
-        fits(exponent, input)
+        check_integer_fits(exponent, input)
     return el.pow_scalar.record(input, exponent=exponent, out=out)
 
 
-def raised(self: Tensor, exponent: Any) -> Any:
-    """self ** exponent, as the operator has it."""
-    if type(exponent) in PLAIN and self.array.dtype.kind == "f":
+def pow_operator(self: Tensor, exponent: Any) -> Any:
+    """Compute self ** exponent for the operator."""
+    if type(exponent) in INT_OR_FLOAT and self.array.dtype.kind == "f":
         return el.pow_scalar.record(self, exponent=exponent)
-    return pow(self, exponent) if isinstance(exponent, OPERANDS) else NotImplemented
+    return pow(self, exponent) if isinstance(exponent, OPERAND_TYPES) else NotImplemented
 
 
-def power_of(self: Tensor, base: Any, out: Tensor | None = None) -> Any:
-    """base ** self, as the operator has it."""
+def rpow_operator(self: Tensor, base: Any, out: Tensor | None = None) -> Any:
+    """Compute base ** self for the operator."""
     base = base.item() if isinstance(base, np.generic) else base
     if type(base) in (int, float) and self.array.dtype.kind == "f":
         return el.rpow_scalar.record(self, base=base, out=out)
-    return el.pow_.record(*_powers(base, self), out=out) if isinstance(base, (bool, int, float, Tensor)) else NotImplemented
+    return (
+        el.pow_.record(*_promote_powers(base, self), out=out) if isinstance(base, (bool, int, float, Tensor)) else NotImplemented
+    )
 
 
-def _powers(base: Any, exponent: Any) -> Any:
-    """Base and exponent in one dtype, which must not be bool."""
-    agreed = agree(Called("pow"), base, exponent)
+def _promote_powers(base: Any, exponent: Any) -> Any:
+    """Convert base and exponent to their common dtype, which must not be bool."""
+    agreed = agree(FunctionInfo("pow"), base, exponent)
     if agreed[0].array.dtype.kind == "b":
         raise not_implemented("pow", "Bool")
     return agreed
 
 
-@composed(inplace="function")
+@composite(inplace="function")
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The square of each element.
+    """Square each element.
 
     Parameters
     ----------
@@ -122,12 +124,12 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        The shape of `input`, of its dtype; of bools int64.
+        Same shape as `input`, same dtype. For bools, int64.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
 
     Examples
     --------
@@ -140,19 +142,19 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return _pow_number(input, 2, out)
 
 
-def _raised_in_double_in_place(input: Tensor, exponent: Any) -> Tensor:
+def _float_power_in_place(input: Tensor, exponent: Any) -> Tensor:
     if input.array.dtype != np.float64:
         raise RuntimeError(
             f"the base given to float_power_ has dtype {input.dtype.word} but the operation's result requires "
             "dtype Double. Call .double() first, or pow_."
         )
-    return _raised_in_place(input, exponent)
+    return _pow_in_place(input, exponent)
 
 
-@composed(inplace="method", twin=_raised_in_double_in_place)
+@composite(inplace="method", twin=_float_power_in_place)
 @takes_out
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
-    """input to the power of exponent, in float64.
+    """Raise `input` to the power of `exponent`, in float64.
 
     Parameters
     ----------
@@ -163,12 +165,12 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
     Returns
     -------
     Tensor
-        The shape that the operands broadcast to, float64.
+        Broadcast shape of the operands, float64.
 
     Raises
     ------
     TypeError
-        If neither operand is a tensor.
+        If neither operand is a Tensor.
 
     Examples
     --------
@@ -179,7 +181,7 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
     tensor([1.0000, 1.4142], dtype=gradlab.float64)
     """
     are_tensors = [isinstance(x, Tensor) for x in (input, exponent)]
-    if not any(are_tensors) or not all(isinstance(x, OPERANDS) for x in (input, exponent)):
+    if not any(are_tensors) or not all(isinstance(x, OPERAND_TYPES) for x in (input, exponent)):
         raise invalid_combination(
             "float_power",
             (input, exponent),

@@ -9,10 +9,10 @@ from typing import Any
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.modes import mode
-from gradlab.core.operator import composed
-from gradlab.core.out_argument import into, takes_out
+from gradlab.core.operator import composite
+from gradlab.core.out_argument import copy_to_out, takes_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import check_tensors, checked, one_dim
+from gradlab.ops.arguments import check_implemented, check_tensors, negative_dim
 from gradlab.ops.copies import clone, contiguous
 from gradlab.ops.permutation import TRANSPOSE
 from gradlab.ops.shapes import UNSAFE_VIEW, unsqueeze
@@ -33,8 +33,8 @@ __all__ = [
 ]
 
 
-def operator(input: Tensor, other: Tensor) -> Any:
-    """What `@` does. The matrix product; vectors on either side as in NumPy, leading axes are batches."""
+def matmul_operator(input: Tensor, other: Tensor) -> Any:
+    """Compute input @ other. Vectors on either side are treated as in NumPy, and leading axes are batches."""
     if not isinstance(other, Tensor) or not isinstance(input, Tensor):
         return NotImplemented
     if input.array.dtype is not other.array.dtype or input.array.dtype.kind == "b":
@@ -47,17 +47,16 @@ def operator(input: Tensor, other: Tensor) -> Any:
     if m == 2 and n == 1:
         return matrix.matvec.record(input, other)
     if m == 1 and n == 2:
-        return SQUEEZE.record(matrix.matmul.record(unsqueeze(input, 0), other), shape=other.array.shape[1:])
+        return SQUEEZE_ROW.record(matrix.matmul.record(unsqueeze(input, 0), other), shape=other.array.shape[1:])
     if m == 0 or n == 0:
         raise RuntimeError(
-            f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D. A number times a "
-            "tensor is written with *."
+            f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D. Multiply a tensor by a number with *."
         )
-    if n <= 2:  # one product of all rows, not one for each batch
-        return rows_times(input, other)
-    if m <= 2 and input.node is not None and mode.grad:  # so too from the left: its gradient is then one product
-        product = rows_times(TRANSPOSE.record(other, axes=exchanged(n)), input if m == 1 else input.T)
-        return product if m == 1 else contiguous(TRANSPOSE.record(product, axes=exchanged(n)))
+    if n <= 2:  # a single product of all rows instead of one for each matrix
+        return multiply_rows(input, other)
+    if m <= 2 and input.node is not None and mode.grad:  # the same from the left, so that the gradient is a single product
+        product = multiply_rows(TRANSPOSE.record(other, axes=last_axes_swapped(n)), input if m == 1 else input.T)
+        return product if m == 1 else contiguous(TRANSPOSE.record(product, axes=last_axes_swapped(n)))
     if m == 1:
         product = matrix.bmm.record(unsqueeze(input, 0), other)
         return UNSAFE_VIEW.record(product, shape=product.array.shape[:-2] + product.array.shape[-1:])
@@ -65,24 +64,24 @@ def operator(input: Tensor, other: Tensor) -> Any:
     return UNSAFE_VIEW.record(product, shape=product.array.shape)
 
 
-SQUEEZE = shapes.reshape.named("SqueezeBackward4", view=False)
+SQUEEZE_ROW = shapes.reshape.with_node("SqueezeBackward4", view=False)
 
 
-def rows_times(input: Tensor, other: Tensor) -> Tensor:
-    """`input` of more than two axes times a matrix or a vector, as one product of all its rows."""
+def multiply_rows(input: Tensor, other: Tensor) -> Tensor:
+    """Multiply `input`, of more than two axes, by a matrix or vector, as a single product of all its rows."""
     shape = input.array.shape
     rows = shapes.reshape.record(input, shape=(prod(shape[:-1]), shape[-1]))
     op = matrix.matmul if other.array.ndim == 2 else matrix.matvec
     return UNSAFE_VIEW.record(op.record(rows, other), shape=shape[:-1] + other.array.shape[1:])
 
 
-def exchanged(ndim: int) -> tuple[int, ...]:
-    """The axes of a tensor, the last two exchanged."""
+def last_axes_swapped(ndim: int) -> tuple[int, ...]:
+    """Return the negative axes of a tensor with the last two swapped."""
     return (*range(-ndim, -2), -1, -2)
 
 
 def check_dtypes(input: Tensor, other: Tensor) -> None:
-    """Torch's refusals: products promote nothing, and there are none of bools, unless there is nothing to multiply."""
+    """Raise PyTorch's errors: products do not promote dtypes, and bools are not supported unless there is nothing to multiply."""
     one, two, ranks = input.dtype, other.dtype, (input.array.ndim, other.array.ndim)
     if one is two:
         if one.numpy.kind == "b" and input.array.size and other.array.size:
@@ -109,43 +108,43 @@ def check_dtypes(input: Tensor, other: Tensor) -> None:
     raise RuntimeError(f"{words}. Convert one of them: x.float(), x.to(w.dtype).")
 
 
-WARNED: set[str] = set()
+WARNINGS_GIVEN: set[str] = set()
 
 
 def warn_once(text: str) -> None:
-    """Torch's warning of a name that is to go: once in a process, as torch gives it."""
-    if text not in WARNED:
-        WARNED.add(text)
+    """Warn about a deprecated function. Each warning is given once per process, as in PyTorch."""
+    if text not in WARNINGS_GIVEN:
+        WARNINGS_GIVEN.add(text)
         warnings.warn(text, UserWarning, stacklevel=4)
 
 
-@composed()
+@composite()
 @takes_out
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Matrix product, written `@` too.
+    """Compute the matrix product `input @ other`.
 
     Parameters
     ----------
     input : Tensor
-        A vector, a matrix or a batch of matrices. Floating point or integers, not bools.
+        Vector, matrix or batch of matrices, of floating point or integer dtype.
     other : Tensor
-        The same, of the same dtype. Batches broadcast.
+        Vector, matrix or batch of matrices, of the same dtype. Batch dimensions broadcast.
     {out}
 
     Returns
     -------
     Tensor
-        (…, n, m) and (…, m, p) give (…, n, p). A vector of m on the left counts as one row, on the right as one column,
-        and that axis is not in the result; two vectors give their inner product.
+        Shapes (…, n, m) and (…, m, p) give (…, n, p). A vector counts as one row on the left and as one column on the right,
+        and this dimension is dropped from the result. Two vectors give their inner product.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, an operand is 0-d, or the sizes do not fit.
+        If the dtypes differ, if an operand is 0-d, or if the sizes do not match.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -155,34 +154,34 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     """
     if not isinstance(other, Tensor):
         check_tensors("matmul", input=input, other=other)
-    return checked("matmul", operator(input, other), other)
+    return check_implemented("matmul", matmul_operator(input, other), other)
 
 
-@composed()
+@composite()
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Product of two matrices.
+    """Multiply two matrices.
 
     Parameters
     ----------
     input : Tensor
-        Of shape (n, m).
+        Matrix of shape (n, m).
     mat2 : Tensor
-        Of shape (m, p), of the same dtype.
+        Matrix of shape (m, p), of the same dtype.
     {out}
 
     Returns
     -------
     Tensor
-        Of shape (n, p), of the dtype of the operands.
+        Shape (n, p), same dtype as the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, an operand is no matrix, or the sizes do not fit.
+        If the dtypes differ, if an operand is not a matrix, or if the sizes do not match.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -196,38 +195,38 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     if input.array.ndim != 2 or mat2.array.ndim != 2:
         raise RuntimeError(
             f"{'self' if input.array.ndim != 2 else 'mat2'} must be a matrix. mm() multiplies 2-D tensors, got "
-            f"shapes {list(input.array.shape)} and {list(mat2.array.shape)}; matmul (@) takes other ranks."
+            f"shapes {list(input.array.shape)} and {list(mat2.array.shape)}. matmul (@) accepts other shapes."
         )
     if input.array.dtype is not mat2.array.dtype or input.array.dtype.kind == "b":
         check_dtypes(input, mat2)
-    return placed("mm", matrix.matmul.record(input, mat2), out)
+    return write_to_out("mm", matrix.matmul.record(input, mat2), out)
 
 
-@composed()
+@composite()
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Products of two batches of as many matrices.
+    """Multiply the matrices of two batches.
 
     Parameters
     ----------
     input : Tensor
-        Of shape (b, n, m).
+        Batch of matrices, of shape (b, n, m).
     mat2 : Tensor
-        Of shape (b, m, p), of the same dtype.
+        Batch of matrices, of shape (b, m, p), of the same dtype.
     {out}
 
     Returns
     -------
     Tensor
-        Of shape (b, n, p), of the dtype of the operands.
+        Shape (b, n, p), same dtype as the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, an operand is not 3-D, or the sizes do not fit.
+        If the dtypes differ, if an operand is not 3-d, or if the sizes do not match.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -241,12 +240,12 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     for which, x in (("batch1", input), ("batch2", mat2)):
         if x.array.ndim != 3:
             raise RuntimeError(
-                f"{which} must be a 3D tensor. This one has shape {list(x.array.shape)}; matmul (@) takes other "
-                "ranks, and broadcasts batches."
+                f"{which} must be a 3D tensor, but got shape {list(x.array.shape)}. matmul (@) accepts other "
+                "shapes and broadcasts batches."
             )
     check_batches(input, mat2)
     check_dtypes(input, mat2)
-    return placed("bmm", matrix.bmm.record(input, mat2), out)
+    return write_to_out("bmm", matrix.bmm.record(input, mat2), out)
 
 
 def check_batches(a: Tensor, b: Tensor) -> None:
@@ -258,31 +257,31 @@ def check_batches(a: Tensor, b: Tensor) -> None:
         )
 
 
-@composed()
+@composite()
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Product of a matrix and a vector.
+    """Multiply a matrix by a vector.
 
     Parameters
     ----------
     input : Tensor
-        Of shape (n, m).
+        Matrix of shape (n, m).
     vec : Tensor
-        Of shape (m,), of the same dtype.
+        Vector of shape (m,), of the same dtype.
     {out}
 
     Returns
     -------
     Tensor
-        Of shape (n,), of the dtype of the operands.
+        Shape (n,), same dtype as the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, the ranks are not 2 and 1, or the sizes do not fit.
+        If the dtypes differ, if the operands are not a matrix and a vector, or if the sizes do not match.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -294,37 +293,37 @@ def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     if input.array.ndim != 2 or vec.array.ndim != 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got 1, {input.array.ndim}, {vec.array.ndim}. mv() multiplies a "
-            "2-D tensor and a 1-D one; matmul (@) takes other ranks."
+            "2-D tensor by a 1-D tensor. matmul (@) accepts other shapes."
         )
     check_dtypes(input, vec)
-    return placed("mv", matrix.matvec.record(input, vec), out)
+    return write_to_out("mv", matrix.matvec.record(input, vec), out)
 
 
-@composed()
+@composite()
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Inner product of two vectors.
+    """Compute the inner product of two vectors.
 
     Parameters
     ----------
     input : Tensor
-        Of shape (n,).
+        Vector of shape (n,).
     tensor : Tensor
-        Of shape (n,), of the same dtype.
+        Vector of shape (n,), of the same dtype.
     {out}
 
     Returns
     -------
     Tensor
-        0-d, of the dtype of the operands.
+        0-d, same dtype as the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, an operand is not 1-D, or the sizes differ.
+        If the dtypes differ, if an operand is not 1-d, or if the sizes differ.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -335,31 +334,31 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     return inner_product(matrix.dot, "dot", input, tensor, "tensor", out)
 
 
-@composed()
+@composite()
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Inner product of two vectors; without complex numbers it is `dot`.
+    """Compute the inner product of two vectors. For real numbers, this equals `dot`.
 
     Parameters
     ----------
     input : Tensor
-        Of shape (n,).
+        Vector of shape (n,).
     other : Tensor
-        Of shape (n,), of the same dtype.
+        Vector of shape (n,), of the same dtype.
     {out}
 
     Returns
     -------
     Tensor
-        0-d, of the dtype of the operands.
+        0-d, same dtype as the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If the dtypes differ, an operand is not 1-D, or the sizes differ.
+        If the dtypes differ, if an operand is not 1-d, or if the sizes differ.
     NotImplementedError
-        If the operands hold bools.
+        If the operands are boolean.
 
     Examples
     --------
@@ -378,37 +377,37 @@ def inner_product(op: Any, name: str, a: Tensor, b: Tensor, second: str, out: Te
             f"1D tensors expected, but got {a.array.ndim}D and {b.array.ndim}D tensors. The sum of all products is (a * b).sum()."
         )
     check_dtypes(a, b)
-    return placed(name, op.record(a, b), out)
+    return write_to_out(name, op.record(a, b), out)
 
 
-def placed(name: str, result: Tensor, out: Tensor | None) -> Tensor:
-    return result if out is None else into(name, out, result)
+def write_to_out(name: str, result: Tensor, out: Tensor | None) -> Tensor:
+    return result if out is None else copy_to_out(name, out, result)
 
 
-@composed(aliases="ger")
+@composite(aliases="ger")
 @takes_out
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Outer product: each element of a vector times each of another.
+    """Compute the outer product of two vectors.
 
     Parameters
     ----------
     input : Tensor
-        Of shape (n,).
+        Vector of shape (n,).
     vec2 : Tensor
-        Of shape (m,).
+        Vector of shape (m,).
     {out}
 
     Returns
     -------
     Tensor
-        Of shape (n, m), of the common dtype.
+        Shape (n, m), common dtype of the operands.
 
     Raises
     ------
     TypeError
-        If an operand is no tensor.
+        If an operand is not a Tensor.
     RuntimeError
-        If an operand is not 1-D.
+        If an operand is not 1-d.
 
     Examples
     --------
@@ -429,8 +428,10 @@ ger = outer
 
 # ------------------------------------------------------------------------------------------------------ other products
 def chain_order(sizes: list[int]) -> list[list[int]]:
-    """Where to part each run of a chain of matrices, of sizes[i] × sizes[i + 1], to multiply least (Cormen et al.,
-    "Introduction to Algorithms", section 14.2)."""
+    """Find where to split each run of a matrix chain so that the number of multiplications is minimal.
+
+    Matrix i has sizes[i] rows and sizes[i + 1] columns. See Cormen et al., "Introduction to Algorithms", section 14.2.
+    """
     n = len(sizes) - 1
     cost = [[0.0] * n for _ in range(n)]
     split = [[0] * n for _ in range(n)]
@@ -444,7 +445,7 @@ def chain_order(sizes: list[int]) -> list[list[int]]:
 
 
 def chain_product(factors: list[Tensor]) -> Tensor:
-    """The product of matrices, multiplied in the order that takes the fewest steps."""
+    """Multiply matrices in the order that needs the fewest operations."""
     split = chain_order([factors[0].array.shape[0], *(x.array.shape[1] for x in factors)])
 
     def run(i: int, j: int) -> Tensor:
@@ -455,12 +456,12 @@ def chain_product(factors: list[Tensor]) -> Tensor:
 
 @takes_out
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """The product of several matrices, in the order that takes the fewest steps.
+    """Multiply several matrices in the order that needs the fewest operations.
 
     Parameters
     ----------
     *matrices : Tensor
-        Matrices whose sizes fit.
+        Matrices of matching sizes.
 
     Returns
     -------
@@ -470,7 +471,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If the sizes do not fit.
+        If the sizes do not match.
 
     Examples
     --------
@@ -497,7 +498,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 
 def vector_product(input: Tensor, other: Tensor, axis: int, shown: int) -> Tensor:
-    """`cross` along a negative axis, after torch's checks; `shown` is the axis as it was given."""
+    """Compute `cross` along a negative axis, after PyTorch's checks. `shown` is the axis as the user gave it, for errors."""
     one, two = input.array.shape, other.array.shape
     if input.array.dtype is not other.array.dtype:
         raise RuntimeError(
@@ -513,27 +514,27 @@ def vector_product(input: Tensor, other: Tensor, axis: int, shown: int) -> Tenso
     return matrix.cross.record(*both, axis=(axis,))
 
 
-@composed()
+@composite()
 @takes_out
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """The vector product along an axis of length 3.
+    """Compute the cross product along a dimension of size 3.
 
     Parameters
     ----------
     input, other : Tensor
-        Of shapes that broadcast.
+        Tensors whose shapes broadcast.
     dim : int, optional
-        The axis; by default the first of length 3.
+        Dimension of the vectors. Default: the first of size 3.
 
     Returns
     -------
     Tensor
-        The shape that they broadcast to.
+        Broadcast shape of the operands.
 
     Raises
     ------
     RuntimeError
-        If there is no axis of length 3, or the shapes do not broadcast.
+        If there is no dimension of size 3, or if the shapes do not broadcast.
 
     Examples
     --------
@@ -554,9 +555,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         raise RuntimeError("no dimension of size 3 in input")
     if ndim != other.array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    return vector_product(input, other, one_dim(dim, ndim), dim)
+    return vector_product(input, other, negative_dim(dim, ndim), dim)
 
 
 def identity_like(x: Tensor, n: int) -> Tensor:
-    """The identity matrix of n rows, where `x` lies and in its dtype."""
+    """Return the identity matrix with n rows, in the dtype and on the device of `x`."""
     return constant(namespace_of[type(x.array)].eye(n, dtype=x.array.dtype))

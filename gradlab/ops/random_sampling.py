@@ -1,8 +1,9 @@
-"""Tensors of random numbers, drawn from the streams of `gradlab.ops.generators`.
+"""Random tensors, drawn from the generators of `gradlab.ops.generators`.
 
-A draw fills its tensor in the order of its memory, as torch's does. On a GPU the numbers are those of the CPU, moved.
+The numbers fill a tensor in memory order, as in PyTorch. For a GPU, they are drawn on the CPU and copied.
 
-(Dropout's mask is what `MersenneTwister.bernoulli(1 - p, shape)` draws, as torch's `empty_like(input).bernoulli_(1 - p)` does.)
+Dropout masks come from `MersenneTwister.bernoulli(1 - p, shape)`, which draws the same numbers as PyTorch's
+`empty_like(input).bernoulli_(1 - p)`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 
 from gradlab.backend.mersenne import MersenneTwister
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.dtypes import OF_NUMPY, default
-from gradlab.core.errors import expected, invalid_combination
+from gradlab.core.dtypes import DTYPE_OF_NUMPY, default
+from gradlab.core.errors import invalid_combination, wrong_type
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.creation_arguments import Device, factory, factory_like, sizes
-from gradlab.ops.generators import Generator, engine_of
+from gradlab.ops.creation_arguments import Device, factory, factory_like, parse_size
+from gradlab.ops.generators import Generator, find_engine
 
 __all__ = [
     "rand",
@@ -31,16 +32,18 @@ __all__ = [
 ]
 
 
-def floating(wanted: np.dtype | None, kernel: str) -> np.dtype:
-    """The dtype, if it is a floating point one; the default one for None."""
+def check_floating(wanted: np.dtype | None, kernel: str) -> np.dtype:
+    """Return the dtype if it is floating point, and the default dtype for None. Raise an error for others."""
     if wanted is None:
         return default.float
     if wanted.kind != "f":
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{OF_NUMPY[wanted].word}'. Give a floating point dtype.")
+        raise NotImplementedError(
+            f"\"{kernel}\" not implemented for '{DTYPE_OF_NUMPY[wanted].word}'. Give a floating point dtype."
+        )
     return wanted
 
 
-UNIFORM, NORMAL = "check_uniform_bounds", "normal_kernel_cpu"
+UNIFORM_KERNEL, NORMAL_KERNEL = "check_uniform_bounds", "normal_kernel_cpu"
 
 
 # -------------------------------------------------------------------------------------------------------------- tensors
@@ -57,14 +60,14 @@ def rand(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Numbers drawn uniformly from [0, 1).
+    """Draw random numbers uniformly from [0, 1).
 
     Parameters
     ----------
     shape : int or sequence of int
-        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+        Shape: ``(2, 3)`` as one sequence, or as separate integers.
     size : sequence of int, optional
-        The shape, by its name.
+        The shape as a keyword argument.
     {generator}
     {created_out}
     {created_dtype}
@@ -75,7 +78,7 @@ def rand(
     Returns
     -------
     Tensor
-        The numbers, in this shape.
+        Tensor of the given shape.
 
     Raises
     ------
@@ -91,7 +94,7 @@ def rand(
     >>> gl.rand(2)
     tensor([0.4963, 0.7682])
     """
-    return engine_of("rand", generator, xp).uniform(sizes("rand", shape, size), floating(dtype, UNIFORM))
+    return find_engine("rand", generator, xp).uniform(parse_size("rand", shape, size), check_floating(dtype, UNIFORM_KERNEL))
 
 
 @factory
@@ -107,14 +110,14 @@ def randn(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Numbers drawn from the normal distribution of mean 0 and standard deviation 1.
+    """Draw random numbers from the standard normal distribution.
 
     Parameters
     ----------
     shape : int or sequence of int
-        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+        Shape: ``(2, 3)`` as one sequence, or as separate integers.
     size : sequence of int, optional
-        The shape, by its name.
+        The shape as a keyword argument.
     {generator}
     {created_out}
     {created_dtype}
@@ -125,7 +128,7 @@ def randn(
     Returns
     -------
     Tensor
-        The numbers, in this shape.
+        Tensor of the given shape.
 
     Raises
     ------
@@ -141,10 +144,10 @@ def randn(
     >>> gl.randn(2)
     tensor([ 1.5410, -0.2934])
     """
-    return engine_of("randn", generator, xp).normal(sizes("randn", shape, size), floating(dtype, NORMAL))
+    return find_engine("randn", generator, xp).normal(parse_size("randn", shape, size), check_floating(dtype, NORMAL_KERNEL))
 
 
-RANDINT = "(int high, tuple of ints size)", "(int low, int high, tuple of ints size)"
+RANDINT_SIGNATURES = "(int high, tuple of ints size)", "(int low, int high, tuple of ints size)"
 
 
 @factory
@@ -162,22 +165,22 @@ def randint(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Integers drawn uniformly from `low` up to `high`, which is left out.
+    """Draw random integers from `low` (inclusive) to `high` (exclusive).
 
     Parameters
     ----------
     bounds : int and sequence of int
         ``high, size`` or ``low, high, size``.
-    low : int, default 0
-        The least integer.
+    low : int, default: 0
+        Smallest integer to draw.
     high : int
-        One more than the greatest.
+        One more than the largest integer to draw.
     size : sequence of int
-        The shape.
+        Shape of the result.
     {generator}
     {created_out}
     dtype : dtype, optional
-        The dtype of the result; int64 if it is left out.
+        Dtype of the result. Default: int64.
     {ignored}
     {device}
     {requires_grad}
@@ -185,14 +188,14 @@ def randint(
     Returns
     -------
     Tensor
-        The integers, in this shape.
+        Tensor of the given shape.
 
     Raises
     ------
     TypeError
         If `high` or `size` is not given.
     RuntimeError
-        If there is no integer from `low` up to `high`, or the dtype does not hold them.
+        If `low` is not less than `high`, or if the dtype cannot represent the integers.
 
     Examples
     --------
@@ -204,34 +207,34 @@ def randint(
     named = {k: v for k, v in (("low", low), ("high", high), ("size", size)) if v is not None}
     names = [k for k in (("high", "size") if len(bounds) + len(named) == 2 else ("low", "high", "size")) if k not in named]
     if len(names) != len(bounds):
-        raise invalid_combination("randint", bounds, *RANDINT, **named)
+        raise invalid_combination("randint", bounds, *RANDINT_SIGNATURES, **named)
     values = named | dict(zip(names, bounds, strict=True))
     if not isinstance(values["size"], (tuple, list)):
         raise (
-            expected("randint", "size", 2, "tuple of ints", values["size"])
+            wrong_type("randint", "size", 2, "tuple of ints", values["size"])
             if len(values) == 2
-            else invalid_combination("randint", bounds, *RANDINT, **named)
+            else invalid_combination("randint", bounds, *RANDINT_SIGNATURES, **named)
         )
     if not all(isinstance(v, (int, np.integer, Tensor)) for k, v in values.items() if k != "size"):
-        raise invalid_combination("randint", bounds, *RANDINT, **named)
-    return integers(
-        engine_of("randint", generator, xp),
+        raise invalid_combination("randint", bounds, *RANDINT_SIGNATURES, **named)
+    return draw_integers(
+        find_engine("randint", generator, xp),
         int(values.get("low", 0)),
         int(values["high"]),
-        sizes("randint", (values["size"],)),
+        parse_size("randint", (values["size"],)),
         np.dtype(np.int64) if dtype is None else dtype,
     )
 
 
-def integers(engine: MersenneTwister, low: int, high: int, shape: tuple[int, ...], wanted: np.dtype) -> np.ndarray:
-    """Integers from low up to but not including high, in a dtype that must have them."""
+def draw_integers(engine: MersenneTwister, low: int, high: int, shape: tuple[int, ...], wanted: np.dtype) -> np.ndarray:
+    """Draw integers from `low` (inclusive) to `high` (exclusive), after checking that the dtype can represent them."""
     if wanted.kind in "iub" and low < high:
         least, most = (0, 1) if wanted.kind == "b" else (np.iinfo(wanted).min, np.iinfo(wanted).max)
         for name, bound in (("from", low), ("to - 1", high - 1)):
             if not least <= bound <= most:
                 raise RuntimeError(
-                    f"{name} is out of bounds for {OF_NUMPY[wanted].c_name}. It is {bound}; "
-                    f"{OF_NUMPY[wanted].name} holds {least} to {most}."
+                    f"{name} is out of bounds for {DTYPE_OF_NUMPY[wanted].c_name}. It is {bound}; "
+                    f"{DTYPE_OF_NUMPY[wanted].name} holds {least} to {most}."
                 )
     return engine.randint(low, high, shape).astype(wanted, copy=False)
 
@@ -249,16 +252,16 @@ def randperm(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """The integers from 0 to n - 1, in random order.
+    """Return a random permutation of the integers from 0 to n - 1.
 
     Parameters
     ----------
     n : int
-        How many.
+        Number of integers.
     {generator}
     {created_out}
     dtype : dtype, optional
-        The dtype of the result; int64 if it is left out.
+        Dtype of the result. Default: int64.
     {ignored}
     {device}
     {requires_grad}
@@ -266,14 +269,14 @@ def randperm(
     Returns
     -------
     Tensor
-        The integers, of shape (n).
+        Shape (n,).
 
     Raises
     ------
     TypeError
-        If `n` is no integer.
+        If `n` is not an integer.
     RuntimeError
-        If the dtype does not hold n.
+        If the dtype cannot represent n.
 
     Examples
     --------
@@ -282,17 +285,17 @@ def randperm(
     tensor([0, 1, 2, 3, 4])
     """
     if not isinstance(n, (int, np.integer)):
-        raise expected("randperm", "n", 1, "int", n)
+        raise wrong_type("randperm", "n", 1, "int", n)
     wanted = np.dtype(np.int64) if dtype is None else dtype
     if wanted.kind == "b":
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'. Use an integer dtype.")
     if n > (np.iinfo(wanted).max if wanted.kind in "iu" else 2 ** (np.finfo(wanted).nmant + 1)):
-        raise RuntimeError(f"value cannot be converted to type {OF_NUMPY[wanted].name}_t without overflow. n is {n}.")
-    return engine_of("randperm", generator, xp).randperm(int(n)).astype(wanted, copy=False)
+        raise RuntimeError(f"value cannot be converted to type {DTYPE_OF_NUMPY[wanted].name}_t without overflow. n is {n}.")
+    return find_engine("randperm", generator, xp).randperm(int(n)).astype(wanted, copy=False)
 
 
-def drawn_into(array: Any, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Any:
-    """Fill an array, in the order of its memory, with what `draw` makes of a shape."""
+def draw_into(array: Any, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Any:
+    """Fill an array in memory order with the numbers that `draw` returns for a shape."""
     if array.flags.c_contiguous:
         array[...] = namespace_of[type(array)].asarray(draw(array.shape))
         return array
@@ -314,7 +317,7 @@ def rand_like(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Numbers drawn uniformly from [0, 1), in the shape of a tensor.
+    """Draw random numbers uniformly from [0, 1), in the shape of a tensor.
 
     Parameters
     ----------
@@ -329,13 +332,13 @@ def rand_like(
     Returns
     -------
     Tensor
-        The numbers, in the shape of `input`.
+        Same shape as `input`.
 
     Raises
     ------
     {no_tensor}
     NotImplementedError
-        If the dtype is not floating point.
+        If the dtype of the result is not floating point.
 
     Examples
     --------
@@ -343,8 +346,8 @@ def rand_like(
     >>> gl.rand_like(gl.zeros(2, 3)).shape
     gradlab.Size([2, 3])
     """
-    wanted, engine = floating(dtype, UNIFORM), engine_of("rand_like", generator, xp)
-    return drawn_into(xp.empty_like(input, wanted), lambda shape: engine.uniform(shape, wanted))
+    wanted, engine = check_floating(dtype, UNIFORM_KERNEL), find_engine("rand_like", generator, xp)
+    return draw_into(xp.empty_like(input, wanted), lambda shape: engine.uniform(shape, wanted))
 
 
 @factory_like
@@ -360,7 +363,7 @@ def randn_like(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Numbers drawn from the standard normal distribution, in the shape of a tensor.
+    """Draw random numbers from the standard normal distribution, in the shape of a tensor.
 
     Parameters
     ----------
@@ -375,13 +378,13 @@ def randn_like(
     Returns
     -------
     Tensor
-        The numbers, in the shape of `input`.
+        Same shape as `input`.
 
     Raises
     ------
     {no_tensor}
     NotImplementedError
-        If the dtype is not floating point.
+        If the dtype of the result is not floating point.
 
     Examples
     --------
@@ -389,9 +392,9 @@ def randn_like(
     >>> gl.randn_like(gl.zeros(2, 3)).shape
     gradlab.Size([2, 3])
     """
-    wanted, engine = floating(dtype, NORMAL), engine_of("randn_like", generator, xp)
+    wanted, engine = check_floating(dtype, NORMAL_KERNEL), find_engine("randn_like", generator, xp)
     array = xp.empty_like(input, wanted)
-    return drawn_into(array, lambda shape: engine.normal(shape, wanted, contiguous=array.flags.c_contiguous))
+    return draw_into(array, lambda shape: engine.normal(shape, wanted, contiguous=array.flags.c_contiguous))
 
 
 @factory_like
@@ -409,17 +412,17 @@ def randint_like(
     requires_grad: bool = False,
     xp: Any,
 ) -> Any:
-    """Integers drawn uniformly from `low` up to `high`, in the shape of a tensor.
+    """Draw random integers from `low` (inclusive) to `high` (exclusive), in the shape of a tensor.
 
     Parameters
     ----------
     {input}
     bounds : int
         ``high`` or ``low, high``.
-    low : int, default 0
-        The least integer.
+    low : int, default: 0
+        Smallest integer to draw.
     high : int
-        One more than the greatest.
+        One more than the largest integer to draw.
     {generator}
     {memory_format}
     {like_dtype}
@@ -430,14 +433,14 @@ def randint_like(
     Returns
     -------
     Tensor
-        The integers, in the shape and dtype of `input`.
+        Same shape and dtype as `input`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor, or `high` is not given.
+        If `input` is not a Tensor, or if `high` is not given.
     RuntimeError
-        If there is no integer from `low` up to `high`.
+        If `low` is not less than `high`.
 
     Examples
     --------
@@ -450,8 +453,5 @@ def randint_like(
         raise invalid_combination(
             "randint_like", (constant(input), *bounds), "(Tensor input, int high)", "(Tensor input, int low, int high)"
         )
-    engine = engine_of("randint_like", generator, xp)
-    return drawn_into(xp.empty_like(input, dtype), lambda shape: integers(engine, int(low), int(high), shape, dtype))
-
-
-# ------------------------------------------------------------------------------------- in place, and of tensors of chances
+    engine = find_engine("randint_like", generator, xp)
+    return draw_into(xp.empty_like(input, dtype), lambda shape: draw_integers(engine, int(low), int(high), shape, dtype))

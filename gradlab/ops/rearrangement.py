@@ -1,4 +1,4 @@
-"""Copies of the elements repeated, shifted or turned, and views by windows and strides."""
+"""Repeat, shift, flip and rotate elements in a copy, and view them through windows or strides."""
 
 from __future__ import annotations
 
@@ -8,38 +8,39 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import fits_in_memory, many_dims, not_a_tensor, one_dim
-from gradlab.ops.copies import in_order
-from gradlab.ops.permutation import exchanged
-from gradlab.ops.shapes import flatten, ints, reshape, unsqueeze
+from gradlab.ops.arguments import check_storage_size, negative_dim, negative_dims, not_a_tensor
+from gradlab.ops.copies import make_contiguous
+from gradlab.ops.permutation import swapped_axes
+from gradlab.ops.shapes import collect_ints, flatten, reshape, unsqueeze
 from gradlab.rules import indexing as picks
 from gradlab.rules import shapes as rules
 
 __all__ = ["as_strided", "flip", "fliplr", "flipud", "repeat_interleave", "roll", "rot90", "tile"]
 
 
-@composed(top=False)
+@composite(top=False)
 def repeat(self: Tensor, *times: int | Sequence[int], repeats: Sequence[int] | None = None) -> Tensor:
-    """A copy that is several times as long along each dimension.
+    """Repeat the tensor along each dimension.
 
     Parameters
     ----------
     *times : ints, or a sequence of ints
-        How often, for each dimension: `x.repeat(2, 3)` or `x.repeat((2, 3))`. Further numbers in front make new dimensions.
+        Number of repetitions for each dimension: `x.repeat(2, 3)` or `x.repeat((2, 3))`. Additional numbers at the front add
+        new dimensions.
     repeats : sequence of ints, optional
-        The same by keyword.
+        The numbers as a keyword argument.
 
     Returns
     -------
     Tensor
-        The copies side by side. The gradients of copies add up.
+        A copy. The gradients of all repetitions are added up.
 
     Raises
     ------
     RuntimeError
-        If there are fewer numbers than dimensions, or one is negative.
+        If there are fewer numbers than dimensions, or if a number is negative.
 
     Examples
     --------
@@ -48,7 +49,7 @@ def repeat(self: Tensor, *times: int | Sequence[int], repeats: Sequence[int] | N
     tensor([[1, 2, 1, 2],
             [1, 2, 1, 2]])
     """
-    counts = ints("repeat", "repeats", times, repeats)
+    counts = collect_ints("repeat", "repeats", times, repeats)
     if len(counts) < self.array.ndim:
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor. Give "
@@ -62,22 +63,22 @@ def repeat(self: Tensor, *times: int | Sequence[int], repeats: Sequence[int] | N
     return rules.repeat.record(wide, repeats=counts)
 
 
-@composed()
+@composite()
 def tile(input: Tensor, *times: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
-    """A copy that is several times as long along each dimension, or along the last ones.
+    """Repeat the tensor along each dimension, or along the last ones.
 
     Parameters
     ----------
     {input}
     *times : ints, or a sequence of ints
-        How often, for each dimension: `x.tile(2, 3)` or `x.tile((2, 3))`. Where numbers are missing in front, they are 1.
+        Number of repetitions for each dimension: `x.tile(2, 3)` or `x.tile((2, 3))`. Missing numbers at the front count as 1.
     dims : sequence of ints, optional
-        The same by keyword.
+        The numbers as a keyword argument.
 
     Returns
     -------
     Tensor
-        The copies side by side.
+        A copy.
 
     Raises
     ------
@@ -91,26 +92,26 @@ def tile(input: Tensor, *times: int | Sequence[int], dims: Sequence[int] | None 
     tensor([[1, 2, 1, 2],
             [3, 4, 3, 4]])
     """
-    counts = ints("tile", "dims", times, dims)
+    counts = collect_ints("tile", "dims", times, dims)
     return repeat(input, (1,) * (input.array.ndim - len(counts)) + counts)
 
 
-@composed()
+@composite()
 def repeat_interleave(
     input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Each element, or each slice of a dimension, several times in a row.
+    """Repeat each element, or each slice of a dimension, several times in a row.
 
     Parameters
     ----------
     {input}
     repeats : int or Tensor, optional
-        How often: a number, or a 1-d tensor of integers, one for each element. Without it, `input` holds the numbers, and the
-        indices of the elements so repeated are the result.
+        Number of repetitions, or a 1-d tensor of integers with one number for each element. If omitted, `input` holds these
+        numbers, and the result contains the index of each element that many times.
     dim : int, optional
-        The dimension; without it the flattened tensor is meant.
+        Dimension along which to repeat. Default: the flattened tensor is repeated.
     output_size : int, optional
-        Taken as torch takes it, and without effect.
+        Accepted for compatibility with PyTorch; it has no effect.
 
     Returns
     -------
@@ -120,9 +121,9 @@ def repeat_interleave(
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
     RuntimeError
-        If a number is negative, or there are not as many as elements.
+        If a number is negative, or if there is not one number for each element.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def repeat_interleave(
         return constant(repeated_indices(input, input.array.size))
     if dim is None:
         input, dim = flatten(input), 0
-    axis = one_dim(dim, input.array.ndim)
+    axis = negative_dim(dim, input.array.ndim)
     shape = input.array.shape if input.array.ndim else (1,)
     if isinstance(repeats, Tensor) and repeats.array.size != 1:
         if repeats.array.ndim > 1:
@@ -148,18 +149,18 @@ def repeat_interleave(
                 f"repeats must have the same size as input along dim, but got repeats.size(0) = "
                 f"{repeats.array.size} and input.size({axis + len(shape)}) = {shape[axis]}"
             )
-        return picked(input, axis, repeated_indices(repeats, shape[axis]))
+        return pick_slices(input, axis, repeated_indices(repeats, shape[axis]))
     if isinstance(repeats, Tensor):
         one = int(repeats.array.reshape(()))
         if one < 0:
             raise RuntimeError("repeats can not be negative")
-        fits_in_memory(shape[axis] * one)
-        return picked(input, axis, np.repeat(np.arange(shape[axis]), one))
+        check_storage_size(shape[axis] * one)
+        return pick_slices(input, axis, np.repeat(np.arange(shape[axis]), one))
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     at = axis + len(shape) + 1
-    apart = rules.expand.record(unsqueeze(reshape(input, shape), at), shape=(*shape[:at], repeats, *shape[at:]), skip=0)
-    return rules.reshape.record(rules.contiguous.record(apart), shape=(*shape[: at - 1], shape[at - 1] * repeats, *shape[at:]))
+    expanded = rules.expand.record(unsqueeze(reshape(input, shape), at), shape=(*shape[:at], repeats, *shape[at:]), skip=0)
+    return rules.reshape.record(rules.contiguous.record(expanded), shape=(*shape[: at - 1], shape[at - 1] * repeats, *shape[at:]))
 
 
 def repeated_indices(repeats: Tensor, n: int) -> Any:
@@ -169,32 +170,32 @@ def repeated_indices(repeats: Tensor, n: int) -> Any:
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
     if counts.size and int(counts.max()) * n >= 2**60:
-        fits_in_memory(sum(counts.reshape(-1).tolist()))
+        check_storage_size(sum(counts.reshape(-1).tolist()))
     xp = namespace_of[type(counts)]
     flat = counts.tolist() if xp is not np else counts.reshape(-1).astype(np.intp, copy=False)
     return xp.repeat(xp.arange(n), flat).astype(counts.dtype)
 
 
-INDEX_SELECT = picks.getitem.named("IndexSelectBackward0", view=False)
+INDEX_SELECT = picks.getitem.with_node("IndexSelectBackward0", view=False)
 
 
-def picked(x: Tensor, axis: int, indices: Any) -> Tensor:
-    """The slices at these indices along a negative axis."""
+def pick_slices(x: Tensor, axis: int, indices: Any) -> Tensor:
+    """Return the slices at the given indices along a negative axis."""
     indices = namespace_of[type(x.array)].asarray(indices)
-    return in_order(INDEX_SELECT.record(x, index=(slice(None),) * (x.array.ndim + axis) + (indices,), skip=0))
+    return make_contiguous(INDEX_SELECT.record(x, index=(slice(None),) * (x.array.ndim + axis) + (indices,), skip=0))
 
 
-@composed()
+@composite()
 def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """The elements moved along dimensions; those that leave come back at the other end.
+    """Shift the elements along dimensions. Elements shifted past the end reappear at the start.
 
     Parameters
     ----------
     {input}
     shifts : int or tuple of ints
-        How far, towards higher indices; one number for each dimension.
+        Number of places to shift towards higher indices, one for each dimension.
     dims : int or tuple of ints, optional
-        The dimensions; without them, the flattened tensor is rolled and gets its shape back.
+        Dimensions to shift along. By default, the tensor is flattened, shifted, and returned in its original shape.
 
     Returns
     -------
@@ -204,9 +205,9 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If there are not as many shifts as dimensions.
+        If there is not one shift for each dimension.
 
     Examples
     --------
@@ -216,7 +217,7 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("roll", input)
-    steps = ints("roll", "shifts", (shifts,)) if isinstance(shifts, (tuple, list)) else (int(shifts),)  # type: ignore[call-overload, arg-type]
+    steps = collect_ints("roll", "shifts", (shifts,)) if isinstance(shifts, (tuple, list)) else (int(shifts),)  # type: ignore[call-overload, arg-type]
     axes = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not steps:
         raise RuntimeError("`shifts` required")
@@ -224,38 +225,38 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}")
     if not axes:
         flat = rules.roll.record(reshape(input, (-1,)) if input.array.size else reshape(input, (0,)), shifts=steps, axes=(-1,))
-        return ROLLED.record(flat, shape=input.array.shape)
+        return ROLL_RESHAPE.record(flat, shape=input.array.shape)
     ndim = input.array.ndim
-    return rules.roll.record(input, shifts=steps, axes=tuple(one_dim(d, ndim) for d in axes))
+    return rules.roll.record(input, shifts=steps, axes=tuple(negative_dim(d, ndim) for d in axes))
 
 
-ROLLED = rules.reshape.named("RollBackward0", view=False)
-ROT90 = [op.named("Rot90Backward0", view=False) for op in (rules.contiguous, rules.permute, rules.flip, rules.permute)]
+ROLL_RESHAPE = rules.reshape.with_node("RollBackward0", view=False)
+ROT90 = [op.with_node("Rot90Backward0", view=False) for op in (rules.contiguous, rules.permute, rules.flip, rules.permute)]
 
 
-@composed()
+@composite()
 def flip(input: Tensor, *axes: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
-    """A copy with the elements in reverse order.
+    """Reverse the order of the elements along dimensions.
 
     Parameters
     ----------
     {input}
     *axes : ints, or a sequence of ints
-        The dimensions that are reversed: `x.flip(0, 1)` or `x.flip((0, 1))`.
+        Dimensions to reverse: `x.flip(0, 1)` or `x.flip((0, 1))`.
     dims : sequence of ints, optional
-        The same by keyword.
+        The dimensions as a keyword argument.
 
     Returns
     -------
     Tensor
-        A copy of the same shape, never a view: strides are not negative.
+        A copy of the same shape. It is never a view, because strides are not negative.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If one is named twice.
+        If a dimension is repeated.
 
     Examples
     --------
@@ -264,18 +265,18 @@ def flip(input: Tensor, *axes: int | Sequence[int], dims: Sequence[int] | None =
     tensor([[2, 1],
             [4, 3]])
     """
-    chosen = ints("flip", "dims", axes, dims)
-    return rules.flip.record(input, axes=many_dims(chosen, input.array.ndim) if chosen else ())
+    chosen = collect_ints("flip", "dims", axes, dims)
+    return rules.flip.record(input, axes=negative_dims(chosen, input.array.ndim) if chosen else ())
 
 
-@composed()
+@composite()
 def fliplr(input: Tensor) -> Tensor:
-    """A copy with the columns in reverse order.
+    """Reverse the order of the columns.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of at least two dimensions.
+        Tensor with at least two dimensions.
 
     Returns
     -------
@@ -285,7 +286,7 @@ def fliplr(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If there are fewer than two dimensions.
+        If `input` has fewer than two dimensions.
 
     Examples
     --------
@@ -301,14 +302,14 @@ def fliplr(input: Tensor) -> Tensor:
     return flip(input, 1)
 
 
-@composed()
+@composite()
 def flipud(input: Tensor) -> Tensor:
-    """A copy with the rows in reverse order.
+    """Reverse the order of the rows.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of at least one dimension.
+        Tensor with at least one dimension.
 
     Returns
     -------
@@ -318,7 +319,7 @@ def flipud(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If it is 0-d.
+        If `input` is 0-d.
 
     Examples
     --------
@@ -334,30 +335,31 @@ def flipud(input: Tensor) -> Tensor:
     return flip(input, 0)
 
 
-@composed()
+@composite()
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """A copy turned by right angles in the plane of two dimensions.
+    """Rotate a tensor by multiples of 90 degrees in the plane of two dimensions.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of at least two dimensions.
-    k : int, default 1
-        How many times by 90 degrees.
-    dims : sequence of two ints, default (0, 1)
-        The plane. It is turned from the first dimension towards the second; of a matrix that is counterclockwise.
+        Tensor with at least two dimensions.
+    k : int, default: 1
+        Number of rotations by 90 degrees.
+    dims : sequence of two ints, default: (0, 1)
+        Plane of rotation. The rotation is from the first dimension towards the second, which is counterclockwise for a
+        matrix.
 
     Returns
     -------
     Tensor
-        A copy. If `k` is odd, the two sizes change places.
+        A copy. If `k` is odd, the sizes of the two dimensions are swapped.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If there are fewer than two dimensions, or `dims` are not two different ones.
+        If `input` has fewer than two dimensions, or if `dims` does not hold two different ones.
 
     Examples
     --------
@@ -375,41 +377,41 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    one, two = (one_dim(d, ndim) for d in dims)
+    one, two = (negative_dim(d, ndim) for d in dims)
     turn = ROT90[k % 4]
     if k % 4 == 0:
         return turn.record(input)
     if k % 4 == 2:
         return turn.record(input, axes=tuple(sorted((one, two))))
-    return turn.record(rules.flip.record(input, axes=(two if k % 4 == 1 else one,)), axes=exchanged(ndim, one, two))
+    return turn.record(rules.flip.record(input, axes=(two if k % 4 == 1 else one,)), axes=swapped_axes(ndim, one, two))
 
 
 # ------------------------------------------------------------------------------------------------------- windows and strides
-@composed(top=False)
+@composite(top=False)
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """All windows along a dimension.
+    """Return all windows along a dimension.
 
     Parameters
     ----------
     dimension : int
-        The dimension.
+        Dimension to unfold.
     size : int
-        The length of a window.
+        Length of each window.
     step : int
-        From the beginning of one window to that of the next.
+        Distance between the starts of consecutive windows.
 
     Returns
     -------
     Tensor
-        A view: `dimension` counts the windows, and one more dimension, the last, the elements of each. Windows may overlap;
-        their gradients add up.
+        A view. `dimension` becomes the index of the window, and a new last dimension holds the elements of each window. Where
+        windows overlap, gradients are added up.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dimension` is out of range.
     RuntimeError
-        If the window is longer than the dimension, `size` is negative or `step` not positive.
+        If the window is longer than the dimension, if `size` is negative, or if `step` is not positive.
 
     Examples
     --------
@@ -420,7 +422,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
             [2, 3, 4]])
     """
     x = self if self.array.ndim else rules.reshape.record(self, shape=(1,))
-    axis = one_dim(dimension, self.array.ndim) if self.array.ndim else -1
+    axis = negative_dim(dimension, self.array.ndim) if self.array.ndim else -1
     length = x.array.shape[axis]
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
@@ -429,39 +431,39 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     windows = rules.unfold.record(x, axis=axis, size=size, step=step)
-    return windows if self.array.ndim else UNFOLDED.record(windows, shape=(size,))
+    return windows if self.array.ndim else UNFOLD_RESHAPE.record(windows, shape=(size,))
 
 
-UNFOLDED = rules.reshape.named("UnfoldBackward0")
+UNFOLD_RESHAPE = rules.reshape.with_node("UnfoldBackward0")
 
 
-@composed()
+@composite()
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """A view whose shape and strides are given.
+    """Create a view with the given shape and strides.
 
     Parameters
     ----------
     input : Tensor
         A contiguous tensor.
     size : sequence of ints
-        The shape.
+        Shape of the view.
     stride : sequence of ints
-        For each dimension, how many elements of memory lie between neighbours; not negative.
+        For each dimension, the distance in memory between neighbours, in elements. Not negative.
     storage_offset : int, optional
-        Where in memory the first element is; without it, where that of `input` is.
+        Position of the first element in memory. Default: that of `input`.
 
     Returns
     -------
     Tensor
-        A view. Where one place is seen several times, its gradients add up.
+        A view. If it contains an element more than once, the gradients are added up.
 
     Raises
     ------
     NotImplementedError
         If `input` is not contiguous.
     RuntimeError
-        If a stride is negative, there are not as many as sizes, or the view would leave the elements of `input`. (Torch lets
-        it reach those of a base as well.)
+        If a stride is negative, if there is not one stride for each size, or if the view would reach outside the elements of
+        `input`. (In PyTorch, it can reach all elements of a base.)
 
     Examples
     --------
@@ -472,14 +474,18 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("as_strided", input)
-    array, shape, steps = input.array, ints("as_strided", "size", (size,)), ints("as_strided", "stride", (stride,))
+    array, shape, steps = (
+        input.array,
+        collect_ints("as_strided", "size", (size,)),
+        collect_ints("as_strided", "stride", (stride,)),
+    )
     if len(shape) != len(steps):
         raise RuntimeError("mismatch in length of strides and shape")
     if min(steps, default=0) < 0:
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
     if not array.flags.c_contiguous:
         raise NotImplementedError(
-            "as_strided is supported for contiguous tensors only: call .contiguous() first, and give the strides of the copy."
+            "as_strided is only supported for contiguous tensors. Call .contiguous() first, and pass the strides of the copy."
         )
     offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
     last = offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) if 0 not in shape else 0

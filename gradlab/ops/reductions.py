@@ -1,6 +1,6 @@
-"""Sums, means, products and quantifiers over axes.
+"""Sums, means, products and logical reductions over dimensions.
 
-`over_dims` gives each `out=` and NumPy's names for `dim` and `keepdim`.
+The decorator `takes_axis` adds `out=` and NumPy's names for `dim` and `keepdim`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
-from gradlab.core.numpy_warnings import quietly
-from gradlab.core.operator import composed
+from gradlab.core.numpy_warnings import call_quietly
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import many_dims, one_dim, over_dims
+from gradlab.ops.arguments import negative_dim, negative_dims, takes_axis
 from gradlab.ops.copies import cast
 from gradlab.ops.shapes import reshape
 from gradlab.rules import elementwise as el
@@ -35,8 +35,8 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------------- sums, means, products
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def sum(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -45,7 +45,7 @@ def sum(
     dtype: Dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The sum of the elements, over all dimensions or those of `dim`.
+    """Compute the sum of the elements, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def sum(
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of its dtype; of bools and integers int64.
+        Shape of `input` without the reduced dimensions, same dtype. For bools and integers, int64.
 
     Raises
     ------
@@ -79,14 +79,14 @@ def sum(
     if dtype is not None or input.array.dtype.kind != "f":
         wanted = as_numpy_dtype(dtype)
         if wanted is None or wanted.kind != "f":
-            return whole_sum(input, dim, keepdim, wanted)
+            return integer_sum(input, dim, keepdim, wanted)
         input = cast(input, dtype)
     op = rules.sum_all if dim is None else rules.sum_
-    return op.record(input, axis=many_dims(dim, input.array.ndim), keepdims=keepdim)
+    return op.record(input, axis=negative_dims(dim, input.array.ndim), keepdims=keepdim)
 
 
-def whole_sum(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    """A sum that is an integer. Of bools, `count_nonzero` makes it ten times as fast."""
+def integer_sum(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    """Compute a sum of integer dtype. For bools, `count_nonzero` is ten times as fast as summing."""
     x = input.array
     if x.dtype.kind == "f" and input.node is not None:
         raise RuntimeError(f"Autograd not support dtype: {constant(x.astype(dtype)).dtype.word}. Call .detach() first.")
@@ -95,11 +95,11 @@ def whole_sum(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
             np.asarray(np.count_nonzero(x), np.int64) if type(x) is np.ndarray else namespace_of[type(x)].count_nonzero(x)
         )
     if dtype is not None and x.dtype != dtype:
-        x = quietly(x.astype, dtype)
-    return constant(wrap(x.sum(axis=many_dims(dim, x.ndim), keepdims=keepdim, dtype=dtype or np.int64)))
+        x = call_quietly(x.astype, dtype)
+    return constant(wrap(x.sum(axis=negative_dims(dim, x.ndim), keepdims=keepdim, dtype=dtype or np.int64)))
 
 
-def no_mean(name: str, input: Tensor) -> RuntimeError:
+def mean_dtype_error(name: str, input: Tensor) -> RuntimeError:
     return RuntimeError(
         "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
         f"Got: {input.dtype.word}. Call .float() first."
@@ -108,8 +108,8 @@ def no_mean(name: str, input: Tensor) -> RuntimeError:
     )
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def mean(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -118,7 +118,7 @@ def mean(
     dtype: Dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The mean of the elements, over all dimensions or those of `dim`.
+    """Compute the mean of the elements, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -131,18 +131,18 @@ def mean(
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of its dtype. Of no elements it is NaN.
+        Shape of `input` without the reduced dimensions, same dtype. The mean of no elements is NaN.
 
     Raises
     ------
     {no_tensor}
     {no_axes}
     RuntimeError
-        If `input` holds bools or integers and no floating point `dtype` is given.
+        If `input` is boolean or integer and `dtype` is not floating point.
 
     Notes
     -----
-    The gradient of each of n elements is 1/n of the cotangent of their mean.
+    The gradient of each of n elements is 1/n of the gradient of their mean.
 
     Examples
     --------
@@ -155,13 +155,13 @@ def mean(
     if dtype is not None:
         input = cast(input, dtype)
     if input.array.dtype.kind != "f":
-        raise no_mean("mean", input)
+        raise mean_dtype_error("mean", input)
     op = rules.mean_all if dim is None else rules.mean
-    return op.record(input, axis=many_dims(dim, input.array.ndim), keepdims=keepdim)
+    return op.record(input, axis=negative_dims(dim, input.array.ndim), keepdims=keepdim)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def nansum(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -170,7 +170,7 @@ def nansum(
     dtype: Dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The sum of the elements that are not NaN, over all dimensions or those of `dim`.
+    """Compute the sum of the elements that are not NaN, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -183,7 +183,8 @@ def nansum(
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of its dtype; of bools and integers int64. Of NaNs alone it is 0.
+        Shape of `input` without the reduced dimensions, same dtype. For bools and integers, int64. If all elements are NaN,
+        the sum is 0.
 
     Raises
     ------
@@ -198,11 +199,11 @@ def nansum(
     """
     if input.array.dtype.kind != "f":
         return sum(input, dim, keepdim, dtype=dtype)
-    return rules.nansum.record(cast(input, dtype), axis=many_dims(dim, input.array.ndim), keepdims=keepdim)
+    return rules.nansum.record(cast(input, dtype), axis=negative_dims(dim, input.array.ndim), keepdims=keepdim)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def nanmean(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -211,7 +212,7 @@ def nanmean(
     dtype: Dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The mean of the elements that are not NaN, over all dimensions or those of `dim`.
+    """Compute the mean of the elements that are not NaN, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -224,7 +225,7 @@ def nanmean(
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of its dtype. Of NaNs alone it is NaN.
+        Shape of `input` without the reduced dimensions, same dtype. If all elements are NaN, the mean is NaN.
 
     Raises
     ------
@@ -240,23 +241,23 @@ def nanmean(
     tensor(2.)
     """
     if input.array.dtype.kind != "f":
-        raise no_mean("nanmean", input)
+        raise mean_dtype_error("nanmean", input)
     numbers = constant(wrap(input.array == input.array))
     return el.div.record(nansum(input, dim, keepdim, dtype=dtype), sum(numbers, dim, keepdim))
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def prod(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """The product of all elements, or of those along one axis.
+    """Compute the product of all elements, or of the elements along one dimension.
 
     Parameters
     ----------
     {input}
     dim : int, optional
-        The axis that is reduced; by default all are. `axis` means the same.
+        Dimension to reduce. Default: all of them. `axis` is an alias.
     {keepdim}
     {dtype}
     {out}
@@ -264,7 +265,7 @@ def prod(
     Returns
     -------
     Tensor
-        A 0-d tensor, or the shape of `input` without the axis, of its dtype; of bools and integers int64.
+        Shape of `input` without the reduced dimensions, same dtype. For bools and integers, int64.
 
     Raises
     ------
@@ -273,7 +274,8 @@ def prod(
 
     Notes
     -----
-    The gradient of an element is the product of the others. Nothing is divided: it is right where elements are 0.
+    The gradient of an element is the product of the others. It is computed without division, so it is also correct if elements
+    are 0.
 
     Examples
     --------
@@ -286,16 +288,16 @@ def prod(
     if dtype is not None:
         input = cast(input, dtype)
         if input.array.dtype.kind != "f":
-            product = input.array.prod(axis=None if dim is None else many_dims(dim, input.array.ndim), keepdims=keepdim)
+            product = input.array.prod(axis=None if dim is None else negative_dims(dim, input.array.ndim), keepdims=keepdim)
             return constant(wrap(product.astype(input.array.dtype)))
     ndim = input.array.ndim
     if dim is None:
         return rules.product_all.record(input, axis=tuple(range(-ndim, 0)), keepdims=False)
-    return rules.product.record(input, axis=(one_dim(dim, ndim),) if ndim else (), keepdims=keepdim)
+    return rules.product.record(input, axis=(negative_dim(dim, ndim),) if ndim else (), keepdims=keepdim)
 
 
 def sum_to_size(input: Tensor, size: tuple[int, ...]) -> Tensor:
-    """The transpose of broadcasting to `input`'s shape."""
+    """Sum a tensor to a smaller shape: the transpose of broadcasting from that shape."""
     have, more = input.array.shape, input.array.ndim - len(size)
     if more < 0 or [n for n, m in zip(size, have[more:], strict=True) if n not in (1, m)]:
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(have)}}}.")
@@ -306,17 +308,17 @@ def sum_to_size(input: Tensor, size: tuple[int, ...]) -> Tensor:
     return reshape(total, size) if more else total
 
 
-# ----------------------------------------------------------------------------------------------------------- quantifiers
-def _quantified(name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+# ---------------------------------------------------------------------------------------------------- logical reductions
+def _reduce_logical(name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     x = input.array
-    answers = getattr(x, name)(axis=() if dim == () else many_dims(dim, x.ndim), keepdims=keepdim)
+    answers = getattr(x, name)(axis=() if dim == () else negative_dims(dim, x.ndim), keepdims=keepdim)
     return constant(wrap(answers.astype(np.uint8) if x.dtype == np.uint8 else answers))
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Whether every element is nonzero, over all dimensions or those of `dim`.
+    """Test whether all elements are nonzero, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -328,7 +330,7 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of bools; of uint8, uint8. Of no elements it is True.
+        Shape of `input` without the reduced dimensions, bool. For uint8, uint8. For no elements, the result is True.
 
     Raises
     ------
@@ -341,13 +343,13 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
     >>> gl.all(gl.tensor([[1, 2], [0, 3]]), dim=1)
     tensor([ True, False])
     """
-    return _quantified("all", input, dim, keepdim)
+    return _reduce_logical("all", input, dim, keepdim)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Whether some element is nonzero, over all dimensions or those of `dim`.
+    """Test whether any element is nonzero, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -359,7 +361,7 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of bools; of uint8, uint8. Of no elements it is False.
+        Shape of `input` without the reduced dimensions, bool. For uint8, uint8. For no elements, the result is False.
 
     Raises
     ------
@@ -372,13 +374,13 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
     >>> gl.any(gl.tensor([[0, 0], [0, 3]]), dim=1)
     tensor([False,  True])
     """
-    return _quantified("any", input, dim, keepdim)
+    return _reduce_logical("any", input, dim, keepdim)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """How many elements are not zero, over all dimensions or those of `dim`.
+    """Count the nonzero elements, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -388,7 +390,7 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, int64.
+        Shape of `input` without the reduced dimensions, int64.
 
     Raises
     ------
@@ -402,4 +404,4 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
     tensor([1, 2])
     """
     x = input.array
-    return constant(wrap((x != 0).sum(axis=many_dims(dim, x.ndim), dtype=np.int64)))
+    return constant(wrap((x != 0).sum(axis=negative_dims(dim, x.ndim), dtype=np.int64)))

@@ -1,9 +1,9 @@
-"""Tuples with named fields, as functions with several results return them: `gradlab.return_types.max`.
+"""Named tuples for functions with several results, such as `gradlab.return_types.max`.
 
-A type is a tuple whose members have names too, printed as torch prints its own and made, as there, from one sequence:
-`MAX((values, indices))`. Types are declared where the function is, by `result_type`, which also lists them for
-`gradlab.return_types` (where pickle finds them again). Functions that return values and their places find the places on the
-array and pick the elements there by one primitive, under torch's name for the node: `Picking`.
+A type is a tuple with named fields. As in PyTorch, `MAX((values, indices))` creates one from a sequence, and the printed form is
+the same. `result_type` declares a type next to the function that returns it and registers it for `gradlab.return_types`, where
+pickle looks it up. A function that returns values and indices finds the indices on the array. `ValuesAndIndices` then picks the
+elements with one primitive, under PyTorch's name for the node.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.rules import elementwise as el
 from gradlab.rules.indexing import gather
 
-TYPES: dict[str, type[Result]] = {}
+RESULT_TYPES: dict[str, type[Result]] = {}
 
 
 class Result(tuple[Any, ...]):
-    """Several results of one function, by position or by name."""
+    """Several results of one function, accessible by position or by name."""
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()
@@ -40,23 +40,25 @@ class Result(tuple[Any, ...]):
 
 
 def result_type(name: str, *fields: str) -> type[Result]:
-    """The type `gradlab.return_types.<name>` with these fields."""
-    if name in TYPES:
-        return TYPES[name]
+    """Return the type `gradlab.return_types.<name>` with these fields, and create it on first use."""
+    if name in RESULT_TYPES:
+        return RESULT_TYPES[name]
     members: dict[str, Any] = {"__slots__": (), "_fields": fields, "__module__": "gradlab.return_types"}
-    result = TYPES[name] = type(name, (Result,), members | {field: property(itemgetter(i)) for i, field in enumerate(fields)})
+    result = RESULT_TYPES[name] = type(
+        name, (Result,), members | {field: property(itemgetter(i)) for i, field in enumerate(fields)}
+    )
     return result
 
 
 class ValuesAndIndices:
-    """How a function along one axis hands out values and indices: the result type and the node under torch's name."""
+    """Values and indices along one axis: the result type of the function and the primitives that record its node."""
 
     def __init__(self, name: str, node: str) -> None:
         self.result = result_type(name, "values", "indices")
-        self.pick, self.whole = gather.named(node), el.clone.named(node)
+        self.pick, self.whole = gather.with_node(node), el.clone.with_node(node)
 
     def __call__(self, input: Tensor, axis: int, indices: Any, keepdim: bool) -> Any:
-        """`indices` with the axis in place, one or several along it."""
+        """Pick the elements at `indices`. The array of indices keeps the axis, with one or several indices along it."""
         values = self.pick.record(input, axis=axis, indices=indices, keepdims=keepdim)
         places = constant(as_long(indices if keepdim else wrap(indices.squeeze(axis))))
         if OBSERVERS:
@@ -64,20 +66,22 @@ class ValuesAndIndices:
         return self.result((values, places))
 
     def of_scalar(self, input: Tensor) -> Any:
-        """Of a 0-d tensor: itself, at 0."""
+        """Return the result for a 0-d tensor: the tensor itself, at index 0."""
         return self.result((self.whole.record(input), constant(namespace_of[type(input.array)].zeros((), dtype=np.int64))))
 
 
 def undifferentiable(node: str, derivative: str) -> Any:
-    """Records `array` as the result of a tensor whose derivative torch refuses: the refusal comes when it is asked for, not as
-    a gradient that is silently zero. Called as f(input, value=array)."""
+    """Return a function f(input, value=array) that records `array` as a result whose derivative PyTorch does not implement.
+
+    The error is raised when the gradient is computed, so that the gradient is not silently zero.
+    """
 
     def refuse(*arguments: Any) -> Any:
         raise NotImplementedError(
-            f"the derivative for '{derivative}' is not implemented. detach() its argument if no gradient is meant to pass."
+            f"the derivative for '{derivative}' is not implemented. Call detach() on its argument if no gradient is needed."
         )
 
-    op: Any = el.fill.named(node)
+    op: Any = el.fill.with_node(node)
     op.forward, op.reads = (lambda xp, x, *, value: value), "all"
     op.vjp = op.scalar_vjp = op.traced_vjp = op.jvp = op.traced_jvp = refuse
     return op.record

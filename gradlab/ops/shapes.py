@@ -1,7 +1,7 @@
-"""The same elements in another shape: views, and copies where a view cannot be had.
+"""Views of the same elements in another shape, with a copy if a view is impossible.
 
-These are called more often than anything else, on small tensors, so each checks its arguments by doing the thing: what is wrong
-is worked out when NumPy has refused.
+These functions are called often and on small tensors. They check their arguments by trying the operation, and determine what is
+wrong only after NumPy has raised an error.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is an argument)
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.storage import FRESH, own_storage
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import check_tensors, many_dims, not_a_tensor, one_dim
+from gradlab.ops.arguments import check_tensors, negative_dim, negative_dims, not_a_tensor
 from gradlab.ops.copies import contiguous
 from gradlab.ops.inplace_views import in_place_view
 from gradlab.rules import shapes as rules
@@ -34,8 +34,8 @@ __all__ = [
 
 
 # -------------------------------------------------------------------------------------------------------------------- arguments
-def ints(name: str, argument: str, args: tuple[Any, ...], keyword: Any = None) -> tuple[int, ...]:
-    """The integers args one by one, as one sequence, or by keyword."""
+def collect_ints(name: str, argument: str, args: tuple[Any, ...], keyword: Any = None) -> tuple[int, ...]:
+    """Return integers that were passed one by one, as one sequence, or by keyword."""
     if keyword is None and not args:
         raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
     values = keyword if keyword is not None else args[0] if len(args) == 1 and not is_int(args[0]) else args
@@ -54,8 +54,8 @@ def is_int(n: Any) -> bool:
     return isinstance(n, (int, np.integer)) or (isinstance(n, Tensor) and not n.array.ndim and n.array.dtype.kind != "f")
 
 
-def several_tensors(name: str, tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """Tensors given one by one or as one sequence."""
+def collect_tensors(name: str, tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Return tensors that were passed one by one or as one sequence."""
     several = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     for x in several:
         if not isinstance(x, Tensor):
@@ -63,13 +63,13 @@ def several_tensors(name: str, tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
     return several
 
 
-def misshapen(shape: tuple[int, ...], numel: int) -> Exception:
-    """Torch's error for a shape that `numel` elements cannot take."""
+def reshape_error(shape: tuple[int, ...], numel: int) -> Exception:
+    """Return PyTorch's error for a shape that does not fit `numel` elements."""
     for at, n in enumerate(shape):
         if n < -1:
             return RuntimeError(f"invalid shape dimension {n} at index {at} of shape {list(shape)}")
     if shape.count(-1) > 1:
-        return RuntimeError("only one dimension can be inferred. Give all but one of the sizes.")
+        return RuntimeError("only one dimension can be inferred. Pass all but one of the sizes.")
     if not numel and -1 in shape and 0 in shape:
         return RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension "
@@ -79,46 +79,46 @@ def misshapen(shape: tuple[int, ...], numel: int) -> Exception:
 
 
 # ------------------------------------------------------------------------------------------------------------------------ shape
-def reshaped(name: str, input: Tensor, sizes: tuple[Any, ...], shape: Any) -> Tensor:
-    """The primitive on whatever says the shape, and torch's errors."""
+def record_reshape(name: str, input: Tensor, sizes: tuple[Any, ...], shape: Any) -> Tensor:
+    """Record the reshape primitive with a shape passed in any form, or raise PyTorch's error."""
     if shape is None:
         shape = sizes if not sizes or type(sizes[0]) is int else sizes[0] if len(sizes) == 1 else sizes
     if type(shape) is not tuple or (not shape and not sizes):
-        shape = ints(name, "shape", (shape,) if shape is not sizes else ())
+        shape = collect_ints(name, "shape", (shape,) if shape is not sizes else ())
     try:
         result = rules.reshape.record(input, shape=shape)
     except (TypeError, ValueError, AttributeError):
         if not isinstance(input, Tensor):
             raise not_a_tensor(name, input) from None
-        raise misshapen(ints(name, "shape", (shape,)), input.array.size) from None
+        raise reshape_error(collect_ints(name, "shape", (shape,)), input.array.size) from None
     if result.array.shape != shape and -1 not in shape:
-        raise misshapen(shape, input.array.size)
+        raise reshape_error(shape, input.array.size)
     return result
 
 
-@composed()
+@composite()
 def reshape(input: Tensor, *sizes: int | Sequence[int], shape: Sequence[int] | None = None) -> Tensor:
-    """The elements in another shape: a view where the memory allows, else a copy.
+    """Return the elements in another shape, as a view if possible and otherwise as a copy.
 
     Parameters
     ----------
     {input}
     *sizes : ints, or a sequence of ints
-        The new shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`. One size may be -1: it follows from the others.
+        New shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`. One size may be -1; it is inferred from the others.
     shape : sequence of ints, optional
-        The same by keyword.
+        The shape as a keyword argument.
 
     Returns
     -------
     Tensor
-        The elements in the order of their indices, of the dtype of `input`.
+        The elements in the order of their indices, same dtype as `input`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor, or a size no integer.
+        If `input` is not a Tensor, or if a size is not an integer.
     RuntimeError
-        If the elements do not fill the shape, or more than one size is -1.
+        If the number of elements does not match, or if more than one size is -1.
 
     Examples
     --------
@@ -127,49 +127,50 @@ def reshape(input: Tensor, *sizes: int | Sequence[int], shape: Sequence[int] | N
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    result = reshaped("reshape", input, sizes, shape)
+    result = record_reshape("reshape", input, sizes, shape)
     if result.storage is FRESH:
-        return in_new_memory(input, result.array.shape)
+        return reshape_copy(input, result.array.shape)
     if result.node is not None and not input.array.flags.c_contiguous:
         return RESHAPE_ALIAS.record(input, shape=result.array.shape)
     return result
 
 
-def in_new_memory(input: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Reshaped by way of a copy, which torch's graph shows."""
+def reshape_copy(input: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Reshape through a contiguous copy, with the nodes that PyTorch records."""
     return UNSAFE_VIEW.record(rules.contiguous.record(input), shape=shape)
 
 
-RESHAPE_ALIAS = rules.reshape.named("ReshapeAliasBackward0")
+RESHAPE_ALIAS = rules.reshape.with_node("ReshapeAliasBackward0")
 
-UNSAFE_VIEW = rules.reshape.named("UnsafeViewBackward0", view=False)
+UNSAFE_VIEW = rules.reshape.with_node("UnsafeViewBackward0", view=False)
 
 
-@composed(top=False)
+@composite(top=False)
 def view(self: Tensor, *sizes: Any, size: Sequence[int] | None = None, dtype: Dtype | None = None) -> Tensor:
-    """The same memory in another shape, or with its bits read as another dtype.
+    """Return a view in another shape, or of the same bits as another dtype.
 
     Parameters
     ----------
     *sizes : ints, a sequence of ints, or a dtype
-        The new shape: `x.view(2, 3)` or `x.view((2, 3))`, of which one size may be -1. Or a dtype: `x.view(gl.int32)`.
+        New shape: `x.view(2, 3)` or `x.view((2, 3))`. One size may be -1. Or a dtype: `x.view(gl.int32)`.
     size : sequence of ints, optional
-        The shape by keyword.
+        The shape as a keyword argument.
     dtype : dtype, optional
-        The dtype by keyword. If its elements are larger or smaller, the last dimension changes with them.
+        The dtype as a keyword argument. If its elements are larger or smaller, the size of the last dimension changes
+        accordingly.
 
     Returns
     -------
     Tensor
-        A view. With a dtype it has no history.
+        A view. With a dtype, it does not require a gradient.
 
     Raises
     ------
     TypeError
         If neither a shape nor a dtype is given.
     RuntimeError
-        If the elements do not fill the shape, if it would need a copy, or if the last dimension does not hold whole elements
-        of the dtype.
+        If the number of elements does not match, if a copy would be needed, or if the last dimension does not hold a whole
+        number of elements of the dtype.
 
     Examples
     --------
@@ -182,13 +183,13 @@ def view(self: Tensor, *sizes: Any, size: Sequence[int] | None = None, dtype: Dt
     tensor([1065353216], dtype=gradlab.int32)
     """
     if dtype is not None or (len(sizes) == 1 and isinstance(sizes[0], Dtype)):
-        return read_as(self, dtype if dtype is not None else sizes[0])
+        return view_as_dtype(self, dtype if dtype is not None else sizes[0])
     if not sizes and size is None:
         raise TypeError(
             "view() received an invalid combination of arguments - got (), but expected one of:\n"
             " * (gradlab.dtype dtype)\n * (tuple of ints size)"
         )
-    result = reshaped("view", self, sizes, size)
+    result = record_reshape("view", self, sizes, size)
     if result.storage is FRESH:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans "
@@ -197,7 +198,7 @@ def view(self: Tensor, *sizes: Any, size: Sequence[int] | None = None, dtype: Dt
     return result
 
 
-def read_as(x: Tensor, dtype: Any) -> Tensor:
+def view_as_dtype(x: Tensor, dtype: Any) -> Tensor:
     wanted = as_numpy_dtype(dtype)
     assert wanted is not None
     try:
@@ -206,31 +207,31 @@ def read_as(x: Tensor, dtype: Any) -> Tensor:
         have = x.array.dtype
         raise RuntimeError(
             f"self.size(-1) must be divisible by {wanted.itemsize // have.itemsize} to view {x.dtype.word} as "
-            f"{Dtype.__repr__(dtype)} (different element sizes), and its elements side by side in memory. The "
+            f"{Dtype.__repr__(dtype)} (different element sizes), and its elements must be contiguous. The "
             f"shape is {list(x.array.shape)}."
         ) from None
     result.storage = own_storage(x)
     return result
 
 
-@composed(top=False)
+@composite(top=False)
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """The elements in the shape of another tensor.
+    """Return the elements in the shape of another tensor.
 
     Parameters
     ----------
     other : Tensor
-        The tensor whose shape it is.
+        Tensor whose shape to use.
 
     Returns
     -------
     Tensor
-        A view where the memory allows, else a copy.
+        A view if possible, otherwise a copy.
 
     Raises
     ------
     RuntimeError
-        If `other` has another number of elements.
+        If the tensors have different numbers of elements.
 
     Examples
     --------
@@ -243,14 +244,14 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     return reshape(self, other.array.shape)
 
 
-@composed(top=False)
+@composite(top=False)
 def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same memory in the shape of another tensor.
+    """Return a view in the shape of another tensor.
 
     Parameters
     ----------
     other : Tensor
-        The tensor whose shape it is.
+        Tensor whose shape to use.
 
     Returns
     -------
@@ -260,7 +261,7 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If `other` has another number of elements, or it would need a copy.
+        If the tensors have different numbers of elements, or if a copy would be needed.
 
     Examples
     --------
@@ -273,25 +274,27 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
     return view(self, other.array.shape)
 
 
-@composed()
+@composite()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The dimensions from `start_dim` to `end_dim` made one.
+    """Flatten the dimensions from `start_dim` to `end_dim` into one.
 
     Parameters
     ----------
     {input}
-    start_dim, end_dim : int, default 0 and -1
-        The first and the last of them.
+    start_dim : int, default: 0
+        First dimension to flatten.
+    end_dim : int, default: -1
+        Last dimension to flatten.
 
     Returns
     -------
     Tensor
-        `input` itself where nothing changes, else a view, or a copy where there is none. A 0-d tensor gets one dimension.
+        `input` itself if nothing changes, otherwise a view if possible, or else a copy. A 0-d tensor becomes 1-d.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
         If `start_dim` comes after `end_dim`.
 
@@ -310,7 +313,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
             return input
         shape: tuple[int, ...] = (array.size,)
     else:
-        start, end = one_dim(start_dim, ndim) + ndim, one_dim(end_dim, ndim) + ndim
+        start, end = negative_dim(start_dim, ndim) + ndim, negative_dim(end_dim, ndim) + ndim
         if start > end:
             raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
         if start == end and ndim:
@@ -320,9 +323,9 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, shape) if not array.flags.c_contiguous else rules.reshape.record(input, shape=shape)
 
 
-@composed()
+@composite()
 def ravel(input: Tensor) -> Tensor:
-    """All elements along one dimension.
+    """Flatten all dimensions into one.
 
     Parameters
     ----------
@@ -331,7 +334,7 @@ def ravel(input: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        A view if the elements lie in memory in the order of their indices, else a copy.
+        A view if `input` is contiguous, otherwise a copy.
 
     Examples
     --------
@@ -344,28 +347,28 @@ def ravel(input: Tensor) -> Tensor:
     return rules.reshape.record(contiguous(input), shape=(-1,)) if input.array.ndim != 1 else contiguous(input)
 
 
-@composed()
+@composite()
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """One dimension taken apart into several.
+    """Split one dimension into several.
 
     Parameters
     ----------
     {input}
     {dimension}
     sizes : sequence of ints
-        The sizes that take its place, of which one may be -1: it follows from the others.
+        Sizes that replace the dimension. One may be -1; it is inferred from the others.
 
     Returns
     -------
     Tensor
-        A view of the other shape.
+        A view.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
     RuntimeError
-        If the product of the sizes is not that of the dimension, if there are none, or if `input` is 0-d.
+        If the product of `sizes` does not match the dimension, if `sizes` is empty, or if `input` is 0-d.
 
     Examples
     --------
@@ -378,8 +381,8 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     have = input.array.shape
     if not have:
         raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
-    at = one_dim(dim, len(have)) + len(have)
-    parts = ints("unflatten", "sizes", (sizes,))
+    at = negative_dim(dim, len(have)) + len(have)
+    parts = collect_ints("unflatten", "sizes", (sizes,))
     if not parts:
         raise RuntimeError("unflatten: sizes must be non-empty")
     known = prod(n for n in parts if n != -1)
@@ -392,21 +395,21 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return view(input, have[:at] + tuple(have[at] // known if n == -1 else n for n in parts) + have[at + 1 :])
 
 
-SQUEEZE, SQUEEZE1, SQUEEZE2 = (rules.reshape.named(f"SqueezeBackward{n}") for n in range(3))
+SQUEEZE, SQUEEZE1, SQUEEZE2 = (rules.reshape.with_node(f"SqueezeBackward{n}") for n in range(3))
 
-UNSQUEEZE = rules.reshape.named("UnsqueezeBackward0")
+UNSQUEEZE = rules.reshape.with_node("UnsqueezeBackward0")
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @in_place_view(lambda dim=None: f"SqueezeBackward{3 if dim is None else 4 if isinstance(dim, int) else 5}")
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Without the dimensions of length 1.
+    """Remove dimensions of size 1.
 
     Parameters
     ----------
     {input}
     dim : int or tuple of ints, optional
-        The dimensions that are dropped if their length is 1; without it, all those.
+        Dimensions to remove if their size is 1. Default: all of size 1.
 
     Returns
     -------
@@ -416,9 +419,9 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
     RuntimeError
-        If one is named twice.
+        If a dimension is repeated.
 
     Examples
     --------
@@ -439,22 +442,22 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
                 dim %= len(shape)
                 shape = shape[:dim] + shape[dim + 1 :]
         except IndexError:
-            one_dim(dim, len(shape))
+            negative_dim(dim, len(shape))
         return SQUEEZE1.record(input, shape=shape)
-    axes = many_dims(dim, len(shape)) if dim else ()
+    axes = negative_dims(dim, len(shape)) if dim else ()
     return SQUEEZE2.record(input, shape=tuple(n for i, n in enumerate(shape) if n != 1 or i - len(shape) not in axes))
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @in_place_view("UnsqueezeBackward1")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """With one more dimension, of length 1.
+    """Insert a dimension of size 1.
 
     Parameters
     ----------
     {input}
     dim : int
-        Where it stands in the result; counted from the end of the result if it is negative.
+        Position of the new dimension in the result, counted from the end if negative.
 
     Returns
     -------
@@ -464,7 +467,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     Raises
     ------
     IndexError
-        If it is beyond the dimensions of the result.
+        If `dim` is out of range for the result.
 
     Examples
     --------
@@ -481,13 +484,13 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     n = len(shape) + 1
     at = dim if dim >= 0 else dim + n
     if not 0 <= at < n:
-        one_dim(dim, n)
+        negative_dim(dim, n)
     return UNSQUEEZE.record(input, shape=(*shape[:at], 1, *shape[at:]))
 
 
-@composed(aliases="nelement")
+@composite(aliases="nelement")
 def numel(input: Tensor) -> int:
-    """The number of elements.
+    """Return the number of elements.
 
     Parameters
     ----------
@@ -496,7 +499,7 @@ def numel(input: Tensor) -> int:
     Returns
     -------
     int
-        The product of the sizes; 1 of a 0-d tensor.
+        The product of the sizes, which is 1 for a 0-d tensor.
 
     Examples
     --------

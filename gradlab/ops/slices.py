@@ -1,6 +1,6 @@
-"""Slices of a dimension, read by a vector of integers, or written, added or combined at the places it names.
+"""Select, add, replace and reduce slices of a dimension at the indices in a vector.
 
-And `index_put`, which is x[indices] = values as a function.
+`index_put` is x[indices] = values as a function.
 """
 
 from __future__ import annotations
@@ -10,27 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import on_axis
-from gradlab.backend.namespaces import host, namespace_of
-from gradlab.core.operator import composed
-from gradlab.core.out_argument import takes_out_apart
+from gradlab.backend.bounds import check_axis_indices
+from gradlab.backend.namespaces import namespace_of, to_host
+from gradlab.core.operator import composite
+from gradlab.core.out_argument import takes_disjoint_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import not_a_tensor, number, one_dim
-from gradlab.ops.copies import in_order
-from gradlab.ops.gather_scatter import REDUCING, grid, reduced
+from gradlab.ops.arguments import convert_number, negative_dim, not_a_tensor
+from gradlab.ops.copies import make_contiguous
+from gradlab.ops.gather_scatter import REDUCE_OPERATIONS, index_grid, reduce_into
 from gradlab.ops.indexed_writes import (
     FULL,
     Write,
+    as_zero_dim,
+    at_least_1d,
     check_range,
-    in_rank_of,
-    places,
-    region,
+    copy_index,
+    index_steps,
+    restore_rank,
     tensor_argument,
-    with_an_axis,
     with_twin,
-    zero_dim,
 )
-from gradlab.ops.indexing import INDEX_PUT, axes_used, beside, check_dtypes, misfit, spread_over, steps_for
+from gradlab.ops.indexing import (
+    INDEX_PUT,
+    broadcast_value,
+    check_dtypes,
+    count_axes,
+    index_error,
+    index_to_steps,
+    move_to_device_of,
+)
 from gradlab.ops.shapes import reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing as rules
@@ -38,22 +46,22 @@ from gradlab.rules.writing import overwrite, pick
 
 __all__ = ["index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select"]
 
-INDEX_SELECT = rules.getitem.named("IndexSelectBackward0", view=False)
+INDEX_SELECT = rules.getitem.with_node("IndexSelectBackward0", view=False)
 INDEX_COPY, INDEX_FILL, INDEX_FILL_TENSOR = (
-    overwrite.named(name) for name in ("IndexCopyBackward0", "IndexFillBackward0", "IndexFillBackward1")
+    overwrite.with_node(name) for name in ("IndexCopyBackward0", "IndexFillBackward0", "IndexFillBackward1")
 )
-FILLED = el.where.named("IndexFillBackward1")
+INDEX_FILL_WHERE = el.where.with_node("IndexFillBackward1")
 
 
-def before(x: Tensor, axis: int, at: Any) -> tuple[Any, ...]:
-    """The index that picks slices along a negative axis."""
+def index_along(x: Tensor, axis: int, at: Any) -> tuple[Any, ...]:
+    """Return the index that selects slices along a negative axis."""
     return (FULL,) * (x.array.ndim + axis) + (at,)
 
 
-@composed()
-@takes_out_apart
+@composite()
+@takes_disjoint_out
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The slices of a dimension at several indices.
+    """Select slices of a dimension by their indices.
 
     Parameters
     ----------
@@ -65,16 +73,16 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     Returns
     -------
     Tensor
-        A copy, as long along `dim` as `index` is.
+        A copy, with one slice along `dim` for each index.
 
     Raises
     ------
     TypeError
-        If `index` is no tensor.
+        If `index` is not a Tensor.
     IndexError
-        If an index is out of range (a negative one too), or `index` has several dimensions.
+        If an index is negative or out of range, or if `index` has more than one dimension.
     RuntimeError
-        If it holds neither int64 nor int32.
+        If `index` is neither int64 nor int32.
 
     Examples
     --------
@@ -84,29 +92,29 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
             [6, 4]])
     """
     array = tensor_argument("index_select", index, "index", 2).array
-    axis = one_dim(dim, input.array.ndim or 1)
+    axis = negative_dim(dim, input.array.ndim or 1)
     if array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if array.dtype.kind != "i" or array.itemsize < 4:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
-    at, x = places(index).reshape(-1), with_an_axis(input)
-    on_axis("index_select", at, x.array.shape[axis], lambda wrong: IndexError("index out of range in self"))
-    return in_rank_of(in_order(INDEX_SELECT.record(x, index=before(x, axis, at), skip=0)), input)
+    at, x = copy_index(index).reshape(-1), at_least_1d(input)
+    check_axis_indices("index_select", at, x.array.shape[axis], lambda wrong: IndexError("index out of range in self"))
+    return restore_rank(make_contiguous(INDEX_SELECT.record(x, index=index_along(x, axis, at), skip=0)), input)
 
 
-def check_slices(name: str, **arguments: Any) -> None:
-    """Refuse what is no tensor. (`dim` stands between the first and the others.)"""
+def check_slice_tensors(name: str, **arguments: Any) -> None:
+    """Raise an error if an argument is not a Tensor. `dim` is between the first argument and the others."""
     for (argument, x), position in zip(arguments.items(), (1, 3, 4), strict=False):
         if not isinstance(x, Tensor):
             raise not_a_tensor(name, x, argument, position)
 
 
-def slices(
+def check_slice_write(
     name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, error: type[Exception] = RuntimeError, words: str = ""
 ) -> tuple[int, Any]:
-    """The (negative) axis along which slices of `source` go to those of `input`, and where they go, checked as torch checks."""
-    check_slices(name, input=input, index=index, source=source)
-    axis = one_dim(dim, input.array.ndim or 1)
+    """Check the arguments of a write of slices as PyTorch does. Return the negative axis and the indices along it."""
+    check_slice_tensors(name, input=input, index=index, source=source)
+    axis = negative_dim(dim, input.array.ndim or 1)
     array, d = index.array, axis + (input.array.ndim or 1)
     if array.ndim > 1:
         raise IndexError(
@@ -130,18 +138,20 @@ def slices(
             f"{name}_(): Number of indices ({array.size}) should be equal to source.size(dim): "
             f"({(source_shape or (1,))[axis]}), for dim: {d}"
         )
-    at = places(index).reshape(-1)
+    at = copy_index(index).reshape(-1)
     n = (have or (1,))[axis]
-    on_axis(name, at, n, lambda wrong: error(words or f"index {wrong} is out of bounds for dimension {d} with size {n}"))
+    check_axis_indices(
+        name, at, n, lambda wrong: error(words or f"index {wrong} is out of bounds for dimension {d} with size {n}")
+    )
     return axis, at
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @with_twin
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1, out: Tensor | None = None
 ) -> Tensor | Write:
-    """A copy with slices added to those of a dimension, each as often as its index comes up.
+    """Return a copy with slices added to those at the given indices of a dimension.
 
     Parameters
     ----------
@@ -149,21 +159,21 @@ def index_add(
     {dimension}
     {slices}
     {source_slices}
-    alpha : number, default 1
-        A factor of `source`.
+    alpha : number, default: 1
+        Multiplier of `source`.
     {out}
 
     Returns
     -------
     Tensor
-        A copy of the shape of `input`.
+        A copy of the shape of `input`. All slices for a repeated index are added.
 
     Raises
     ------
     IndexError
-        If `index` has several dimensions.
+        If `index` has more than one dimension.
     RuntimeError
-        If the dtypes differ, an index is out of range (a negative one too), or the shapes do not fit.
+        If the dtypes differ, if an index is negative or out of range, or if the shapes do not match.
 
     Examples
     --------
@@ -171,17 +181,17 @@ def index_add(
     >>> gl.index_add(gl.zeros(3), 0, gl.tensor([0, 2, 0]), gl.tensor([1., 2., 3.]), alpha=10)
     tensor([40.,  0., 20.])
     """
-    axis, at = slices("index_add", input, dim, index, source)
-    x = with_an_axis(input)
-    scaled = source if alpha == 1 else source * number(alpha, source.array.dtype)
-    return rules.index_add, before(x, axis, at), with_an_axis(scaled)
+    axis, at = check_slice_write("index_add", input, dim, index, source)
+    x = at_least_1d(input)
+    scaled = source if alpha == 1 else source * convert_number(alpha, source.array.dtype)
+    return rules.index_add, index_along(x, axis, at), at_least_1d(scaled)
 
 
-BY_INDEX = tuple([op.named("IndexReduceBackward0") for op in REDUCING])
+INDEX_REDUCTIONS = tuple([op.with_node("IndexReduceBackward0") for op in REDUCE_OPERATIONS])
 
 
-@composed(inplace="method")
-@takes_out_apart
+@composite(inplace="method")
+@takes_disjoint_out
 def index_reduce(
     input: Tensor,
     dim: int,
@@ -192,7 +202,7 @@ def index_reduce(
     include_self: bool = True,
     out: Tensor | None = None,
 ) -> Tensor:
-    """A copy in which each slice that an index names holds a reduction of the slices that go there.
+    """Return a copy in which slices are reduced into those at the given indices of a dimension.
 
     Parameters
     ----------
@@ -201,21 +211,21 @@ def index_reduce(
     {slices}
     {source_slices}
     reduce : {"prod", "mean", "amax", "amin"}
-        The reduction, element by element.
+        Reduction to apply, element by element.
     {include_self}
     {out}
 
     Returns
     -------
     Tensor
-        A copy of the shape of `input`. The gradient of an extreme is shared evenly among ties.
+        A copy of the shape of `input`. The gradient of a maximum or minimum is shared evenly among ties.
 
     Raises
     ------
     IndexError
-        If an index is out of range (a negative one too), or `index` has several dimensions.
+        If an index is negative or out of range, or if `index` has more than one dimension.
     RuntimeError
-        If `reduce` is unknown, the dtypes differ, or the shapes do not fit.
+        If `reduce` is unknown, if the dtypes differ, or if the shapes do not match.
 
     Examples
     --------
@@ -225,26 +235,26 @@ def index_reduce(
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    axis, at = slices("index_reduce", input, dim, index, source, IndexError, "index out of range in self")
-    patch = with_an_axis(source)
+    axis, at = check_slice_write("index_reduce", input, dim, index, source, IndexError, "index out of range in self")
+    patch = at_least_1d(source)
     along = at.reshape(-1, *(1,) * (-axis - 1))
     whole = namespace_of[type(at)].broadcast_to(along, patch.array.shape)
     if not patch.array.size:
-        return in_rank_of(BY_INDEX[0].record(with_an_axis(input), patch, index=grid(whole, axis)), input)
-    return reduced(input, patch, grid(whole, axis), reduce, include_self, BY_INDEX)
+        return restore_rank(INDEX_REDUCTIONS[0].record(at_least_1d(input), patch, index=index_grid(whole, axis)), input)
+    return reduce_into(input, patch, index_grid(whole, axis), reduce, include_self, INDEX_REDUCTIONS)
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @with_twin
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor | Write:
-    """A copy with other slices at several indices of a dimension.
+    """Return a copy with slices replaced at the given indices of a dimension.
 
     Parameters
     ----------
     {input}
     {dimension}
     index : Tensor
-        int64, 0-d or 1-d: which slices of the dimension.
+        Indices of the slices: int64, 0-d or 1-d.
     {source_slices}
     {out}
 
@@ -256,9 +266,10 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: T
     Raises
     ------
     IndexError
-        If an index is out of range (a negative one too), `index` has several dimensions, or there are not as many slices.
+        If an index is negative or out of range, if `index` has more than one dimension, or if there is not one slice for each
+        index.
     RuntimeError
-        If the dtypes differ, `index` is not int64, or the shapes do not fit.
+        If the dtypes differ, if `index` is not int64, or if the shapes do not match.
 
     Examples
     --------
@@ -266,8 +277,8 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: T
     >>> gl.index_copy(gl.zeros(3), 0, gl.tensor([2, 0]), gl.tensor([5., 7.]))
     tensor([7., 0., 5.])
     """
-    check_slices("index_copy", input=input, index=index, source=source)
-    axis, array = one_dim(dim, input.array.ndim or 1), index.array
+    check_slice_tensors("index_copy", input=input, index=index, source=source)
+    axis, array = negative_dim(dim, input.array.ndim or 1), index.array
     d = axis + (input.array.ndim or 1)
     if array.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {array.ndim})")
@@ -278,7 +289,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: T
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
             f"{input.dtype.word} and (source) {source.dtype.word}"
         )
-    x, source = with_an_axis(input), with_an_axis(source)
+    x, source = at_least_1d(input), at_least_1d(source)
     have, source_shape = x.array.shape, source.array.shape
     if len(have) != len(source_shape):
         raise IndexError(
@@ -295,37 +306,37 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: T
         raise IndexError(
             f"index_copy_(): Number of indices ({array.size}) should be equal to source.size(dim) ({source_shape[axis]})"
         )
-    at = places(index).reshape(-1)
+    at = copy_index(index).reshape(-1)
     check_range("index_copy", at, have[axis], d, IndexError, "index_copy_(): ")
-    return INDEX_COPY, before(x, axis, at), source
+    return INDEX_COPY, index_along(x, axis, at), source
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @with_twin
 def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor, *, out: Tensor | None = None) -> Tensor | Write:
-    """A copy with one number in several slices of a dimension.
+    """Return a copy with slices of a dimension filled with one value.
 
     Parameters
     ----------
     {input}
     {dimension}
     index : Tensor
-        int64, 0-d or 1-d: which slices; negative ones count from the end.
+        Indices of the slices: int64, 0-d or 1-d. Negative indices count from the end.
     value : number or 0-d Tensor
-        The number.
+        Fill value.
     {out}
 
     Returns
     -------
     Tensor
-        A copy of the shape of `input`. No gradient passes where it was filled.
+        A copy of the shape of `input`. No gradient reaches `input` at the filled slices.
 
     Raises
     ------
     IndexError
-        If an index is out of range, or `index` is not int64.
+        If an index is out of range, or if `index` is not int64.
     RuntimeError
-        If `index` has several dimensions, or `value` has any.
+        If `index` has more than one dimension, or if `value` is not 0-d.
 
     Examples
     --------
@@ -334,26 +345,26 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor, *,
     tensor([[5., 0., 5.],
             [5., 0., 5.]])
     """
-    check_slices("index_fill", input=input, index=index)
-    axis, array = one_dim(dim, input.array.ndim or 1), index.array
+    check_slice_tensors("index_fill", input=input, index=index)
+    axis, array = negative_dim(dim, input.array.ndim or 1), index.array
     if array.dtype != np.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if array.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
-    x, at = with_an_axis(input), places(index).reshape(-1)
+    x, at = at_least_1d(input), copy_index(index).reshape(-1)
     n = x.array.shape[axis]
     check_range("index_fill", at, n, axis + x.array.ndim, IndexError, negative=True)
     shape = (*x.array.shape[:axis], at.size, *x.array.shape[axis:][1:])
-    one = zero_dim("index_fill_", value, input.array)
-    if one.node is not None:  # each place counts once in its gradient
+    one = as_zero_dim("index_fill_", value, input.array)
+    if one.node is not None:  # a repeated index counts once in the gradient of `value`
         filled = namespace_of[type(x.array)].zeros(n, dtype=bool)
         filled[at] = True
-        return in_rank_of(FILLED.record(constant(filled.reshape(n, *(1,) * (-axis - 1))), one, x), input)
-    patch = spread_over(one, shape, True)
-    return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, before(x, axis, at % n if n else at), patch
+        return restore_rank(INDEX_FILL_WHERE.record(constant(filled.reshape(n, *(1,) * (-axis - 1))), one, x), input)
+    patch = broadcast_value(one, shape, True)
+    return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, index_along(x, axis, at % n if n else at), patch
 
 
-@composed(inplace="method")
+@composite(inplace="method")
 @with_twin
 def index_put(
     input: Tensor,
@@ -363,17 +374,17 @@ def index_put(
     *,
     out: Tensor | None = None,
 ) -> Tensor | Write:
-    """A copy of which `x[indices] = values`.
+    """Return a copy with values written as in `x[indices] = values`.
 
     Parameters
     ----------
     {input}
     indices : sequence of Tensor
-        Tensors of integers or of bools, one for each dimension from the first on (a mask for as many as it has).
+        Tensors of integers or bools, one for each dimension from the first on. A mask covers as many dimensions as it has.
     values : Tensor
-        What is written, of a shape that broadcasts to that of `x[indices]`.
-    accumulate : bool, default False
-        Whether it is added instead, each as often as its place comes up.
+        Values to write, of a shape that broadcasts to that of `x[indices]`.
+    accumulate : bool, default: False
+        Whether to add the values instead. Values at repeated indices are then summed.
     {out}
 
     Returns
@@ -384,11 +395,11 @@ def index_put(
     Raises
     ------
     TypeError
-        If `indices` is no list or tuple of tensors, or `values` no tensor.
+        If `indices` is not a list or tuple of Tensors, or if `values` is not a Tensor.
     IndexError
-        If there are too many indices, or one is out of range.
+        If there are too many indices, or if one is out of range.
     RuntimeError
-        If the dtypes differ, or the shapes do not broadcast.
+        If the dtypes differ, or if the shapes do not broadcast.
 
     Examples
     --------
@@ -403,24 +414,25 @@ def index_put(
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
     tensor_argument("index_put", values, "values", 2)
     whole = tuple(x if x.array.ndim else reshape(x, (1,)) for x in indices)
-    if (used := sum(map(axes_used, (x.array for x in whole)))) > input.array.ndim:
+    if (used := sum(map(count_axes, (x.array for x in whole)))) > input.array.ndim:
         raise IndexError(f"too many indices for tensor of dimension {input.array.ndim} (got {used})")
-    steps = beside(steps_for(whole, input.array.shape), input.array)
+    steps = move_to_device_of(index_to_steps(whole, input.array.shape), input.array)
     index = steps[-1][1]
     try:
         shape = pick(
             np.broadcast_to(0, input.array.shape),
-            region(
-                tuple(  # of numbers the shape alone counts
-                    i if type(i) in (slice, np.ndarray) else host(i) if i.dtype == bool else np.zeros(i.shape, int) for i in index
+            index_steps(
+                tuple(  # for integers, only the shape matters
+                    i if type(i) in (slice, np.ndarray) else to_host(i) if i.dtype == bool else np.zeros(i.shape, int)
+                    for i in index
                 )
             ),
         ).shape
     except IndexError as error:
-        raise misfit(error, steps, input.array.shape) from None
-    patch = spread_over(values, shape, True)
+        raise index_error(error, steps, input.array.shape) from None
+    patch = broadcast_value(values, shape, True)
     check_dtypes(input, values, index)
     return INDEX_ADD_PUT if accumulate else INDEX_PUT, index, patch
 
 
-INDEX_ADD_PUT = rules.index_add.named("IndexPutBackward0")
+INDEX_ADD_PUT = rules.index_add.with_node("IndexPutBackward0")

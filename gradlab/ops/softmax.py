@@ -1,4 +1,4 @@
-"""Softmax, its logarithm, and the logarithm of a sum of powers of e."""
+"""Softmax, its logarithm, and the logarithm of a sum of exponentials."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import many_dims, one_dim, over_dims
+from gradlab.ops.arguments import negative_dim, negative_dims, takes_axis
 from gradlab.ops.copies import cast
 from gradlab.rules import softmax as rules
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
-def _normalised(op: Any, input: Tensor, dim: int, dtype: Dtype | None) -> Tensor:
+def _normalize(op: Any, input: Tensor, dim: int, dtype: Dtype | None) -> Tensor:
     if dtype is not None:
         input = cast(input, dtype)
     ndim = input.array.ndim
-    axis = one_dim(dim, ndim)
+    axis = negative_dim(dim, ndim)
     if input.array.dtype.kind != "f":
         if not input.array.size:
             return constant(input.array.copy())
@@ -30,10 +30,10 @@ def _normalised(op: Any, input: Tensor, dim: int, dtype: Dtype | None) -> Tensor
     return op.record(input, axis=(axis,) if ndim else ())
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def softmax(input: Tensor, dim: int, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
-    r"""Positive numbers that sum to 1 along an axis, in the proportions of the powers of e.
+    r"""Compute the softmax along a dimension: positive numbers that sum to 1.
 
     Parameters
     ----------
@@ -45,20 +45,20 @@ def softmax(input: Tensor, dim: int, dtype: Dtype | None = None, *, out: Tensor 
     Returns
     -------
     Tensor
-        The shape of `input`, of its dtype.
+        Same shape as `input`, same dtype.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     NotImplementedError
-        If `input` holds bools or integers and no floating point `dtype` is given.
+        If `input` is boolean or integer and `dtype` is not floating point.
 
     Notes
     -----
     .. math:: y_i = \frac{e^{x_i}}{\sum_j e^{x_j}}
 
-    The largest element is subtracted first: no power overflows.
+    The largest element is subtracted first, so that no exponential overflows.
 
     Examples
     --------
@@ -67,13 +67,13 @@ def softmax(input: Tensor, dim: int, dtype: Dtype | None = None, *, out: Tensor 
     tensor([[0.5000, 0.5000],
             [0.1192, 0.8808]])
     """
-    return _normalised(rules.softmax, input, dim, dtype)
+    return _normalize(rules.softmax, input, dim, dtype)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def log_softmax(input: Tensor, dim: int, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
-    r"""The logarithm of `softmax` along an axis.
+    r"""Compute the logarithm of the softmax along a dimension.
 
     Parameters
     ----------
@@ -85,20 +85,20 @@ def log_softmax(input: Tensor, dim: int, dtype: Dtype | None = None, *, out: Ten
     Returns
     -------
     Tensor
-        The shape of `input`, of its dtype.
+        Same shape as `input`, same dtype.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     NotImplementedError
-        If `input` holds bools or integers and no floating point `dtype` is given.
+        If `input` is boolean or integer and `dtype` is not floating point.
 
     Notes
     -----
     .. math:: y_i = x_i - \log \sum_j e^{x_j}
 
-    The largest element is subtracted first: no power overflows.
+    The largest element is subtracted first, so that no exponential overflows.
 
     Examples
     --------
@@ -106,26 +106,26 @@ def log_softmax(input: Tensor, dim: int, dtype: Dtype | None = None, *, out: Ten
     >>> gl.log_softmax(gl.tensor([0., 1000.]), dim=0)
     tensor([-1000.,     0.])
     """
-    return _normalised(rules.log_softmax, input, dim, dtype)
+    return _normalize(rules.log_softmax, input, dim, dtype)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def logsumexp(input: Tensor, dim: int | Sequence[int], keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    r"""The logarithm of the sum of the powers of e, over the axes `dim`.
+    r"""Compute the logarithm of the sum of exponentials over the dimensions in `dim`.
 
     Parameters
     ----------
     {input}
     dim : int or tuple of ints
-        The axes that are reduced. `axis` means the same.
+        Dimensions to reduce. `axis` is an alias.
     {keepdim}
     {out}
 
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, floating point.
+        Shape of `input` without the reduced dimensions, floating point.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def logsumexp(input: Tensor, dim: int | Sequence[int], keepdim: bool = False, *,
     -----
     .. math:: y = \log \sum_i e^{x_i}
 
-    The largest element is subtracted first: no power overflows. The gradient is the softmax of `input`.
+    The largest element is subtracted first, so that no exponential overflows. The gradient is the softmax of `input`.
 
     Examples
     --------
@@ -146,4 +146,4 @@ def logsumexp(input: Tensor, dim: int | Sequence[int], keepdim: bool = False, *,
     >>> x.grad
     tensor([0., 0., 1.])
     """
-    return rules.logsumexp.record(input, axis=many_dims(dim, input.array.ndim), keepdims=keepdim)
+    return rules.logsumexp.record(input, axis=negative_dims(dim, input.array.ndim), keepdims=keepdim)

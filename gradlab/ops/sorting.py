@@ -1,7 +1,7 @@
-"""Sorting along an axis, and what is found by it: the largest k, medians, modes.
+"""Sorting along an axis, and operations based on it: the k largest elements, medians and modes.
 
-Places are found on the array. A sort is always stable: among equals the earlier comes first. A NaN counts as the greatest;
-the values are then picked at them, and the gradient goes back to where they stood.
+The indices are computed on the array. The values are then picked at these indices, and the gradient flows back to the elements
+that were picked. Sorting is always stable: equal elements keep their order. NaN counts as larger than any number.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.sizes import as_long
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import one_dim, over_dims
-from gradlab.ops.extremes import empty_reduction
+from gradlab.ops.arguments import negative_dim, takes_axis
+from gradlab.ops.extremes import empty_reduction_error
 from gradlab.ops.results import Result, ValuesAndIndices
 from gradlab.rules import reductions as rules
-from gradlab.rules.cumulative import accumulated, part
+from gradlab.rules.cumulative import accumulate_along, slice_along
 
 __all__ = ["argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk"]
 
@@ -26,25 +26,27 @@ MODE = ValuesAndIndices("mode", "ModeBackward0")
 MEDIAN, NANMEDIAN = (ValuesAndIndices(name, f"{name.title()}Backward1") for name in ("median", "nanmedian"))
 
 
-def order_of(x: Any, axis: int, descending: bool = False) -> Any:
-    """Where the elements along a negative axis stand, in ascending or descending order, equals as they came."""
+def stable_order(x: Any, axis: int, descending: bool = False) -> Any:
+    """Return the indices that sort along a negative axis, ascending or descending. Equal elements keep their order."""
     xp = namespace_of[type(x)]
     if not descending:
         return xp.argsort(x, axis=axis, kind="stable")
     return x.shape[axis] - 1 - xp.flip(xp.argsort(xp.flip(x, axis=axis), axis=axis, kind="stable"), axis=axis)
 
 
-def place_of_rank(x: Any, axis: int, rank: int) -> Any:
-    """Where the element stands that sorting would put at `rank` along a negative axis. Which of equals, is not said."""
-    order = order_of(x, axis) if x.shape[axis] < FEW else namespace_of[type(x)].argpartition(x, rank, axis=axis)
-    return part(order, (axis,), rank, rank + 1)
+def index_of_rank(x: Any, axis: int, rank: int) -> Any:
+    """Return the index of the element with this rank along a negative axis. Any of several equal elements may be chosen."""
+    order = (
+        stable_order(x, axis) if x.shape[axis] < MIN_SIZE_PARTITION else namespace_of[type(x)].argpartition(x, rank, axis=axis)
+    )
+    return slice_along(order, (axis,), rank, rank + 1)
 
 
-FEW = 64  # elements, that sorting all of them is as quick
+MIN_SIZE_PARTITION = 64  # elements; for fewer, a full sort is as fast as a partition
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def sort(
     input: Tensor,
     dim: int = -1,
@@ -53,24 +55,24 @@ def sort(
     stable: bool | None = None,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> Result:
-    """The elements in order along an axis, and where they stood.
+    """Sort the elements along a dimension, and return their original indices too.
 
     Parameters
     ----------
     {input}
     {last_dim}
-    descending : bool, default False
-        The largest first.
+    descending : bool, default: False
+        Whether to sort in descending order.
     stable : bool, optional
-        Whether equals keep their order: they do in any case.
+        Whether equal elements keep their order. They always do.
     {outs}
 
     Returns
     -------
     values : Tensor
-        The shape of `input`, of its dtype.
+        Same shape as `input`, same dtype.
     indices : Tensor
-        Where they stand along the axis in `input`: the same shape, int64.
+        Indices of the values along the dimension in `input`: same shape, int64.
 
     Raises
     ------
@@ -79,7 +81,7 @@ def sort(
 
     Notes
     -----
-    A NaN counts as larger than all numbers. The gradient of a value goes to where it stood.
+    NaN counts as larger than any number. The gradient of a value flows to its original position.
 
     Examples
     --------
@@ -88,30 +90,32 @@ def sort(
     >>> values, indices
     (tensor([1., 2., 3.]), tensor([1, 2, 0]))
     """
-    axis = one_dim(dim, input.array.ndim)
+    axis = negative_dim(dim, input.array.ndim)
     picking = SORT if stable is None else STABLE_SORT
-    return picking(input, axis, order_of(input.array, axis, descending), True) if input.array.ndim else picking.of_scalar(input)
+    return (
+        picking(input, axis, stable_order(input.array, axis, descending), True) if input.array.ndim else picking.of_scalar(input)
+    )
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Tensor | None = None) -> Tensor:
-    """Where the elements stand that would be in order along an axis.
+    """Return the indices that sort the elements along a dimension.
 
     Parameters
     ----------
     {input}
     {last_dim}
-    descending : bool, default False
-        The largest first.
-    stable : bool, default False
-        Whether equals keep their order: they do in any case.
+    descending : bool, default: False
+        Whether to sort in descending order.
+    stable : bool, default: False
+        Whether equal elements keep their order. They always do.
     {out}
 
     Returns
     -------
     Tensor
-        The shape of `input`, int64. It has no history.
+        Same shape as `input`, int64. It never requires a gradient.
 
     Raises
     ------
@@ -120,7 +124,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
 
     Notes
     -----
-    A NaN counts as larger than all numbers.
+    NaN counts as larger than any number.
 
     Examples
     --------
@@ -128,14 +132,14 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
     >>> gl.argsort(gl.tensor([3., 1., 2.]))
     tensor([1, 2, 0])
     """
-    axis = one_dim(dim, input.array.ndim)
-    return constant(as_long(order_of(input.array, axis, descending))) if input.array.ndim else SORT.of_scalar(input).indices
+    axis = negative_dim(dim, input.array.ndim)
+    return constant(as_long(stable_order(input.array, axis, descending))) if input.array.ndim else SORT.of_scalar(input).indices
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements in ascending order along the first axis: the values of `sort(input, 0)`.
+    """Sort the elements along the first dimension in ascending order. Same as `sort(input, 0).values`.
 
     Parameters
     ----------
@@ -145,7 +149,7 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        The shape of `input`, of its dtype.
+        Same shape as `input`, same dtype.
 
     Raises
     ------
@@ -161,38 +165,38 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return sort(input, 0).values
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def topk(
     input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: tuple[Tensor, Tensor] | None = None
 ) -> Result:
-    """The `k` largest or smallest elements along an axis, in order, and where they stand.
+    """Return the `k` largest or smallest elements along a dimension, in order, and their indices.
 
     Parameters
     ----------
     {input}
     k : int
-        How many, from 0 to the size of the axis.
+        Number of elements, from 0 to the size of the dimension.
     {last_dim}
-    largest : bool, default True
-        False for the smallest.
-    sorted : bool, default True
-        Whether they are in order, the most extreme first: they are in any case.
+    largest : bool, default: True
+        Whether to return the largest elements. If False, the smallest are returned.
+    sorted : bool, default: True
+        Whether to sort the elements, the most extreme first. They always are.
     {outs}
 
     Returns
     -------
     values : Tensor
-        The shape of `input` with `k` elements along the axis, of its dtype.
+        Shape of `input` with size `k` along the dimension, same dtype.
     indices : Tensor
-        Where they stand along the axis in `input`: the same shape, int64.
+        Indices of the values along the dimension in `input`: same shape, int64.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError
-        If `k` is negative or above the size of the axis, or `input` holds bools.
+        If `k` is negative or larger than the size of the dimension, or if `input` is boolean.
 
     Examples
     --------
@@ -202,7 +206,7 @@ def topk(
     (tensor([5., 4.]), tensor([1, 3]))
     """
     x = input.array
-    axis = one_dim(dim, x.ndim)
+    axis = negative_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[axis] if x.ndim else 1):
         raise RuntimeError(f"selected index k out of range. k={k} of {x.shape[axis] if x.ndim else 1} elements along dim {dim}.")
     if x.dtype.kind == "b":
@@ -212,24 +216,24 @@ def topk(
     n, xp = x.shape[axis], namespace_of[type(x)]
     if k == 1 and largest:
         return TOPK(input, axis, x.argmax(axis=axis, keepdims=True), True)
-    if n < 8 * k or n < FEW:
-        return TOPK(input, axis, part(order_of(x, axis, largest), (axis,), 0, k), True)
-    chosen = xp.argpartition(x, n - k if largest else k - 1, axis=axis)  # those few first, then their order
-    chosen = xp.sort(part(chosen, (axis,), n - k if largest else 0, n if largest else k), axis=axis)
-    order = order_of(xp.take_along_axis(x, chosen, axis=axis), axis, largest)
+    if n < 8 * k or n < MIN_SIZE_PARTITION:
+        return TOPK(input, axis, slice_along(stable_order(x, axis, largest), (axis,), 0, k), True)
+    chosen = xp.argpartition(x, n - k if largest else k - 1, axis=axis)  # select the k elements first, then sort them
+    chosen = xp.sort(slice_along(chosen, (axis,), n - k if largest else 0, n if largest else k), axis=axis)
+    order = stable_order(xp.take_along_axis(x, chosen, axis=axis), axis, largest)
     return TOPK(input, axis, xp.take_along_axis(chosen, order, axis=axis), True)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
-    """The `k`-th smallest element along an axis, and where it stands.
+    """Return the `k`-th smallest element along a dimension, and its index.
 
     Parameters
     ----------
     {input}
     k : int
-        The rank, counted from 1.
+        Rank of the element, counted from 1.
     {last_dim}
     {keepdim}
     {outs}
@@ -237,20 +241,20 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     Returns
     -------
     values : Tensor
-        The shape of `input` without the axis, of its dtype.
+        Shape of `input` without the dimension, same dtype.
     indices : Tensor
-        Where they stand along the axis in `input`: the same shape, int64.
+        Indices of the values along the dimension in `input`: same shape, int64.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError
-        If `k` is below 1 or above the size of the axis.
+        If `k` is less than 1 or larger than the size of the dimension.
 
     Notes
     -----
-    A NaN counts as larger than all numbers.
+    NaN counts as larger than any number.
 
     Examples
     --------
@@ -260,15 +264,15 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     (tensor(2.), tensor(2))
     """
     x = input.array
-    axis = one_dim(dim, x.ndim)
-    if error := empty_reduction("kthvalue", x.shape, (axis,) * bool(x.ndim)):
+    axis = negative_dim(dim, x.ndim)
+    if error := empty_reduction_error("kthvalue", x.shape, (axis,) * bool(x.ndim)):
         raise error
     if not 1 <= k <= (x.shape[axis] if x.ndim else 1):
         raise RuntimeError(
             f"kthvalue(): selected number k out of range for dimension {axis + x.ndim if x.ndim else 0}. k={k} of "
             f"{x.shape[axis] if x.ndim else 1} elements, counted from 1."
         )
-    return KTHVALUE(input, axis, place_of_rank(x, axis, k - 1), keepdim) if x.ndim else KTHVALUE.of_scalar(input)
+    return KTHVALUE(input, axis, index_of_rank(x, axis, k - 1), keepdim) if x.ndim else KTHVALUE.of_scalar(input)
 
 
 # ------------------------------------------------------------------------------------------------------ medians and modes
@@ -278,16 +282,16 @@ def _median(everything: Any, picking: ValuesAndIndices, places: Any, input: Tens
         raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'. Call .int() first.")
     if dim is None:
         return everything.record(input, axis=tuple(range(-x.ndim, 0)), keepdims=False)
-    axis = one_dim(dim, x.ndim)
+    axis = negative_dim(dim, x.ndim)
     if not x.ndim:
         return picking.of_scalar(input)
-    if error := empty_reduction("median", x.shape, (axis,)):
+    if error := empty_reduction_error("median", x.shape, (axis,)):
         raise error
     return picking(input, axis, places(namespace_of[type(x)], x, axis), keepdim)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def median(
     input: Tensor,
     dim: int | None = None,
@@ -295,35 +299,36 @@ def median(
     *,
     out: Tensor | tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """The median of the elements, of all or along one axis: of an even number the lower one.
+    """Compute the median of all elements or along one dimension. For an even number of elements, it is the lower one.
 
     Parameters
     ----------
     {input}
     dim : int, optional
-        The axis that is reduced; by default all are. `axis` means the same.
+        Dimension to reduce. Default: all of them. `axis` is an alias.
     {keepdim}
     out : Tensor or tuple of Tensor, optional
-        Where the result is written: values and indices, if an axis is named. It is refused while a gradient is wanted.
+        Tensor to write the result to, or two tensors for values and indices if `dim` is given. Not allowed if a gradient is
+        required.
 
     Returns
     -------
     Tensor or Result
-        Of all elements, a 0-d tensor of the dtype of `input`; along an axis, (values, indices), each of the shape of `input`
-        without it, the indices int64.
+        For all elements, a 0-d tensor of the dtype of `input`. Along a dimension, (values, indices), each with the shape of
+        `input` without that dimension. The indices are int64.
 
     Raises
     ------
     {no_tensor}
     IndexError
-        If `input` has no such axis, or it has no element.
+        If `dim` is out of range, or if the dimension is empty.
     NotImplementedError
-        If `input` holds bools.
+        If `input` is boolean.
 
     Notes
     -----
-    What contains a NaN has the median NaN. Of all elements, a gradient is shared evenly among those that equal the
-    median; along an axis it goes to the one that the index names.
+    If any of the elements is NaN, the median is NaN. The gradient of the median of all elements is shared evenly among the
+    elements equal to it. Along a dimension, the gradient flows to the element at the returned index.
 
     Examples
     --------
@@ -331,11 +336,11 @@ def median(
     >>> gl.median(gl.tensor([4., 1., 3., 2.]))
     tensor(2.)
     """
-    return _median(rules.median, MEDIAN, median_places, input, dim, keepdim)
+    return _median(rules.median, MEDIAN, median_indices, input, dim, keepdim)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def nanmedian(
     input: Tensor,
     dim: int | None = None,
@@ -343,35 +348,36 @@ def nanmedian(
     *,
     out: Tensor | tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """The median of the elements that are not NaN, of all or along one axis: of an even number the lower one.
+    """Compute the median of the elements that are not NaN. For an even number of elements, it is the lower one.
 
     Parameters
     ----------
     {input}
     dim : int, optional
-        The axis that is reduced; by default all are. `axis` means the same.
+        Dimension to reduce. Default: all of them. `axis` is an alias.
     {keepdim}
     out : Tensor or tuple of Tensor, optional
-        Where the result is written: values and indices, if an axis is named. It is refused while a gradient is wanted.
+        Tensor to write the result to, or two tensors for values and indices if `dim` is given. Not allowed if a gradient is
+        required.
 
     Returns
     -------
     Tensor or Result
-        Of all elements, a 0-d tensor of the dtype of `input`; along an axis, (values, indices), each of the shape of `input`
-        without it, the indices int64.
+        For all elements, a 0-d tensor of the dtype of `input`. Along a dimension, (values, indices), each with the shape of
+        `input` without that dimension. The indices are int64.
 
     Raises
     ------
     {no_tensor}
     IndexError
-        If `input` has no such axis, or it has no element.
+        If `dim` is out of range, or if the dimension is empty.
     NotImplementedError
-        If `input` holds bools.
+        If `input` is boolean.
 
     Notes
     -----
-    Of NaNs alone the median is NaN. Of all elements, a gradient is shared evenly among those that equal the
-    median; along an axis it goes to the one that the index names.
+    If all elements are NaN, the median is NaN. The gradient of the median of all elements is shared evenly among the elements
+    equal to it. Along a dimension, the gradient flows to the element at the returned index.
 
     Examples
     --------
@@ -379,28 +385,28 @@ def nanmedian(
     >>> gl.nanmedian(gl.tensor([4., float("nan"), 3., 2.]))
     tensor(3.)
     """
-    return _median(rules.nanmedian, NANMEDIAN, number_median_places, input, dim, keepdim)
+    return _median(rules.nanmedian, NANMEDIAN, nanmedian_indices, input, dim, keepdim)
 
 
-def median_places(xp: Any, x: Any, axis: int) -> Any:
-    """Where the lower median stands along an axis; where there are NaNs, the first of them."""
-    middle = place_of_rank(x, axis, (x.shape[axis] - 1) // 2)
+def median_indices(xp: Any, x: Any, axis: int) -> Any:
+    """Return the index of the lower median along an axis, or of the first NaN if there is one."""
+    middle = index_of_rank(x, axis, (x.shape[axis] - 1) // 2)
     if x.dtype.kind != "f":
         return middle
     nans = x != x
     return xp.where(nans.any(axis=axis, keepdims=True), nans.argmax(axis=axis, keepdims=True), middle)
 
 
-def number_median_places(xp: Any, x: Any, axis: int) -> Any:
-    """The same among what is not NaN."""
+def nanmedian_indices(xp: Any, x: Any, axis: int) -> Any:
+    """Return the index of the lower median of the elements that are not NaN."""
     numbers = (x == x).sum(axis=axis, keepdims=True)
-    return xp.take_along_axis(order_of(x, axis), xp.maximum(numbers - 1, 0) // 2, axis=axis)
+    return xp.take_along_axis(stable_order(x, axis), xp.maximum(numbers - 1, 0) // 2, axis=axis)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
-    """The most frequent element along an axis, and where it stands last.
+    """Return the most frequent element along a dimension, and its last index.
 
     Parameters
     ----------
@@ -412,19 +418,19 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: tuple[Tens
     Returns
     -------
     values : Tensor
-        The shape of `input` without the axis, of its dtype.
+        Shape of `input` without the dimension, same dtype.
     indices : Tensor
-        Where they stand along the axis in `input`: the same shape, int64.
+        Indices of the values along the dimension in `input`: same shape, int64.
 
     Raises
     ------
     {no_tensor}
     IndexError
-        If `input` has no such axis, or it has no element.
+        If `dim` is out of range, or if the dimension is empty.
 
     Notes
     -----
-    Of several that are equally frequent, it is the smallest.
+    If several elements are equally frequent, the smallest is returned.
 
     Examples
     --------
@@ -434,16 +440,16 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: tuple[Tens
     (tensor(2), tensor(2))
     """
     x = input.array
-    axis = one_dim(dim, x.ndim)
+    axis = negative_dim(dim, x.ndim)
     if not x.ndim:
         return MODE.of_scalar(input)
-    if error := empty_reduction("mode", x.shape, (axis,)):
+    if error := empty_reduction_error("mode", x.shape, (axis,)):
         raise error
     xp = namespace_of[type(x)]
-    order = order_of(x, axis)
+    order = stable_order(x, axis)
     ranked = xp.moveaxis(xp.take_along_axis(x, order, axis=axis), axis, -1)
     starts = xp.concatenate([xp.ones((*ranked.shape[:-1], 1), dtype=bool), ranked[..., 1:] != ranked[..., :-1]], axis=-1)
     at = xp.arange(x.shape[axis])
-    equals_before = at - accumulated(xp, "maximum", xp.where(starts, at, 0), -1)
+    equals_before = at - accumulate_along(xp, "maximum", xp.where(starts, at, 0), -1)
     longest = xp.moveaxis(equals_before.argmax(axis=-1, keepdims=True), -1, axis)
     return MODE(input, axis, xp.take_along_axis(order, longest, axis=axis), keepdim)

@@ -1,7 +1,7 @@
-"""Parts of a tensor along one axis, as views: all of them at once, or one.
+"""Views of parts of a tensor along one dimension, one part or all of them.
 
-Several views from one call may not be written to while history is recorded (torch's rule, and its message says which call made
-them): `several` notes it.
+While gradients are recorded, PyTorch refuses in-place writes to a view that a call returned together with others, and its error
+names the call. `mark_outputs` stores that name.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from gradlab.core.modes import mode
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import not_a_tensor, one_dim
-from gradlab.ops.shapes import ints, is_int
+from gradlab.ops.arguments import negative_dim, not_a_tensor
+from gradlab.ops.shapes import collect_ints, is_int
 from gradlab.rules.indexing import getitem
 
 __all__ = [
@@ -29,15 +29,17 @@ __all__ = [
     "unsafe_split_with_sizes",
 ]
 
-SELECT, SLICE, SPLIT, SIZES, UNBIND = (
-    getitem.named(f"{name}Backward0") for name in ("Select", "Slice", "Split", "SplitWithSizes", "Unbind")
+SELECT, SLICE, SPLIT, SPLIT_WITH_SIZES, UNBIND = (
+    getitem.with_node(f"{name}Backward0") for name in ("Select", "Slice", "Split", "SplitWithSizes", "Unbind")
 )
-APART, APART_BY_SIZES = (getitem.named(f"Unsafe{name}Backward0", view=False) for name in ("Split", "SplitWithSizes"))
+UNSAFE_SPLIT, UNSAFE_SPLIT_WITH_SIZES = (
+    getitem.with_node(f"Unsafe{name}Backward0", view=False) for name in ("Split", "SplitWithSizes")
+)
 FULL = slice(None)
 
 
-def several(parts: list[Tensor], name: str) -> tuple[Tensor, ...]:
-    """The parts, noted as views of which a write is refused."""
+def mark_outputs(parts: list[Tensor], name: str) -> tuple[Tensor, ...]:
+    """Mark views that one call returned together, so that in-place writes to them are refused."""
     if mode.grad:
         for i, part in enumerate(parts):
             record = getattr(part, "view_record", None)
@@ -46,36 +48,35 @@ def several(parts: list[Tensor], name: str) -> tuple[Tensor, ...]:
     return tuple(parts)
 
 
-def cut(x: Tensor, axis: int, bounds: list[int], op: Any) -> list[Tensor]:
-    """The parts of a (nonnegative) axis between neighbouring bounds."""
+def cut_axis(x: Tensor, axis: int, bounds: list[int], op: Any) -> list[Tensor]:
+    """Return the parts of a nonnegative axis between consecutive bounds."""
     before = (FULL,) * axis
     return [op.record(x, index=(*before, slice(start, stop), Ellipsis), skip=0) for start, stop in pairwise(bounds)]
 
 
-@composed()
+@composite()
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts along a dimension, of one length or of the lengths listed.
+    """Split a tensor along a dimension, into parts of one size or of the listed sizes.
 
     Parameters
     ----------
     tensor : Tensor
-        The tensor, of at least one dimension.
+        Tensor with at least one dimension.
     split_size_or_sections : int or sequence of ints
-        The length of each part, of which the last may be shorter; or the length of each part, which add up to that of the
-        dimension.
+        Size of each part; the last part may be smaller. Or a list of the sizes, which must add up to that of the dimension.
     {first_dim}
 
     Returns
     -------
     tuple of Tensor
-        Views. They may not be written to while history is recorded: see `unsafe_split`.
+        Views. They cannot be modified in place while gradients are recorded; see `unsafe_split`.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
     RuntimeError
-        If a length is negative, the lengths do not add up, or the tensor is 0-d.
+        If a size is negative, if the sizes do not add up, or if `tensor` is 0-d.
 
     Examples
     --------
@@ -90,46 +91,46 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
     sizes: Any = split_size_or_sections
     if not is_int(sizes):
         return split_with_sizes(tensor, sizes, dim)
-    return several(of_size(tensor, sizes, dim, SPLIT), "Split")
+    return mark_outputs(split_by_size(tensor, sizes, dim, SPLIT), "Split")
 
 
-def of_size(tensor: Tensor, size: int, dim: int, op: Any) -> list[Tensor]:
-    """Parts of so many elements, made by one of `getitem`'s namesakes."""
+def split_by_size(tensor: Tensor, size: int, dim: int, op: Any) -> list[Tensor]:
+    """Return parts of the given size, recorded by `op`, a renamed `getitem`."""
     shape = tensor.array.shape
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
-    axis = one_dim(dim, len(shape)) + len(shape)
+    axis = negative_dim(dim, len(shape)) + len(shape)
     n, size = shape[axis], int(size)
     if not size and n:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
     bounds = [*range(0, n, size), n] if n else [0, 0]
-    return cut(tensor, axis, bounds, op)
+    return cut_axis(tensor, axis, bounds, op)
 
 
-@composed()
+@composite()
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of the lengths listed along a dimension.
+    """Split a tensor along a dimension into parts of the listed sizes.
 
     Parameters
     ----------
     {at_least_1d}
     split_sizes : sequence of ints
-        The lengths, which add up to that of the dimension.
+        Sizes of the parts. They must add up to that of the dimension.
     {first_dim}
 
     Returns
     -------
     tuple of Tensor
-        Views. They may not be written to while history is recorded: see `unsafe_split_with_sizes`.
+        Views. They cannot be modified in place while gradients are recorded; see `unsafe_split_with_sizes`.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
     RuntimeError
-        If a length is negative, the lengths do not add up, or the tensor is 0-d.
+        If a size is negative, if the sizes do not add up, or if `input` is 0-d.
 
     Examples
     --------
@@ -139,15 +140,15 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("split_with_sizes", input)
-    return several(of_sizes(input, split_sizes, dim, SIZES), "SplitWithSizes")
+    return mark_outputs(split_by_sizes(input, split_sizes, dim, SPLIT_WITH_SIZES), "SplitWithSizes")
 
 
-def of_sizes(input: Tensor, split_sizes: Sequence[int], dim: int, op: Any) -> list[Tensor]:
-    """Parts of the lengths listed, made by one of `getitem`'s namesakes."""
-    sizes, shape = ints("split_with_sizes", "split_sizes", (split_sizes,)), input.array.shape
+def split_by_sizes(input: Tensor, split_sizes: Sequence[int], dim: int, op: Any) -> list[Tensor]:
+    """Return parts of the listed sizes, recorded by `op`, a renamed `getitem`."""
+    sizes, shape = collect_ints("split_with_sizes", "split_sizes", (split_sizes,)), input.array.shape
     if not shape:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
-    axis = one_dim(dim, len(shape)) + len(shape)
+    axis = negative_dim(dim, len(shape)) + len(shape)
     if min(sizes, default=0) < 0:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}"
@@ -157,31 +158,32 @@ def of_sizes(input: Tensor, split_sizes: Sequence[int], dim: int, op: Any) -> li
             f"split_with_sizes expects split_sizes to sum exactly to {shape[axis]} (input tensor's size at "
             f"dimension {axis}), but got split_sizes={list(sizes)}"
         )
-    return cut(input, axis, [0, *accumulate(sizes)], op)
+    return cut_axis(input, axis, [0, *accumulate(sizes)], op)
 
 
-@composed()
+@composite()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """A number of parts of one length along a dimension.
+    """Split a tensor along a dimension into a number of parts of equal size.
 
     Parameters
     ----------
     {at_least_1d}
     chunks : int
-        How many parts at most: their length is rounded up, so that there may be fewer.
+        Number of parts. Their size is rounded up, so there may be fewer.
     {first_dim}
 
     Returns
     -------
     tuple of Tensor
-        Views, of which the last may be shorter. They may not be written to while history is recorded: see `unsafe_chunk`.
+        Views, of which the last may be smaller. They cannot be modified in place while gradients are recorded; see
+        `unsafe_chunk`.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
     RuntimeError
-        If `chunks` is not positive, or the tensor is 0-d.
+        If `chunks` is not positive, or if `input` is 0-d.
 
     Examples
     --------
@@ -191,44 +193,44 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("chunk", input)
-    n = chunked("chunk", input, chunks, dim)
+    n = length_to_chunk("chunk", input, chunks, dim)
     return split(input, -(-n // chunks), dim) if n else split_with_sizes(input, [0] * chunks, dim)
 
 
-def chunked(name: str, input: Tensor, chunks: int, dim: int) -> int:
-    """The length of the axis to cut into so many parts, or torch's errors."""
+def length_to_chunk(name: str, input: Tensor, chunks: int, dim: int) -> int:
+    """Return the size of the dimension to split into chunks, or raise PyTorch's error."""
     shape = input.array.shape
     if not shape:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"{name} expects `chunks` to be greater than 0, got: {chunks}")
-    return shape[one_dim(dim, len(shape))]
+    return shape[negative_dim(dim, len(shape))]
 
 
-# The same memory, but no views: the caller promises to use either the whole or the parts, and may write to each part.
-@composed()
+# The parts share memory but are not views. The caller promises to use either the whole or the parts, and may write to each part.
+@composite()
 def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """The parts of `split` as tensors that autograd does not take for views.
+    """Split a tensor like `split`, into parts that autograd does not treat as views.
 
     Parameters
     ----------
     tensor : Tensor
-        The tensor, of at least one dimension.
+        Tensor with at least one dimension.
     split_size : int
-        The length of each part, of which the last may be shorter.
+        Size of each part. The last part may be smaller.
     {first_dim}
 
     Returns
     -------
     tuple of Tensor
-        The same memory. The parts may be written to, if the whole is not used any more.
+        Tensors that share memory with `tensor`. They may be modified in place if `tensor` is not used afterwards.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
     RuntimeError
-        If the length is negative, or the tensor is 0-d.
+        If the size is negative, or if `tensor` is 0-d.
 
     Examples
     --------
@@ -238,31 +240,31 @@ def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor,
     """
     if not isinstance(tensor, Tensor):
         raise not_a_tensor("unsafe_split", tensor, "tensor", 1)
-    return tuple(of_size(tensor, split_size, dim, APART))
+    return tuple(split_by_size(tensor, split_size, dim, UNSAFE_SPLIT))
 
 
-@composed()
+@composite()
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """The parts of `split_with_sizes` as tensors that autograd does not take for views.
+    """Split a tensor like `split_with_sizes`, into parts that autograd does not treat as views.
 
     Parameters
     ----------
     {at_least_1d}
     split_sizes : sequence of ints
-        The lengths, which add up to that of the dimension.
+        Sizes of the parts. They must add up to that of the dimension.
     {first_dim}
 
     Returns
     -------
     tuple of Tensor
-        The same memory. The parts may be written to, if the whole is not used any more.
+        Tensors that share memory with `input`. They may be modified in place if `input` is not used afterwards.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
     RuntimeError
-        If a length is negative, the lengths do not add up, or the tensor is 0-d.
+        If a size is negative, if the sizes do not add up, or if `input` is 0-d.
 
     Examples
     --------
@@ -272,31 +274,31 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int 
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("unsafe_split_with_sizes", input)
-    return tuple(of_sizes(input, split_sizes, dim, APART_BY_SIZES))
+    return tuple(split_by_sizes(input, split_sizes, dim, UNSAFE_SPLIT_WITH_SIZES))
 
 
-@composed()
+@composite()
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """The parts of `chunk` as tensors that autograd does not take for views.
+    """Split a tensor like `chunk`, into parts that autograd does not treat as views.
 
     Parameters
     ----------
     {at_least_1d}
     chunks : int
-        How many parts at most.
+        Number of parts. Their size is rounded up, so there may be fewer.
     {first_dim}
 
     Returns
     -------
     tuple of Tensor
-        The same memory. The parts may be written to, if the whole is not used any more.
+        Tensors that share memory with `input`. They may be modified in place if `input` is not used afterwards.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
     RuntimeError
-        If `chunks` is not positive, or the tensor is 0-d.
+        If `chunks` is not positive, or if `input` is 0-d.
 
     Examples
     --------
@@ -306,13 +308,13 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("unsafe_chunk", input)
-    n = chunked("chunk", input, chunks, dim)
+    n = length_to_chunk("chunk", input, chunks, dim)
     return unsafe_split(input, -(-n // chunks), dim) if n else unsafe_split_with_sizes(input, [0] * chunks, dim)
 
 
-@composed()
+@composite()
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along a dimension, which is dropped.
+    """Return all slices along a dimension, which is removed.
 
     Parameters
     ----------
@@ -322,12 +324,12 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     Returns
     -------
     tuple of Tensor
-        Views, one for each index. They may not be written to while history is recorded.
+        Views, one for each index. They cannot be modified in place while gradients are recorded.
 
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If `dim` is out of range.
 
     Examples
     --------
@@ -340,23 +342,23 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     shape = input.array.shape
     if not shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    axis = one_dim(dim, len(shape)) + len(shape)
+    axis = negative_dim(dim, len(shape)) + len(shape)
     before, record = (FULL,) * axis, UNBIND.record
-    return several([record(input, index=(*before, i, Ellipsis), skip=0) for i in range(shape[axis])], "Unbind")
+    return mark_outputs([record(input, index=(*before, i, Ellipsis), skip=0) for i in range(shape[axis])], "Unbind")
 
 
-@composed()
+@composite()
 def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
-    """A stretch of a dimension.
+    """Return a range of a dimension.
 
     Parameters
     ----------
     {at_least_1d}
     {dimension}
     start : int or 0-d Tensor
-        The index where it begins, counted from the end if it is negative.
+        First index of the range, counted from the end if negative.
     length : int
-        How many indices it has.
+        Length of the range.
 
     Returns
     -------
@@ -366,9 +368,9 @@ def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     Raises
     ------
     IndexError
-        If there is no such dimension, or `start` is beyond it.
+        If `dim` or `start` is out of range.
     RuntimeError
-        If the length is negative or reaches beyond the dimension, or `input` is 0-d.
+        If `length` is negative, if the range reaches past the end of the dimension, or if `input` is 0-d.
 
     Examples
     --------
@@ -382,7 +384,7 @@ def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     shape = input.array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    axis = one_dim(dim, len(shape)) + len(shape)
+    axis = negative_dim(dim, len(shape)) + len(shape)
     n, start = shape[axis], int(start)
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
@@ -394,16 +396,16 @@ def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     return SLICE.record(input, index=(*(FULL,) * axis, slice(start, start + length), Ellipsis), skip=0)
 
 
-@composed()
+@composite()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """The slice of a dimension at one index.
+    """Return the slice at one index of a dimension.
 
     Parameters
     ----------
     {at_least_1d}
     {dimension}
     index : int
-        The index, counted from the end if it is negative.
+        Index of the slice, counted from the end if negative.
 
     Returns
     -------
@@ -413,7 +415,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     Raises
     ------
     IndexError
-        If there is no such dimension or index, or `input` is 0-d.
+        If `dim` or `index` is out of range, or if `input` is 0-d.
 
     Examples
     --------
@@ -426,12 +428,12 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     shape = input.array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    axis = one_dim(dim, len(shape)) + len(shape)
-    return SELECT.record(input, index=selected(shape, axis, index), skip=0)
+    axis = negative_dim(dim, len(shape)) + len(shape)
+    return SELECT.record(input, index=select_index(shape, axis, index), skip=0)
 
 
-def selected(shape: tuple[int, ...], axis: int, index: Any) -> tuple[Any, ...]:
-    """The index of `select`, or torch's error."""
+def select_index(shape: tuple[int, ...], axis: int, index: Any) -> tuple[Any, ...]:
+    """Return the index that `select` uses, or raise PyTorch's error."""
     index = int(index)
     if not -shape[axis] <= index < shape[axis]:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {axis}")

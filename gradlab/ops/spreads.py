@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import many_dims, not_a_tensor, over_dims
+from gradlab.ops.arguments import negative_dims, not_a_tensor, takes_axis
 from gradlab.ops.permutation import t
 from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import elementwise as el
@@ -20,7 +20,7 @@ __all__ = ["corrcoef", "cov", "std", "std_mean", "var", "var_mean"]
 
 
 def spread_arguments(name: str, input: Tensor, dim: Any, unbiased: Any, correction: Any) -> tuple[tuple[int, ...], float]:
-    """The axes of a variance and what is subtracted from n; `x.std(False)` means unbiased=False."""
+    """Return the axes of a variance, and the correction that is subtracted from n. `x.std(False)` means unbiased=False."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if correction is None:
@@ -30,8 +30,8 @@ def spread_arguments(name: str, input: Tensor, dim: Any, unbiased: Any, correcti
         raise RuntimeError(
             f"{name if '_' in name else 'std and var'} only support floating point and complex dtypes. Call .float() first."
         )
-    axis = many_dims(dim, x.ndim)
-    if (rules.count(x.shape, axis) if x.size else 0) <= correction:
+    axis = negative_dims(dim, x.ndim)
+    if (rules.count_reduced(x.shape, axis) if x.size else 0) <= correction:
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided by output numel).",
@@ -41,8 +41,8 @@ def spread_arguments(name: str, input: Tensor, dim: Any, unbiased: Any, correcti
     return axis, correction
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def std(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
@@ -52,7 +52,7 @@ def std(
     correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    r"""The standard deviation, over all dimensions or those of `dim`.
+    r"""Compute the standard deviation, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def std(
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of its dtype.
+        Shape of `input` without the reduced dimensions, same dtype.
 
     Raises
     ------
@@ -78,15 +78,15 @@ def std(
     Warns
     -----
     UserWarning
-        If there are no more elements than `correction`: the result is infinite or NaN.
+        If the number of elements is not greater than `correction`. The result is then infinite or NaN.
 
     Notes
     -----
-    Of n elements with mean m, with `correction` c:
+    For n elements with mean m, and with `correction` c:
 
     .. math:: \sqrt{\frac{1}{n - c} \sum_i (x_i - m)^2}
 
-    Where all elements are equal, the square root has no derivative; the gradient is taken as 0.
+    If all elements are equal, the square root has no derivative, and the gradient is taken as 0.
 
     Examples
     --------
@@ -95,12 +95,12 @@ def std(
     >>> gl.std(x), gl.std(x, correction=0)
     (tensor(1.6330), tensor(1.4142))
     """
-    axis, less = spread_arguments("std", input, dim, unbiased, correction)
-    return rules.std.record(input, axis=axis, keepdims=keepdim, correction=less)
+    axis, correction = spread_arguments("std", input, dim, unbiased, correction)
+    return rules.std.record(input, axis=axis, keepdims=keepdim, correction=correction)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def var(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
@@ -110,7 +110,7 @@ def var(
     correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    r"""The variance, over all dimensions or those of `dim`.
+    r"""Compute the variance, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def var(
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of its dtype.
+        Shape of `input` without the reduced dimensions, same dtype.
 
     Raises
     ------
@@ -136,11 +136,11 @@ def var(
     Warns
     -----
     UserWarning
-        If there are no more elements than `correction`: the result is infinite or NaN.
+        If the number of elements is not greater than `correction`. The result is then infinite or NaN.
 
     Notes
     -----
-    Of n elements with mean m, with `correction` c:
+    For n elements with mean m, and with `correction` c:
 
     .. math:: \frac{1}{n - c} \sum_i (x_i - m)^2
 
@@ -151,12 +151,12 @@ def var(
     >>> gl.var(x), gl.var(x, correction=0)
     (tensor(2.6667), tensor(2.))
     """
-    axis, less = spread_arguments("var", input, dim, unbiased, correction)
-    return rules.var.record(input, axis=axis, keepdims=keepdim, correction=less)
+    axis, correction = spread_arguments("var", input, dim, unbiased, correction)
+    return rules.var.record(input, axis=axis, keepdims=keepdim, correction=correction)
 
 
-@composed(method=False)
-@over_dims
+@composite(method=False)
+@takes_axis
 def std_mean(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
@@ -166,7 +166,7 @@ def std_mean(
     correction: float | None = None,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The standard deviation and the mean, over all dimensions or those of `dim`.
+    """Compute the standard deviation and the mean, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -180,9 +180,9 @@ def std_mean(
     Returns
     -------
     std : Tensor
-        The shape of `input` without the reduced axes, of its dtype.
+        Shape of `input` without the reduced dimensions, same dtype.
     mean : Tensor
-        The mean over the same axes.
+        Mean over the same dimensions.
 
     Raises
     ------
@@ -194,11 +194,11 @@ def std_mean(
     Warns
     -----
     UserWarning
-        If there are no more elements than `correction`: the result is infinite or NaN.
+        If the number of elements is not greater than `correction`. The standard deviation is then infinite or NaN.
 
     Notes
     -----
-    They are what `std` and `mean` return, of one node.
+    The results are those of `std` and `mean`, but come from one node.
 
     Examples
     --------
@@ -206,15 +206,15 @@ def std_mean(
     >>> gl.std_mean(gl.tensor([2., 4., 4., 6.]), correction=0)
     (tensor(1.4142), tensor(4.))
     """
-    axis, less = spread_arguments("std_mean", input, dim, unbiased, correction)
+    axis, correction = spread_arguments("std_mean", input, dim, unbiased, correction)
     std, mean = rules.std_mean.primitives
     return rules.std_mean(
-        std.record(input, axis=axis, keepdims=keepdim, correction=less), mean.record(input, axis=axis, keepdims=keepdim)
+        std.record(input, axis=axis, keepdims=keepdim, correction=correction), mean.record(input, axis=axis, keepdims=keepdim)
     )
 
 
-@composed(method=False)
-@over_dims
+@composite(method=False)
+@takes_axis
 def var_mean(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
@@ -224,7 +224,7 @@ def var_mean(
     correction: float | None = None,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The variance and the mean, over all dimensions or those of `dim`.
+    """Compute the variance and the mean, over all dimensions or those in `dim`.
 
     Parameters
     ----------
@@ -238,9 +238,9 @@ def var_mean(
     Returns
     -------
     var : Tensor
-        The shape of `input` without the reduced axes, of its dtype.
+        Shape of `input` without the reduced dimensions, same dtype.
     mean : Tensor
-        The mean over the same axes.
+        Mean over the same dimensions.
 
     Raises
     ------
@@ -252,11 +252,11 @@ def var_mean(
     Warns
     -----
     UserWarning
-        If there are no more elements than `correction`: the result is infinite or NaN.
+        If the number of elements is not greater than `correction`. The variance is then infinite or NaN.
 
     Notes
     -----
-    They are what `var` and `mean` return, of one node.
+    The results are those of `var` and `mean`, but come from one node.
 
     Examples
     --------
@@ -264,47 +264,47 @@ def var_mean(
     >>> gl.var_mean(gl.tensor([2., 4., 4., 6.]), correction=0)
     (tensor(2.), tensor(4.))
     """
-    axis, less = spread_arguments("var_mean", input, dim, unbiased, correction)
+    axis, correction = spread_arguments("var_mean", input, dim, unbiased, correction)
     var, mean = rules.var_mean.primitives
     return rules.var_mean(
-        var.record(input, axis=axis, keepdims=keepdim, correction=less), mean.record(input, axis=axis, keepdims=keepdim)
+        var.record(input, axis=axis, keepdims=keepdim, correction=correction), mean.record(input, axis=axis, keepdims=keepdim)
     )
 
 
 # ----------------------------------------------------------------------------------------------------------- covariances
-@composed()
+@composite()
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    r"""The covariances of variables, each a row, over observations, each a column.
+    r"""Estimate the covariance matrix of variables (rows) from observations (columns).
 
     Parameters
     ----------
     input : Tensor
-        The observations, of shape (variables, observations), or (observations,) of one variable.
+        Observations, of shape (variables, observations), or (observations,) for one variable.
     {correction}
     fweights : Tensor, optional
-        How often each observation was made: integers of shape (observations,).
+        Number of times each observation was made: integers of shape (observations,).
     aweights : Tensor, optional
-        How much each observation weighs: floating point, of shape (observations,).
+        Weight of each observation: floating point, of shape (observations,).
 
     Returns
     -------
     Tensor
-        The shape (variables, variables), floating point; of one variable its variance, a 0-d tensor.
+        Shape (variables, variables), floating point. For one variable, its variance as a 0-d tensor.
 
     Raises
     ------
     {no_tensor}
     RuntimeError
-        If `input` has more than two axes or holds bools, or weights have another shape, another kind of dtype, or are negative.
+        If `input` has more than two dimensions or is boolean, or if weights have the wrong shape or dtype, or are negative.
 
     Warns
     -----
     UserWarning
-        If there are no more observations than `correction`.
+        If the number of observations is not greater than `correction`.
 
     Notes
     -----
-    With the means :math:`m_i` of the rows, n observations and `correction` c, without weights:
+    Without weights, for n observations with the row means :math:`m_i`, and with `correction` c:
 
     .. math:: C_{ij} = \frac{1}{n - c} \sum_k (x_{ik} - m_i)(x_{jk} - m_j)
 
@@ -365,32 +365,29 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
     return squeeze(products / factor)
 
 
-CLIPPED = el.clone.named("ClampBackward1")
-
-
-@composed()
+@composite()
 def corrcoef(input: Tensor) -> Tensor:
-    r"""The correlations of variables, each a row, over observations, each a column.
+    r"""Estimate the correlation matrix of variables (rows) from observations (columns).
 
     Parameters
     ----------
     input : Tensor
-        The observations, of shape (variables, observations), or (observations,) of one variable.
+        Observations, of shape (variables, observations), or (observations,) for one variable.
 
     Returns
     -------
     Tensor
-        The shape (variables, variables), floating point, each between -1 and 1; of one variable a 0-d tensor.
+        Shape (variables, variables), floating point, with values between -1 and 1. For one variable, a 0-d tensor.
 
     Raises
     ------
     {no_tensor}
     RuntimeError
-        If `input` has more than two axes or holds bools.
+        If `input` has more than two dimensions or is boolean.
 
     Notes
     -----
-    With the covariances C of `cov`:
+    With the covariance matrix C from `cov`:
 
     .. math:: R_{ij} = \frac{C_{ij}}{\sqrt{C_{ii} C_{jj}}}
 

@@ -1,4 +1,4 @@
-"""Questions about dtypes, and about what kind of thing an object is."""
+"""Limits and promotion of dtypes, and predicates for tensors and other objects."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.dtypes import CATEGORY, OF_NUMPY, as_numpy_dtype, common_dtype, default, dtype, join, number_dtype
-from gradlab.core.errors import expected, invalid_combination
-from gradlab.core.operator import Operator, composed, documented
+from gradlab.core.dtypes import (
+    CATEGORY_OF_KIND,
+    DTYPE_OF_NUMPY,
+    as_numpy_dtype,
+    common_dtype,
+    default,
+    dtype,
+    join_dtypes,
+    number_dtype,
+)
+from gradlab.core.errors import invalid_combination, wrong_type
+from gradlab.core.operator import Operator, build_docstring, composite
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import not_a_tensor
 
@@ -33,7 +42,7 @@ __all__ = [
 
 
 class _Info:
-    """The limits of a dtype, printed as torch prints them."""
+    """Limits of a dtype, with PyTorch's repr."""
 
     shown: tuple[str, ...] = ()
     dtype: str
@@ -50,32 +59,32 @@ class _Info:
 
 
 class finfo(_Info):  # noqa: N801  (torch's name)
-    """The limits of a floating point dtype.
+    """Limits of a floating point dtype.
 
     Parameters
     ----------
     type : dtype, optional
-        The dtype; without it the default one.
+        The dtype. Default: the default dtype.
 
     Attributes
     ----------
     bits : int
-        The bits of a number.
+        Number of bits.
     eps : float
-        From 1 to the next larger number.
+        Difference between 1 and the next larger number.
     max, min : float
-        The largest number and the smallest, which is its negative.
+        Largest and smallest number. `min` is the negative of `max`.
     tiny, smallest_normal : float
-        The smallest positive number of full precision.
+        Smallest positive normal number.
     resolution : float
-        10 to the power of minus the decimal digits that hold.
+        10 to the power of minus the number of exact decimal digits.
     dtype : str
-        The name.
+        Name of the dtype.
 
     Raises
     ------
     TypeError
-        If `type` is no dtype, or not floating point.
+        If `type` is not a dtype, or not floating point.
 
     Examples
     --------
@@ -88,9 +97,9 @@ class finfo(_Info):  # noqa: N801  (torch's name)
 
     def __init__(self, type: dtype | None = None) -> None:
         if type is None:
-            type = OF_NUMPY[default.float]
+            type = DTYPE_OF_NUMPY[default.float]
         if not isinstance(type, dtype):
-            raise expected("finfo", "type", 1, "gradlab.dtype", type)
+            raise wrong_type("finfo", "type", 1, "gradlab.dtype", type)
         if not type.is_floating_point:
             raise TypeError(f"gradlab.finfo() requires a floating point input type. Use gradlab.iinfo to handle '{type}'")
         info = np.finfo(type.numpy)
@@ -101,7 +110,7 @@ class finfo(_Info):  # noqa: N801  (torch's name)
 
 
 class iinfo(_Info):  # noqa: N801  (torch's name)
-    """The limits of an integer dtype.
+    """Limits of an integer dtype.
 
     Parameters
     ----------
@@ -111,16 +120,16 @@ class iinfo(_Info):  # noqa: N801  (torch's name)
     Attributes
     ----------
     bits : int
-        The bits of a number.
+        Number of bits.
     max, min : int
-        The largest and the smallest number.
+        Largest and smallest number.
     dtype : str
-        The name.
+        Name of the dtype.
 
     Raises
     ------
     TypeError
-        If `type` is no dtype, floating point, or bool.
+        If `type` is not a dtype, or if it is floating point or bool.
 
     Examples
     --------
@@ -133,7 +142,7 @@ class iinfo(_Info):  # noqa: N801  (torch's name)
 
     def __init__(self, type: dtype) -> None:
         if not isinstance(type, dtype):
-            raise expected("iinfo", "type", 1, "gradlab.dtype", type)
+            raise wrong_type("iinfo", "type", 1, "gradlab.dtype", type)
         if type.is_floating_point:
             raise TypeError(f"gradlab.iinfo() requires an integer input type. Use gradlab.finfo to handle '{type}'")
         if type.numpy.kind == "b":
@@ -142,14 +151,14 @@ class iinfo(_Info):  # noqa: N801  (torch's name)
         self.dtype, self.bits, self.max, self.min = type.name, info.bits, int(info.max), int(info.min)
 
 
-@composed(method=False)
+@composite(method=False)
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """The smallest dtype that both can be promoted to.
+    """Return the smallest dtype to which both dtypes can be promoted.
 
     Parameters
     ----------
     type1, type2 : dtype
-        The dtypes.
+        Dtypes to promote.
 
     Returns
     -------
@@ -159,7 +168,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     Raises
     ------
     TypeError
-        If one is no dtype.
+        If an argument is not a dtype.
 
     Examples
     --------
@@ -169,29 +178,29 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     """
     for position, one in enumerate((type1, type2), 1):
         if not isinstance(one, dtype):
-            raise expected("promote_types", f"type{position}", position, "gradlab.dtype", one)
-    return OF_NUMPY[join(type1.numpy, type2.numpy)]
+            raise wrong_type("promote_types", f"type{position}", position, "gradlab.dtype", one)
+    return DTYPE_OF_NUMPY[join_dtypes(type1.numpy, type2.numpy)]
 
 
-@composed(method=False)
+@composite(method=False)
 def result_type(tensor: Tensor | float, other: Tensor | float) -> dtype:
-    """The dtype of an operation on two tensors or numbers.
+    """Return the dtype of the result of an operation on two tensors or numbers.
 
     Parameters
     ----------
     tensor, other : Tensor or number
-        The operands. Tensors with dimensions count more than 0-d ones, and these more than numbers: those decide the dtype only
-        if their kind is higher.
+        Operands. Tensors with dimensions take priority over 0-d tensors, and those over numbers. An operand of lower priority
+        affects the dtype only if its kind is higher.
 
     Returns
     -------
     dtype
-        The dtype.
+        Dtype of the result.
 
     Raises
     ------
     TypeError
-        If one is neither a tensor nor a number.
+        If an operand is neither a Tensor nor a number.
 
     Examples
     --------
@@ -212,23 +221,24 @@ def result_type(tensor: Tensor | float, other: Tensor | float) -> dtype:
             )
         rank, own = ((2 if x.array.ndim else 1), x.array.dtype) if isinstance(x, Tensor) else (0, number_dtype(x))
         known = ranks[rank]
-        ranks[rank] = own if known is None else join(known, own)
-    return OF_NUMPY[common_dtype(ranks)]
+        ranks[rank] = own if known is None else join_dtypes(known, own)
+    return DTYPE_OF_NUMPY[common_dtype(ranks)]
 
 
-@composed(method=False)
+@composite(method=False)
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Whether an in-place operation may store a result of one dtype in another.
+    """Return whether an in-place operation may store a result of one dtype in a tensor of another.
 
     Parameters
     ----------
     from_, to : dtype
-        The dtype of the result, and that of the tensor which it is stored in.
+        Dtype of the result, and dtype of the tensor to store it in.
 
     Returns
     -------
     bool
-        Whether the kind of `to` is not lower. The kinds are bool, integer, floating point.
+        True if the kind of `to` is not lower than that of `from_`. In ascending order, the kinds are bool, integer and
+        floating point.
 
     Examples
     --------
@@ -238,14 +248,14 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     """
     for position, (argument, one) in enumerate((("from_", from_), ("to", to)), start=1):
         if not isinstance(one, dtype):
-            raise expected("can_cast", argument, position, "gradlab.dtype", one)
-    kinds = [CATEGORY[as_numpy_dtype(d, "can_cast").kind] for d in (from_, to)]  # type: ignore[union-attr]
+            raise wrong_type("can_cast", argument, position, "gradlab.dtype", one)
+    kinds = [CATEGORY_OF_KIND[as_numpy_dtype(d, "can_cast").kind] for d in (from_, to)]  # type: ignore[union-attr]
     return kinds[0] <= kinds[1]
 
 
-@composed()
+@composite()
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the elements are floating point numbers: only those have gradients.
+    """Return whether the dtype is floating point. Only such tensors can have gradients.
 
     Parameters
     ----------
@@ -254,12 +264,12 @@ def is_floating_point(input: Tensor) -> bool:
     Returns
     -------
     bool
-        Whether its dtype is float16, float32 or float64.
+        True for float16, float32 and float64.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
 
     Examples
     --------
@@ -268,13 +278,13 @@ def is_floating_point(input: Tensor) -> bool:
     False
     """
     if not isinstance(input, Tensor):
-        raise expected("is_floating_point", "input", 1, "Tensor", input)
+        raise wrong_type("is_floating_point", "input", 1, "Tensor", input)
     return input.array.dtype.kind == "f"
 
 
-@composed()
+@composite()
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype has negative numbers.
+    """Return whether the dtype can represent negative numbers.
 
     Parameters
     ----------
@@ -283,7 +293,7 @@ def is_signed(input: Tensor) -> bool:
     Returns
     -------
     bool
-        False of uint8 and bool.
+        False for uint8 and bool.
 
     Examples
     --------
@@ -296,47 +306,47 @@ def is_signed(input: Tensor) -> bool:
     return input.dtype.is_signed
 
 
-def _never(name: str, doc: str) -> Callable[[Tensor], bool]:
+def _always_false(name: str, doc: str) -> Callable[[Tensor], bool]:
     def never(input: Tensor) -> bool:
         if not isinstance(input, Tensor):
-            raise expected(name, "input", 1, "Tensor", input)
+            raise wrong_type(name, "input", 1, "Tensor", input)
         return False
 
     never.__name__ = never.__qualname__ = name
-    never.__doc__ = documented(
-        f"{doc}: never, since gradlab has no complex numbers.",
+    never.__doc__ = build_docstring(
+        f"{doc}. Always False, because gradlab has no complex numbers.",
         "input",
         "False.",
-        ["TypeError\n    If `input` is no tensor."],
+        ["TypeError\n    If `input` is not a Tensor."],
         f"{name}(gl.zeros(2)) -> False",
     ).replace("Tensor\n    False.", "bool\n    False.")
     Operator(name, never)
     return never
 
 
-is_complex = _never("is_complex", "Whether the elements are complex numbers")
-is_conj = _never("is_conj", "Whether the conjugate is still to be taken")
-is_neg = _never("is_neg", "Whether the sign is still to be changed")
+is_complex = _always_false("is_complex", "Return whether the elements are complex numbers")
+is_conj = _always_false("is_conj", "Return whether the conjugate bit is set")
+is_neg = _always_false("is_neg", "Return whether the negative bit is set")
 
 
-@composed()
+@composite()
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the only element is not 0.
+    """Return whether the only element is nonzero.
 
     Parameters
     ----------
     input : Tensor
-        A tensor of one element.
+        Tensor with one element.
 
     Returns
     -------
     bool
-        What `bool(input)` is.
+        Same as `bool(input)`.
 
     Raises
     ------
     RuntimeError
-        If there are several elements, or none.
+        If `input` does not have exactly one element.
 
     Examples
     --------
@@ -347,25 +357,25 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input)
 
 
-@composed()
+@composite()
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have one shape.
+    """Return whether two tensors have the same shape.
 
     Parameters
     ----------
     {input}
     other : Tensor
-        The tensor that it is compared with.
+        Tensor to compare with.
 
     Returns
     -------
     bool
-        Whether their shapes are equal; nothing broadcasts.
+        True if the shapes are equal. Nothing broadcasts.
 
     Raises
     ------
     TypeError
-        If `other` is no tensor.
+        If `other` is not a Tensor.
 
     Examples
     --------
@@ -374,18 +384,18 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     False
     """
     if not isinstance(other, Tensor):
-        raise expected("is_same_size", "other", 1, "Tensor", other)
+        raise wrong_type("is_same_size", "other", 1, "Tensor", other)
     return input.array.shape == other.array.shape
 
 
-@composed(method=False)
+@composite(method=False)
 def is_storage(obj: Any) -> bool:
-    """Whether an object is a storage of torch's: never, since gradlab has none.
+    """Return whether an object is a PyTorch storage. Always False, because gradlab has none.
 
     Parameters
     ----------
     obj : object
-        Anything.
+        Any object.
 
     Returns
     -------
@@ -401,19 +411,19 @@ def is_storage(obj: Any) -> bool:
     return False
 
 
-@composed(method=False)
+@composite(method=False)
 def is_tensor(obj: Any) -> bool:
-    """Whether an object is a tensor.
+    """Return whether an object is a Tensor.
 
     Parameters
     ----------
     obj : object
-        Anything.
+        Any object.
 
     Returns
     -------
     bool
-        Whether it is a `gradlab.Tensor`. Arrays of NumPy are none.
+        True for a `gradlab.Tensor`, False for NumPy arrays and all other objects.
 
     Examples
     --------
@@ -424,9 +434,9 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-@composed(method=False)
+@composite(method=False)
 def typename(obj: Any) -> str:
-    """The name of an object's type.
+    """Return the name of an object's type.
 
     Parameters
     ----------
@@ -436,7 +446,7 @@ def typename(obj: Any) -> str:
     Returns
     -------
     str
-        Of a tensor as `x.type()`; of a type outside `builtins` with its module.
+        For a tensor, the same as `x.type()`. A type outside `builtins` is shown with its module.
 
     Examples
     --------
