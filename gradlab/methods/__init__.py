@@ -1,1 +1,1 @@
-"""The operators and methods of `Tensor`, in torch's spelling. They compute nothing: they hand over to the functions."""
+"""Operators and methods of `Tensor`. They only call the functions of `gradlab.ops` and its siblings."""

@@ -1,4 +1,4 @@
-"""What a tensor tells of itself: values, shape, memory."""
+"""Methods of `Tensor` that return its values, its shape and its memory layout."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import NOTED, settle
-from gradlab.backend.memory import is_pinned, pinned
+from gradlab.backend.bounds import PENDING_CHECKS, run_pending_checks
+from gradlab.backend.memory import copy_to_pinned, is_pinned
 from gradlab.backend.namespaces import address, cuda
 from gradlab.core.dtypes import dtype
-from gradlab.core.errors import expected, size_of
-from gradlab.core.layout import is_arranged, strided
+from gradlab.core.errors import size_of, wrong_type
+from gradlab.core.layout import has_memory_format, strided
 from gradlab.core.modes import mode
 from gradlab.core.observers import OBSERVERS, notify_leave_autograd
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import one_dim
+from gradlab.ops.arguments import negative_dim
 
 
-class Fixed:
-    """An attribute that is the same for every tensor, and cannot be set."""
+class ConstantAttribute:
+    """Read-only attribute with the same value for every tensor."""
 
     def __init__(self, value: Any) -> None:
         self.value, self.name = value, ""
@@ -40,16 +40,16 @@ class Fixed:
 
 
 class Attributes:
-    """Gradients, values, shape and memory."""
+    """Values, shape and memory."""
 
     array: Any
     node: Any
 
     # ------------------------------------------------------------------------------------------------- reading values
     def item(self) -> Any:
-        """The only element as a Python number.
+        """Return the value of a tensor with one element as a Python number.
 
-        It has no history: what is computed from it is not differentiated.
+        The number has no history, so operations on it are not differentiated.
 
         Returns
         -------
@@ -58,7 +58,7 @@ class Attributes:
         Raises
         ------
         RuntimeError
-            If there is not one element.
+            If the tensor does not have exactly one element.
 
         Examples
         --------
@@ -69,21 +69,21 @@ class Attributes:
         if self.array.size != 1:
             raise RuntimeError(
                 f"a Tensor with {self.array.size} elements cannot be converted to Scalar. It has shape "
-                f"{list(self.array.shape)}: .tolist() gives all of them, .sum() or .mean() one."
+                f"{list(self.array.shape)}. Use .tolist() to get all elements, or reduce it with .sum() or .mean()."
             )
         if OBSERVERS:
             notify_leave_autograd(self, "item()")
-        if NOTED:
-            settle()
+        if PENDING_CHECKS:
+            run_pending_checks()
         return self.array.item()
 
     def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers.
+        """Return the elements as nested lists of Python numbers.
 
         Returns
         -------
-        list, or a number
-            Of a tensor without axes a number.
+        list or number
+            A number for a 0-d tensor.
 
         Examples
         --------
@@ -93,17 +93,17 @@ class Attributes:
         """
         if OBSERVERS:
             notify_leave_autograd(self, "item()")
-        if NOTED:
-            settle()
+        if PENDING_CHECKS:
+            run_pending_checks()
         return self.array.tolist()
 
     def numpy(self, *, force: _bool = False) -> np.ndarray:
-        """The elements as a NumPy array that shares memory.
+        """Return a NumPy array that shares memory with the tensor.
 
         Parameters
         ----------
-        force : bool, default False
-            Whether to detach and to copy from a GPU where that is needed.
+        force : bool, default: False
+            Detach the tensor and copy it from the GPU if needed.
 
         Returns
         -------
@@ -112,9 +112,9 @@ class Attributes:
         Raises
         ------
         RuntimeError
-            If it requires a gradient, gradients are recorded, and `force` is False.
+            If the tensor requires a gradient, gradients are being recorded, and `force` is False.
         TypeError
-            If it is on a GPU, and `force` is False.
+            If the tensor is on a GPU and `force` is False.
 
         Examples
         --------
@@ -137,12 +137,12 @@ class Attributes:
 
     # ---------------------------------------------------------------------------------------------------------- shape
     def size(self, dim: _int | None = None) -> Any:
-        """The shape, or the length of one axis.
+        """Return the shape, or the length of one axis.
 
         Parameters
         ----------
         dim : int, optional
-            Which axis.
+            The axis.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class Attributes:
         Raises
         ------
         IndexError
-            If there is no such axis.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -159,10 +159,10 @@ class Attributes:
         >>> gl.ones(2, 3).size(), gl.ones(2, 3).size(-1)
         (gradlab.Size([2, 3]), 3)
         """
-        return size_of(self.array.shape) if dim is None else self.array.shape[one_dim(dim, self.array.ndim)]
+        return size_of(self.array.shape) if dim is None else self.array.shape[negative_dim(dim, self.array.ndim)]
 
     def dim(self) -> _int:
-        """The number of axes.
+        """Return the number of axes.
 
         Returns
         -------
@@ -179,15 +179,15 @@ class Attributes:
     ndimension = dim
 
     # --------------------------------------------------------------------------------------------------------- memory
-    layout: Any = Fixed(strided)
+    layout: Any = ConstantAttribute(strided)
 
     def stride(self, dim: _int | None = None) -> Any:
-        """How many elements apart neighbours along each axis lie in memory.
+        """Return the strides: the distance in memory, in elements, between neighbours along each axis.
 
         Parameters
         ----------
         dim : int, optional
-            Which axis.
+            The axis.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class Attributes:
         Raises
         ------
         IndexError
-            If there is no such axis.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -205,10 +205,10 @@ class Attributes:
         (3, 1)
         """
         steps = tuple(n // self.array.itemsize for n in self.array.strides)
-        return steps if dim is None else steps[one_dim(dim, self.array.ndim)]
+        return steps if dim is None else steps[negative_dim(dim, self.array.ndim)]
 
     def storage_offset(self) -> _int:
-        """How many elements into the memory that it shares the first element lies.
+        """Return the offset of the first element in the underlying memory, in elements.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class Attributes:
         return 0 if type(base) is not type(self.array) else (address(self.array) - address(base)) // self.array.itemsize
 
     def data_ptr(self) -> _int:
-        """The address of the first element.
+        """Return the address of the first element.
 
         Returns
         -------
@@ -240,12 +240,12 @@ class Attributes:
         return address(self.array)
 
     def is_set_to(self, tensor: Tensor) -> _bool:
-        """Whether the other tensor shows the same elements of the same memory.
+        """Return True if both tensors refer to the same memory with the same shape and strides.
 
         Parameters
         ----------
         tensor : Tensor
-            The other one.
+            The other tensor.
 
         Returns
         -------
@@ -259,7 +259,7 @@ class Attributes:
         True
         """
         if not isinstance(tensor, Tensor):
-            raise expected("is_set_to", "tensor", 1, "Tensor", tensor)
+            raise wrong_type("is_set_to", "tensor", 1, "Tensor", tensor)
         return (address(self.array), self.array.shape, self.array.strides) == (
             address(tensor.array),
             tensor.array.shape,
@@ -267,12 +267,12 @@ class Attributes:
         )
 
     def is_contiguous(self, memory_format: Any = None) -> _bool:
-        """Whether the elements lie in memory in the order of their indices, or in that of the format.
+        """Return True if the elements are contiguous in memory in the order given by `memory_format`.
 
         Parameters
         ----------
         memory_format : memory_format, optional
-            Which order is asked for; by default that of the indices.
+            The order to check. Defaults to row-major order.
 
         Returns
         -------
@@ -281,9 +281,9 @@ class Attributes:
         Raises
         ------
         RuntimeError
-            If the format is for tensors of another number of axes, or is `preserve_format`.
+            If `memory_format` requires a different number of axes or is `preserve_format`.
         TypeError
-            If it is no memory format.
+            If `memory_format` is not a memory format.
 
         Examples
         --------
@@ -291,10 +291,10 @@ class Attributes:
         >>> gl.ones(2, 3).t().is_contiguous()
         False
         """
-        return self.array.flags.c_contiguous if memory_format is None else is_arranged(self.array, memory_format)
+        return self.array.flags.c_contiguous if memory_format is None else has_memory_format(self.array, memory_format)
 
     def element_size(self) -> _int:
-        """Bytes that an element takes.
+        """Return the size of an element in bytes.
 
         Returns
         -------
@@ -310,7 +310,7 @@ class Attributes:
 
     @property
     def itemsize(self) -> _int:
-        """Bytes that an element takes.
+        """Size of an element in bytes.
 
         Examples
         --------
@@ -322,7 +322,7 @@ class Attributes:
 
     @property
     def nbytes(self) -> _int:
-        """Bytes that the elements take, if each has its own place: an expanded tensor needs fewer.
+        """Size of all elements in bytes. An expanded tensor takes less memory than that.
 
         Examples
         --------
@@ -333,7 +333,7 @@ class Attributes:
         return self.array.size * self.array.itemsize
 
     def share_memory_(self) -> Tensor:
-        """Itself: gradlab's memory is the process's own, and other processes are sent copies.
+        """Return the tensor itself. Memory is not shared between processes; tensors sent to another process are copied.
 
         Returns
         -------
@@ -348,22 +348,22 @@ class Attributes:
         return self
 
     def pin_memory(self, device: Any = None) -> Tensor:
-        """A copy in page-locked memory, which `.to("cuda", non_blocking=True)` sends without a wait.
+        """Return a copy in page-locked memory, which `.to("cuda", non_blocking=True)` transfers asynchronously.
 
         Parameters
         ----------
         device : device, optional
-            Accepted, without effect.
+            Accepted for compatibility; has no effect.
 
         Returns
         -------
         Tensor
-            Itself if it is there, or if there is no GPU; else a copy, without history.
+            The tensor itself if it is already in page-locked memory or if there is no GPU. Otherwise a copy without history.
 
         Raises
         ------
         RuntimeError
-            If it is on a GPU.
+            If the tensor is on a GPU.
 
         Examples
         --------
@@ -375,15 +375,15 @@ class Attributes:
             return self
         if self.is_cuda:
             raise RuntimeError(f"cannot pin 'gradlab.cuda.{self.dtype.legacy}' only dense CPU tensors can be pinned")
-        return constant(pinned(cuda.cupy, self.array))
+        return constant(copy_to_pinned(cuda.cupy, self.array))
 
     def is_pinned(self, device: Any = None) -> _bool:
-        """Whether the memory is page-locked.
+        """Return True if the memory is page-locked.
 
         Parameters
         ----------
         device : device, optional
-            Accepted, without effect.
+            Accepted for compatibility; has no effect.
 
         Returns
         -------
@@ -398,7 +398,7 @@ class Attributes:
         return cuda.cupy is not None and is_pinned(cuda.cupy, self.array)
 
     def is_shared(self) -> _bool:
-        """False: gradlab's memory is the process's own.
+        """Return False. Memory is not shared between processes.
 
         Returns
         -------
@@ -414,15 +414,15 @@ class Attributes:
 
     is_distributed = is_shared
 
-    # ---------------------------------------------------------------------------------------------- what kind of tensor
-    # What gradlab has not:
-    is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_meta = is_mps = is_xpu = is_xla = is_hpu = Fixed(False)
-    is_ipu = is_maia = is_mtia = is_vulkan = Fixed(False)
-    name: Any = Fixed(None)
+    # ----------------------------------------------------------------------------------------------- kinds of tensors
+    # Kinds that gradlab does not have:
+    is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_meta = ConstantAttribute(False)
+    is_mps = is_xpu = is_xla = is_hpu = is_ipu = is_maia = is_mtia = is_vulkan = ConstantAttribute(False)
+    name: Any = ConstantAttribute(None)
 
     @property
     def is_cpu(self) -> _bool:
-        """Whether the memory is the host's.
+        """True if the tensor is in host memory.
 
         Examples
         --------
@@ -433,7 +433,7 @@ class Attributes:
         return not self.is_cuda
 
     def get_device(self) -> _int:
-        """The number of the GPU; -1 on the CPU.
+        """Return the index of the tensor's GPU, or -1 on the CPU.
 
         Returns
         -------
@@ -449,7 +449,7 @@ class Attributes:
 
     @property
     def grad_dtype(self) -> dtype:
-        """The dtype of `.grad`: that of the tensor.
+        """The dtype of `.grad`, which is the dtype of the tensor.
 
         Examples
         --------

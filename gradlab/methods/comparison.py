@@ -1,4 +1,4 @@
-"""What the comparisons have as a method in a form of its own. (The others follow from their declarations.)"""
+"""Comparison methods whose signature differs from the function's. The others are generated from the operators' declarations."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from gradlab.ops import comparison as functions
 
 
 class Comparison:
-    """The tensor first, then the condition."""
+    """Methods that take the tensor before the condition."""
 
     def where(self: Any, condition: Tensor, other: Any) -> Tensor:
-        """This tensor where the condition holds, `other` elsewhere: `gradlab.where` with the tensor first.
+        """Select this tensor's elements where `condition` is True and those of `other` elsewhere.
+
+        Equivalent to ``gradlab.where(condition, self, other)``.
 
         Parameters
         ----------
         condition : Tensor
-            Bools, of a shape that broadcasts with that of this tensor.
+            Bool tensor, broadcastable with this tensor.
         other : Tensor or number
-            What stands where the condition does not hold; a tensor of a shape that broadcasts with the others.
+            Values where `condition` is False, broadcastable with this tensor and `condition`.
 
         Returns
         -------
         Tensor
-            The shape that the three broadcast to, of the common dtype of this tensor and `other`.
+            Has the broadcast shape of all three and the promoted dtype of this tensor and `other`.
 
         Raises
         ------
         RuntimeError
-            If `condition` holds no bools, or the shapes do not broadcast.
+            If `condition` is not a bool tensor or the shapes do not broadcast.
 
         Examples
         --------

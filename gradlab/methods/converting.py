@@ -1,4 +1,4 @@
-"""What a tensor becomes: another dtype, another device, another order in memory."""
+"""Methods of `Tensor` that convert its dtype, device or memory format."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from builtins import bool as _bool
 from builtins import int as _int
 from typing import Any
 
-from gradlab.backend.namespaces import device, lies_on
+from gradlab.backend.namespaces import device, is_on_device
 from gradlab.core.dtypes import bool_ as bool_dtype
 from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
-from gradlab.core.errors import expected, invalid_combination
-from gradlab.core.layout import arranged
+from gradlab.core.errors import invalid_combination, wrong_type
+from gradlab.core.layout import to_memory_format
 from gradlab.core.tensor import Tensor
 from gradlab.ops import copies, permutation
-from gradlab.ops.legacy_tensors import as_legacy
+from gradlab.ops.legacy_tensors import parse_legacy_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes
 
 _Device = device
-COPY = el.clone.named("ToCopyBackward0")
+COPY = el.clone.with_node("ToCopyBackward0")
 TO = (
     "(gradlab.device device = None, gradlab.dtype dtype = None, bool non_blocking = False, bool copy = False)",
     "(gradlab.dtype dtype, bool non_blocking = False, bool copy = False)",
@@ -27,22 +27,22 @@ TO = (
 )
 
 
-CAST = """The tensor as {name}.
+CAST = """Return the tensor converted to {name}.
 
 Parameters
 ----------
 memory_format : memory_format, optional
-    The order of the axes in memory.
+    The desired memory format of the result.
 
 Returns
 -------
 Tensor
-    Itself if it is so.
+    The tensor itself if it already has this dtype.
 
 Raises
 ------
 RuntimeError
-    If `memory_format` is for tensors of another number of axes.
+    If `memory_format` requires a different number of axes.
 
 Examples
 --------
@@ -62,7 +62,7 @@ def _cast_to(method: str, dtype: dtype) -> Any:
 
 
 class Converting:
-    """Each returns the tensor itself if nothing changes."""
+    """Conversions. Each returns the tensor itself if nothing changes."""
 
     array: Any
 
@@ -76,36 +76,36 @@ class Converting:
         copy: _bool = False,
         memory_format: Any = None,
     ) -> Tensor:
-        """The tensor on another device, or in another dtype.
+        """Convert the tensor to another dtype, device or memory format.
 
         Parameters
         ----------
         *args : dtype, device or Tensor
-            `to(dtype)`, `to(device)`, `to(device, dtype)`, or as `to(other)` has them.
+            `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`.
         device : device, optional
-            Where to.
+            The desired device.
         dtype : dtype, optional
-            In which dtype.
+            The desired dtype.
         other : Tensor, optional
-            Whose dtype and device it gets.
-        non_blocking : bool, default False
-            Whether a copy from page-locked memory may go on by itself.
-        copy : bool, default False
-            Whether it is a copy in any case.
+            Tensor whose dtype and device the result gets.
+        non_blocking : bool, default: False
+            Copy asynchronously if the source is in page-locked memory.
+        copy : bool, default: False
+            Always return a copy.
         memory_format : memory_format, optional
-            The order of the axes in memory.
+            The desired memory format of the result.
 
         Returns
         -------
         Tensor
-            Itself if nothing changes and `copy` is False. The gradient goes back in the dtype and to the device of this one.
+            The tensor itself if nothing changes and `copy` is False. Gradients are converted back to this dtype and device.
 
         Raises
         ------
         TypeError
-            If the arguments are none of these.
+            If the arguments match none of these signatures.
         RuntimeError
-            If there is no such device, or `memory_format` is for tensors of another number of axes.
+            If the device does not exist or `memory_format` requires a different number of axes.
 
         Examples
         --------
@@ -132,34 +132,34 @@ class Converting:
         result = self if dtype is None else copies.cast(self, dtype)
         if device is not None:
             where = _Device(device)
-            if not lies_on(result.array, where):
+            if not is_on_device(result.array, where):
                 result = shapes.transfer.record(result, where=where, back=result.device, waits=not non_blocking)
         if copy and result is self:
             result = COPY.record(self)
         if memory_format is not None:
-            arranged_array = arranged(result.array, memory_format)
+            arranged_array = to_memory_format(result.array, memory_format)
             if arranged_array is not result.array:
                 result = COPY.record(self) if result is self else result
                 result.array = arranged_array
         return result
 
     def cpu(self, memory_format: Any = None) -> Tensor:
-        """In host memory.
+        """Return a copy of the tensor in host memory.
 
         Parameters
         ----------
         memory_format : memory_format, optional
-            The order of the axes in memory.
+            The desired memory format of the result.
 
         Returns
         -------
         Tensor
-            Itself if it is there.
+            The tensor itself if it is already there.
 
         Raises
         ------
         RuntimeError
-            If `memory_format` is for tensors of another number of axes.
+            If `memory_format` requires a different number of axes.
 
         Examples
         --------
@@ -170,26 +170,26 @@ class Converting:
         return self.to("cpu", memory_format=memory_format)
 
     def cuda(self, device: Any = None, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
-        """On a GPU.
+        """Return a copy of the tensor in GPU memory.
 
         Parameters
         ----------
         device : device or int, optional
-            Which; by default the current one.
-        non_blocking : bool, default False
-            Whether a copy from page-locked memory may go on by itself.
+            The destination GPU. Defaults to the current one.
+        non_blocking : bool, default: False
+            Copy asynchronously if the source is in page-locked memory.
         memory_format : memory_format, optional
-            The order of the axes in memory.
+            The desired memory format of the result.
 
         Returns
         -------
         Tensor
-            Itself if it is there.
+            The tensor itself if it is already there.
 
         Raises
         ------
         RuntimeError
-            If there is no GPU, or `memory_format` is for tensors of another number of axes.
+            If there is no GPU or `memory_format` requires a different number of axes.
 
         Examples
         --------
@@ -202,25 +202,26 @@ class Converting:
         return self.to("cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
     def type(self, dtype: Any = None, non_blocking: _bool = False) -> Any:
-        """The type's name; with a dtype, or such a type or its name, the tensor in it.
+        """Return the name of the tensor's type, or convert the tensor to the given type.
 
         Parameters
         ----------
         dtype : dtype, type or str, optional
-            What it is to be.
-        non_blocking : bool, default False
-            Accepted, without effect on the CPU.
+            The desired dtype, or a type such as `gradlab.FloatTensor` or its name.
+        non_blocking : bool, default: False
+            Accepted for compatibility; has no effect on the CPU.
 
         Returns
         -------
         str or Tensor
+            The name if `dtype` is None, the converted tensor otherwise.
 
         Raises
         ------
         ValueError
-            If it is a string that names no such type.
+            If `dtype` is a string that does not name a type.
         TypeError
-            If it is anything else that names no dtype.
+            If `dtype` is not a dtype, a type or a string.
 
         Examples
         --------
@@ -232,26 +233,26 @@ class Converting:
         """
         if dtype is None:
             return f"gradlab.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}"
-        legacy = as_legacy(dtype)
+        legacy = parse_legacy_type(dtype)
         return copies.cast(self, dtype) if legacy is None else self.to("cuda" if legacy[1] else "cpu", legacy[0])
 
     def type_as(self, other: Tensor) -> Tensor:
-        """In the dtype and on the device of another tensor.
+        """Convert the tensor to the dtype and device of another tensor.
 
         Parameters
         ----------
         other : Tensor
-            The other one.
+            The other tensor.
 
         Returns
         -------
         Tensor
-            Itself if it is so.
+            The tensor itself if it already has that dtype and device.
 
         Raises
         ------
         TypeError
-            If `other` is no tensor.
+            If `other` is not a Tensor.
 
         Examples
         --------
@@ -260,14 +261,14 @@ class Converting:
         tensor([1, 1])
         """
         if not isinstance(other, Tensor):
-            raise expected("type_as", "other", 1, "Tensor", other)
+            raise wrong_type("type_as", "other", 1, "Tensor", other)
         return self.to(other)
 
     @property
     def T(self) -> Tensor:  # noqa: N802  (torch's name)
-        """All axes reversed: of a matrix, its transpose. A view of the same memory.
+        """View of the tensor with its axes reversed: the transpose of a matrix.
 
-        Of any number of axes but two it warns, as torch does: `mT` transposes batches of matrices.
+        Warns if the tensor does not have two axes, as in PyTorch. Use `mT` to transpose batches of matrices.
 
         Examples
         --------
@@ -293,12 +294,12 @@ class Converting:
 
     @property
     def mT(self) -> Tensor:  # noqa: N802  (torch's name)
-        """The last two axes exchanged: each matrix of a batch transposed. A view of the same memory.
+        """View of the tensor with its last two axes exchanged: each matrix of a batch transposed.
 
         Raises
         ------
         RuntimeError
-            If there are fewer than two axes.
+            If the tensor has fewer than two axes.
 
         Examples
         --------
@@ -312,12 +313,12 @@ class Converting:
 
     @property
     def mH(self) -> Tensor:  # noqa: N802  (torch's name)
-        """The last two axes exchanged: the numbers are real, so that it is `mT`.
+        """View of the tensor with its last two axes exchanged. Equal to `mT`, since elements are real.
 
         Raises
         ------
         RuntimeError
-            If there are fewer than two axes.
+            If the tensor has fewer than two axes.
 
         Examples
         --------
@@ -331,12 +332,12 @@ class Converting:
 
     @property
     def H(self) -> Tensor:  # noqa: N802  (torch's name)
-        """The axes of a matrix exchanged: the numbers are real. Of a 0-d tensor, itself.
+        """Transpose of a matrix, since elements are real. A 0-d tensor is returned unchanged.
 
         Raises
         ------
         RuntimeError
-            If there are neither two axes nor none.
+            If the tensor is neither 2-d nor 0-d.
 
         Examples
         --------
@@ -352,17 +353,17 @@ class Converting:
         return permutation.transpose(self, -2, -1) if self.array.ndim else self
 
     def bfloat16(self, memory_format: Any = None) -> Tensor:
-        """There is no bfloat16: NumPy has none.
+        """Raise an error: bfloat16 is not supported, because NumPy does not have it.
 
         Parameters
         ----------
         memory_format : memory_format, optional
-            Accepted.
+            Ignored.
 
         Returns
         -------
         None
-            It always raises.
+            Never returned.
 
         Raises
         ------
@@ -372,10 +373,10 @@ class Converting:
         Examples
         --------
         >>> import gradlab as gl
-        >>> gl.ones(2).half().dtype  # the other short one
+        >>> gl.ones(2).half().dtype  # the supported 16-bit dtype
         gradlab.float16
         """
-        raise TypeError("bfloat16 is a dtype that NumPy does not have, and gradlab neither: use .half() (float16) or .float().")
+        raise TypeError("bfloat16 is a dtype that NumPy does not have, so gradlab does not support it. Use .half() or .float().")
 
     float = _cast_to("float", float32)
     double = _cast_to("double", float64)

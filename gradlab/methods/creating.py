@@ -1,17 +1,17 @@
-"""`Tensor(…)`, and new tensors of a tensor's dtype and device."""
+"""The constructor of `Tensor`, and methods that create tensors with the dtype and device of an existing one."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gradlab.core.errors import expected
+from gradlab.core.errors import wrong_type
 from gradlab.core.tensor import Tensor
 from gradlab.ops import creation, from_data, legacy_tensors
-from gradlab.ops.creation_arguments import sizes
+from gradlab.ops.creation_arguments import parse_size
 
 
 def like_self(self: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a factory, with this tensor's dtype and device where none is given."""
+    """Fill in this tensor's dtype and device where `options` leave them out."""
     if options.get("dtype") is None:
         options["dtype"] = self.dtype
     if options.get("device") is None:
@@ -20,21 +20,21 @@ def like_self(self: Tensor, options: dict[str, Any]) -> dict[str, Any]:
 
 
 class Creating:
-    """Shapes are given as integers or as one sequence; `dtype`, `device`, `requires_grad` may differ from this tensor's."""
+    """Factory methods. Shapes are given as integers or as one sequence."""
 
     array: Any
 
     __init__, new = legacy_tensors.construct, legacy_tensors.new  # type: ignore[assignment]
 
     def new_tensor(self, data: Any, **options: Any) -> Tensor:
-        """A tensor with a copy of data, of this tensor's dtype and on its device.
+        """Return a tensor with a copy of `data`, by default with this tensor's dtype and device.
 
         Parameters
         ----------
         data : number, sequence or array
-            What is copied.
+            The data to copy.
         **options : optional
-            `dtype`, `device`, `requires_grad`; what is left out is as of this tensor. Gradients are wanted if asked for.
+            `dtype` and `device`, by default those of this tensor, and `requires_grad`, by default False.
 
         Returns
         -------
@@ -43,7 +43,7 @@ class Creating:
         Raises
         ------
         TypeError, ValueError
-            If the data are no numbers.
+            If `data` is not numeric.
 
         Examples
         --------
@@ -57,14 +57,14 @@ class Creating:
         return from_data.tensor(data, **like_self(self, options))
 
     def new_zeros(self, *size: Any, **options: Any) -> Tensor:
-        """Zeros, of this tensor's dtype and on its device.
+        """Return a tensor filled with zeros, by default with this tensor's dtype and device.
 
         Parameters
         ----------
         *size : ints, or a sequence of ints
             The shape.
         **options : optional
-            `dtype`, `device`, `requires_grad`; what is left out is as of this tensor. Gradients are wanted if asked for.
+            `dtype` and `device`, by default those of this tensor, and `requires_grad`, by default False.
 
         Returns
         -------
@@ -73,7 +73,7 @@ class Creating:
         Raises
         ------
         TypeError
-            If the shape is none.
+            If `size` is not a shape.
 
         Examples
         --------
@@ -82,17 +82,17 @@ class Creating:
         tensor([[0., 0.],
                 [0., 0.]])
         """
-        return creation.zeros(sizes("new_zeros", size, options.pop("size", None)), **like_self(self, options))
+        return creation.zeros(parse_size("new_zeros", size, options.pop("size", None)), **like_self(self, options))
 
     def new_ones(self, *size: Any, **options: Any) -> Tensor:
-        """Ones, of this tensor's dtype and on its device.
+        """Return a tensor filled with ones, by default with this tensor's dtype and device.
 
         Parameters
         ----------
         *size : ints, or a sequence of ints
             The shape.
         **options : optional
-            `dtype`, `device`, `requires_grad`; what is left out is as of this tensor. Gradients are wanted if asked for.
+            `dtype` and `device`, by default those of this tensor, and `requires_grad`, by default False.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class Creating:
         Raises
         ------
         TypeError
-            If the shape is none.
+            If `size` is not a shape.
 
         Examples
         --------
@@ -109,17 +109,17 @@ class Creating:
         >>> gl.zeros(2).new_ones(3)
         tensor([1., 1., 1.])
         """
-        return creation.ones(sizes("new_ones", size, options.pop("size", None)), **like_self(self, options))
+        return creation.ones(parse_size("new_ones", size, options.pop("size", None)), **like_self(self, options))
 
     def new_empty(self, *size: Any, **options: Any) -> Tensor:
-        """Unset values, of this tensor's dtype and on its device.
+        """Return a tensor with uninitialized values, by default with this tensor's dtype and device.
 
         Parameters
         ----------
         *size : ints, or a sequence of ints
             The shape.
         **options : optional
-            `dtype`, `device`, `requires_grad`; what is left out is as of this tensor. Gradients are wanted if asked for.
+            `dtype` and `device`, by default those of this tensor, and `requires_grad`, by default False.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class Creating:
         Raises
         ------
         TypeError
-            If the shape is none.
+            If `size` is not a shape.
 
         Examples
         --------
@@ -136,10 +136,10 @@ class Creating:
         >>> gl.ones(2).new_empty(2, 3).shape
         gradlab.Size([2, 3])
         """
-        return creation.empty(sizes("new_empty", size, options.pop("size", None)), **like_self(self, options))
+        return creation.empty(parse_size("new_empty", size, options.pop("size", None)), **like_self(self, options))
 
     def new_full(self, size: Any, fill_value: Any, **options: Any) -> Tensor:
-        """One value everywhere, of this tensor's dtype and on its device.
+        """Return a tensor filled with `fill_value`, by default with this tensor's dtype and device.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Creating:
         fill_value : number
             The value.
         **options : optional
-            `dtype`, `device`, `requires_grad`; what is left out is as of this tensor. Gradients are wanted if asked for.
+            `dtype` and `device`, by default those of this tensor, and `requires_grad`, by default False.
 
         Returns
         -------
@@ -157,7 +157,7 @@ class Creating:
         Raises
         ------
         TypeError
-            If the shape is none.
+            If `size` is not a shape.
 
         Examples
         --------
@@ -166,20 +166,20 @@ class Creating:
         tensor([7., 7.])
         """
         if not isinstance(size, (tuple, list)):
-            raise expected("new_full", "size", 1, "tuple of ints", size)
+            raise wrong_type("new_full", "size", 1, "tuple of ints", size)
         return creation.full(size, fill_value, **like_self(self, options))
 
     def new_empty_strided(self, size: Any, stride: Any, **options: Any) -> Tensor:
-        """Unset values that lie as the strides say, of this tensor's dtype and on its device.
+        """Return a tensor with uninitialized values and the given strides, by default with this tensor's dtype and device.
 
         Parameters
         ----------
         size : sequence of ints
             The shape.
         stride : sequence of ints
-            How many elements apart neighbours along each axis lie.
+            The distance in memory, in elements, between neighbours along each axis.
         **options : optional
-            `dtype`, `device`, `requires_grad`; what is left out is as of this tensor. Gradients are wanted if asked for.
+            `dtype` and `device`, by default those of this tensor, and `requires_grad`, by default False.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class Creating:
         Raises
         ------
         TypeError, RuntimeError
-            If they do not fit.
+            If `size` and `stride` do not match.
 
         Examples
         --------

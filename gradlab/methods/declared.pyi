@@ -68,162 +68,162 @@ __all__ = [
 ]
 
 def neg_(input: Tensor) -> Tensor:
-    """`neg`, written into the memory of `input`."""
+    """In-place version of `neg`."""
 negative_ = neg_
 
 def abs_(input: Tensor) -> Tensor:
-    """`abs`, written into the memory of `input`."""
+    """In-place version of `abs`."""
 
 def reciprocal_(input: Tensor) -> Tensor:
-    """`reciprocal`, written into the memory of `input`."""
+    """In-place version of `reciprocal`."""
 
 def ldexp_(input: Tensor, other: Tensor) -> Tensor:
-    """`ldexp`, written into the memory of `input`."""
+    """In-place version of `ldexp`."""
 
 def relu_(input: Tensor) -> Tensor:
-    """`relu`, written into the memory of `input`."""
+    """In-place version of `relu`."""
 
 def xlogy_(input: Tensor, other: Any) -> Tensor:
-    """`xlogy`, written into the memory of `input`."""
+    """In-place version of `xlogy`."""
 
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`clamp`, written into the memory of `input`."""
+    """In-place version of `clamp`."""
 clip_ = clamp_
 
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
-    """`clamp_min`, written into the memory of `input`."""
+    """In-place version of `clamp_min`."""
 
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
-    """`clamp_max`, written into the memory of `input`."""
+    """In-place version of `clamp_max`."""
 
 def exp_(input: Tensor) -> Tensor:
-    """`exp`, written into the memory of `input`."""
+    """In-place version of `exp`."""
 
 def exp2_(input: Tensor) -> Tensor:
-    """`exp2`, written into the memory of `input`."""
+    """In-place version of `exp2`."""
 
 def expm1_(input: Tensor) -> Tensor:
-    """`expm1`, written into the memory of `input`."""
+    """In-place version of `expm1`."""
 
 def log_(input: Tensor) -> Tensor:
-    """`log`, written into the memory of `input`."""
+    """In-place version of `log`."""
 
 def log2_(input: Tensor) -> Tensor:
-    """`log2`, written into the memory of `input`."""
+    """In-place version of `log2`."""
 
 def log10_(input: Tensor) -> Tensor:
-    """`log10`, written into the memory of `input`."""
+    """In-place version of `log10`."""
 
 def log1p_(input: Tensor) -> Tensor:
-    """`log1p`, written into the memory of `input`."""
+    """In-place version of `log1p`."""
 
 def sqrt_(input: Tensor) -> Tensor:
-    """`sqrt`, written into the memory of `input`."""
+    """In-place version of `sqrt`."""
 
 def rsqrt_(input: Tensor) -> Tensor:
-    """`rsqrt`, written into the memory of `input`."""
+    """In-place version of `rsqrt`."""
 
 def sigmoid_(input: Tensor) -> Tensor:
-    """`sigmoid`, written into the memory of `input`."""
+    """In-place version of `sigmoid`."""
 
 def sin_(input: Tensor) -> Tensor:
-    """`sin`, written into the memory of `input`."""
+    """In-place version of `sin`."""
 
 def cos_(input: Tensor) -> Tensor:
-    """`cos`, written into the memory of `input`."""
+    """In-place version of `cos`."""
 
 def tan_(input: Tensor) -> Tensor:
-    """`tan`, written into the memory of `input`."""
+    """In-place version of `tan`."""
 
 def asin_(input: Tensor) -> Tensor:
-    """`asin`, written into the memory of `input`."""
+    """In-place version of `asin`."""
 arcsin_ = asin_
 
 def acos_(input: Tensor) -> Tensor:
-    """`acos`, written into the memory of `input`."""
+    """In-place version of `acos`."""
 arccos_ = acos_
 
 def atan_(input: Tensor) -> Tensor:
-    """`atan`, written into the memory of `input`."""
+    """In-place version of `atan`."""
 arctan_ = atan_
 
 def sinh_(input: Tensor) -> Tensor:
-    """`sinh`, written into the memory of `input`."""
+    """In-place version of `sinh`."""
 
 def cosh_(input: Tensor) -> Tensor:
-    """`cosh`, written into the memory of `input`."""
+    """In-place version of `cosh`."""
 
 def tanh_(input: Tensor) -> Tensor:
-    """`tanh`, written into the memory of `input`."""
+    """In-place version of `tanh`."""
 
 def asinh_(input: Tensor) -> Tensor:
-    """`asinh`, written into the memory of `input`."""
+    """In-place version of `asinh`."""
 arcsinh_ = asinh_
 
 def acosh_(input: Tensor) -> Tensor:
-    """`acosh`, written into the memory of `input`."""
+    """In-place version of `acosh`."""
 arccosh_ = acosh_
 
 def atanh_(input: Tensor) -> Tensor:
-    """`atanh`, written into the memory of `input`."""
+    """In-place version of `atanh`."""
 arctanh_ = atanh_
 
 def deg2rad_(input: Tensor) -> Tensor:
-    """`deg2rad`, written into the memory of `input`."""
+    """In-place version of `deg2rad`."""
 
 def rad2deg_(input: Tensor) -> Tensor:
-    """`rad2deg`, written into the memory of `input`."""
+    """In-place version of `rad2deg`."""
 
 def sinc_(input: Tensor) -> Tensor:
-    """`sinc`, written into the memory of `input`."""
+    """In-place version of `sinc`."""
 
 def floor_(input: Tensor) -> Tensor:
-    """`floor`, written into the memory of `input`."""
+    """In-place version of `floor`."""
 
 def ceil_(input: Tensor) -> Tensor:
-    """`ceil`, written into the memory of `input`."""
+    """In-place version of `ceil`."""
 
 def trunc_(input: Tensor) -> Tensor:
-    """`trunc`, written into the memory of `input`."""
+    """In-place version of `trunc`."""
 fix_ = trunc_
 
 def frac_(input: Tensor) -> Tensor:
-    """`frac`, written into the memory of `input`."""
+    """In-place version of `frac`."""
 
 def erf_(input: Tensor) -> Tensor:
-    """`erf`, written into the memory of `input`."""
+    """In-place version of `erf`."""
 
 def erfc_(input: Tensor) -> Tensor:
-    """`erfc`, written into the memory of `input`."""
+    """In-place version of `erfc`."""
 
 def i0_(input: Tensor) -> Tensor:
-    """`i0`, written into the memory of `input`."""
+    """In-place version of `i0`."""
 
 def logit_(input: Tensor, eps: float | None = None) -> Tensor:
-    """`logit`, written into the memory of `input`."""
+    """In-place version of `logit`."""
 
 def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
-    """`round`, written into the memory of `input`."""
+    """In-place version of `round`."""
 
 def nan_to_num_(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """`nan_to_num`, written into the memory of `input`."""
+    """In-place version of `nan_to_num`."""
 
 def gcd_(input: Tensor, other: Tensor) -> Tensor:
-    """`gcd`, written into the memory of `input`."""
+    """In-place version of `gcd`."""
 
 def lcm_(input: Tensor, other: Tensor) -> Tensor:
-    """`lcm`, written into the memory of `input`."""
+    """In-place version of `lcm`."""
 
 def square_(input: Tensor) -> Tensor:
-    """`square`, written into the memory of `input`."""
+    """In-place version of `square`."""
 
 class Declared:
     def neg(self, *, out: Tensor | None = None) -> Tensor:
-        """Each element with the other sign."""
+        """The negative of each element."""
     negative = neg
 
     def neg_(self) -> Tensor:
-        """`neg`, written into this tensor's memory."""
+        """In-place version of `neg`."""
     negative_ = neg_
 
     def abs(self, *, out: Tensor | None = None) -> Tensor:
@@ -231,591 +231,591 @@ class Declared:
     absolute = abs
 
     def abs_(self) -> Tensor:
-        """`abs`, written into this tensor's memory."""
+        """In-place version of `abs`."""
     absolute_ = abs_
 
     def reciprocal(self, *, out: Tensor | None = None) -> Tensor:
         """1 divided by each element."""
 
     def reciprocal_(self) -> Tensor:
-        """`reciprocal`, written into this tensor's memory."""
+        """In-place version of `reciprocal`."""
 
     def ldexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """`input` times 2 to the power of `other`."""
 
     def ldexp_(self, other: Tensor) -> Tensor:
-        """`ldexp`, written into this tensor's memory."""
+        """In-place version of `ldexp`."""
 
     def hypot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The hypotenuse of a right triangle with the legs `input` and `other`."""
 
     def hypot_(self, other: Tensor) -> Tensor:
-        """`hypot`, written into this tensor's memory."""
+        """In-place version of `hypot`."""
 
     def atan2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The angle, in radians, from the positive x-axis to the point (`other`, `input`)."""
     arctan2 = atan2
 
     def atan2_(self, other: Tensor) -> Tensor:
-        """`atan2`, written into this tensor's memory."""
+        """In-place version of `atan2`."""
     arctan2_ = atan2_
 
     def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The logarithm of the sum of the exponentials of `input` and `other`, without overflow."""
 
     def logaddexp2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The logarithm to base 2 of the sum of the powers of 2 by `input` and `other`, without overflow."""
+        """The logarithm to base 2 of 2 ** `input` + 2 ** `other`, without overflow."""
 
     def relu(self, *, out: Tensor | None = None) -> Tensor:
-        """Each element where it is positive, else 0. The derivative at 0 is 0."""
+        """The rectified linear unit: positive elements are kept, others become 0. The derivative at 0 is 0."""
 
     def relu_(self) -> Tensor:
-        """`relu`, written into this tensor's memory."""
+        """In-place version of `relu`."""
 
     def maximum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The larger of the elements of `input` and `other`, and NaN if one of them is. Equal ones share the gradient."""
+        """The element-wise maximum of `input` and `other`; NaN if either is NaN. Equal elements share the gradient."""
 
     def minimum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The smaller of the elements of `input` and `other`, and NaN if one of them is. Equal ones share the gradient."""
+        """The element-wise minimum of `input` and `other`; NaN if either is NaN. Equal elements share the gradient."""
 
     def fmax(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The larger of the elements of `input` and `other`, and the other one where one is NaN."""
+        """The element-wise maximum of `input` and `other`; if one of them is NaN, the other one."""
 
     def fmin(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The smaller of the elements of `input` and `other`, and the other one where one is NaN."""
+        """The element-wise minimum of `input` and `other`; if one of them is NaN, the other one."""
 
     def nextafter(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The number next to each element of `input` in the direction of `other`, as its dtype has them."""
+        """The next representable number after each element of `input` in the direction of `other`."""
 
     def nextafter_(self, other: Tensor) -> Tensor:
-        """`nextafter`, written into this tensor's memory."""
+        """In-place version of `nextafter`."""
 
     def add(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """input + alpha · other, element by element."""
+        """Add `other`, scaled by `alpha`, to `input`: input + alpha · other."""
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """`add`, written into this tensor's memory."""
+        """In-place version of `add`."""
 
     def sub(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """input - alpha · other, element by element."""
+        """Subtract `other`, scaled by `alpha`, from `input`: input - alpha · other."""
     subtract = sub
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """`sub`, written into this tensor's memory."""
+        """In-place version of `sub`."""
     subtract_ = sub_
 
     def mul(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input · other, element by element."""
+        """Multiply `input` by `other`, element by element."""
     multiply = mul
 
     def mul_(self, other: Any) -> Tensor:
-        """`mul`, written into this tensor's memory."""
+        """In-place version of `mul`."""
     multiply_ = mul_
 
     def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-        """input / other, element by element, of integers as floats; or a quotient that is rounded."""
+        """Divide `input` by `other`, element by element."""
     divide = div
 
     def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """`div`, written into this tensor's memory."""
+        """In-place version of `div`."""
     divide_ = div_
 
     def floor_divide(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """⌊input / other⌋, element by element, of integers an integer."""
+        """Divide `input` by `other` and round down, element by element; integers stay integers."""
 
     def floor_divide_(self, other: Any) -> Tensor:
-        """`floor_divide`, written into this tensor's memory."""
+        """In-place version of `floor_divide`."""
 
     def remainder(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input - other · ⌊input / other⌋: it has the sign of `other`, as Python's %."""
+        """Remainder with the sign of `other`, like Python's `%`: input - other · ⌊input / other⌋."""
 
     def remainder_(self, other: Any) -> Tensor:
-        """`remainder`, written into this tensor's memory."""
+        """In-place version of `remainder`."""
 
     def fmod(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input - other · trunc(input / other): it has the sign of `input`, as C's fmod."""
+        """Remainder with the sign of `input`, like C's `fmod`: input - other · trunc(input / other)."""
 
     def fmod_(self, other: Any) -> Tensor:
-        """`fmod`, written into this tensor's memory."""
+        """In-place version of `fmod`."""
 
     def copysign(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """The magnitude of `input` with the sign of `other`."""
+        """Magnitude of `input` with the sign of `other`, element by element."""
 
     def copysign_(self, other: Any) -> Tensor:
-        """`copysign`, written into this tensor's memory."""
+        """In-place version of `copysign`."""
 
     def xlogy(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input · log(other), and 0 where `input` is 0."""
+        """Elementwise product input · log(other), which is 0 if `input` is 0."""
 
     def xlogy_(self, other: Any) -> Tensor:
-        """`xlogy`, written into this tensor's memory."""
+        """In-place version of `xlogy`."""
 
     def true_divide(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input / other, element by element, of integers as floats."""
+        """Divide `input` by `other`, element by element; integers are divided as floats."""
 
     def true_divide_(self, other: Any) -> Tensor:
-        """`true_divide`, written into this tensor's memory."""
+        """In-place version of `true_divide`."""
 
     def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
-        """A copy that gradients pass through."""
+        """Return a copy that gradients pass through."""
 
     def contiguous(self, memory_format: memory_format = ...) -> Tensor:
-        """The elements in memory in the order of their indices."""
+        """Return a tensor with the same elements, contiguous in memory."""
 
     def reshape(self, *sizes: int | Sequence[int], shape: Sequence[int] | None = None) -> Tensor:
-        """The elements in another shape: a view where the memory allows, else a copy."""
+        """Return the elements in another shape, as a view if possible and otherwise as a copy."""
 
     def view(self, *sizes: Any, size: Sequence[int] | None = None, dtype: Dtype | None = None) -> Tensor:
-        """The same memory in another shape, or with its bits read as another dtype."""
+        """Return a view in another shape, or of the same bits as another dtype."""
 
     def reshape_as(self, other: Tensor) -> Tensor:
-        """The elements in the shape of another tensor."""
+        """Return the elements in the shape of another tensor."""
 
     def view_as(self, other: Tensor) -> Tensor:
-        """The same memory in the shape of another tensor."""
+        """Return a view in the shape of another tensor."""
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        """The dimensions from `start_dim` to `end_dim` made one."""
+        """Flatten the dimensions from `start_dim` to `end_dim` into one."""
 
     def ravel(self) -> Tensor:
-        """All elements along one dimension."""
+        """Flatten all dimensions into one."""
 
     def unflatten(self, dim: int, sizes: Sequence[int]) -> Tensor:
-        """One dimension taken apart into several."""
+        """Split one dimension into several."""
 
     def squeeze(self, dim: int | Sequence[int] | None = None) -> Tensor:
-        """Without the dimensions of length 1."""
+        """Remove dimensions of size 1."""
 
     def squeeze_(self, dim: int | Sequence[int] | None = None) -> Tensor:
-        """`squeeze`, of this very tensor."""
+        """In-place version of `squeeze`."""
 
     def unsqueeze(self, dim: int) -> Tensor:
-        """With one more dimension, of length 1."""
+        """Insert a dimension of size 1."""
 
     def unsqueeze_(self, dim: int) -> Tensor:
-        """`unsqueeze`, of this very tensor."""
+        """In-place version of `unsqueeze`."""
 
     def numel(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
     nelement = numel
 
     def sum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The sum of the elements, over all dimensions or those of `dim`."""
+        """Compute the sum of the elements, over all dimensions or those in `dim`."""
 
     def mean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The mean of the elements, over all dimensions or those of `dim`."""
+        """Compute the mean of the elements, over all dimensions or those in `dim`."""
 
     def nansum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The sum of the elements that are not NaN, over all dimensions or those of `dim`."""
+        """Compute the sum of the elements that are not NaN, over all dimensions or those in `dim`."""
 
     def nanmean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The mean of the elements that are not NaN, over all dimensions or those of `dim`."""
+        """Compute the mean of the elements that are not NaN, over all dimensions or those in `dim`."""
 
     def prod(self, dim: int | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The product of all elements, or of those along one axis."""
+        """Compute the product of all elements, or of the elements along one dimension."""
 
     def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Whether every element is nonzero, over all dimensions or those of `dim`."""
+        """Test whether all elements are nonzero, over all dimensions or those in `dim`."""
 
     def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Whether some element is nonzero, over all dimensions or those of `dim`."""
+        """Test whether any element is nonzero, over all dimensions or those in `dim`."""
 
     def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor:
-        """How many elements are not zero, over all dimensions or those of `dim`."""
+        """Count the nonzero elements, over all dimensions or those in `dim`."""
 
     def expand(self, *sizes: int | Sequence[int], size: Sequence[int] | None = None, implicit: bool = False) -> Tensor:
-        """Dimensions of length 1 repeated, without copying."""
+        """Expand dimensions of size 1 to larger sizes without copying."""
 
     def expand_as(self, other: Tensor) -> Tensor:
-        """Dimensions of length 1 repeated to the shape of another tensor, without copying."""
+        """Expand dimensions of size 1 to the shape of another tensor without copying."""
 
     def broadcast_to(self, size: Sequence[int]) -> Tensor:
-        """Dimensions of length 1 repeated to the given sizes, without copying: `expand` under NumPy's name."""
+        """Broadcast `input` to a shape without copying; `expand` under NumPy's name."""
 
     def sum_to_size(self, *size: int | Sequence[int]) -> Tensor:
-        """The sum over the dimensions that broadcasting would make or lengthen: the adjoint of `expand`."""
+        """Sum over the dimensions that `expand` would add or enlarge; the adjoint of `expand`."""
 
     def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-        """input with what is below `min` raised to it and what is above `max` lowered to it."""
+        """Clamp all elements to the range [`min`, `max`]."""
     clip = clamp
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
-        """`clamp`, written into this tensor's memory."""
+        """In-place version of `clamp`."""
     clip_ = clamp_
 
     def clamp_min(self, min: Any, *, out: Tensor | None = None) -> Tensor:
-        """input with what is below `min` raised to it."""
+        """Clamp all elements from below: elements less than `min` become `min`."""
 
     def clamp_min_(self, min: Any) -> Tensor:
-        """`clamp_min`, written into this tensor's memory."""
+        """In-place version of `clamp_min`."""
 
     def clamp_max(self, max: Any, *, out: Tensor | None = None) -> Tensor:
-        """input with what is above `max` lowered to it."""
+        """Clamp all elements from above: elements greater than `max` become `max`."""
 
     def clamp_max_(self, max: Any) -> Tensor:
-        """`clamp_max`, written into this tensor's memory."""
+        """In-place version of `clamp_max`."""
 
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """0 where the element is negative, 1 where it is positive, `values` where it is 0. It has no derivative."""
+        """Compute the Heaviside step function: 0 for negative elements, 1 for positive ones, `values` at 0."""
 
     def heaviside_(self, values: Tensor) -> Tensor:
-        """`heaviside`, written into this tensor's memory."""
+        """In-place version of `heaviside`."""
 
     def positive(self) -> Tensor:
-        """The tensor itself."""
+        """Return `input` unchanged: the unary operator `+`."""
 
     def eq(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input = other, element by element."""
+        """Compute input = other, element by element."""
 
     def eq_(self, other: Any) -> Tensor:
-        """`eq`, written into this tensor's memory."""
+        """In-place version of `eq`."""
 
     def ne(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≠ other, element by element."""
+        """Compute input ≠ other, element by element."""
 
     def ne_(self, other: Any) -> Tensor:
-        """`ne`, written into this tensor's memory."""
+        """In-place version of `ne`."""
 
     def lt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input < other, element by element."""
+        """Compute input < other, element by element."""
 
     def lt_(self, other: Any) -> Tensor:
-        """`lt`, written into this tensor's memory."""
+        """In-place version of `lt`."""
 
     def le(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≤ other, element by element."""
+        """Compute input ≤ other, element by element."""
 
     def le_(self, other: Any) -> Tensor:
-        """`le`, written into this tensor's memory."""
+        """In-place version of `le`."""
 
     def gt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input > other, element by element."""
+        """Compute input > other, element by element."""
 
     def gt_(self, other: Any) -> Tensor:
-        """`gt`, written into this tensor's memory."""
+        """In-place version of `gt`."""
 
     def ge(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≥ other, element by element."""
+        """Compute input ≥ other, element by element."""
 
     def ge_(self, other: Any) -> Tensor:
-        """`ge`, written into this tensor's memory."""
+        """In-place version of `ge`."""
 
     def not_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≠ other, element by element."""
+        """Compute input ≠ other, element by element."""
 
     def not_equal_(self, other: Any) -> Tensor:
-        """`not_equal`, written into this tensor's memory."""
+        """In-place version of `not_equal`."""
 
     def less(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input < other, element by element."""
+        """Compute input < other, element by element."""
 
     def less_(self, other: Any) -> Tensor:
-        """`less`, written into this tensor's memory."""
+        """In-place version of `less`."""
 
     def less_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≤ other, element by element."""
+        """Compute input ≤ other, element by element."""
 
     def less_equal_(self, other: Any) -> Tensor:
-        """`less_equal`, written into this tensor's memory."""
+        """In-place version of `less_equal`."""
 
     def greater(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input > other, element by element."""
+        """Compute input > other, element by element."""
 
     def greater_(self, other: Any) -> Tensor:
-        """`greater`, written into this tensor's memory."""
+        """In-place version of `greater`."""
 
     def greater_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≥ other, element by element."""
+        """Compute input ≥ other, element by element."""
 
     def greater_equal_(self, other: Any) -> Tensor:
-        """`greater_equal`, written into this tensor's memory."""
+        """In-place version of `greater_equal`."""
 
     def logical_and(self, other: Tensor) -> Tensor:
-        """Whether both elements hold. Numbers other than 0 count as True."""
+        """Compute the logical AND, element by element. Nonzero numbers count as True."""
 
     def logical_and_(self, other: Tensor) -> Tensor:
-        """`logical_and`, written into this tensor's memory."""
+        """In-place version of `logical_and`."""
 
     def logical_or(self, other: Tensor) -> Tensor:
-        """Whether at least one of the elements holds. Numbers other than 0 count as True."""
+        """Compute the logical OR, element by element. Nonzero numbers count as True."""
 
     def logical_or_(self, other: Tensor) -> Tensor:
-        """`logical_or`, written into this tensor's memory."""
+        """In-place version of `logical_or`."""
 
     def logical_xor(self, other: Tensor) -> Tensor:
-        """Whether exactly one of the elements holds. Numbers other than 0 count as True."""
+        """Compute the logical XOR, element by element. Nonzero numbers count as True."""
 
     def logical_xor_(self, other: Tensor) -> Tensor:
-        """`logical_xor`, written into this tensor's memory."""
+        """In-place version of `logical_xor`."""
 
     def bitwise_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input & other on bools or on the bits of integers."""
+        """Compute the bitwise AND of integers or bools: input & other."""
 
     def bitwise_and_(self, other: Any) -> Tensor:
-        """`bitwise_and`, written into this tensor's memory."""
+        """In-place version of `bitwise_and`."""
 
     def bitwise_or(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input | other on bools or on the bits of integers."""
+        """Compute the bitwise OR of integers or bools: input | other."""
 
     def bitwise_or_(self, other: Any) -> Tensor:
-        """`bitwise_or`, written into this tensor's memory."""
+        """In-place version of `bitwise_or`."""
 
     def bitwise_xor(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input ^ other on bools or on the bits of integers."""
+        """Compute the bitwise XOR of integers or bools: input ^ other."""
 
     def bitwise_xor_(self, other: Any) -> Tensor:
-        """`bitwise_xor`, written into this tensor's memory."""
+        """In-place version of `bitwise_xor`."""
 
     def bitwise_left_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """The bits of integers moved to the left: input · 2^other."""
+        """Shift the bits of integers to the left: input · 2^other."""
 
     def bitwise_left_shift_(self, other: Any) -> Tensor:
-        """`bitwise_left_shift`, written into this tensor's memory."""
+        """In-place version of `bitwise_left_shift`."""
 
     def bitwise_right_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """The bits of integers moved to the right: ⌊input / 2^other⌋."""
+        """Shift the bits of integers to the right: ⌊input / 2^other⌋."""
 
     def bitwise_right_shift_(self, other: Any) -> Tensor:
-        """`bitwise_right_shift`, written into this tensor's memory."""
+        """In-place version of `bitwise_right_shift`."""
 
     def isnan(self) -> Tensor:
-        """True where the element is NaN."""
+        """Test each element for NaN."""
 
     def isfinite(self) -> Tensor:
-        """True where the element is neither infinite nor NaN."""
+        """Test whether each element is finite, that is, neither infinite nor NaN."""
 
     def isinf(self) -> Tensor:
-        """True where the element is infinite."""
+        """Test whether each element is infinite."""
 
     def isreal(self) -> Tensor:
-        """True everywhere: there are no complex tensors."""
+        """Test whether each element is real: always True, since there are no complex tensors."""
 
     def isposinf(self) -> Tensor:
-        """True where the element is +∞."""
+        """Test whether each element is +∞."""
 
     def isneginf(self) -> Tensor:
-        """True where the element is -∞."""
+        """Test whether each element is -∞."""
 
     def signbit(self) -> Tensor:
-        """True where the element's sign is minus; -0. has one."""
+        """Test whether the sign bit of each element is set; it is set for -0."""
 
     def logical_not(self) -> Tensor:
-        """True where the element is zero or False."""
+        """Compute the logical NOT: True for elements that are zero or False."""
 
     def logical_not_(self) -> Tensor:
-        """`logical_not`, written into this tensor's memory."""
+        """In-place version of `logical_not`."""
 
     def bitwise_not(self) -> Tensor:
-        """~input: every bit of the integers, every bool, turned round."""
+        """Compute the bitwise NOT of integers or bools: ~input."""
 
     def bitwise_not_(self) -> Tensor:
-        """`bitwise_not`, written into this tensor's memory."""
+        """In-place version of `bitwise_not`."""
 
     def isclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-        """Where |input - other| ≤ atol + rtol · |other|; infinities are close to themselves."""
+        """Test |input - other| ≤ atol + rtol · |other|, element by element; equal infinities are close."""
 
     def allclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-        """Whether |input - other| ≤ atol + rtol · |other| everywhere."""
+        """Return True if |input - other| ≤ atol + rtol · |other| for all elements."""
 
     def equal(self, other: Tensor) -> bool:
-        """Whether both have the same shape and elements."""
+        """Return True if two tensors have the same shape and elements."""
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
-        """Two dimensions exchanged."""
+        """Swap two dimensions."""
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
-        """`transpose`, of this very tensor."""
+        """In-place version of `transpose`."""
 
     def swapaxes(self, axis0: int, axis1: int) -> Tensor:
-        """Two dimensions exchanged: `transpose` under NumPy's name."""
+        """Swap two dimensions. Alias of `transpose`, as in NumPy."""
 
     def swapaxes_(self, axis0: int, axis1: int) -> Tensor:
-        """`swapaxes`, of this very tensor."""
+        """In-place version of `swapaxes`."""
 
     def swapdims(self, dim0: int, dim1: int) -> Tensor:
-        """Two dimensions exchanged: `transpose` under another name."""
+        """Swap two dimensions. Alias of `transpose`."""
 
     def swapdims_(self, dim0: int, dim1: int) -> Tensor:
-        """`swapdims`, of this very tensor."""
+        """In-place version of `swapdims`."""
 
     def permute(self, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
-        """The dimensions in another order."""
+        """Reorder the dimensions."""
 
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-        """Some dimensions put elsewhere; the others keep their order."""
+        """Move dimensions to new positions. The others keep their order."""
     moveaxis = movedim
 
     def t(self) -> Tensor:
-        """The transpose of a matrix."""
+        """Transpose a matrix."""
 
     def t_(self) -> Tensor:
-        """`t`, of this very tensor."""
+        """In-place version of `t`."""
 
     def adjoint(self) -> Tensor:
-        """The last two dimensions exchanged: the conjugate transpose, since the numbers are real."""
+        """Swap the last two dimensions. For real numbers, this is the conjugate transpose."""
 
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Matrix product, written `@` too."""
+        """Compute the matrix product `input @ other`."""
 
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Product of two matrices."""
+        """Multiply two matrices."""
 
     def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Products of two batches of as many matrices."""
+        """Multiply the matrices of two batches."""
 
     def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Product of a matrix and a vector."""
+        """Multiply a matrix by a vector."""
 
     def dot(self, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Inner product of two vectors."""
+        """Compute the inner product of two vectors."""
 
     def vdot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Inner product of two vectors; without complex numbers it is `dot`."""
+        """Compute the inner product of two vectors. For real numbers, this equals `dot`."""
 
     def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Outer product: each element of a vector times each of another."""
+        """Compute the outer product of two vectors."""
     ger = outer
 
     def cross(self, other: Tensor, dim: int | None = None) -> Tensor:
-        """The vector product along an axis of length 3."""
+        """Compute the cross product along a dimension of size 3."""
 
     def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Products of elements, summed over the last axes of both."""
+        """Sum products of elements over the last axes of two tensors."""
 
     def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Kronecker product: each element of `input` times all of `other`, as blocks."""
+        """Compute the Kronecker product: blocks of each element of `input` times `other`."""
 
     def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-        """The distinct elements, or slices along an axis, in ascending order."""
+        """Return the unique elements, or the unique slices along a dimension, in ascending order."""
 
     def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-        """The elements in order, or slices along an axis, without those that equal the one before."""
+        """Remove elements, or slices along a dimension, that equal the previous one."""
 
     def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-        """How often each of 0, 1, 2 and so on occurs, or the sum of the weights of each."""
+        """Count the occurrences of each non-negative integer, or sum their weights."""
 
     def histc(self, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
-        """How many elements lie in each of equal intervals."""
+        """Count the elements in each of `bins` equal intervals."""
 
     def histogram(self, bins: int | Tensor = 100, *, range: tuple[float, float] | None = None, weight: Tensor | None = None, density: bool = False, out: tuple[Tensor, Tensor] | None = None) -> Result:
-        """How many elements, or the sum of what weights, lie in each of the intervals between edges."""
+        """Count elements, or sum their weights, in the intervals between bin edges."""
 
     def cumsum(self, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The sums of all elements up to each, along one axis."""
+        """Compute the cumulative sum of elements along a dimension."""
 
     def cumsum_(self, dim: int, *, dtype: Dtype | None = None) -> Tensor:
-        """`cumsum`, written into this tensor's memory."""
+        """In-place version of `cumsum`."""
 
     def cumprod(self, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The products of all elements up to each, along one axis."""
+        """Compute the cumulative product of elements along a dimension."""
 
     def cumprod_(self, dim: int, *, dtype: Dtype | None = None) -> Tensor:
-        """`cumprod`, written into this tensor's memory."""
+        """In-place version of `cumprod`."""
 
     def logcumsumexp(self, dim: int, *, out: Tensor | None = None) -> Tensor:
-        """The logarithms of the running sums of the powers of e, along one axis."""
+        """Compute the logarithm of the cumulative sum of exponentials along a dimension."""
 
     def cummax(self, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
-        """The largest element so far, along one axis, and where it stands."""
+        """Return the cumulative maximum along a dimension, with its indices."""
 
     def cummin(self, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
-        """The smallest element so far, along one axis, and where it stands."""
+        """Return the cumulative minimum along a dimension, with its indices."""
 
     def diff(self, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-        """The differences of neighbours along an axis, taken `n` times."""
+        """Compute the n-th forward difference along a dimension."""
 
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """The exponential of each element."""
 
     def exp_(self) -> Tensor:
-        """`exp`, written into this tensor's memory."""
+        """In-place version of `exp`."""
 
     def exp2(self, *, out: Tensor | None = None) -> Tensor:
         """2 to the power of each element."""
 
     def exp2_(self) -> Tensor:
-        """`exp2`, written into this tensor's memory."""
+        """In-place version of `exp2`."""
 
     def expm1(self, *, out: Tensor | None = None) -> Tensor:
-        """The exponential of each element less 1, exact near 0."""
+        """The exponential of each element minus 1, exact near 0."""
 
     def expm1_(self) -> Tensor:
-        """`expm1`, written into this tensor's memory."""
+        """In-place version of `expm1`."""
 
     def log(self, *, out: Tensor | None = None) -> Tensor:
         """The natural logarithm of each element."""
 
     def log_(self) -> Tensor:
-        """`log`, written into this tensor's memory."""
+        """In-place version of `log`."""
 
     def log2(self, *, out: Tensor | None = None) -> Tensor:
         """The logarithm to base 2 of each element."""
 
     def log2_(self) -> Tensor:
-        """`log2`, written into this tensor's memory."""
+        """In-place version of `log2`."""
 
     def log10(self, *, out: Tensor | None = None) -> Tensor:
         """The logarithm to base 10 of each element."""
 
     def log10_(self) -> Tensor:
-        """`log10`, written into this tensor's memory."""
+        """In-place version of `log10`."""
 
     def log1p(self, *, out: Tensor | None = None) -> Tensor:
         """The natural logarithm of 1 plus each element, exact near 0."""
 
     def log1p_(self) -> Tensor:
-        """`log1p`, written into this tensor's memory."""
+        """In-place version of `log1p`."""
 
     def sqrt(self, *, out: Tensor | None = None) -> Tensor:
         """The square root of each element."""
 
     def sqrt_(self) -> Tensor:
-        """`sqrt`, written into this tensor's memory."""
+        """In-place version of `sqrt`."""
 
     def rsqrt(self, *, out: Tensor | None = None) -> Tensor:
         """The reciprocal of the square root of each element."""
 
     def rsqrt_(self) -> Tensor:
-        """`rsqrt`, written into this tensor's memory."""
+        """In-place version of `rsqrt`."""
 
     def sigmoid(self, *, out: Tensor | None = None) -> Tensor:
         """The logistic function of each element."""
 
     def sigmoid_(self) -> Tensor:
-        """`sigmoid`, written into this tensor's memory."""
+        """In-place version of `sigmoid`."""
 
     def sin(self, *, out: Tensor | None = None) -> Tensor:
         """The sine of each element, an angle in radians."""
 
     def sin_(self) -> Tensor:
-        """`sin`, written into this tensor's memory."""
+        """In-place version of `sin`."""
 
     def cos(self, *, out: Tensor | None = None) -> Tensor:
         """The cosine of each element, an angle in radians."""
 
     def cos_(self) -> Tensor:
-        """`cos`, written into this tensor's memory."""
+        """In-place version of `cos`."""
 
     def tan(self, *, out: Tensor | None = None) -> Tensor:
         """The tangent of each element, an angle in radians."""
 
     def tan_(self) -> Tensor:
-        """`tan`, written into this tensor's memory."""
+        """In-place version of `tan`."""
 
     def asin(self, *, out: Tensor | None = None) -> Tensor:
-        """The arcsine of each element, in radians; NaN outside of [-1, 1]."""
+        """The arcsine of each element, in radians; NaN outside [-1, 1]."""
     arcsin = asin
 
     def asin_(self) -> Tensor:
-        """`asin`, written into this tensor's memory."""
+        """In-place version of `asin`."""
     arcsin_ = asin_
 
     def acos(self, *, out: Tensor | None = None) -> Tensor:
-        """The arccosine of each element, in radians; NaN outside of [-1, 1]."""
+        """The arccosine of each element, in radians; NaN outside [-1, 1]."""
     arccos = acos
 
     def acos_(self) -> Tensor:
-        """`acos`, written into this tensor's memory."""
+        """In-place version of `acos`."""
     arccos_ = acos_
 
     def atan(self, *, out: Tensor | None = None) -> Tensor:
@@ -823,33 +823,33 @@ class Declared:
     arctan = atan
 
     def atan_(self) -> Tensor:
-        """`atan`, written into this tensor's memory."""
+        """In-place version of `atan`."""
     arctan_ = atan_
 
     def sinh(self, *, out: Tensor | None = None) -> Tensor:
         """The hyperbolic sine of each element."""
 
     def sinh_(self) -> Tensor:
-        """`sinh`, written into this tensor's memory."""
+        """In-place version of `sinh`."""
 
     def cosh(self, *, out: Tensor | None = None) -> Tensor:
         """The hyperbolic cosine of each element."""
 
     def cosh_(self) -> Tensor:
-        """`cosh`, written into this tensor's memory."""
+        """In-place version of `cosh`."""
 
     def tanh(self, *, out: Tensor | None = None) -> Tensor:
         """The hyperbolic tangent of each element."""
 
     def tanh_(self) -> Tensor:
-        """`tanh`, written into this tensor's memory."""
+        """In-place version of `tanh`."""
 
     def asinh(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse hyperbolic sine of each element."""
     arcsinh = asinh
 
     def asinh_(self) -> Tensor:
-        """`asinh`, written into this tensor's memory."""
+        """In-place version of `asinh`."""
     arcsinh_ = asinh_
 
     def acosh(self, *, out: Tensor | None = None) -> Tensor:
@@ -857,531 +857,531 @@ class Declared:
     arccosh = acosh
 
     def acosh_(self) -> Tensor:
-        """`acosh`, written into this tensor's memory."""
+        """In-place version of `acosh`."""
     arccosh_ = acosh_
 
     def atanh(self, *, out: Tensor | None = None) -> Tensor:
-        """The inverse hyperbolic tangent of each element; NaN outside of [-1, 1]."""
+        """The inverse hyperbolic tangent of each element; NaN outside [-1, 1]."""
     arctanh = atanh
 
     def atanh_(self) -> Tensor:
-        """`atanh`, written into this tensor's memory."""
+        """In-place version of `atanh`."""
     arctanh_ = atanh_
 
     def deg2rad(self, *, out: Tensor | None = None) -> Tensor:
-        """Each element, an angle in degrees, in radians."""
+        """Convert angles from degrees to radians."""
 
     def deg2rad_(self) -> Tensor:
-        """`deg2rad`, written into this tensor's memory."""
+        """In-place version of `deg2rad`."""
 
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
-        """Each element, an angle in radians, in degrees."""
+        """Convert angles from radians to degrees."""
 
     def rad2deg_(self) -> Tensor:
-        """`rad2deg`, written into this tensor's memory."""
+        """In-place version of `rad2deg`."""
 
     def sinc(self, *, out: Tensor | None = None) -> Tensor:
         """The normalised cardinal sine of each element: 1 at 0."""
 
     def sinc_(self) -> Tensor:
-        """`sinc`, written into this tensor's memory."""
+        """In-place version of `sinc`."""
 
     def floor(self, *, out: Tensor | None = None) -> Tensor:
-        """The largest integer that is not above each element. Its derivative is 0."""
+        """The largest integer less than or equal to each element. Its derivative is 0."""
 
     def floor_(self) -> Tensor:
-        """`floor`, written into this tensor's memory."""
+        """In-place version of `floor`."""
 
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
-        """The smallest integer that is not below each element. Its derivative is 0."""
+        """The smallest integer greater than or equal to each element. Its derivative is 0."""
 
     def ceil_(self) -> Tensor:
-        """`ceil`, written into this tensor's memory."""
+        """In-place version of `ceil`."""
 
     def trunc(self, *, out: Tensor | None = None) -> Tensor:
         """Each element rounded towards 0. Its derivative is 0."""
     fix = trunc
 
     def trunc_(self) -> Tensor:
-        """`trunc`, written into this tensor's memory."""
+        """In-place version of `trunc`."""
     fix_ = trunc_
 
     def frac(self, *, out: Tensor | None = None) -> Tensor:
-        """The part of each element behind the point, with its sign."""
+        """The fractional part of each element, with its sign."""
 
     def frac_(self) -> Tensor:
-        """`frac`, written into this tensor's memory."""
+        """In-place version of `frac`."""
 
     def sign(self, *, out: Tensor | None = None) -> Tensor:
         """The sign of each element: -1, 0 or 1. Its derivative is 0."""
 
     def sign_(self) -> Tensor:
-        """`sign`, written into this tensor's memory."""
+        """In-place version of `sign`."""
 
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
         """The sign of each element: -1, 0 or 1. Its derivative is 0."""
 
     def sgn_(self) -> Tensor:
-        """`sgn`, written into this tensor's memory."""
+        """In-place version of `sgn`."""
 
     def angle(self, *, out: Tensor | None = None) -> Tensor:
-        """The angle of each element in the complex plane: π where it is negative, else 0."""
+        """The angle of each element in the complex plane: π for negative elements, otherwise 0."""
 
     def erf(self, *, out: Tensor | None = None) -> Tensor:
         """The error function of each element."""
 
     def erf_(self) -> Tensor:
-        """`erf`, written into this tensor's memory."""
+        """In-place version of `erf`."""
 
     def erfc(self, *, out: Tensor | None = None) -> Tensor:
-        """1 less the error function of each element, exact where that is near 1."""
+        """1 minus the error function of each element, exact where the error function is near 1."""
 
     def erfc_(self) -> Tensor:
-        """`erfc`, written into this tensor's memory."""
+        """In-place version of `erfc`."""
 
     def erfinv(self, *, out: Tensor | None = None) -> Tensor:
-        """The inverse of the error function of each element; NaN outside of [-1, 1]."""
+        """The inverse of the error function of each element; NaN outside [-1, 1]."""
 
     def erfinv_(self) -> Tensor:
-        """`erfinv`, written into this tensor's memory."""
+        """In-place version of `erfinv`."""
 
     def lgamma(self, *, out: Tensor | None = None) -> Tensor:
         """The logarithm of the absolute value of the gamma function."""
 
     def lgamma_(self) -> Tensor:
-        """`lgamma`, written into this tensor's memory."""
+        """In-place version of `lgamma`."""
 
     def digamma(self, *, out: Tensor | None = None) -> Tensor:
         """The logarithmic derivative of the gamma function."""
 
     def digamma_(self) -> Tensor:
-        """`digamma`, written into this tensor's memory."""
+        """In-place version of `digamma`."""
 
     def igamma(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The regularised lower incomplete gamma function of exponent `input` up to `other`."""
+        """The regularised lower incomplete gamma function P(`input`, `other`)."""
 
     def igamma_(self, other: Tensor) -> Tensor:
-        """`igamma`, written into this tensor's memory."""
+        """In-place version of `igamma`."""
 
     def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The regularised upper incomplete gamma function of exponent `input` from `other` on."""
+        """The regularised upper incomplete gamma function Q(`input`, `other`)."""
 
     def igammac_(self, other: Tensor) -> Tensor:
-        """`igammac`, written into this tensor's memory."""
+        """In-place version of `igammac`."""
 
     def i0(self, *, out: Tensor | None = None) -> Tensor:
         """The modified Bessel function of the first kind of order 0."""
 
     def i0_(self) -> Tensor:
-        """`i0`, written into this tensor's memory."""
+        """In-place version of `i0`."""
 
     def split(self, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-        """Parts along a dimension, of one length or of the lengths listed."""
+        """Split a tensor along a dimension, into parts of one size or of the listed sizes."""
 
     def split_with_sizes(self, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-        """Parts of the lengths listed along a dimension."""
+        """Split a tensor along a dimension into parts of the listed sizes."""
 
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """A number of parts of one length along a dimension."""
+        """Split a tensor along a dimension into a number of parts of equal size."""
 
     def unsafe_split(self, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """The parts of `split` as tensors that autograd does not take for views."""
+        """Split a tensor like `split`, into parts that autograd does not treat as views."""
 
     def unsafe_split_with_sizes(self, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-        """The parts of `split_with_sizes` as tensors that autograd does not take for views."""
+        """Split a tensor like `split_with_sizes`, into parts that autograd does not treat as views."""
 
     def unsafe_chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """The parts of `chunk` as tensors that autograd does not take for views."""
+        """Split a tensor like `chunk`, into parts that autograd does not treat as views."""
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
-        """The slices along a dimension, which is dropped."""
+        """Return all slices along a dimension, which is removed."""
 
     def narrow(self, dim: int, start: int | Tensor, length: int) -> Tensor:
-        """A stretch of a dimension."""
+        """Return a range of a dimension."""
 
     def select(self, dim: int, index: int) -> Tensor:
-        """The slice of a dimension at one index."""
+        """Return the slice at one index of a dimension."""
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-        """A diagonal of the plane of two dimensions, as the last dimension."""
+        """Return a view of the diagonal with respect to two dimensions, as the last dimension."""
 
     def diag(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
-        """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+        """Return the diagonal of a matrix, or a matrix with a vector on its diagonal."""
 
     def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-        """Matrices of zeros with the last dimension on a diagonal."""
+        """Return matrices of zeros with the last dimension of `input` on a diagonal."""
 
     def diagflat(self, offset: int = 0) -> Tensor:
-        """The matrix with all the elements on its diagonal."""
+        """Return a matrix of zeros with all elements of `input` on a diagonal."""
 
     def tril(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
-        """The elements on and below a diagonal of the last two dimensions; the others are 0."""
+        """Return the elements on and below a diagonal of matrices, with zeros elsewhere."""
 
     def tril_(self, diagonal: int = 0) -> Tensor:
-        """`tril`, written into this tensor's memory."""
+        """In-place version of `tril`."""
 
     def triu(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
-        """The elements on and above a diagonal of the last two dimensions; the others are 0."""
+        """Return the elements on and above a diagonal of matrices, with zeros elsewhere."""
 
     def triu_(self, diagonal: int = 0) -> Tensor:
-        """`triu`, written into this tensor's memory."""
+        """In-place version of `triu`."""
 
     def trace(self) -> Tensor:
-        """The sum of the diagonal of a matrix."""
+        """Return the sum of the diagonal of a matrix."""
 
     def diagonal_scatter(self, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-        """A copy with other elements on a diagonal."""
+        """Return a copy of `input` with the elements of `src` on a diagonal."""
 
     def select_scatter(self, src: Tensor, dim: int, index: int) -> Tensor:
-        """A copy with another slice at one index of a dimension."""
+        """Return a copy of `input` with `src` at one index of a dimension."""
 
     def slice_scatter(self, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-        """A copy with other elements in a slice of a dimension."""
+        """Return a copy of `input` with `src` in a slice of a dimension."""
 
     def fill_diagonal_(self, fill_value: float | Tensor, wrap: bool = False) -> Tensor:
-        """One number on the diagonal, in place."""
+        """Fill the diagonal with a number, in place."""
 
     def bernoulli(self, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
-        """1 with a probability, else 0, for each element."""
+        """Draw binary random numbers (0 or 1) from a Bernoulli distribution."""
 
     def multinomial(self, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
-        """Indices that are drawn with probabilities proportional to weights."""
+        """Draw indices with probabilities proportional to weights."""
 
     def logit(self, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
-        """log(input / (1 - input)), the inverse of the sigmoid."""
+        """Compute log(input / (1 - input)), the inverse of the sigmoid."""
 
     def logit_(self, eps: float | None = None) -> Tensor:
-        """`logit`, written into this tensor's memory."""
+        """In-place version of `logit`."""
 
     def round(self, *, decimals: int | None = None, out: Tensor | None = None) -> Tensor:
-        """The nearest integer, of two the even one; or, of floating point, the nearest number with so many decimals."""
+        """Round to the nearest integer, half to even, or to a number of decimals."""
 
     def round_(self, *, decimals: int | None = None) -> Tensor:
-        """`round`, written into this tensor's memory."""
+        """In-place version of `round`."""
 
     def nan_to_num(self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
-        """input with numbers in place of NaN and of the infinities."""
+        """Replace NaN and infinities by numbers."""
 
     def nan_to_num_(self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-        """`nan_to_num`, written into this tensor's memory."""
+        """In-place version of `nan_to_num`."""
 
     def frexp(self) -> Any:
-        """(mantissa, exponent) with input = mantissa · 2^exponent and a mantissa in [0.5, 1)."""
+        """Decompose elements into mantissa and exponent: input = mantissa · 2^exponent, |mantissa| in [0.5, 1)."""
 
     def tensor_split(self, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-        """A number of parts of nearly one length along a dimension, or the parts between the indices listed."""
+        """Split a tensor along a dimension into nearly equal parts, or at the given indices."""
 
     def hsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-        """Parts along the second dimension, or the only one: the columns of a matrix."""
+        """Split a tensor along its second dimension, or a vector along its only dimension."""
 
     def vsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-        """Parts along the first dimension: the rows of a matrix."""
+        """Split a tensor along its first dimension."""
 
     def dsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
-        """Parts along the third dimension."""
+        """Split a tensor along its third dimension."""
 
     def amax(self, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """The largest element, over all dimensions or those of `dim`. A gradient is shared evenly among equals."""
+        """Return the maximum over all dimensions, or over the dimensions in `dim`."""
 
     def amin(self, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """The smallest element, over all dimensions or those of `dim`. A gradient is shared evenly among equals."""
+        """Return the minimum over all dimensions, or over the dimensions in `dim`."""
 
     def aminmax(self, *, dim: int | None = None, keepdim: bool = False, out: tuple[Tensor, Tensor] | None = None) -> Result:
-        """The smallest and the largest element, of all or along one axis. Each gradient is shared evenly among equals."""
+        """Return the minimum and the maximum of all elements, or along a dimension."""
 
     def max(self, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
-        """The largest element, of all or along one axis; with a second tensor, the largest of each pair."""
+        """Return the maximum of all elements, along a dimension, or of each pair of two tensors."""
 
     def min(self, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
-        """The smallest element, of all or along one axis; with a second tensor, the smallest of each pair."""
+        """Return the minimum of all elements, along a dimension, or of each pair of two tensors."""
 
     def argmax(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Where the largest element stands, in the flattened tensor or along one axis: the first of equals."""
+        """Return the index of the maximum in the flattened tensor or along a dimension."""
 
     def argmin(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Where the smallest element stands, in the flattened tensor or along one axis: the first of equals."""
+        """Return the index of the minimum in the flattened tensor or along a dimension."""
 
     def mvlgamma(self, p: int, *, out: Tensor | None = None) -> Tensor:
-        """The logarithm of the multivariate gamma function."""
+        """Compute the logarithm of the multivariate gamma function."""
 
     def mvlgamma_(self, p: int) -> Tensor:
-        """`mvlgamma`, written into this tensor's memory."""
+        """In-place version of `mvlgamma`."""
 
     def gather(self, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
-        """The elements at an index along a dimension."""
+        """Gather elements along a dimension at the given indices."""
 
     def take_along_dim(self, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
-        """The elements at indices along a dimension; the other dimensions broadcast."""
+        """Return the elements at indices along a dimension; the other dimensions broadcast."""
 
     def scatter(self, dim: int, index: Tensor, src: Tensor | float | None = None, *, value: float | None = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
-        """A copy with elements written at an index along a dimension."""
+        """Return a copy of `input` with elements written at indices along a dimension."""
 
     def scatter_(self, dim: int, index: Tensor, src: Tensor | float | None = None, *, value: float | None = None, reduce: str | None = None) -> Tensor:
-        """`scatter`, written into this tensor's memory."""
+        """In-place version of `scatter`."""
 
     def scatter_add(self, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """A copy with elements added at an index along a dimension, each as often as its place comes up."""
+        """Return a copy of `input` with elements added at indices along a dimension. Repeated indices accumulate."""
 
     def scatter_add_(self, dim: int, index: Tensor, src: Tensor) -> Tensor:
-        """`scatter_add`, written into this tensor's memory."""
+        """In-place version of `scatter_add`."""
 
     def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
-        """A copy in which each place that an index names holds a reduction of the elements that go there."""
+        """Return a copy of `input` in which the elements scattered to each index are reduced."""
 
     def scatter_reduce_(self, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-        """`scatter_reduce`, written into this tensor's memory."""
+        """In-place version of `scatter_reduce`."""
 
     def gcd(self, other: Tensor) -> Tensor:
-        """The greatest common divisor of each pair of integers."""
+        """Compute the greatest common divisor of each pair of integers."""
 
     def gcd_(self, other: Tensor) -> Tensor:
-        """`gcd`, written into this tensor's memory."""
+        """In-place version of `gcd`."""
 
     def lcm(self, other: Tensor) -> Tensor:
-        """The least common multiple of each pair of integers."""
+        """Compute the least common multiple of each pair of integers."""
 
     def lcm_(self, other: Tensor) -> Tensor:
-        """`lcm`, written into this tensor's memory."""
+        """In-place version of `lcm`."""
 
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
-        """input + value · tensor1 · tensor2, element by element."""
+        """Compute input + value · tensor1 · tensor2, element by element."""
 
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-        """`addcmul`, written into this tensor's memory."""
+        """In-place version of `addcmul`."""
 
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
-        """input + value · tensor1 / tensor2, element by element."""
+        """Compute input + value · tensor1 / tensor2, element by element."""
 
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-        """`addcdiv`, written into this tensor's memory."""
+        """In-place version of `addcdiv`."""
 
     def lerp(self, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
-        """input + weight · (end - input): the way from `input` to `end`."""
+        """Interpolate linearly between `input` and `end`: input + weight · (end - input)."""
 
     def lerp_(self, end: Tensor, weight: Any) -> Tensor:
-        """`lerp`, written into this tensor's memory."""
+        """In-place version of `lerp`."""
 
     def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Elements by their numbers in the flattened tensor."""
+        """Return the elements at the given indices of the flattened tensor."""
 
     def put(self, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """A copy with elements written by their numbers in the flattened tensor."""
+        """Return a copy with elements replaced at the given indices of the flattened tensor."""
 
     def put_(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-        """`put`, written into this tensor's memory."""
+        """In-place version of `put`."""
 
     def masked_fill(self, mask: Tensor, value: float | Tensor) -> Tensor:
-        """A copy with one number where a mask holds."""
+        """Return a copy with elements replaced by one value where a mask is True."""
 
     def masked_fill_(self, mask: Tensor, value: float | Tensor) -> Tensor:
-        """`masked_fill`, written into this tensor's memory."""
+        """In-place version of `masked_fill`."""
 
     def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The elements where a mask holds."""
+        """Return the elements at which a mask is True."""
 
     def masked_scatter(self, mask: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """A copy with the elements of another tensor, in order, where a mask holds."""
+        """Return a copy with elements of another tensor written, in order, where a mask is True."""
 
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """`masked_scatter`, written into this tensor's memory."""
+        """In-place version of `masked_scatter`."""
 
     def nonzero(self, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
-        """The indices of the elements that are not 0."""
+        """Return the indices of the nonzero elements."""
 
     def argwhere(self) -> Tensor:
-        """The indices of the elements that are not 0, one in each row: `nonzero` under NumPy's name."""
+        """Return the indices of the nonzero elements, one per row. Alias of `nonzero`, as in NumPy."""
 
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """beta · input + alpha · mat1 mat2."""
+        """Compute beta · input + alpha · (mat1 @ mat2)."""
 
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addmm`, written into this tensor's memory."""
+        """In-place version of `addmm`."""
 
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """beta · input + alpha · batch1 batch2, matrix by matrix."""
+        """Compute beta · input + alpha · (batch1 @ batch2) for batches of matrices."""
 
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`baddbmm`, written into this tensor's memory."""
+        """In-place version of `baddbmm`."""
 
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """beta · input + alpha · mat vec."""
+        """Compute beta · input + alpha · (mat @ vec)."""
 
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addmv`, written into this tensor's memory."""
+        """In-place version of `addmv`."""
 
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """beta · input + alpha · the outer product of two vectors."""
+        """Compute beta · input + alpha · outer(vec1, vec2)."""
 
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addr`, written into this tensor's memory."""
+        """In-place version of `addr`."""
 
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-        """beta · input + alpha · the sum of the products of two batches of matrices."""
+        """Compute beta · input + alpha · (batch1 @ batch2), summed over the batch."""
 
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """`addbmm`, written into this tensor's memory."""
+        """In-place version of `addbmm`."""
 
     def dist(self, other: Tensor, p: float = 2, *, out: Tensor | None = None) -> Tensor:
-        """The p-norm of input - other."""
+        """Compute the p-norm of input - other."""
 
     def renorm(self, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
-        """Each slice along an axis scaled down to the norm `maxnorm`, if its norm is larger."""
+        """Scale down the slices along a dimension whose norm exceeds `maxnorm`."""
 
     def renorm_(self, p: float, dim: int, maxnorm: float) -> Tensor:
-        """`renorm`, written into this tensor's memory."""
+        """In-place version of `renorm`."""
 
     def pow(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
-        """input to the power of exponent, either of them a tensor or a number."""
+        """Raise `input` to the power of `exponent`. Either can be a tensor or a number."""
 
     def pow_(self, exponent: Any) -> Tensor:
-        """`pow`, written into this tensor's memory."""
+        """In-place version of `pow`."""
 
     def square(self, *, out: Tensor | None = None) -> Tensor:
-        """The square of each element."""
+        """Square each element."""
 
     def square_(self) -> Tensor:
-        """`square`, written into this tensor's memory."""
+        """In-place version of `square`."""
 
     def float_power(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
-        """input to the power of exponent, in float64."""
+        """Raise `input` to the power of `exponent`, in float64."""
 
     def float_power_(self, exponent: Any) -> Tensor:
-        """`float_power`, written into this tensor's memory."""
+        """In-place version of `float_power`."""
 
     def sort(self, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: tuple[Tensor, Tensor] | None = None) -> Result:
-        """The elements in order along an axis, and where they stood."""
+        """Sort the elements along a dimension, and return their original indices too."""
 
     def argsort(self, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Tensor | None = None) -> Tensor:
-        """Where the elements stand that would be in order along an axis."""
+        """Return the indices that sort the elements along a dimension."""
 
     def msort(self, *, out: Tensor | None = None) -> Tensor:
-        """The elements in ascending order along the first axis: the values of `sort(input, 0)`."""
+        """Sort the elements along the first dimension in ascending order. Same as `sort(input, 0).values`."""
 
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
-        """The `k` largest or smallest elements along an axis, in order, and where they stand."""
+        """Return the `k` largest or smallest elements along a dimension, in order, and their indices."""
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
-        """The `k`-th smallest element along an axis, and where it stands."""
+        """Return the `k`-th smallest element along a dimension, and its index."""
 
     def median(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
-        """The median of the elements, of all or along one axis: of an even number the lower one."""
+        """Compute the median of all elements or along one dimension. For an even number of elements, it is the lower one."""
 
     def nanmedian(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
-        """The median of the elements that are not NaN, of all or along one axis: of an even number the lower one."""
+        """Compute the median of the elements that are not NaN. For an even number of elements, it is the lower one."""
 
     def mode(self, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
-        """The most frequent element along an axis, and where it stands last."""
+        """Return the most frequent element along a dimension, and its last index."""
 
     def quantile(self, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
-        """What a share `q` of the elements does not exceed, of all or along one axis."""
+        """Compute quantiles of all elements, or of the elements along one dimension."""
 
     def nanquantile(self, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
-        """What a share `q` of the elements that are not NaN does not exceed, of all or along one axis."""
+        """Compute quantiles of the elements that are not NaN, of all or along one dimension."""
 
     def repeat(self, *times: int | Sequence[int], repeats: Sequence[int] | None = None) -> Tensor:
-        """A copy that is several times as long along each dimension."""
+        """Repeat the tensor along each dimension."""
 
     def tile(self, *times: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
-        """A copy that is several times as long along each dimension, or along the last ones."""
+        """Repeat the tensor along each dimension, or along the last ones."""
 
     def repeat_interleave(self, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-        """Each element, or each slice of a dimension, several times in a row."""
+        """Repeat each element, or each slice of a dimension, several times in a row."""
 
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-        """The elements moved along dimensions; those that leave come back at the other end."""
+        """Shift the elements along dimensions. Elements shifted past the end reappear at the start."""
 
     def flip(self, *axes: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
-        """A copy with the elements in reverse order."""
+        """Reverse the order of the elements along dimensions."""
 
     def fliplr(self) -> Tensor:
-        """A copy with the columns in reverse order."""
+        """Reverse the order of the columns."""
 
     def flipud(self) -> Tensor:
-        """A copy with the rows in reverse order."""
+        """Reverse the order of the rows."""
 
     def rot90(self, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-        """A copy turned by right angles in the plane of two dimensions."""
+        """Rotate a tensor by multiples of 90 degrees in the plane of two dimensions."""
 
     def unfold(self, dimension: int, size: int, step: int) -> Tensor:
-        """All windows along a dimension."""
+        """Return all windows along a dimension."""
 
     def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-        """A view whose shape and strides are given."""
+        """Create a view with the given shape and strides."""
 
     def index_select(self, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The slices of a dimension at several indices."""
+        """Select slices of a dimension by their indices."""
 
     def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
-        """A copy with slices added to those of a dimension, each as often as its index comes up."""
+        """Return a copy with slices added to those at the given indices of a dimension."""
 
     def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
-        """`index_add`, written into this tensor's memory."""
+        """In-place version of `index_add`."""
 
     def index_reduce(self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
-        """A copy in which each slice that an index names holds a reduction of the slices that go there."""
+        """Return a copy in which slices are reduced into those at the given indices of a dimension."""
 
     def index_reduce_(self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-        """`index_reduce`, written into this tensor's memory."""
+        """In-place version of `index_reduce`."""
 
     def index_copy(self, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """A copy with other slices at several indices of a dimension."""
+        """Return a copy with slices replaced at the given indices of a dimension."""
 
     def index_copy_(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
-        """`index_copy`, written into this tensor's memory."""
+        """In-place version of `index_copy`."""
 
     def index_fill(self, dim: int, index: Tensor, value: float | Tensor, *, out: Tensor | None = None) -> Tensor:
-        """A copy with one number in several slices of a dimension."""
+        """Return a copy with slices of a dimension filled with one value."""
 
     def index_fill_(self, dim: int, index: Tensor, value: float | Tensor) -> Tensor:
-        """`index_fill`, written into this tensor's memory."""
+        """In-place version of `index_fill`."""
 
     def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """A copy of which `x[indices] = values`."""
+        """Return a copy with values written as in `x[indices] = values`."""
 
     def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
-        """`index_put`, written into this tensor's memory."""
+        """In-place version of `index_put`."""
 
     def softmax(self, dim: int, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
-        """Positive numbers that sum to 1 along an axis, in the proportions of the powers of e."""
+        """Compute the softmax along a dimension: positive numbers that sum to 1."""
 
     def log_softmax(self, dim: int, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
-        """The logarithm of `softmax` along an axis."""
+        """Compute the logarithm of the softmax along a dimension."""
 
     def logsumexp(self, dim: int | Sequence[int], keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """The logarithm of the sum of the powers of e, over the axes `dim`."""
+        """Compute the logarithm of the sum of exponentials over the dimensions in `dim`."""
 
     def std(self, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, out: Tensor | None = None) -> Tensor:
-        """The standard deviation, over all dimensions or those of `dim`."""
+        """Compute the standard deviation, over all dimensions or those in `dim`."""
 
     def var(self, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, out: Tensor | None = None) -> Tensor:
-        """The variance, over all dimensions or those of `dim`."""
+        """Compute the variance, over all dimensions or those in `dim`."""
 
     def cov(self, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-        """The covariances of variables, each a row, over observations, each a column."""
+        """Estimate the covariance matrix of variables (rows) from observations (columns)."""
 
     def corrcoef(self) -> Tensor:
-        """The correlations of variables, each a row, over observations, each a column."""
+        """Estimate the correlation matrix of variables (rows) from observations (columns)."""
 
     def is_floating_point(self) -> bool:
-        """Whether the elements are floating point numbers: only those have gradients."""
+        """Return whether the dtype is floating point. Only such tensors can have gradients."""
 
     def is_signed(self) -> bool:
-        """Whether the dtype has negative numbers."""
+        """Return whether the dtype can represent negative numbers."""
 
     def is_complex(self) -> bool:
-        """Whether the elements are complex numbers: never, since gradlab has no complex numbers."""
+        """Return whether the elements are complex numbers. Always False, because gradlab has no complex numbers."""
 
     def is_conj(self) -> bool:
-        """Whether the conjugate is still to be taken: never, since gradlab has no complex numbers."""
+        """Return whether the conjugate bit is set. Always False, because gradlab has no complex numbers."""
 
     def is_neg(self) -> bool:
-        """Whether the sign is still to be changed: never, since gradlab has no complex numbers."""
+        """Return whether the negative bit is set. Always False, because gradlab has no complex numbers."""
 
     def is_nonzero(self) -> bool:
-        """Whether the only element is not 0."""
+        """Return whether the only element is nonzero."""
 
     def is_same_size(self, other: Tensor) -> bool:
-        """Whether two tensors have one shape."""
+        """Return whether two tensors have the same shape."""
 
     def prelu(self, weight: Tensor) -> Tensor:
         """The elements where they are positive, a learned multiple of them elsewhere."""
@@ -1390,70 +1390,70 @@ class Declared:
         """The elements of a magnitude greater than a limit, 0 in place of the others."""
 
     def inverse(self) -> Tensor:
-        """The inverse of square matrices."""
+        """Compute the inverse of square matrices."""
 
     def det(self) -> Tensor:
-        """The determinant of square matrices."""
+        """Compute the determinant of square matrices."""
 
     def matrix_exp(self) -> Tensor:
-        """The exponential of square matrices: 1 + A + A² / 2 + …."""
+        """Compute the exponential of square matrices: 1 + A + A² / 2 + …."""
 
     def matrix_power(self, n: int) -> Tensor:
-        """The product of n times the same square matrix; of its inverse, for negative n."""
+        """Compute the n-th power of square matrices. A negative `n` raises the inverse to the power -n."""
 
     def pinverse(self, rcond: float = 1e-15) -> Tensor:
-        """The Moore-Penrose inverse."""
+        """Compute the pseudo-inverse (Moore-Penrose inverse) of matrices."""
 
     def slogdet(self) -> Result:
-        """The sign of the determinant, and the logarithm of its magnitude."""
+        """Compute the sign of the determinant and the logarithm of its absolute value."""
 
     def logdet(self) -> Tensor:
-        """The logarithm of the determinant: -inf where it is 0, NaN where it is negative."""
+        """Compute the logarithm of the determinant: -inf if it is 0, NaN if it is negative."""
 
     def norm(self, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
-        """The norm of all elements as one vector, or over the axes of `dim`."""
+        """Compute the norm of all elements, or over the axes `dim`."""
 
     def cholesky(self, upper: bool = False) -> Tensor:
-        """The triangular factor of symmetric positive-definite matrices: `gradlab.linalg.cholesky`."""
+        """Compute the Cholesky factor of symmetric positive-definite matrices. Deprecated: use `gradlab.linalg.cholesky`."""
 
     def cholesky_solve(self, L: Tensor, upper: bool = False) -> Tensor:
-        """X with A X = input, from the Cholesky factor of A."""
+        """Solve A X = input for X, given the Cholesky factor of A."""
 
     def cholesky_inverse(self, upper: bool = False) -> Tensor:
-        """The inverse of A, from its Cholesky factor."""
+        """Compute the inverse of A, given its Cholesky factor."""
 
     def qr(self, some: bool = True) -> Result:
-        """The factors of a matrix: orthonormal columns and an upper triangle."""
+        """Compute the QR decomposition. Deprecated: use `gradlab.linalg.qr`."""
 
     def svd(self, some: bool = True, compute_uv: bool = True) -> Result:
-        """The singular value decomposition: U diag(S) Vᵀ = input."""
+        """Compute the singular value decomposition U diag(S) Vᵀ = input."""
 
     def lu(self, pivot: bool = True, get_infos: bool = False) -> Any:
-        """The factors of a matrix in one tensor, with the row exchanges: `gradlab.linalg.lu_factor`."""
+        """Compute a compact LU decomposition. Deprecated: use `gradlab.linalg.lu_factor`."""
 
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-        """X with A X = b, from the factors that `lu` gave."""
+        """Solve A X = b for X, given the decomposition that `lu` returned. Deprecated: use `gradlab.linalg.lu_solve`."""
 
     def zero_(self) -> Tensor:
-        """Every element 0, in place."""
+        """Fill the tensor with zeros, in place."""
 
     def fill_(self, value: float | Tensor) -> Tensor:
-        """Every element one number, in place."""
+        """Fill the tensor with one value, in place."""
 
     def copy_(self, other: Tensor, non_blocking: bool = False) -> Tensor:
-        """The elements of another tensor, in place."""
+        """Copy the elements of another tensor into this tensor."""
 
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
-        """Every element replaced by what a Python function makes of it, in place. Slow."""
+        """Replace each element x by ``callable(x)``, in place. Slow, since it calls a Python function for each element."""
 
     def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-        """Every element replaced by what a Python function makes of it and of another tensor's, in place. Slow."""
+        """Replace each element x by ``callable(x, y)``, where y is the element of `tensor`, in place. Slow."""
 
     def resize_(self, *sizes: int | Sequence[int], memory_format: memory_format | None = None) -> Tensor:
-        """Another shape in place, also of another number of elements."""
+        """Resize the tensor to the given shape, in place. The number of elements may change."""
 
     def set_(self, source: Tensor | None = None) -> Tensor:
-        """The memory of another tensor in place of this one's own."""
+        """Make this tensor use the memory of another tensor."""
 
     def resize_as_(self, the_template: Tensor) -> Tensor:
-        """The shape of another tensor, in place: see `resize_`."""
+        """Resize the tensor to the shape of another tensor, in place. See `resize_`."""

@@ -1,16 +1,16 @@
-"""What the functions of one number have as methods in a form of its own. (The others follow from their declarations.)"""
+"""Element-wise methods whose signature differs from the function's. The others are generated from the operators' declarations."""
 
 from __future__ import annotations
 
 from gradlab.core import inplace
-from gradlab.core.operator import described
+from gradlab.core.operator import fill_placeholders
 from gradlab.core.tensor import Tensor
 from gradlab.ops import elementary as functions
 from gradlab.ops import gamma
 
 
 class Elementary:
-    """The order first, and what is about complex numbers."""
+    """Methods that take the order first, and methods for complex numbers."""
 
     conj, conj_physical, resolve_conj, resolve_neg = (
         functions.conj,
@@ -21,17 +21,17 @@ class Elementary:
     real, imag = property(functions.real), property(functions.imag)
 
     def polygamma(self, n: int) -> Tensor:
-        """The n-th derivative of the digamma function: `gradlab.polygamma` with the order alone.
+        """Compute the n-th derivative of the digamma function.
 
         Parameters
         ----------
         n : int
-            The order, 0 for the digamma function itself.
+            Order of the derivative. 0 gives the digamma function itself.
 
         Returns
         -------
         Tensor
-            The shape of this tensor, floating point.
+            Floating point, with the shape of this tensor.
 
         Raises
         ------
@@ -47,22 +47,22 @@ class Elementary:
         return gamma.polygamma(n, self)
 
     def polygamma_(self, n: int) -> Tensor:
-        """`polygamma`, written into this tensor's memory.
+        """In-place version of `polygamma`.
 
         Parameters
         ----------
         n : int
-            The order, 0 for the digamma function itself.
+            Order of the derivative. 0 gives the digamma function itself.
 
         Returns
         -------
         Tensor
-            This tensor, with its new elements.
+            This tensor.
 
         Raises
         ------
         RuntimeError
-            If `n` is negative, or this tensor is a leaf that requires a gradient.
+            If `n` is negative or this tensor is a leaf that requires a gradient.
 
         Examples
         --------
@@ -73,8 +73,8 @@ class Elementary:
         """
         return inplace.composed_in_place(lambda x, n: gamma.polygamma(n, x), self, n)
 
-    def conj_physical_(input: Tensor) -> Tensor:  # noqa: N805  (`gradlab.conj_physical_` calls it so)
-        """The tensor itself: its numbers are real.
+    def conj_physical_(input: Tensor) -> Tensor:  # noqa: N805  (the parameter's name in `gradlab.conj_physical_`)
+        """Return the tensor itself, since its elements are real.
 
         Parameters
         ----------
@@ -93,4 +93,4 @@ class Elementary:
         """
         return input
 
-    conj_physical_.__doc__ = described(conj_physical_.__doc__)
+    conj_physical_.__doc__ = fill_placeholders(conj_physical_.__doc__)

@@ -1,4 +1,4 @@
-"""What concerns the gradients of a tensor: backward, hooks, and forgetting where it came from."""
+"""Methods of `Tensor` for gradients: backward, hooks and detaching."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from gradlab import autograd
 from gradlab.core import engine
-from gradlab.core.errors import expected
+from gradlab.core.errors import wrong_type
 from gradlab.core.node import AccumulateGrad, RemovableHandle
 from gradlab.core.observers import OBSERVERS, notify_detach
-from gradlab.core.storage import look_again
+from gradlab.core.storage import force_version_checks
 from gradlab.core.tensor import Tensor
 
 
 class Gradients:
-    """Backward, and hooks."""
+    """Backward and hooks."""
 
     array: Any
     node: Any
@@ -25,18 +25,19 @@ class Gradients:
     def backward(
         self, gradient: Any = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Any = None
     ) -> None:
-        """Accumulate vᵀJ into the `.grad` of the leaves that this tensor was made from, v being `gradient`.
+        """Compute the gradient of this tensor and accumulate it into the `.grad` of the leaves of its graph.
 
         Parameters
         ----------
         gradient : Tensor, optional
-            Weights of this tensor's elements, of its shape; 1 if left out, which needs a single element.
+            Weights of this tensor's elements, the v of vᵀJ, with the shape of the tensor. May be omitted if the tensor has one
+            element; the weight is then 1.
         retain_graph : bool, optional
-            Keep what the graph saved, for another backward. Defaults to `create_graph`.
-        create_graph : bool, default False
-            Record the gradients themselves, for derivatives of higher order.
+            Keep the saved tensors of the graph for another backward pass. Defaults to `create_graph`.
+        create_graph : bool, default: False
+            Record a graph of the gradients, for derivatives of higher order.
         inputs : Tensor or sequence of Tensor, optional
-            Only these receive gradients.
+            Tensors to accumulate gradients for. Defaults to all leaves of the graph.
 
         Returns
         -------
@@ -45,9 +46,10 @@ class Gradients:
         Raises
         ------
         RuntimeError
-            If it has no history, has several elements and no `gradient`, `gradient` is of another shape, or the graph was freed.
+            If the tensor has no history, `gradient` is missing although the tensor has several elements, `gradient` has another
+            shape, or the graph was freed.
         TypeError
-            If `gradient` is no tensor, array or number.
+            If `gradient` is not a Tensor, array or number.
 
         Examples
         --------
@@ -62,7 +64,7 @@ class Gradients:
 
     @property
     def volatile(self) -> _bool:
-        """Always False, with a warning: an old name for what `no_grad` does."""
+        """Deprecated. Always False; reading it warns. Use `no_grad` instead."""
         warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
         return False
 
@@ -73,9 +75,9 @@ class Gradients:
         )
 
     def retain_grad(self) -> None:
-        """Let backward write the `.grad` of this tensor too, which is no leaf.
+        """Make the backward pass write the `.grad` of this tensor, which is not a leaf.
 
-        On a leaf it does nothing.
+        Has no effect on a leaf.
 
         Returns
         -------
@@ -84,7 +86,7 @@ class Gradients:
         Raises
         ------
         RuntimeError
-            If it does not require a gradient.
+            If the tensor does not require a gradient.
 
         Examples
         --------
@@ -97,22 +99,26 @@ class Gradients:
         tensor([ 6., 12.])
         """
         if self.node is None:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False. Set it on what the tensor is made of.")
+            raise RuntimeError(
+                "can't retain_grad on Tensor that has requires_grad=False. "
+                "Set requires_grad=True on a tensor it is computed from."
+            )
         if type(self.node) is not AccumulateGrad:
             engine.retain_grad(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call a function whenever this tensor's gradient is computed; what it returns, if anything, replaces it.
+        """Register a function to call whenever this tensor's gradient is computed.
 
         Parameters
         ----------
         hook : callable
-            `hook(grad)`. Of a custom Function with several outputs, `grad` is None where only another output got a gradient.
+            `hook(grad)`. If it returns a tensor, that tensor replaces the gradient. For an output of a custom Function, `grad` is
+            None if only other outputs have a gradient.
 
         Returns
         -------
         RemovableHandle
-            `handle.remove()` takes it away.
+            `handle.remove()` removes the hook.
 
         Raises
         ------
@@ -131,27 +137,27 @@ class Gradients:
         if self.node is None:
             raise RuntimeError(
                 "cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True on it, "
-                "or on what it is made of."
+                "or on a tensor it is computed from."
             )
-        return RemovableHandle(self.node.hooks_of_its_own().tensor, hook)
+        return RemovableHandle(self.node.ensure_hooks().tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call a function whenever this leaf's `.grad` was written.
+        """Register a function to call after a gradient has been accumulated into this leaf's `.grad`.
 
         Parameters
         ----------
         hook : callable
-            `hook(tensor)`; what it returns is ignored.
+            `hook(tensor)`. Its return value is ignored.
 
         Returns
         -------
         RemovableHandle
-            `handle.remove()` takes it away.
+            `handle.remove()` removes the hook.
 
         Raises
         ------
         RuntimeError
-            If it is no leaf, or does not require a gradient.
+            If the tensor is not a leaf or does not require a gradient.
 
         Examples
         --------
@@ -165,18 +171,18 @@ class Gradients:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True on it.")
         if type(self.node) is not AccumulateGrad:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        return RemovableHandle(self.node.hooks_of_its_own().accumulated, hook)
+        return RemovableHandle(self.node.ensure_hooks().accumulated, hook)
 
     @property
     def _backward_hooks(self) -> dict[int, Any] | None:
-        """The hooks that register_hook made, by the number of their handle."""
-        hooks = self.node.proper.hooks if self.node is not None else None
+        """Hooks of `register_hook`, by the id of their handle."""
+        hooks = self.node.real_node.hooks if self.node is not None else None
         return None if hooks is None else hooks.tensor or None
 
     @_backward_hooks.setter
     def _backward_hooks(self, hooks: dict[int, Any] | None) -> None:
-        if self.node is not None:  # nothing comes to a tensor that wants no gradient
-            self.node.hooks_of_its_own().tensor = {} if hooks is None else hooks
+        if self.node is not None:  # a tensor that requires no gradient never gets one
+            self.node.ensure_hooks().tensor = {} if hooks is None else hooks
 
     @_backward_hooks.deleter
     def _backward_hooks(self) -> None:
@@ -184,8 +190,8 @@ class Gradients:
 
     @property
     def _post_accumulate_grad_hooks(self) -> dict[int, Any] | None:
-        """Those that register_post_accumulate_grad_hook made."""
-        hooks = self.node.proper.hooks if self.node is not None else None
+        """Hooks of `register_post_accumulate_grad_hook`, by the id of their handle."""
+        hooks = self.node.real_node.hooks if self.node is not None else None
         return None if hooks is None else hooks.accumulated or None
 
     @_post_accumulate_grad_hooks.deleter
@@ -193,22 +199,22 @@ class Gradients:
         raise RuntimeError("Deletion of _post_accumulate_grad_hooks not allowed!")
 
     def detach_(self) -> Tensor:
-        """Forget the history of this tensor, in place.
+        """Detach this tensor from its graph, in place.
 
         Parameters
         ----------
         self : Tensor
-            The tensor: `x` in ``x.detach_()``.
+            The tensor to detach.
 
         Returns
         -------
         Tensor
-            This tensor, a leaf now.
+            This tensor, which is now a leaf.
 
         Raises
         ------
         RuntimeError
-            If it is a view.
+            If the tensor is a view.
 
         Examples
         --------
@@ -218,11 +224,11 @@ class Gradients:
         True
         """
         if not isinstance(self, Tensor):
-            raise expected("detach_", "input", 1, "Tensor", self)
+            raise wrong_type("detach_", "input", 1, "Tensor", self)
         if self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self.node = None
-        look_again()  # at what saved this tensor
+        force_version_checks()  # nodes that saved this tensor must check it again
         if OBSERVERS:
             notify_detach(self, self, "detach_")
         return self

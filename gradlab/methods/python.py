@@ -1,4 +1,4 @@
-"""What Python itself asks of a tensor: operators, numbers, iteration, printing, copies."""
+"""Python's special methods of `Tensor`: operators, conversion to numbers, iteration, printing, copying."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import NOTED, settle
-from gradlab.backend.namespaces import CPU, device, moved
+from gradlab.backend.bounds import PENDING_CHECKS, run_pending_checks
+from gradlab.backend.namespaces import CPU, device, move_to
 from gradlab.core import inplace
-from gradlab.core.dtypes import OF_NUMPY, default
+from gradlab.core.dtypes import DTYPE_OF_NUMPY, default
 from gradlab.core.errors import advice
 from gradlab.core.observers import OBSERVERS, notify_leave_autograd
 from gradlab.core.printing import tensor_repr
@@ -29,8 +29,8 @@ class Python:
     node: Any
 
     __add__, __mul__, __sub__ = el.add.record, el.mul.record, el.sub.record
-    __truediv__, __matmul__, __neg__, __abs__ = el.div.record, products.operator, el.neg.record, el.absolute.record
-    __rsub__, __rtruediv__, __rpow__ = arithmetic.subtracted_from, arithmetic.divided_into, powers.power_of
+    __truediv__, __matmul__, __neg__, __abs__ = el.div.record, products.matmul_operator, el.neg.record, el.absolute.record
+    __rsub__, __rtruediv__, __rpow__ = arithmetic.reverse_sub, arithmetic.reverse_div, powers.rpow_operator
     __floordiv__, __pos__ = el.floor_divide.record, clamping.positive
     __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = (
         comparison.equals,
@@ -42,7 +42,7 @@ class Python:
     )
     __and__, __or__, __xor__ = comparison.bits_and, comparison.bits_or, comparison.bits_xor
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
-    __lshift__, __rshift__ = comparison.shifted_left, comparison.shifted_right
+    __lshift__, __rshift__ = comparison.shift_left, comparison.shift_right
     __iand__, __ior__, __ixor__ = Declared.bitwise_and_, Declared.bitwise_or_, Declared.bitwise_xor_
     __ilshift__, __irshift__ = Declared.bitwise_left_shift_, Declared.bitwise_right_shift_
     __ifloordiv__, __imod__ = Declared.floor_divide_, Declared.remainder_
@@ -57,7 +57,7 @@ class Python:
     def __pow__(self, exponent: Any) -> Any:
         if type(exponent) in (int, float) and self.array.dtype.kind == "f":
             return el.pow_scalar.record(self, exponent=exponent)
-        return powers.raised(self, exponent)
+        return powers.pow_operator(self, exponent)
 
     def __mod__(self, other: Any) -> Any:
         return (el.remainder if isinstance(other, Tensor) else el.remainder_scalar).record(self, other)
@@ -69,13 +69,13 @@ class Python:
         return el.floor_divide.record(other, self)
 
     def __rlshift__(self, other: Any) -> Any:
-        return comparison.shifted_left(other, self)
+        return comparison.shift_left(other, self)
 
     def __rrshift__(self, other: Any) -> Any:
-        return comparison.shifted_right(other, self)
+        return comparison.shift_right(other, self)
 
     def __rmatmul__(self, other: Any) -> Any:
-        return products.operator(other, self)
+        return products.matmul_operator(other, self)
 
     def __invert__(self) -> Tensor:
         if self.array.dtype.kind == "f":
@@ -85,42 +85,42 @@ class Python:
     def __bool__(self) -> bool:
         if self.array.size != 1:
             how = (
-                "with no values is ambiguous. Ask x.numel() > 0."
+                "with no values is ambiguous. Use x.numel() > 0."
                 if not self.array.size
                 else (
-                    "with more than one value is ambiguous. Ask whether .any() or .all() of them are true; "
-                    + advice("gradlab.where chooses element by element.")
+                    "with more than one value is ambiguous. "
+                    + advice("Use .any() or .all(), or gradlab.where to choose element by element.")
                 )
             )
             raise RuntimeError(f"Boolean value of Tensor {how}")
-        if NOTED:
-            settle()
+        if PENDING_CHECKS:
+            run_pending_checks()
         return bool(self.array.item())
 
     def __float__(self) -> float:
-        return float(_only(self))
+        return float(_single_element(self))
 
     def __int__(self) -> int:
-        return int(_only(self))
+        return int(_single_element(self))
 
     def __complex__(self) -> complex:
-        return complex(_only(self))
+        return complex(_single_element(self))
 
     def __index__(self) -> int:
         if self.array.size != 1 or self.array.dtype.kind == "f":
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        if NOTED:
-            settle()
+        if PENDING_CHECKS:
+            run_pending_checks()
         return int(self.array.item())
 
     def __len__(self) -> int:
         if not self.array.ndim:
-            raise TypeError("len() of a 0-d tensor. It holds one number, which .item() gives.")
+            raise TypeError("len() of a 0-d tensor. Use .item() to get its value.")
         return self.array.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.array.ndim:
-            raise TypeError("iteration over a 0-d tensor. It holds one number, which .item() gives.")
+            raise TypeError("iteration over a 0-d tensor. Use .item() to get its value.")
         return iter(splits.unbind(self))
 
     def __reversed__(self) -> Tensor:
@@ -129,18 +129,18 @@ class Python:
     def __contains__(self, value: Any) -> bool:
         if not isinstance(value, (Tensor, bool, int, float, np.generic)):
             raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}.")
-        if NOTED:
-            settle()
+        if PENDING_CHECKS:
+            run_pending_checks()
         return bool((self == value).array.any())
 
     def __repr__(self) -> str:
         leaf = self.is_leaf
-        if NOTED:
-            settle()
+        if PENDING_CHECKS:
+            run_pending_checks()
         text = tensor_repr(
             self.array,
             dtype_name=self.dtype.name,
-            default_dtype_name=OF_NUMPY[default.float].name,
+            default_dtype_name=DTYPE_OF_NUMPY[default.float].name,
             requires_grad=leaf and self.requires_grad,
             grad_fn_name=None if leaf else self.node.title,
             device=str(self.device) if self.is_cuda else None,
@@ -155,12 +155,12 @@ class Python:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
-        """What a ufunc of NumPy's makes of a tensor is a tensor without history; truth values are uint8, as in torch."""
+        """Wrap the result of a NumPy ufunc as a tensor without history. Bools become uint8, as in PyTorch."""
         array = np.asarray(array)
         return constant(array.astype(np.uint8) if array.dtype.kind == "b" else array)
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self)} - {"volatile"})  # which warns when it is read
+        return sorted({*object.__dir__(self)} - {"volatile"})  # reading it warns
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
@@ -173,9 +173,9 @@ class Python:
             twin.requires_grad_()
         if role := getattr(self, "_role", ""):
             twin._role = role
-        if role != "Parameter":  # whose gradient torch does not copy
+        if role != "Parameter":  # torch does not copy the gradient of a parameter
             twin.grad_slot = copy.deepcopy(self.grad_slot, memo)
-            if self.__dict__:  # nor its attributes
+            if self.__dict__:  # nor its attributes, which are copied only here
                 twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin
 
@@ -200,15 +200,15 @@ class Python:
         return self.pow_(exponent)
 
 
-def _only(x: Tensor) -> Any:
-    """The only element, as a Python number."""
+def _single_element(x: Tensor) -> Any:
+    """Return the only element as a Python number."""
     if x.array.size != 1:
         raise ValueError(
             f"only one element tensors can be converted to Python scalars. This one has shape "
-            f"{list(x.array.shape)}: pick an element by an index, or reduce it (.sum(), .mean())."
+            f"{list(x.array.shape)}. Select one element by its index, or reduce it with .sum() or .mean()."
         )
-    if x.node is not None and not Warned.of_scalars:
-        Warned.of_scalars = True
+    if x.node is not None and not WarningsGiven.scalar_conversion:
+        WarningsGiven.scalar_conversion = True
         warnings.warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
             "tensor.detach() first.",
@@ -217,19 +217,19 @@ def _only(x: Tensor) -> Any:
         )
     if OBSERVERS:
         notify_leave_autograd(x, "item()")
-    if NOTED:
-        settle()
+    if PENDING_CHECKS:
+        run_pending_checks()
     return x.array.item()
 
 
-class Warned:
-    """What torch warns of once in a process."""
+class WarningsGiven:
+    """Warnings that were given already: torch gives them once per process."""
 
-    of_scalars = False
+    scalar_conversion = False
 
 
 def _rebuilt(array: np.ndarray, requires_grad: bool, grad: Tensor | None, role: str = "", where: device = CPU) -> Tensor:
-    tensor = constant(moved(array, where))
+    tensor = constant(move_to(array, where))
     if role:
         tensor._role = role
     if requires_grad:

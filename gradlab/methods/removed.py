@@ -1,4 +1,4 @@
-"""Methods that torch had once, and that say of where they went."""
+"""Methods that were removed from PyTorch. They raise an error that names the replacement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gradlab.linalg import removed
 
 
 class Removed:
-    """They raise, and say what to write."""
+    """Methods that raise an error with the replacement."""
 
     eig = removed.eig
     lstsq = removed.lstsq

@@ -1,6 +1,7 @@
-"""All members of `Tensor`, and how it gets them.
+"""Install all methods on `Tensor`.
 
-`Tensor` derives from `Methods` for type checkers; at run time it takes its members, so that a call looks in one class.
+For type checkers `Tensor` derives from `Methods`. At run time the members are copied to `Tensor` itself, so that a method lookup
+searches a single class.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ class Methods(
     Interop,
     Python,
 ):
-    """What every tensor can do."""
+    """All members of a tensor."""
 
 
 def install() -> None:
-    """Give `Tensor` its members."""
+    """Copy the members of all parts of `Methods` to `Tensor`."""
     own = set(vars(type("Empty", (), {}))) | {"__annotations__", "__static_attributes__", "__firstlineno__", "__hash__"}
     for part in Methods.__bases__:
         for name, member in vars(part).items():

@@ -1,10 +1,12 @@
-"""The in-place methods that torch has as functions too: `gradlab.exp_(x)` is `x.exp_()`. Most follow from their operators'
-declarations; these are the others."""
+"""In-place methods that are functions, too: `gradlab.zero_(x)` is `x.zero_()`.
+
+Most are generated from the operators' declarations (see `gradlab.methods.declared`); these are the others.
+"""
 
 from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
-from gradlab.methods import tensor  # noqa: F401  (it gives Tensor its methods)
+from gradlab.methods import tensor  # noqa: F401  (installs the methods of Tensor)
 
 __all__ = ["conj_physical_", "detach_", "fill_", "zero_"]
 

@@ -1,4 +1,4 @@
-"""Writing into a tensor's memory. Every `name_` is the operation `name`, its result stored in place."""
+"""Methods that write into a tensor's memory. `name_` is the operation `name` with its result stored in place."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_writable, namespace_of
 from gradlab.core import inplace
-from gradlab.core.errors import advice, broadcast_mismatch, expected, invalid_combination
+from gradlab.core.errors import advice, broadcast_mismatch, invalid_combination, wrong_type
 from gradlab.core.layout import memory_format
 from gradlab.core.modes import mode
-from gradlab.core.numpy_warnings import quietly
+from gradlab.core.numpy_warnings import call_quietly
 from gradlab.core.observers import OBSERVERS, notify_before_write
-from gradlab.core.operator import composed
-from gradlab.core.ports import hold
+from gradlab.core.operator import composite
+from gradlab.core.ports import replace_array
 from gradlab.core.primitive import Primitive
-from gradlab.core.storage import wrote
+from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops import indexing
-from gradlab.ops.creation import fits
-from gradlab.ops.creation_arguments import sizes as as_sizes
+from gradlab.ops.creation import check_representable
+from gradlab.ops.creation_arguments import parse_size as as_sizes
 from gradlab.rules import elementwise as el
 
 
 def twin(operation: Any) -> Callable[..., Tensor]:
-    """The in-place twin of a primitive or of a function of tensors: the same, stored into its first argument's memory."""
+    """Return the in-place version of a primitive or function of tensors, which writes to its first argument."""
     if isinstance(operation, Primitive):
         if operation.args == ["a", "b"] and not operation.meta:
 
@@ -46,14 +46,14 @@ def twin(operation: Any) -> Callable[..., Tensor]:
         functools.update_wrapper(method, operation)
     name = f"{operation.__name__ if callable(operation) and not isinstance(operation, Primitive) else operation.name}_"
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"`{name.rstrip('_')}`, written into this tensor's memory."
+    method.__doc__ = f"In-place version of `{name.rstrip('_')}`."
     return method
 
 
-def answer(function: Callable[..., Any]) -> Callable[..., Tensor]:
-    """The in-place twin of a function whose result has no history: the answers replace the numbers, and no gradient passes."""
+def twin_without_gradient(function: Callable[..., Any]) -> Callable[..., Tensor]:
+    """Return the in-place version of a function without a gradient. The overwritten values get a gradient of 0."""
     node = f"{function.__name__.title().replace('_', '')}Backward"
-    by_number, by_tensor = el.replace.named(f"{node}0"), el.replace.named(f"{node}1")
+    by_number, by_tensor = el.replace.with_node(f"{node}0"), el.replace.with_node(f"{node}1")
 
     def method(self: Any, *other: Any) -> Tensor:
         return inplace.in_place(
@@ -61,12 +61,12 @@ def answer(function: Callable[..., Any]) -> Callable[..., Tensor]:
         )
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
-    method.__doc__ = f"`{function.__name__}`, written into this tensor's memory."
+    method.__doc__ = f"In-place version of `{function.__name__}`."
     return method
 
 
-def filled_directly(x: Tensor, value: Any) -> bool:
-    """Write a number to every element where no history is wanted. Whether it was done."""
+def fill_directly(x: Tensor, value: Any) -> bool:
+    """Write a number to every element if nothing has to be recorded. Return True if it was written."""
     if mode.grad:
         inplace.check_writable(x)
         if x.node is not None:
@@ -74,18 +74,18 @@ def filled_directly(x: Tensor, value: Any) -> bool:
     if OBSERVERS or not is_writable(x.array):
         return False
     x.array.fill(value)
-    wrote(x)
+    mark_written(x)
     return True
 
 
-@composed(top=False)
+@composite(top=False)
 def zero_(input: Tensor) -> Tensor:
-    """Every element 0, in place.
+    """Fill the tensor with zeros, in place.
 
     Parameters
     ----------
     input : Tensor
-        The tensor that is overwritten.
+        The tensor to overwrite.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def zero_(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If it is a leaf that requires a gradient, or its elements share places in memory.
+        If the tensor is a leaf that requires a gradient or its elements share memory.
 
     Examples
     --------
@@ -104,20 +104,20 @@ def zero_(input: Tensor) -> Tensor:
     tensor([0., 0.])
     """
     if not isinstance(input, Tensor):
-        raise expected("zero_", "input", 1, "Tensor", input)
-    return input if filled_directly(input, 0) else inplace.in_place(el.zero, input, value=0)
+        raise wrong_type("zero_", "input", 1, "Tensor", input)
+    return input if fill_directly(input, 0) else inplace.in_place(el.zero, input, value=0)
 
 
-@composed(top=False)
+@composite(top=False)
 def fill_(input: Tensor, value: float | Tensor) -> Tensor:
-    """Every element one number, in place.
+    """Fill the tensor with one value, in place.
 
     Parameters
     ----------
     input : Tensor
-        The tensor that is overwritten.
+        The tensor to overwrite.
     value : number or 0-d Tensor
-        The number, which is cast to the dtype. A tensor's gradient is the sum of those of all elements.
+        The value, which is cast to the dtype of `input`. If it is a tensor, its gradient is the sum over all elements.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def fill_(input: Tensor, value: float | Tensor) -> Tensor:
     TypeError
         If `value` is neither a number nor a tensor.
     RuntimeError
-        If `value` has dimensions or does not fit into the dtype, or the tensor is a leaf that requires a gradient.
+        If `value` is not 0-d, the dtype cannot represent it, or the tensor is a leaf that requires a gradient.
 
     Examples
     --------
@@ -138,30 +138,30 @@ def fill_(input: Tensor, value: float | Tensor) -> Tensor:
     tensor([3., 3.])
     """
     if not isinstance(input, Tensor):
-        raise expected("fill_", "input", 1, "Tensor", input)
+        raise wrong_type("fill_", "input", 1, "Tensor", input)
     if isinstance(value, Tensor):
         if value.array.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
         if value.node is not None or (OBSERVERS and input.array.dtype.kind == "f"):
-            indexing.write(input, indexing.EVERYTHING, value, indexing.FILL)
+            indexing.write(input, indexing.WHOLE_TENSOR, value, indexing.FILL)
             return input
         value = value.array.item()
     if not isinstance(value, (bool, int, float, np.generic)):
         raise invalid_combination("fill_", (value,), "(Tensor value)", "(Number value)")
-    value = fits(value, input.array.dtype)
-    return input if filled_directly(input, value) else inplace.in_place(el.fill, input, value=value)
+    value = check_representable(value, input.array.dtype)
+    return input if fill_directly(input, value) else inplace.in_place(el.fill, input, value=value)
 
 
-@composed(top=False)
+@composite(top=False)
 def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
-    """The elements of another tensor, in place.
+    """Copy the elements of another tensor into this tensor.
 
     Parameters
     ----------
     other : Tensor
-        The other tensor, of a shape that broadcasts to that of this one. It is cast, and carried to this one's device.
-    non_blocking : bool, default False
-        Taken as torch takes it, and without effect.
+        The source, broadcastable to the shape of this tensor. It is converted to this tensor's dtype and device.
+    non_blocking : bool, default: False
+        Accepted for compatibility; has no effect.
 
     Returns
     -------
@@ -171,9 +171,9 @@ def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
     Raises
     ------
     TypeError
-        If `other` is no tensor.
+        If `other` is not a Tensor.
     RuntimeError
-        If the shape does not broadcast to this one, or this tensor is a leaf that requires a gradient.
+        If `other` cannot be broadcast to the shape of this tensor, or this tensor is a leaf that requires a gradient.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
             [1., 2.]])
     """
     if not isinstance(other, Tensor):
-        raise expected("copy_", "other", 1, "Tensor", other)
+        raise wrong_type("copy_", "other", 1, "Tensor", other)
     have, new = input.array.shape, other.array.shape
     if (
         have == new
@@ -193,20 +193,20 @@ def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
         and (type(input.array) is type(other.array))
     ):
         inplace.check_writable(input)
-        quietly(input.array.__setitem__, ..., other.array)
-        wrote(input)
+        call_quietly(input.array.__setitem__, ..., other.array)
+        mark_written(input)
         return input
     if len(new) > len(have):
         raise broadcast_mismatch(have, new) or RuntimeError(
-            f"output with shape {list(have)} doesn't match the broadcast shape {list(new)}. A copy keeps its shape."
+            f"output with shape {list(have)} doesn't match the broadcast shape {list(new)}. copy_ does not change the shape."
         )
-    indexing.write(input, indexing.EVERYTHING, other, indexing.COPY)
+    indexing.write(input, indexing.WHOLE_TENSOR, other, indexing.COPY)
     return input
 
 
-@composed(top=False)
+@composite(top=False)
 def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Every element replaced by what a Python function makes of it, in place. Slow.
+    """Replace each element x by ``callable(x)``, in place. Slow, since it calls a Python function for each element.
 
     Parameters
     ----------
@@ -221,9 +221,9 @@ def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     Raises
     ------
     RuntimeError
-        If this tensor requires a gradient: none would pass.
+        If this tensor requires a gradient.
     TypeError
-        If it is on a GPU.
+        If this tensor is on a GPU.
 
     Examples
     --------
@@ -231,21 +231,21 @@ def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     >>> gl.tensor([1., 2.]).apply_(lambda x: 10 * x)
     tensor([10., 20.])
     """
-    _for_functions(input, "apply_")
+    _check_takes_callable(input, "apply_")
     return copy_(
         input,
         constant(np.array([callable(x) for x in input.array.ravel().tolist()], input.array.dtype).reshape(input.array.shape)),
     )
 
 
-@composed(top=False)
+@composite(top=False)
 def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Every element replaced by what a Python function makes of it and of another tensor's, in place. Slow.
+    """Replace each element x by ``callable(x, y)``, where y is the element of `tensor`, in place. Slow.
 
     Parameters
     ----------
     tensor : Tensor
-        The other tensor, of a shape that broadcasts to that of this one.
+        The other tensor, broadcastable to the shape of this tensor.
     callable : function of two numbers
         The function.
 
@@ -257,11 +257,11 @@ def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> 
     Raises
     ------
     RuntimeError
-        If this tensor requires a gradient: none would pass.
+        If this tensor requires a gradient.
     TypeError
-        If it is on a GPU.
+        If this tensor is on a GPU.
     ValueError
-        If the shape does not broadcast.
+        If `tensor` cannot be broadcast to the shape of this tensor.
 
     Examples
     --------
@@ -269,31 +269,31 @@ def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> 
     >>> gl.tensor([1., 2.]).map_(gl.tensor([3., 4.]), lambda x, y: 10 * x + y)
     tensor([13., 24.])
     """
-    _for_functions(input, "map_")
+    _check_takes_callable(input, "map_")
     if not isinstance(tensor, Tensor):
-        raise expected("map_", "tensor", 1, "Tensor", tensor)
+        raise wrong_type("map_", "tensor", 1, "Tensor", tensor)
     pairs = zip(input.array.ravel().tolist(), np.broadcast_to(tensor.array, input.array.shape).ravel().tolist(), strict=True)
     return copy_(input, constant(np.array([callable(x, y) for x, y in pairs], input.array.dtype).reshape(input.array.shape)))
 
 
-def _for_functions(input: Tensor, name: str) -> None:
+def _check_takes_callable(input: Tensor, name: str) -> None:
     if input.requires_grad:
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     if input.is_cuda:
         raise TypeError(f"{name} is only implemented on CPU tensors. Call .cpu() first.")
 
 
-@composed(top=False)
+@composite(top=False)
 def resize_(input: Tensor, *sizes: int | Sequence[int], memory_format: memory_format | None = None) -> Tensor:
-    """Another shape in place, also of another number of elements.
+    """Resize the tensor to the given shape, in place. The number of elements may change.
 
     Parameters
     ----------
     *sizes : ints, or a sequence of ints
-        The new shape: `x.resize_(2, 3)` or `x.resize_((2, 3))`. Elements keep their order; those beyond the new number are left
-        out, and what is new is not set.
+        The new shape: `x.resize_(2, 3)` or `x.resize_((2, 3))`. Elements keep their order. Surplus elements are dropped, and new
+        elements are uninitialized.
     memory_format : memory_format, optional
-        Taken as torch takes it, and without effect.
+        Accepted for compatibility; has no effect.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def resize_(input: Tensor, *sizes: int | Sequence[int], memory_format: memory_fo
     Raises
     ------
     RuntimeError
-        If this tensor requires a gradient, or carries a tangent.
+        If this tensor requires a gradient or has a tangent.
 
     Examples
     --------
@@ -318,36 +318,36 @@ def resize_(input: Tensor, *sizes: int | Sequence[int], memory_format: memory_fo
     shape = as_sizes("resize_", sizes)
     if shape == input.array.shape:
         return input
-    _without_tangent(input, "resize")
+    _check_no_tangent(input, "resize")
     flat, count = input.array.reshape(-1), prod(shape)
     if count > flat.size:
         longer = namespace_of[type(flat)].empty(count, dtype=flat.dtype)
         longer[: flat.size] = flat
         flat = longer
-    _hold(input, flat[:count].reshape(shape))
+    _replace_array(input, flat[:count].reshape(shape))
     return input
 
 
-@composed(top=False)
+@composite(top=False)
 def set_(input: Tensor, source: Tensor | None = None) -> Tensor:
-    """The memory of another tensor in place of this one's own.
+    """Make this tensor use the memory of another tensor.
 
     Parameters
     ----------
     source : Tensor, optional
-        The other tensor, of the same dtype; without it there is no memory, and the shape is [0].
+        The other tensor, which must have the same dtype. If omitted, this tensor becomes empty, with shape [0].
 
     Returns
     -------
     Tensor
-        This tensor. Its views keep the memory that they see.
+        This tensor. Existing views keep the previous memory.
 
     Raises
     ------
     TypeError
-        If `source` is no tensor.
+        If `source` is not a Tensor.
     RuntimeError
-        If the dtypes differ, or this tensor requires a gradient.
+        If the dtypes differ or this tensor requires a gradient.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def set_(input: Tensor, source: Tensor | None = None) -> Tensor:
     if source is None:
         source = constant(input.array.reshape(-1)[:0].copy())
     if not isinstance(source, Tensor):
-        raise expected("set_", "source", 1, "Tensor", source)
+        raise wrong_type("set_", "source", 1, "Tensor", source)
     inplace.check_writable(input)
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(
@@ -371,29 +371,29 @@ def set_(input: Tensor, source: Tensor | None = None) -> Tensor:
             "set_ is supported for tensors without gradients only. "
             + advice("Call it inside `with gradlab.no_grad():`, or copy_ the values.")
         )
-    _without_tangent(input, "set_")
-    _hold(input, source.array)
+    _check_no_tangent(input, "set_")
+    _replace_array(input, source.array)
     return input
 
 
-def _hold(input: Tensor, array: Any) -> None:
-    hold(input, array)
-    wrote(input)
+def _replace_array(input: Tensor, array: Any) -> None:
+    replace_array(input, array)
+    mark_written(input)
 
 
-def _without_tangent(input: Tensor, what: str) -> None:
+def _check_no_tangent(input: Tensor, what: str) -> None:
     if getattr(input, "_tangent", None) is not None:
-        raise RuntimeError(f"cannot {what} variables that has a forward grad. Do it to a detached copy.")
+        raise RuntimeError(f"cannot {what} variables that has a forward grad. Use a detached copy.")
 
 
-@composed(top=False)
+@composite(top=False)
 def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
-    """The shape of another tensor, in place: see `resize_`.
+    """Resize the tensor to the shape of another tensor, in place. See `resize_`.
 
     Parameters
     ----------
     the_template : Tensor
-        The tensor whose shape it is.
+        The tensor with the desired shape.
 
     Returns
     -------
@@ -403,7 +403,7 @@ def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If this tensor requires a gradient, or carries a tangent.
+        If this tensor requires a gradient or has a tangent.
 
     Examples
     --------
@@ -412,5 +412,5 @@ def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
     tensor([[1., 2.]])
     """
     if not isinstance(the_template, Tensor):
-        raise expected("resize_as_", "the_template", 1, "Tensor", the_template)
+        raise wrong_type("resize_as_", "the_template", 1, "Tensor", the_template)
     return resize_(input, the_template.array.shape)
