@@ -1,9 +1,10 @@
-"""Linear algebra, of the matrices in the last two axes; all axes before them are batches.
+"""Linear algebra on matrices in the last two axes. All leading axes are batch axes.
 
-Everything is differentiable where torch's is, to any order. Complex results (`eig`, `eigvals`) are not supported.
+Every function that PyTorch can differentiate is differentiable here, to any order. Complex results (`eig`, `eigvals`) are not
+supported.
 """
 
-from gradlab.core.errors import names_of as _names_of
+from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.linalg.determinants import det, slogdet
 from gradlab.linalg.factors import cholesky, cholesky_ex, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from gradlab.linalg.lu import lu, lu_factor, lu_factor_ex, lu_solve
@@ -63,4 +64,4 @@ __all__ = [
     "vector_norm",
 ]
 
-__getattr__ = _names_of("gradlab.linalg")
+__getattr__ = _module_getattr("gradlab.linalg")

@@ -1,24 +1,22 @@
-"""Determinants, and their signs and logarithms."""
+"""Determinants, with their signs and logarithms."""
 
 from __future__ import annotations
 
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor
 from gradlab.linalg.matrices import (
-    handing_out,
-    matrices,
+    check_matrices,
+    pick_and_reshape,
 )
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import factorizations
 
-InvEx, SolveEx = result_type("linalg_inv_ex", "inverse", "info"), result_type("linalg_solve_ex", "result", "info")
 SlogDet = result_type("linalg_slogdet", "sign", "logabsdet")
-LstSq = result_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
 
 
 @takes_out
 def det(A: Tensor) -> Tensor:
-    r"""The determinant of square matrices.
+    r"""Compute the determinant of square matrices.
 
     Parameters
     ----------
@@ -28,16 +26,16 @@ def det(A: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        Of shape (…).
+        Shape (…).
 
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Notes
     -----
-    Its gradient is that of the cofactors, where the determinant is 0 as well:
+    The gradient is computed from the cofactors, so it is correct for singular matrices, too:
 
     .. math:: \bar{A} = \bar{d} \, \operatorname{adj}(A)^\mathsf{T}
 
@@ -51,18 +49,18 @@ def det(A: Tensor) -> Tensor:
 
 
 def determinant(A: Tensor) -> Tensor:
-    return factorizations.det.record(matrices("linalg.det", A))
+    return factorizations.det.record(check_matrices("linalg.det", A))
 
 
 def sign_and_logarithm(name: str, A: Tensor) -> list[Tensor]:
-    packed = factorizations.slogdet.record(matrices(name, A))
-    pick, _ = handing_out("LinalgSlogdetBackward0")
+    packed = factorizations.slogdet.record(check_matrices(name, A))
+    pick, _ = pick_and_reshape("LinalgSlogdetBackward0")
     return [pick(packed, index=(Ellipsis, i), skip=0) for i in (0, 1)]
 
 
 @takes_out
 def slogdet(A: Tensor) -> Result:
-    r"""The sign of the determinant, and the logarithm of its magnitude.
+    r"""Compute the sign of the determinant and the logarithm of its absolute value.
 
     Parameters
     ----------
@@ -72,12 +70,12 @@ def slogdet(A: Tensor) -> Result:
     Returns
     -------
     named tuple
-        `sign` (…), 0 of a singular matrix, and `logabsdet` (…).
+        `sign` (…), 0 for a singular matrix, and `logabsdet` (…).
 
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Notes
     -----

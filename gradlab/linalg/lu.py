@@ -1,4 +1,4 @@
-"""The factors of a matrix by elimination: rows exchanged, a lower and an upper triangle."""
+"""LU decomposition with partial pivoting."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import host, namespace_of
+from gradlab.backend.namespaces import namespace_of, to_host
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.matrices import (
     LinAlgError,
-    factored,
-    handing_out,
-    integers,
-    matrices,
+    check_matrices,
+    integer_tensor,
+    lapack_getrf,
+    pick_and_reshape,
 )
 from gradlab.ops.arguments import check_tensors
-from gradlab.ops.products import exchanged
+from gradlab.ops.products import last_axes_swapped
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import factorizations as rules
@@ -31,52 +31,55 @@ LUFactor = result_type("linalg_lu_factor", "LU", "pivots")
 LUFactorEx = result_type("linalg_lu_factor_ex", "LU", "pivots", "info")
 
 
-def lu_of(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, np.ndarray, np.ndarray, np.ndarray]:
-    """L and U in one tensor, the row exchanges as LAPACK counts them, the numbers of the first zero pivots, and the
-    permutation matrices P with P A = L U. Computed in host memory."""
+def lu_factors(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, np.ndarray, np.ndarray, np.ndarray]:
+    """Compute the LU decomposition in host memory.
+
+    Return L and U in one tensor, the row exchanges with LAPACK's numbering, the numbers of the first zero pivots, and the
+    permutation matrices P with P A = L U.
+    """
     if type(A) is not Tensor:
         check_tensors(name.replace(".", "_"), A=A)
     if A.array.ndim < 2:
         raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.array.shape)} instead")
-    A = matrices(name, A, square=False)
+    A = check_matrices(name, A, square=False)
     if not pivot:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
-    array = host(A.array)
+    array = to_host(A.array)
     batch, (m, n) = array.shape[:-2], array.shape[-2:]
     flat = array.reshape(prod(batch), m, n)
     factors, pivots = np.empty_like(flat), np.empty((len(flat), min(m, n)), np.int32)
     info = np.empty(len(flat), np.int32)
     for i, matrix in enumerate(flat):
-        factors[i], swaps, info[i] = factored(matrix)
+        factors[i], swaps, info[i] = lapack_getrf(matrix)
         pivots[i] = swaps + 1
     asarray = namespace_of[type(A.array)].asarray
     exchanges = pivots.reshape(*batch, min(m, n))
-    order = permutation(exchanges, m, array.dtype)
+    order = permutation_matrices(exchanges, m, array.dtype)
     packed = rules.lu.record(A, factors=asarray(factors.reshape(array.shape)), order=asarray(order))
     return packed, exchanges, info.reshape(batch), order
 
 
 @takes_out
 def lu_factor(A: Tensor, *, pivot: bool = True) -> Result:
-    """The factors of a matrix in one tensor, with the row exchanges: for `lu_solve`.
+    """Compute a compact LU decomposition for `lu_solve`.
 
     Parameters
     ----------
     A : Tensor
         Matrices, (…, m, n), floating point.
-    pivot : bool, default True
-        Whether rows are exchanged; False is refused.
+    pivot : bool, default: True
+        Exchange rows. False is not supported.
 
     Returns
     -------
     named tuple
-        `LU` (…, m, n): L below the diagonal, its own being 1, and U; and `pivots` (…, k), int32: row i was exchanged with row
-        pivots[i] - 1.
+        `LU` (…, m, n), with U on and above the diagonal and L below it (the diagonal of L is 1), and `pivots` (…, k), int32: row
+        i was exchanged with row pivots[i] - 1.
 
     Raises
     ------
     RuntimeError
-        If a matrix is singular, it is no matrix or not floating point, or `pivot` is False.
+        If a matrix is singular, `A` has fewer than two axes or is not floating point, or `pivot` is False.
 
     Examples
     --------
@@ -85,7 +88,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Result:
     tensor([[4.0000, 2.0000],
             [0.5000, 2.0000]])
     """
-    packed, pivots, info, _ = lu_of("linalg.lu_factor", A, pivot)
+    packed, pivots, info, _ = lu_factors("linalg.lu_factor", A, pivot)
     if info.any():
         at = int(info.ravel()[np.flatnonzero(info)[0]])
         raise RuntimeError(
@@ -93,31 +96,31 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Result:
             "by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
             "linalg.lu_factor_ex(A, pivot)"
         )
-    return LUFactor((packed, integers(pivots, A)))
+    return LUFactor((packed, integer_tensor(pivots, A)))
 
 
 @takes_out
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Result:
-    """The factors of a matrix in one tensor, without an error where it is singular.
+    """Compute a compact LU decomposition without raising an error for singular matrices.
 
     Parameters
     ----------
     A : Tensor
         Matrices, (…, m, n), floating point.
-    pivot : bool, default True
-        Whether rows are exchanged; False is refused.
-    check_errors : bool, default False
-        Whether a matrix that cannot be treated is an error all the same.
+    pivot : bool, default: True
+        Exchange rows. False is not supported.
+    check_errors : bool, default: False
+        Raise an error if a matrix is singular.
 
     Returns
     -------
     named tuple
-        `LU` and `pivots` as of `lu_factor`, and `info` (…), int32: 0, or the number of the first zero pivot.
+        `LU` and `pivots` as in `lu_factor`, and `info` (…), int32: 0, or the number of the first zero pivot.
 
     Raises
     ------
     RuntimeError
-        If it is no matrix, not floating point, or `pivot` is False.
+        If `A` has fewer than two axes or is not floating point, or `pivot` is False.
 
     Examples
     --------
@@ -125,25 +128,25 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     >>> gl.linalg.lu_factor_ex(gl.ones(2, 2)).info
     tensor(2, dtype=gradlab.int32)
     """
-    packed, pivots, info, _ = lu_of("linalg.lu_factor_ex", A, pivot)
+    packed, pivots, info, _ = lu_factors("linalg.lu_factor_ex", A, pivot)
     if check_errors and info.any():
         raise LinAlgError(f"linalg.lu_factor_ex: The diagonal element {int(info.max())} is zero.")
-    return LUFactorEx((packed, integers(pivots, A), integers(info, A)))
+    return LUFactorEx((packed, integer_tensor(pivots, A), integer_tensor(info, A)))
 
 
-CHOSEN = el.where.named("LinalgLuBackward0")
+LU_WHERE = el.where.with_node("LinalgLuBackward0")
 
 
 @takes_out
 def lu(A: Tensor, *, pivot: bool = True) -> Result:
-    """The factors of a matrix: rows exchanged, a lower and an upper triangle.
+    """Compute the LU decomposition with partial pivoting.
 
     Parameters
     ----------
     A : Tensor
         Matrices, (…, m, n), floating point.
-    pivot : bool, default True
-        Whether rows are exchanged; False is refused.
+    pivot : bool, default: True
+        Exchange rows. False is not supported.
 
     Returns
     -------
@@ -153,7 +156,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> Result:
     Raises
     ------
     RuntimeError
-        If it is no matrix, not floating point, or `pivot` is False.
+        If `A` has fewer than two axes or is not floating point, or `pivot` is False.
 
     Examples
     --------
@@ -162,24 +165,24 @@ def lu(A: Tensor, *, pivot: bool = True) -> Result:
     tensor([[2.0000, 1.0000],
             [0.0000, 0.5000]])
     """
-    packed, _, _, order = lu_of("linalg.lu", A, pivot)
+    packed, _, _, order = lu_factors("linalg.lu", A, pivot)
     m, n = A.array.shape[-2:]
     k, xp = min(m, n), namespace_of[type(A.array)]
     below = constant(xp.tri(m, k, -1, dtype=bool))
-    pick, _ = handing_out("LinalgLuBackward0")
-    low = CHOSEN.record(below, pick(packed, index=(Ellipsis, slice(0, k)), skip=0), constant(xp.eye(m, k, dtype=A.array.dtype)))
+    pick, _ = pick_and_reshape("LinalgLuBackward0")
+    low = LU_WHERE.record(below, pick(packed, index=(Ellipsis, slice(0, k)), skip=0), constant(xp.eye(m, k, dtype=A.array.dtype)))
     above = constant(~xp.tri(k, n, -1, dtype=bool))
-    up = CHOSEN.record(above, pick(packed, index=(Ellipsis, slice(0, k), slice(None)), skip=0), 0)
-    return LU((integers(np.ascontiguousarray(order.mT), A), low, up))
+    up = LU_WHERE.record(above, pick(packed, index=(Ellipsis, slice(0, k), slice(None)), skip=0), 0)
+    return LU((integer_tensor(np.ascontiguousarray(order.mT), A), low, up))
 
 
-LU_SOLVED = systems.triangular.named("LinalgLuSolveBackward0")
-LU_EXCHANGED = products.matmul.named("LinalgLuSolveBackward0")
-LU_TURNED = shapes.permute.named("LinalgLuSolveBackward0", view=False)
+LU_SOLVE_TRIANGULAR = systems.triangular.with_node("LinalgLuSolveBackward0")
+LU_SOLVE_MATMUL = products.matmul.with_node("LinalgLuSolveBackward0")
+LU_SOLVE_TRANSPOSE = shapes.permute.with_node("LinalgLuSolveBackward0", view=False)
 
 
-def permutation(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
-    """The matrices P with P A = L U, from LAPACK's row exchanges."""
+def permutation_matrices(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
+    """Return the matrices P with P A = L U for LAPACK's row exchanges."""
     swaps = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.empty((len(swaps), m, m), dtype)
     for i, exchanges in enumerate(swaps):
@@ -192,7 +195,7 @@ def permutation(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
 
 @takes_out
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X with A X = B, from what `lu_factor(A)` gave.
+    """Solve A X = B for X, given the decomposition that `lu_factor(A)` returned.
 
     Parameters
     ----------
@@ -201,11 +204,11 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     pivots : Tensor
         (…, n), int32.
     B : Tensor
-        The right sides, (…, n, k).
-    left : bool, default True
-        Whether A X = B is solved, else X A = B.
-    adjoint : bool, default False
-        Whether Aᵀ stands in place of A.
+        Right-hand sides, (…, n, k).
+    left : bool, default: True
+        Solve A X = B if True, X A = B otherwise.
+    adjoint : bool, default: False
+        Use Aᵀ in place of A.
 
     Returns
     -------
@@ -215,7 +218,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     Raises
     ------
     RuntimeError
-        If the shapes or dtypes do not fit.
+        If the shapes or dtypes do not match.
 
     Examples
     --------
@@ -227,10 +230,10 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     """
     check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     name = "linalg.lu_solve"
-    LU = matrices(name, LU, argument="LU")
+    LU = check_matrices(name, LU, argument="LU")
     n = LU.array.shape[-1]
     if pivots.array.dtype != np.int32:
-        raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type gradlab.int32. lu_factor() makes them.")
+        raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type gradlab.int32, as lu_factor() returns it.")
     if pivots.array.shape[-1:] != (n,):
         raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
     for beyond, bound in (
@@ -241,7 +244,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
             raise RuntimeError(f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?")
     if B.array.ndim < 2:
         raise RuntimeError(
-            f"{name}: The input tensor B must have at least 2 dimensions. B.unsqueeze(-1) makes a column of a vector."
+            f"{name}: The input tensor B must have at least 2 dimensions. Use B.unsqueeze(-1) for a single vector."
         )
     have = B.array.shape[-2:]
     if have[0 if left else 1] != n:
@@ -250,12 +253,12 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
             f"and {have[0]}x{have[1]})"
         )
     if not left:
-        turned = lu_solve(LU, pivots, shapes.permute.record(B, axes=exchanged(B.array.ndim)), adjoint=not adjoint)
-        return LU_TURNED.record(turned, axes=exchanged(turned.array.ndim))
-    order = integers(permutation(host(pivots.array), LU.array.shape[-1], LU.array.dtype), LU)
+        turned = lu_solve(LU, pivots, shapes.permute.record(B, axes=last_axes_swapped(B.array.ndim)), adjoint=not adjoint)
+        return LU_SOLVE_TRANSPOSE.record(turned, axes=last_axes_swapped(turned.array.ndim))
+    order = integer_tensor(permutation_matrices(to_host(pivots.array), LU.array.shape[-1], LU.array.dtype), LU)
     if not adjoint:
         low = systems.triangular.record(LU, products.matmul.record(order, B), upper=False, unit=True)
-        return LU_SOLVED.record(LU, low, upper=True, unit=False)
-    turned = shapes.permute.record(LU, axes=exchanged(LU.array.ndim))
+        return LU_SOLVE_TRIANGULAR.record(LU, low, upper=True, unit=False)
+    turned = shapes.permute.record(LU, axes=last_axes_swapped(LU.array.ndim))
     up = systems.triangular.record(turned, B, upper=False, unit=False)
-    return LU_EXCHANGED.record(order.mT, systems.triangular.record(turned, up, upper=True, unit=True))
+    return LU_SOLVE_MATMUL.record(order.mT, systems.triangular.record(turned, up, upper=True, unit=True))

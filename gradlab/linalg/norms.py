@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, condition numbers and ranks."""
+"""Norms of vectors and matrices, condition numbers and ranks of matrices."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from gradlab.core.dtypes import dtype as Dtype  # noqa: N812
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.factors import svdvals
-from gradlab.linalg.matrices import LinAlgError, matrices, number, refused
+from gradlab.linalg.matrices import LinAlgError, check_matrices, dtype_error, number_or_array
 from gradlab.linalg.solving import inv, inv_ex
 from gradlab.ops import extremes, norms, reductions
-from gradlab.ops.arguments import check_tensors, one_dim
+from gradlab.ops.arguments import check_tensors, negative_dim
 from gradlab.ops.copies import cast
 from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
-from gradlab.rules.linalg import completed, heard
+from gradlab.rules.linalg import check_result, complete_symmetric
 
 
 @takes_out
 def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    r"""The norm of vectors: a root of the sum of powers of magnitudes.
+    r"""Compute the p-norm of vectors.
 
     Parameters
     ----------
     input : Tensor
         Floating point.
-    ord : float, default 2
-        p. At 0 the number of nonzeros, at ±inf the largest or smallest magnitude.
+    ord : float, default: 2
+        The order p. 0 gives the number of nonzero elements, ±inf the largest or smallest absolute value.
     dim : int or tuple of ints, optional
-        The axes, all by default.
-    keepdim : bool, default False
-        Whether the axes stay, with length 1.
+        The axes to reduce. Defaults to all axes.
+    keepdim : bool, default: False
+        Keep the reduced axes with length 1.
     dtype : dtype, optional
-        What is computed in.
+        Dtype of the computation.
 
     Returns
     -------
     Tensor
-        Of the other axes.
+        The shape of `input` without the reduced axes.
 
     Raises
     ------
     RuntimeError
-        If it is not floating point.
+        If `input` is not floating point.
 
     Notes
     -----
     .. math:: \left( \sum |x|^p \right)^{1/p}
 
-    Its derivative at 0 is 0.
+    The derivative of the norm at the zero vector is taken as 0.
 
     Examples
     --------
@@ -68,18 +68,18 @@ def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = 
 
 
 def matrix_axes(A: Tensor, dim: Any) -> tuple[int, int]:
-    """The two axes of the matrices, negative."""
+    """Return the two axes of the matrices as negative numbers."""
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     if len(dims) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
-    first, second = (one_dim(d, A.array.ndim) for d in dims)
+    first, second = (negative_dim(d, A.array.ndim) for d in dims)
     if first == second:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
     return first, second
 
 
-def extreme(ord: Any) -> Any:
-    """The largest of some magnitudes, 0 if there are none, or for a negative order the smallest."""
+def extreme_reduction(ord: Any) -> Any:
+    """Return the reduction for an order: the maximum (0 for no elements) if it is positive, the minimum if it is negative."""
 
     def largest(x: Tensor, axis: int, keepdim: bool = False) -> Tensor:
         return (extremes.amax if x.array.shape[axis] else reductions.sum)(x, axis, keepdim)
@@ -91,31 +91,31 @@ def extreme(ord: Any) -> Any:
 def matrix_norm(
     input: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Dtype | None = None
 ) -> Tensor:
-    """A norm of matrices.
+    """Compute a norm of matrices.
 
     Parameters
     ----------
     input : Tensor
         Matrices, (…, m, n), floating point.
     ord : {"fro", "nuc", 2, -2, 1, -1, inf, -inf}
-        "fro" is of all elements, "nuc" the sum of the singular values, 2 and -2 the largest and the smallest, 1 and -1 of the
-        columns' sums of magnitudes, inf and -inf of the rows'.
+        "fro" is the 2-norm of all elements, "nuc" the sum of the singular values, 2 and -2 the largest and smallest singular
+        value, 1 and -1 the largest and smallest column sum of absolute values, inf and -inf the same for rows.
     dim : pair of ints
-        The axes of the matrices, the last two by default.
-    keepdim : bool, default False
-        Whether the axes stay, with length 1.
+        The axes of the matrices. Defaults to the last two.
+    keepdim : bool, default: False
+        Keep the reduced axes with length 1.
     dtype : dtype, optional
-        What is computed in.
+        Dtype of the computation.
 
     Returns
     -------
     Tensor
-        Of the other axes.
+        The shape of `input` without the reduced axes.
 
     Raises
     ------
     RuntimeError
-        If there is no such norm, or it is not floating point.
+        If the norm is unknown or `input` is not floating point.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def matrix_norm(
     if input.array.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if input.array.dtype.kind != "f" and dtype is None:
-        raise refused("linalg.matrix_norm", input)
+        raise dtype_error("linalg.matrix_norm", input)
     first, second = matrix_axes(input, dim)
     input = input if dtype is None else cast(input, dtype)
     if ord == "fro":
@@ -136,7 +136,7 @@ def matrix_norm(
         ndim = input.array.ndim
         rest = tuple(d for d in range(-ndim, 0) if d not in (first, second))
         values = svdvals(shapes.permute.record(input, axes=(*rest, first, second)))
-        result = reductions.sum(values, -1) if ord == "nuc" else extreme(ord)(values, -1)
+        result = reductions.sum(values, -1) if ord == "nuc" else extreme_reduction(ord)(values, -1)
         if not keepdim:
             return result
         order = [*rest, first, second]
@@ -147,36 +147,36 @@ def matrix_norm(
     along, across = (first, second) if ord in (1, -1) else (second, first)
     sums = norms.vector_norm(input, 1, along, keepdim)
     if not keepdim and across < along:
-        across += 1  # an axis to its right is gone
-    return extreme(ord)(sums, across, keepdim)
+        across += 1  # the axis after it was removed
+    return extreme_reduction(ord)(sums, across, keepdim)
 
 
 @takes_out
 def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """A norm of vectors or matrices.
+    """Compute a norm of vectors or matrices.
 
     Parameters
     ----------
     input : Tensor
         Floating point.
     ord : float or str, optional
-        As of `matrix_norm` or `vector_norm`.
+        The order, as in `matrix_norm` or `vector_norm`.
     dim : int or pair of ints, optional
-        The axes: of a matrix where `ord` is given and there are two of them.
-    keepdim : bool, default False
-        Whether the axes stay, with length 1.
+        The axes to reduce. If `ord` is given and there are two of them, the matrix norm is computed.
+    keepdim : bool, default: False
+        Keep the reduced axes with length 1.
     dtype : dtype, optional
-        What is computed in.
+        Dtype of the computation.
 
     Returns
     -------
     Tensor
-        Of the other axes. Without `ord` and `dim`, of all elements as one vector.
+        The shape of `input` without the reduced axes. Without `ord` and `dim`, the norm of all elements as one vector.
 
     Raises
     ------
     RuntimeError
-        If there is no such norm, or it is not floating point.
+        If the norm is unknown or `input` is not floating point.
 
     Examples
     --------
@@ -198,35 +198,35 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
     return norms.vector_norm(input, ord, dims, keepdim, dtype=dtype)
 
 
-NAN_TO_NUM = el.where.named("NanToNumBackward0")
+NAN_TO_NUM = el.where.with_node("NanToNumBackward0")
 
 
 @takes_out
 def cond(input: Tensor, p: Any = None) -> Tensor:
-    r"""The condition number of matrices: how much a relative error can grow.
+    r"""Compute the condition number of matrices: the factor by which a relative error can grow.
 
     Parameters
     ----------
     input : Tensor
         Matrices, (…, m, n), floating point.
     p : float or str, optional
-        The norm, as of `matrix_norm`; by default that of 2. Other norms than 2 and -2 are of square matrices.
+        The order of the norm, as in `matrix_norm`. Defaults to 2. Orders other than 2 and -2 require square matrices.
 
     Returns
     -------
     Tensor
-        Of shape (…).
+        Shape (…).
 
     Raises
     ------
     RuntimeError
-        If it has fewer than two axes, or is not floating point.
+        If the tensor has fewer than two axes or is not floating point.
 
     Notes
     -----
     .. math:: \kappa(A) = \|A\| \, \|A^{-1}\|
 
-    In the norm of 2, the quotient of the extreme singular values.
+    For order 2, this is the ratio of the largest to the smallest singular value.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
         values = svdvals(input)
         first, last = (indexing.getitem.record(values, index=(Ellipsis, at), skip=0) for at in (slice(0, 1), slice(-1, None)))
         return squeeze(el.div.record(last, first) if p == -2 else el.div.record(first, last), -1)
-    input = matrices(f"linalg.cond(ord={p})", input)
+    input = check_matrices(f"linalg.cond(ord={p})", input)
     if p == "nuc":
         try:
             return el.mul.record(matrix_norm(input, p), matrix_norm(inv(input), p))
@@ -257,26 +257,26 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
 
 @takes_out
 def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
-    """How many singular values exceed a bound.
+    """Compute the rank of matrices: the number of singular values greater than a tolerance.
 
     Parameters
     ----------
     input : Tensor
         Matrices, (…, m, n), floating point.
     tol, atol, rtol : float or Tensor, optional
-        Singular values up to max(atol, rtol · the largest) count as 0; rtol is by default the rounding error, max(m, n) eps.
-    hermitian : bool, default False
-        Whether the matrices are symmetric: their lower triangle alone is read.
+        Singular values up to max(atol, rtol · the largest one) are treated as 0. `rtol` defaults to max(m, n) · eps.
+    hermitian : bool, default: False
+        Treat the matrices as symmetric and read only their lower triangle.
 
     Returns
     -------
     Tensor
-        Of shape (…), int64.
+        Shape (…), int64.
 
     Raises
     ------
     RuntimeError
-        If it has fewer than two axes, or is not floating point.
+        If the tensor has fewer than two axes or is not floating point.
 
     Examples
     --------
@@ -292,11 +292,11 @@ def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol
     if input.array.dtype.kind != "f":
         raise RuntimeError("This function doesn't handle types other than float and double. Call .float() first.")
     xp = namespace_of[type(input.array)]
-    whole = matrices("linalg.eigh", input).array if hermitian else input.array
-    whole = completed(whole, hermitian)
-    values = heard(xp, "svd", xp.linalg.svd(whole, compute_uv=False), whole)
+    whole = check_matrices("linalg.eigh", input).array if hermitian else input.array
+    whole = complete_symmetric(whole, hermitian)
+    values = check_result(xp, "svd", xp.linalg.svd(whole, compute_uv=False), whole)
     if tol is not None:
-        tol = number(tol)
+        tol = number_or_array(tol)
         return constant(as_long(xp.asarray((values > (tol if isinstance(tol, (int, float)) else tol[..., None])).sum(-1))))
     absolute, relative = tolerance(input, atol, rtol)
     least = xp.maximum(absolute, values[..., :1] * relative) if values.shape[-1] else 0

@@ -1,4 +1,4 @@
-"""Products and powers of matrices, and products of vectors along an axis."""
+"""Products and powers of matrices, and products of vectors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
-from gradlab.linalg.matrices import matrices, refused
-from gradlab.linalg.solving import inverted
+from gradlab.linalg.matrices import check_matrices, dtype_error
+from gradlab.linalg.solving import invert
 from gradlab.ops import at_least, diagonals, products, reductions
 from gradlab.ops import shapes as layout
-from gradlab.ops.arguments import fits_in_memory, not_a_tensor, one_dim
+from gradlab.ops.arguments import check_storage_size, negative_dim, not_a_tensor
 from gradlab.ops.copies import clone
 from gradlab.ops.joins import cat
 from gradlab.rules import elementwise as el
@@ -26,12 +26,12 @@ matmul = products.matmul
 
 @takes_out
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """The product of two or more matrices, in the order that takes the fewest steps.
+    """Compute the product of two or more matrices, in the order that needs the fewest operations.
 
     Parameters
     ----------
     tensors : sequence of Tensor
-        Matrices whose sizes fit; the first and the last may be vectors.
+        Matrices with matching sizes. The first and the last may be vectors.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     Raises
     ------
     RuntimeError
-        If there are fewer than two, or the sizes do not fit.
+        If there are fewer than two tensors or their sizes do not match.
 
     Examples
     --------
@@ -84,14 +84,14 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 @takes_out
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """The product of n times the same square matrix; of its inverse, for negative n.
+    """Compute the n-th power of square matrices. A negative `n` raises the inverse to the power -n.
 
     Parameters
     ----------
     input : Tensor
         Square matrices, (…, n, n), floating point.
     n : int
-        How many times; 0 gives the identity.
+        The exponent. 0 gives the identity.
 
     Returns
     -------
@@ -101,9 +101,9 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
     LinAlgError
-        If n is negative, and a matrix is singular.
+        If `n` is negative and a matrix is singular.
 
     Examples
     --------
@@ -119,19 +119,19 @@ def power(A: Tensor, n: int) -> Tensor:
     if type(A) is not Tensor:
         products.check_tensors("linalg_matrix_power", A=A)
     if A.array.dtype.kind == "f" or A.array.ndim < 2:
-        A = matrices("linalg.matrix_power", A)
+        A = check_matrices("linalg.matrix_power", A)
     elif A.array.shape[-1] != A.array.shape[-2] or n < 0:
-        A = matrices("linalg.matrix_power" if n >= 0 else "linalg.inv", A)
+        A = check_matrices("linalg.matrix_power" if n >= 0 else "linalg.inv", A)
     if n == 0:
         return el.add.record(el.zero.record(A, value=0), products.identity_like(A, A.array.shape[-1]))
     if n == 1:
         return clone(A)
     if n < 0:
-        A, n = inverted("linalg.inv", A), -n
+        A, n = invert("linalg.inv", A), -n
         if n == 1:
             return A
     result, square = None, A
-    while n:  # by the binary digits of n
+    while n:  # binary exponentiation
         if n & 1:
             result = square if result is None else products.matmul(result, square)
         n >>= 1
@@ -141,7 +141,7 @@ def power(A: Tensor, n: int) -> Tensor:
 
 
 def matrix_exp(input: Tensor) -> Tensor:
-    r"""The exponential of square matrices.
+    r"""Compute the exponential of square matrices.
 
     Parameters
     ----------
@@ -156,13 +156,13 @@ def matrix_exp(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Notes
     -----
     .. math:: e^A = 1 + A + \frac{A^2}{2} + \ldots
 
-    By scaling and squaring (Higham 2005).
+    The algorithm is scaling and squaring (Higham 2005).
 
     Examples
     --------
@@ -179,38 +179,38 @@ def exponential(A: Tensor) -> Tensor:
         products.check_tensors("linalg_matrix_exp", input=A)
     if A.array.ndim < 2 or A.array.shape[-1] != A.array.shape[-2] or A.array.dtype.kind != "f":
         if A.array.ndim >= 2 and A.array.dtype.kind != "f" and A.array.shape[-1] == A.array.shape[-2]:
-            raise refused("linalg.matrix_exp", A)
-        A = matrices("linalg.matrix_exp", A)
+            raise dtype_error("linalg.matrix_exp", A)
+        A = check_matrices("linalg.matrix_exp", A)
     return matrix.matrix_exp.record(A)
 
 
 # -------------------------------------------------------------------------------------------------------------- vectors
 @takes_out
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    r"""The vector product along an axis of length 3.
+    r"""Compute the cross product along an axis of length 3.
 
     Parameters
     ----------
     input, other : Tensor
-        Of shapes that broadcast, of length 3 along `dim`.
-    dim : int, default -1
+        Broadcastable tensors, of length 3 along `dim`.
+    dim : int, default: -1
         The axis.
 
     Returns
     -------
     Tensor
-        The shape that they broadcast to.
+        Has the broadcast shape.
 
     Raises
     ------
     RuntimeError
-        If the axis has another length, or the shapes do not broadcast.
+        If the axis does not have length 3 or the shapes do not broadcast.
 
     Notes
     -----
     .. math:: (a \times b)_0 = a_1 b_2 - a_2 b_1
 
-    and so on in a circle.
+    and the other components by cyclic permutation of the indices.
 
     Examples
     --------
@@ -224,24 +224,24 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
             "linalg.cross: inputs must have the same number of dimensions. The shapes are "
             f"{list(input.array.shape)} and {list(other.array.shape)}."
         )
-    return products.vector_product(input, other, one_dim(dim, input.array.ndim), dim)
+    return products.vector_product(input, other, negative_dim(dim, input.array.ndim), dim)
 
 
 @takes_out
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The inner products of vectors along an axis.
+    """Compute the dot product of vectors along an axis.
 
     Parameters
     ----------
     x, y : Tensor
-        Of shapes that broadcast, of the same length along `dim`.
-    dim : int, default -1
+        Broadcastable tensors, of the same length along `dim`.
+    dim : int, default: -1
         The axis.
 
     Returns
     -------
     Tensor
-        The other axes.
+        The broadcast shape without `dim`.
 
     Raises
     ------
@@ -265,16 +265,16 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonal of two axes, as the last axis; a view.
+    """Return a view of the diagonal of two axes, as the last axis.
 
     Parameters
     ----------
     A : Tensor
-        Of at least two axes.
-    offset : int, default 0
-        Which diagonal: above the main one if it is positive, below if negative.
+        A tensor with at least two axes.
+    offset : int, default: 0
+        The diagonal to return: above the main diagonal if positive, below it if negative.
     dim1, dim2 : int
-        The axes, the last two by default.
+        The axes. Default to the last two.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     Raises
     ------
     IndexError
-        If there is no such axis.
+        If `dim` is out of range.
     RuntimeError
         If both axes are the same.
 
@@ -301,14 +301,14 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 @takes_out
 def vander(x: Tensor, N: int | None = None) -> Tensor:
-    """The powers 0 to N - 1 of each element, along a new last axis.
+    """Compute a Vandermonde matrix: the powers 0 to N - 1 of each element, along a new last axis.
 
     Parameters
     ----------
     x : Tensor
         Vectors, (…, n).
     N : int, optional
-        How many; by default n.
+        The number of powers. Defaults to n.
 
     Returns
     -------
@@ -318,7 +318,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     Raises
     ------
     RuntimeError
-        If N is less than 2, or `x` has no axis.
+        If `N` is less than 2 or `x` is 0-d.
 
     Examples
     --------
@@ -335,12 +335,12 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
         raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
     if N <= 1:
         raise RuntimeError("N must be greater than 1.")
-    return cat(powers(at_least.with_axes(x, 1), N), -1)
+    return cat(powers(at_least.add_axes(x, 1), N), -1)
 
 
 def powers(x: Tensor, count: int) -> list[Any]:
-    """The powers 0 to count - 1 of x, each with one more axis; of integers in int64."""
-    fits_in_memory(*x.array.shape, count)
+    """Return the powers 0 to count - 1 of x, each with an additional last axis. Integers are converted to int64."""
+    check_storage_size(*x.array.shape, count)
     column = layout.unsqueeze(x if x.array.dtype.kind == "f" else cast(x, np.dtype(np.int64)), -1)
     columns = [column.new_ones(column.array.shape)]
     for k in range(1, count):

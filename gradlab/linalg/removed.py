@@ -1,4 +1,4 @@
-"""What torch had once, and says of where it went."""
+"""Functions that were removed from PyTorch. They raise an error that names the replacement."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Any, NoReturn
 
 __all__ = ["eig", "lstsq", "matrix_rank", "solve", "symeig"]
 
-REMOVED = """Removed from torch: use gradlab.linalg.{instead}.
+REMOVED = """Raise an error: this function was removed from PyTorch. Use gradlab.linalg.{instead}.
 
 Parameters
 ----------
 *args, **options : optional
-    Whatever is passed.
+    Ignored.
 
 Returns
 -------
 None
-    It always raises.
+    Never returned.
 
 Raises
 ------
 RuntimeError
-    Always; it says what to write.
+    Always.
 
 Examples
 --------
@@ -31,7 +31,7 @@ Examples
 """
 
 
-def _removed(name: str, instead: str, example: str) -> Any:
+def _removed_function(name: str, instead: str, example: str) -> Any:
     def function(*args: Any, **options: Any) -> NoReturn:
         raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. Use gradlab.linalg.{instead}.")
 
@@ -40,8 +40,8 @@ def _removed(name: str, instead: str, example: str) -> Any:
     return function
 
 
-eig = _removed("eig", "eigh, of a symmetric matrix", "eigh(A).eigenvalues\ntensor([1., 4.])")
-symeig = _removed("symeig", "eigh", "eigh(A).eigenvalues\ntensor([1., 4.])")
-solve = _removed("solve", "solve(A, B), its arguments reversed", "solve(A, gl.tensor([4.0, 1.0]))\ntensor([1., 1.])")
-lstsq = _removed("lstsq", "lstsq(A, B), its arguments reversed", "lstsq(A, gl.tensor([[4.0], [1.0]])).rank\ntensor(2)")
-matrix_rank = _removed("matrix_rank", "matrix_rank", "matrix_rank(A)\ntensor(2)")
+eig = _removed_function("eig", "eigh, of a symmetric matrix", "eigh(A).eigenvalues\ntensor([1., 4.])")
+symeig = _removed_function("symeig", "eigh", "eigh(A).eigenvalues\ntensor([1., 4.])")
+solve = _removed_function("solve", "solve(A, B), its arguments reversed", "solve(A, gl.tensor([4.0, 1.0]))\ntensor([1., 1.])")
+lstsq = _removed_function("lstsq", "lstsq(A, B), its arguments reversed", "lstsq(A, gl.tensor([[4.0], [1.0]])).rank\ntensor(2)")
+matrix_rank = _removed_function("matrix_rank", "matrix_rank", "matrix_rank(A)\ntensor(2)")

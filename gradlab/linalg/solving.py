@@ -1,4 +1,4 @@
-"""Systems of equations, inverses and determinants."""
+"""Systems of linear equations, inverses, pseudo-inverses and least squares."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import host, namespace_of
+from gradlab.backend.namespaces import namespace_of, to_host
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.matrices import (
     LinAlgError,
+    check_matrices,
+    check_same_dtype,
+    dtype_error,
     first_failure,
-    handing_out,
-    integers,
-    matrices,
-    number,
-    refused,
-    same_dtype,
-    singular,
-    zero_pivot,
+    first_zero_pivot,
+    integer_tensor,
+    number_or_array,
+    pick_and_reshape,
+    singular_error,
 )
 from gradlab.ops.arguments import check_tensors, not_a_tensor
-from gradlab.ops.products import exchanged
+from gradlab.ops.products import last_axes_swapped
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import linalg as rules
@@ -31,14 +31,13 @@ from gradlab.rules import matrix as products
 from gradlab.rules import shapes
 
 InvEx, SolveEx = result_type("linalg_inv_ex", "inverse", "info"), result_type("linalg_solve_ex", "result", "info")
-SlogDet = result_type("linalg_slogdet", "sign", "logabsdet")
 LstSq = result_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
 
 
 # ------------------------------------------------------------------------------------------------------------ inverses
 @takes_out
 def inv(A: Tensor) -> Tensor:
-    r"""The inverse of square matrices.
+    r"""Compute the inverse of square matrices.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def inv(A: Tensor) -> Tensor:
     LinAlgError
         If a matrix is singular.
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Notes
     -----
@@ -68,47 +67,47 @@ def inv(A: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    return inverted("linalg.inv", matrices("linalg.inv", A))
+    return invert("linalg.inv", check_matrices("linalg.inv", A))
 
 
-def inverted(name: str, A: Tensor) -> Tensor:
+def invert(name: str, A: Tensor) -> Tensor:
     try:
         return rules.inv.record(A)
     except np.linalg.LinAlgError:
-        raise singular(name, A.array) from None
+        raise singular_error(name, A.array) from None
 
 
-def pivots_missing(A: Tensor) -> np.ndarray:
-    """For each matrix the number of its first zero pivot, or 0 (int32)."""
-    flat = host(A.array).reshape(-1, *A.array.shape[-2:])
-    return np.array([zero_pivot(matrix) for matrix in flat], np.int32).reshape(A.array.shape[:-2])
+def first_zero_pivots(A: Tensor) -> np.ndarray:
+    """Return the number of the first zero pivot of each matrix, or 0 (int32)."""
+    flat = to_host(A.array).reshape(-1, *A.array.shape[-2:])
+    return np.array([first_zero_pivot(matrix) for matrix in flat], np.int32).reshape(A.array.shape[:-2])
 
 
-def made_regular(A: Tensor, missing: np.ndarray) -> Tensor:
-    """Each singular matrix replaced by nan, which LAPACK inverts to nan."""
-    return el.where.record(integers(missing[..., None, None] > 0, A), float("nan"), A) if missing.any() else A
+def replace_singular_by_nan(A: Tensor, missing: np.ndarray) -> Tensor:
+    """Replace each singular matrix by nan, which LAPACK inverts to nan."""
+    return el.where.record(integer_tensor(missing[..., None, None] > 0, A), float("nan"), A) if missing.any() else A
 
 
 @takes_out
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Result:
-    """The inverse of square matrices, without an error where there is none.
+    """Compute the inverse of square matrices without raising an error for singular ones.
 
     Parameters
     ----------
     A : Tensor
         Square matrices, (…, n, n), floating point.
-    check_errors : bool, default False
-        Whether a matrix that cannot be treated is an error all the same.
+    check_errors : bool, default: False
+        Raise an error if a matrix is singular.
 
     Returns
     -------
     named tuple
-        `inverse`, NaN of a singular matrix, and `info` (…), int32: 0, or the number of the zero pivot that forbids it.
+        `inverse`, NaN for a singular matrix, and `info` (…), int32: 0, or the number of the first zero pivot.
 
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Examples
     --------
@@ -116,39 +115,39 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Result:
     >>> gl.linalg.inv_ex(gl.ones(2, 2)).info
     tensor(2, dtype=gradlab.int32)
     """
-    A = matrices("linalg.inv_ex", A)
+    A = check_matrices("linalg.inv_ex", A)
     try:
-        return InvEx((rules.inv.record(A), integers(np.zeros(A.array.shape[:-2], np.int32), A)))
+        return InvEx((rules.inv.record(A), integer_tensor(np.zeros(A.array.shape[:-2], np.int32), A)))
     except np.linalg.LinAlgError:
         if check_errors:
-            raise singular("linalg.inv_ex", A.array) from None
-        missing = pivots_missing(A)
-        return InvEx((rules.inv.record(made_regular(A, missing)), integers(missing, A)))
+            raise singular_error("linalg.inv_ex", A.array) from None
+        missing = first_zero_pivots(A)
+        return InvEx((rules.inv.record(replace_singular_by_nan(A, missing)), integer_tensor(missing, A)))
 
 
 def tolerance(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
-    """(absolute, relative): by default none and the rounding error of the largest singular value."""
+    """Return (absolute, relative) tolerances. They default to 0 and max(m, n) · eps."""
     default = (
         np.finfo(A.array.dtype).eps * max(A.array.shape[-2:])
         if atol is None or (not isinstance(atol, Tensor) and atol == 0)
         else 0.0
     )
-    absolute, relative = (number(0.0 if t is None else t) for t in (atol, default if rtol is None else rtol))
+    absolute, relative = (number_or_array(0.0 if t is None else t) for t in (atol, default if rtol is None else rtol))
     return tuple(t if isinstance(t, (int, float)) else t[..., None] for t in (absolute, relative))  # type: ignore[return-value]
 
 
 @takes_out
 def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
-    """The Moore-Penrose inverse.
+    """Compute the pseudo-inverse (Moore-Penrose inverse) of matrices.
 
     Parameters
     ----------
     input : Tensor
         Matrices, (…, m, n), floating point.
     rcond, atol, rtol : float or Tensor, optional
-        Singular values up to max(atol, rtol · the largest) count as 0; rtol is by default the rounding error, max(m, n) eps.
-    hermitian : bool, default False
-        Whether the matrices are symmetric: their lower triangle alone is read.
+        Singular values up to max(atol, rtol · the largest one) are treated as 0. `rtol` defaults to max(m, n) · eps.
+    hermitian : bool, default: False
+        Treat the matrices as symmetric and read only their lower triangle.
 
     Returns
     -------
@@ -158,7 +157,7 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
     Raises
     ------
     RuntimeError
-        If it has fewer than two axes, or is not floating point.
+        If the tensor has fewer than two axes or is not floating point.
 
     Examples
     --------
@@ -175,32 +174,32 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
             "dimensions of float, double, cfloat or cdouble types. Call .float() on integers."
         )
     if hermitian:
-        input = matrices("linalg.eigh", input)
+        input = check_matrices("linalg.eigh", input)
     return rules.pinv.record(input, cutoff=tolerance(input, atol, rcond if rtol is None else rtol), hermitian=hermitian)
 
 
 @takes_out
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of the map that contracts over all but the first axes.
+    """Compute the inverse of a tensor with respect to `tensordot`.
 
     Parameters
     ----------
     input : Tensor
-        Floating point; the first `ind` axes have as many elements as the others.
-    ind : int, default 2
-        How many axes are the first.
+        Floating point. The product of its first `ind` sizes must equal the product of the others.
+    ind : int, default: 2
+        The number of axes that form the rows of the matrix to invert.
 
     Returns
     -------
     Tensor
-        Of shape input.shape[ind:] + input.shape[:ind].
+        Shape input.shape[ind:] + input.shape[:ind].
 
     Raises
     ------
     LinAlgError
         If a matrix is singular.
     RuntimeError
-        If the numbers of elements differ, or `ind` is not positive.
+        If the products differ or `ind` is not positive.
 
     Examples
     --------
@@ -224,11 +223,11 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 
 # ------------------------------------------------------------------------------------------------------------- systems
 SOLVE = "LinalgSolveExBackward0"
-SOLVE_T = shapes.permute.named(SOLVE, view=False)
+SOLVE_TRANSPOSE = shapes.permute.with_node(SOLVE, view=False)
 
 
 def is_vector(A: Tensor, B: Tensor) -> bool:
-    """Whether B is a batch of vectors, by torch's rule."""
+    """Return True if torch treats B as a batch of vectors."""
     a, b = A.array.shape, B.array.shape
     return len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b)
 
@@ -237,34 +236,34 @@ def as_columns(x: Tensor) -> Tensor:
     return shapes.reshape.record(x, shape=(*x.array.shape, 1))
 
 
-def flipped(x: Tensor, op: Any = shapes.permute) -> Tensor:
-    return op.record(x, axes=exchanged(x.array.ndim))
+def transpose(x: Tensor, op: Any = shapes.permute) -> Tensor:
+    return op.record(x, axes=last_axes_swapped(x.array.ndim))
 
 
 @takes_out
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    r"""X with A X = B, for square A.
+    r"""Solve A X = B for X, with square A.
 
     Parameters
     ----------
     A : Tensor
         Square matrices, (…, n, n), floating point.
     B : Tensor
-        The right sides: (…, n, k), or vectors (…, n).
-    left : bool, default True
-        Whether A X = B is solved, else X A = B.
+        Right-hand sides, (…, n, k) or (…, n).
+    left : bool, default: True
+        Solve A X = B if True, X A = B otherwise.
 
     Returns
     -------
     Tensor
-        The shape of B, its batch broadcast with A's.
+        The shape of `B`, with its batch axes broadcast with those of `A`.
 
     Raises
     ------
     LinAlgError
         If a matrix is singular.
     RuntimeError
-        If the shapes do not fit, or they are not floating point.
+        If the shapes do not match or the tensors are not floating point.
 
     Notes
     -----
@@ -277,13 +276,13 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     tensor([1.2500, 1.5000])
     """
     check_tensors("linalg_solve", A=A, B=B)
-    return solved("linalg.solve", A, B, left)
+    return solve_system("linalg.solve", A, B, left)
 
 
-def solved(name: str, A: Tensor, B: Tensor, left: bool) -> Tensor:
+def solve_system(name: str, A: Tensor, B: Tensor, left: bool) -> Tensor:
     vector = is_vector(A, B) if A.array.ndim >= 2 else False
-    A = matrices(name, A)
-    same_dtype(name, A, B)
+    A = check_matrices(name, A)
+    check_same_dtype(name, A, B)
     columns = as_columns(B) if vector else B
     n, have = A.array.shape[-1], columns.array.shape
     if vector and not left:
@@ -298,41 +297,41 @@ def solved(name: str, A: Tensor, B: Tensor, left: bool) -> Tensor:
         )
     try:
         if not left:
-            return flipped(rules.solve.record(flipped(A), flipped(B)), SOLVE_T)
+            return transpose(rules.solve.record(transpose(A), transpose(B)), SOLVE_TRANSPOSE)
         result = rules.solve.record(A, columns)
     except np.linalg.LinAlgError:
-        batch, _ = first_failure(A.array, zero_pivot)
+        batch, _ = first_failure(A.array, first_zero_pivot)
         raise LinAlgError(
-            f"gradlab.{name}: {batch}The solver failed because the input matrix is singular. pinv() gives a "
-            "pseudo-inverse; lstsq() the best solution there is."
+            f"gradlab.{name}: {batch}The solver failed because the input matrix is singular. pinv() computes a "
+            "pseudo-inverse, lstsq() a least-squares solution."
         ) from None
-    return handing_out(SOLVE)[1](result, shape=result.array.shape[:-1]) if vector else result
+    return pick_and_reshape(SOLVE)[1](result, shape=result.array.shape[:-1]) if vector else result
 
 
 @takes_out
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Result:
-    """X with A X = B, without an error where A is singular.
+    """Solve A X = B for X without raising an error for singular A.
 
     Parameters
     ----------
     A : Tensor
         Square matrices, (…, n, n), floating point.
     B : Tensor
-        The right sides: (…, n, k), or vectors (…, n).
-    left : bool, default True
-        Whether A X = B is solved, else X A = B.
-    check_errors : bool, default False
-        Whether a matrix that cannot be treated is an error all the same.
+        Right-hand sides, (…, n, k) or (…, n).
+    left : bool, default: True
+        Solve A X = B if True, X A = B otherwise.
+    check_errors : bool, default: False
+        Raise an error if a matrix is singular.
 
     Returns
     -------
     named tuple
-        `result`, NaN where a matrix is singular, and `info` (…), int32: 0, or the number of its zero pivot.
+        `result`, NaN for a singular matrix, and `info` (…), int32: 0, or the number of the first zero pivot.
 
     Raises
     ------
     RuntimeError
-        If the shapes do not fit, or they are not floating point.
+        If the shapes do not match or the tensors are not floating point.
 
     Examples
     --------
@@ -342,30 +341,32 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     """
     check_tensors("linalg_solve_ex", A=A, B=B)
     try:
-        return SolveEx((solved("linalg.solve_ex", A, B, left), integers(np.zeros(A.array.shape[:-2], np.int32), A)))
+        return SolveEx((solve_system("linalg.solve_ex", A, B, left), integer_tensor(np.zeros(A.array.shape[:-2], np.int32), A)))
     except LinAlgError:
         if check_errors:
             raise
-        missing = pivots_missing(A)
-        return SolveEx((solved("linalg.solve_ex", made_regular(A, missing), B, left), integers(missing, A)))
+        missing = first_zero_pivots(A)
+        return SolveEx(
+            (solve_system("linalg.solve_ex", replace_singular_by_nan(A, missing), B, left), integer_tensor(missing, A))
+        )
 
 
 @takes_out
 def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """X with input X = B, for a triangular matrix.
+    """Solve input X = B for X, with triangular matrices.
 
     Parameters
     ----------
     input : Tensor
         Square matrices, (…, n, n), floating point. The other triangle is not read.
     B : Tensor
-        The right sides, (…, n, k).
+        Right-hand sides, (…, n, k).
     upper : bool
-        Which triangle.
-    left : bool, default True
-        Whether input X = B is solved, else X input = B.
-    unitriangular : bool, default False
-        Whether the diagonal is 1, and not read.
+        Whether the matrices are upper triangular.
+    left : bool, default: True
+        Solve input X = B if True, X input = B otherwise.
+    unitriangular : bool, default: False
+        Assume that the diagonal is 1, without reading it.
 
     Returns
     -------
@@ -375,7 +376,7 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
     Raises
     ------
     RuntimeError
-        If the shapes do not fit, or they are not floating point.
+        If the shapes do not match or the tensors are not floating point.
 
     Examples
     --------
@@ -386,11 +387,11 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
     """
     check_tensors("linalg_solve_triangular", input=input, B=B)
     name = "linalg.solve_triangular"
-    input = matrices(name, input)
-    same_dtype(name, input, B)
+    input = check_matrices(name, input)
+    check_same_dtype(name, input, B)
     if B.array.ndim < 2:
         raise RuntimeError(
-            f"{name}: The input tensor B must have at least 2 dimensions. B.unsqueeze(-1) makes a column of a vector."
+            f"{name}: The input tensor B must have at least 2 dimensions. Use B.unsqueeze(-1) for a single vector."
         )
     n, have = input.array.shape[-1], B.array.shape
     if have[-2 if left else -1] != n:
@@ -400,36 +401,38 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
         )
     if left:
         return rules.triangular.record(input, B, upper=upper, unit=unitriangular)
-    return flipped(rules.triangular.record(flipped(input), flipped(B), upper=not upper, unit=unitriangular), TRIANGULAR_T)
+    return transpose(
+        rules.triangular.record(transpose(input), transpose(B), upper=not upper, unit=unitriangular), TRIANGULAR_TRANSPOSE
+    )
 
 
-TRIANGULAR_T = shapes.permute.named("LinalgSolveTriangularBackward0", view=False)
+TRIANGULAR_TRANSPOSE = shapes.permute.with_node("LinalgSolveTriangularBackward0", view=False)
 
 
 @takes_out
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
-    """X with tensordot(input, X, X.ndim) = other.
+    """Solve tensordot(input, X, X.ndim) = other for X.
 
     Parameters
     ----------
     input : Tensor
         Floating point.
     other : Tensor
-        The right side.
+        Right-hand side.
     dims : tuple of ints, optional
-        Axes of `input` that are moved to its end first.
+        Axes of `input` to move to its end first.
 
     Returns
     -------
     Tensor
-        Of shape input.shape[other.ndim:].
+        Shape input.shape[other.ndim:].
 
     Raises
     ------
     LinAlgError
         If a matrix is singular.
     RuntimeError
-        If the shapes do not fit.
+        If the shapes do not match.
 
     Examples
     --------
@@ -454,40 +457,40 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
     return shapes.reshape.record(solve(square, shapes.reshape.record(other, shape=(prod(front),))), shape=result)
 
 
-def no_residuals(solution: Tensor) -> Tensor:
-    """An empty tensor that requires a gradient where the solution does, as torch's."""
-    pick, reshape = handing_out("LinalgLstsqBackward0")
+def empty_residuals(solution: Tensor) -> Tensor:
+    """Return an empty tensor that requires a gradient if the solution does, as in PyTorch."""
+    pick, reshape = pick_and_reshape("LinalgLstsqBackward0")
     return pick(reshape(solution, shape=(solution.array.size,)), index=(slice(0, 0),), skip=0)
 
 
-LSTSQ = products.matmul.named("LinalgLstsqBackward0")
+LSTSQ = products.matmul.with_node("LinalgLstsqBackward0")
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Result:
-    """The X of least ‖input X - b‖, and among those of least norm.
+    """Compute the X that minimizes ‖input X - b‖. If there are several, return the one with the smallest norm.
 
     Parameters
     ----------
     input : Tensor
         Matrices, (…, m, n), floating point.
     b : Tensor
-        The right sides, (…, m, k) or (…, m).
+        Right-hand sides, (…, m, k) or (…, m).
     rcond : float, optional
-        Singular values up to rcond · the largest count as 0.
+        Singular values up to rcond · the largest one are treated as 0.
     driver : {"gelsy", "gels", "gelsd", "gelss"}, optional
-        How it is computed; "gelsy" by default.
+        LAPACK's method. Defaults to "gelsy". It determines which residuals and singular values are returned.
 
     Returns
     -------
     named tuple
-        `solution` (…, n, k); `residuals`, the squared distances, where m > n and the driver is not "gelsy"; `rank`; and
-        `singular_values`, for "gelsd" and "gelss".
+        `solution` (…, n, k); `residuals`, the squared norms of the residuals if m > n and the driver is not "gelsy"; `rank`; and
+        `singular_values` for "gelsd" and "gelss".
 
     Raises
     ------
     RuntimeError
-        If the shapes do not fit, or there is no such driver.
+        If the shapes do not match or `driver` is unknown.
 
     Examples
     --------
@@ -502,7 +505,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     if input.array.dtype.kind != "f":
         raise RuntimeError("This function doesn't handle types other than float and double. Call .float() first.")
     if input.array.dtype.itemsize == 2:
-        raise refused("linalg.lstsq", input)
+        raise dtype_error("linalg.lstsq", input)
     vector = is_vector(input, b)
     columns = as_columns(b) if vector else b
     if input.array.shape[-2] != columns.array.shape[-2]:
@@ -521,15 +524,15 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     left = (
         (input @ solution - columns).square().sum(-2)
         if driver not in (None, "gelsy") and m > n and bool((rank == n).all())
-        else no_residuals(solution)
+        else empty_residuals(solution)
     )
     if vector:
-        solution = handing_out("LinalgLstsqBackward0")[1](solution, shape=solution.array.shape[:-1])
+        solution = pick_and_reshape("LinalgLstsqBackward0")[1](solution, shape=solution.array.shape[:-1])
     return LstSq(
         (
             solution,
             left,
-            integers(rank, input) if driver != "gels" else integers(np.zeros(0, np.int64), input),
+            integer_tensor(rank, input) if driver != "gels" else integer_tensor(np.zeros(0, np.int64), input),
             constant(xp.linalg.svd(input.array, compute_uv=False)) if driver in ("gelsd", "gelss") else input.new_empty(0),
         )
     )

@@ -1,18 +1,18 @@
-"""Linear algebra under the names that torch has at the top level; the rest is in `gradlab.linalg`."""
+"""Linear algebra functions that PyTorch has in its top-level namespace. The others are in `gradlab.linalg`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (as in torch, `dtype` is a parameter)
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.determinants import determinant, sign_and_logarithm
 from gradlab.linalg.norms import matrix_norm
 from gradlab.linalg.powers import exponential, power, powers
 from gradlab.linalg.solving import inv, pinv
-from gradlab.ops.arguments import check_tensors, over_dims
+from gradlab.ops.arguments import check_tensors, takes_axis
 from gradlab.ops.joins import cat
 from gradlab.ops.norms import vector_norm
 from gradlab.ops.results import Result, result_type
@@ -32,22 +32,22 @@ __all__ = [
 ]
 
 SlogDet = result_type("slogdet", "sign", "logabsdet")
-LOGDET = el.where.named("WhereBackward0")
-FLIPPED = indexing.getitem.named("FlipBackward0", view=False)
+LOGDET = el.where.with_node("WhereBackward0")
+FLIP = indexing.getitem.with_node("FlipBackward0", view=False)
 
 
-def superseded(name: str, instead: str = "") -> str:
-    """Torch's words for a name that has gone to `linalg`."""
+def deprecation_message(name: str, instead: str = "") -> str:
+    """Return torch's warning for a function that moved to `linalg`."""
     return (
         f"gradlab.{name} is deprecated in favor of gradlab.linalg.{instead or name} and will be removed in a future "
         "PyTorch release."
     )
 
 
-@composed()
+@composite()
 @takes_out
 def inverse(input: Tensor) -> Tensor:
-    """The inverse of square matrices.
+    """Compute the inverse of square matrices.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def inverse(input: Tensor) -> Tensor:
     LinAlgError
         If a matrix is singular.
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Examples
     --------
@@ -76,10 +76,10 @@ def inverse(input: Tensor) -> Tensor:
     return inv(input)
 
 
-@composed()
+@composite()
 @takes_out
 def det(input: Tensor) -> Tensor:
-    """The determinant of square matrices.
+    """Compute the determinant of square matrices.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def det(input: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        Of shape (…).
+        Shape (…).
 
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Examples
     --------
@@ -105,9 +105,9 @@ def det(input: Tensor) -> Tensor:
     return determinant(input)
 
 
-@composed()
+@composite()
 def matrix_exp(input: Tensor) -> Tensor:
-    """The exponential of square matrices: 1 + A + A² / 2 + ….
+    """Compute the exponential of square matrices: 1 + A + A² / 2 + ….
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Examples
     --------
@@ -134,17 +134,17 @@ def matrix_exp(input: Tensor) -> Tensor:
     return exponential(input)
 
 
-@composed()
+@composite()
 @takes_out
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """The product of n times the same square matrix; of its inverse, for negative n.
+    """Compute the n-th power of square matrices. A negative `n` raises the inverse to the power -n.
 
     Parameters
     ----------
     input : Tensor
         Square matrices, (…, n, n), floating point.
     n : int
-        How many times; 0 gives the identity.
+        The exponent. 0 gives the identity.
 
     Returns
     -------
@@ -154,9 +154,9 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
     LinAlgError
-        If n is negative, and a matrix is singular.
+        If `n` is negative and a matrix is singular.
 
     Examples
     --------
@@ -168,16 +168,16 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     return power(input, n)
 
 
-@composed()
+@composite()
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """The Moore-Penrose inverse.
+    """Compute the pseudo-inverse (Moore-Penrose inverse) of matrices.
 
     Parameters
     ----------
     input : Tensor
         Matrices, (…, m, n), floating point.
-    rcond : float, default 1e-15
-        Singular values up to rcond times the largest count as 0.
+    rcond : float, default: 1e-15
+        Singular values up to rcond · the largest one are treated as 0.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     Raises
     ------
     RuntimeError
-        If it has fewer than two axes, or is not floating point.
+        If the tensor has fewer than two axes or is not floating point.
 
     Examples
     --------
@@ -199,9 +199,9 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return pinv(input, rtol=rcond)
 
 
-@composed()
+@composite()
 def slogdet(input: Tensor) -> Result:
-    """The sign of the determinant, and the logarithm of its magnitude.
+    """Compute the sign of the determinant and the logarithm of its absolute value.
 
     Parameters
     ----------
@@ -211,12 +211,12 @@ def slogdet(input: Tensor) -> Result:
     Returns
     -------
     named tuple
-        `sign` (…), 0 of a singular matrix, and `logabsdet` (…).
+        `sign` (…), 0 for a singular matrix, and `logabsdet` (…).
 
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Examples
     --------
@@ -227,9 +227,9 @@ def slogdet(input: Tensor) -> Result:
     return SlogDet(sign_and_logarithm("linalg.slogdet", input))
 
 
-@composed()
+@composite()
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant: -inf where it is 0, NaN where it is negative.
+    """Compute the logarithm of the determinant: -inf if it is 0, NaN if it is negative.
 
     Parameters
     ----------
@@ -239,12 +239,12 @@ def logdet(input: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        Of shape (…).
+        Shape (…).
 
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Examples
     --------
@@ -257,16 +257,16 @@ def logdet(input: Tensor) -> Tensor:
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers N - 1 to 0 of each element of a vector, as columns.
+    """Compute a Vandermonde matrix: its columns are the powers N - 1 to 0 of the elements of a vector.
 
     Parameters
     ----------
     x : Tensor
         A vector, (n,).
     N : int, optional
-        How many; by default n.
-    increasing : bool, default False
-        Whether from 0 to N - 1.
+        The number of columns. Defaults to n.
+    increasing : bool, default: False
+        Return the powers in increasing order, from 0 to N - 1.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     Raises
     ------
     RuntimeError
-        If `x` is no vector, or N is negative.
+        If `x` is not a vector or `N` is negative.
 
     Examples
     --------
@@ -295,11 +295,11 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if not count:
         return x.new_empty((x.array.shape[0], 0))
     columns = cat(powers(x, count), -1)
-    return columns if increasing else FLIPPED.record(columns, index=(Ellipsis, slice(None, None, -1)), skip=0)
+    return columns if increasing else FLIP.record(columns, index=(Ellipsis, slice(None, None, -1)), skip=0)
 
 
-@composed()
-@over_dims
+@composite()
+@takes_axis
 def norm(
     input: Tensor,
     p: float | str | None = "fro",
@@ -309,16 +309,16 @@ def norm(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    r"""The norm of all elements as one vector, or over the axes of `dim`.
+    r"""Compute the norm of all elements, or over the axes `dim`.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, of any shape, floating point.
-    p : number, "fro", "nuc" or None, default "fro"
-        The order: any real number or an infinity; "fro" and None mean 2; "nuc" is the sum of the singular values of matrices.
+        Floating point tensor of any shape.
+    p : number, "fro", "nuc" or None, default: "fro"
+        The order: a real number or ±inf. "fro" and None mean 2. "nuc" is the sum of the singular values of matrices.
     dim : int or tuple of ints, optional
-        The axes that are reduced, all by default; of "nuc" two, the last by default. `axis` means the same.
+        The axes to reduce. Defaults to all axes, for "nuc" to the last two. `axis` is an alias.
     {keepdim}
     {dtype}
     {out}
@@ -326,21 +326,21 @@ def norm(
     Returns
     -------
     Tensor
-        The shape of `input` without the reduced axes, of its dtype.
+        Has the dtype of `input` and its shape without the reduced axes.
 
     Raises
     ------
     {no_tensor}
     {no_axis}
     RuntimeError
-        If `input` is not floating point, an axis is named twice, or `p` is another word.
+        If `input` is not floating point, an axis is given twice, or `p` is an unknown string.
 
     Notes
     -----
     .. math:: \Bigl(\sum_i |x_i|^p\Bigr)^{1/p}
 
-    At p = 0 it is the number of elements that are not 0, at ±∞ the largest or smallest magnitude. Where the norm is 0, the
-    gradient is taken as 0. `gradlab.linalg` has `vector_norm` and `matrix_norm`.
+    p = 0 gives the number of nonzero elements, p = ±∞ the largest or smallest absolute value. The gradient is taken as 0 if the
+    norm is 0. See also `gradlab.linalg.vector_norm` and `gradlab.linalg.matrix_norm`.
 
     Examples
     --------

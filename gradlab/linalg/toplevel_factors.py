@@ -1,19 +1,19 @@
-"""Factorizations under the names that torch has at the top level; the rest is in `gradlab.linalg`."""
+"""Matrix factorizations that PyTorch has in its top-level namespace. The others are in `gradlab.linalg`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor
-from gradlab.linalg.factors import INVERTED, SOLVED, orthogonal, positive_root, singular, through_cholesky
+from gradlab.linalg.factors import CHOLESKY_INVERSE, CHOLESKY_SOLVE, cholesky_factor, qr_factors, solve_by_cholesky, svd_factors
 from gradlab.linalg.lu import lu_factor_ex
 from gradlab.linalg.lu import lu_solve as solve_from_factors
-from gradlab.linalg.matrices import matrices
-from gradlab.linalg.toplevel import superseded
+from gradlab.linalg.matrices import check_matrices
+from gradlab.linalg.toplevel import deprecation_message
 from gradlab.ops.arguments import check_tensors
-from gradlab.ops.products import exchanged, identity_like, warn_once
+from gradlab.ops.products import identity_like, last_axes_swapped, warn_once
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import factorizations as rules
 from gradlab.rules import shapes
@@ -29,33 +29,33 @@ __all__ = [
 ]
 
 QR, SVD = result_type("qr", "Q", "R"), result_type("svd", "U", "S", "V")
-CHOLESKY = rules.cholesky.named("CholeskyBackward0")
-TRANSPOSED = shapes.permute.named("TransposeBackward0")
+CHOLESKY = rules.cholesky.with_node("CholeskyBackward0")
+TRANSPOSE = shapes.permute.with_node("TransposeBackward0")
 
 
-@composed()
+@composite()
 @takes_out
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """The triangular factor of symmetric positive-definite matrices: `gradlab.linalg.cholesky`.
+    """Compute the Cholesky factor of symmetric positive-definite matrices. Deprecated: use `gradlab.linalg.cholesky`.
 
     Parameters
     ----------
     input : Tensor
-        Symmetric positive-definite matrices, (…, n, n), floating point, of which one triangle is read.
-    upper : bool, default False
-        Whether the upper triangle is read and returned.
+        Symmetric positive-definite matrices, (…, n, n), floating point. Only one triangle is read.
+    upper : bool, default: False
+        Read and return the upper triangle instead of the lower one.
 
     Returns
     -------
     Tensor
-        L, lower triangular with L Lᵀ = input; with `upper` its transpose.
+        L, lower triangular with L Lᵀ = input, or its transpose if `upper` is True.
 
     Raises
     ------
     LinAlgError
         If a matrix is not positive-definite.
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Examples
     --------
@@ -64,22 +64,22 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     tensor([[2.0000, 0.0000],
             [1.0000, 1.4142]])
     """
-    warn_once(superseded("cholesky"))
-    return positive_root("cholesky", matrices("cholesky", input), upper, CHOLESKY)
+    warn_once(deprecation_message("cholesky"))
+    return cholesky_factor("cholesky", check_matrices("cholesky", input), upper, CHOLESKY)
 
 
-@composed()
+@composite()
 @takes_out
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
-    """X with A X = input, from the Cholesky factor of A.
+    """Solve A X = input for X, given the Cholesky factor of A.
 
     Parameters
     ----------
     input : Tensor
-        The right sides, (…, n, k).
+        Right-hand sides, (…, n, k).
     L : Tensor
-        The factor, (…, n, n).
-    upper : bool, default False
+        The Cholesky factor, (…, n, n).
+    upper : bool, default: False
         Whether the factor is upper triangular.
 
     Returns
@@ -90,7 +90,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     Raises
     ------
     RuntimeError
-        If the shapes do not fit.
+        If the shapes do not match.
 
     Examples
     --------
@@ -109,19 +109,19 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
             f"Incompatible matrix sizes for cholesky_solve: each A matrix is {n[0]} by {n[1]} but each b matrix "
             f"is {have[0]} by {have[1]}"
         )
-    return through_cholesky(input, matrices("cholesky_solve", L), upper, SOLVED)
+    return solve_by_cholesky(input, check_matrices("cholesky_solve", L), upper, CHOLESKY_SOLVE)
 
 
-@composed()
+@composite()
 @takes_out
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of A, from its Cholesky factor.
+    """Compute the inverse of A, given its Cholesky factor.
 
     Parameters
     ----------
     L : Tensor
-        The factor, (…, n, n).
-    upper : bool, default False
+        The Cholesky factor, (…, n, n).
+    upper : bool, default: False
         Whether the factor is upper triangular.
 
     Returns
@@ -132,7 +132,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     Raises
     ------
     RuntimeError
-        If they are not square, or not floating point.
+        If the matrices are not square or not floating point.
 
     Examples
     --------
@@ -141,21 +141,21 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     tensor([[0.2500, 0.0000],
             [0.0000, 1.0000]])
     """
-    L = matrices("cholesky_inverse", L)
-    return through_cholesky(identity_like(L, L.array.shape[-1]), L, upper, INVERTED)
+    L = check_matrices("cholesky_inverse", L)
+    return solve_by_cholesky(identity_like(L, L.array.shape[-1]), L, upper, CHOLESKY_INVERSE)
 
 
-@composed()
+@composite()
 @takes_out
 def qr(input: Tensor, some: bool = True) -> Result:
-    """The factors of a matrix: orthonormal columns and an upper triangle.
+    """Compute the QR decomposition. Deprecated: use `gradlab.linalg.qr`.
 
     Parameters
     ----------
     input : Tensor
         Matrices, (…, m, n), floating point.
-    some : bool, default True
-        Whether as `gradlab.linalg.qr` with "reduced", else "complete".
+    some : bool, default: True
+        Compute the reduced decomposition if True, the complete one otherwise (see `gradlab.linalg.qr`).
 
     Returns
     -------
@@ -165,7 +165,7 @@ def qr(input: Tensor, some: bool = True) -> Result:
     Raises
     ------
     RuntimeError
-        If it has fewer than two axes, or is not floating point.
+        If the tensor has fewer than two axes or is not floating point.
 
     Examples
     --------
@@ -174,33 +174,33 @@ def qr(input: Tensor, some: bool = True) -> Result:
     tensor([[5.0000, 1.4000],
             [0.0000, 0.2000]])
     """
-    warn_once(superseded("qr"))
-    return QR(orthogonal(input, "reduced" if some else "complete"))
+    warn_once(deprecation_message("qr"))
+    return QR(qr_factors(input, "reduced" if some else "complete"))
 
 
-@composed()
+@composite()
 @takes_out
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Result:
-    """The singular value decomposition: U diag(S) Vᵀ = input.
+    """Compute the singular value decomposition U diag(S) Vᵀ = input.
 
     Parameters
     ----------
     input : Tensor
         Matrices, (…, m, n), floating point.
-    some : bool, default True
-        Whether U and V have min(m, n) columns; else they are square.
-    compute_uv : bool, default True
-        Whether U and V are computed; else they are zeros, square ones.
+    some : bool, default: True
+        Return min(m, n) columns of U and V if True, square matrices otherwise.
+    compute_uv : bool, default: True
+        Compute U and V. If False, they are square matrices of zeros.
 
     Returns
     -------
     named tuple
-        `U`, `S`, descending, and `V`, not its transpose.
+        `U`, `S` in descending order, and `V` (not its transpose).
 
     Raises
     ------
     RuntimeError
-        If it has fewer than two axes, or is not floating point.
+        If the tensor has fewer than two axes or is not floating point.
 
     Examples
     --------
@@ -209,37 +209,37 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Result:
     tensor([4., 3.])
     """
     if not compute_uv:
-        s = singular(input, False)[1]
+        s = svd_factors(input, False)[1]
         m, n = input.array.shape[-2:]
         batch = input.array.shape[:-2]
         return SVD((input.new_zeros((*batch, m, m)).detach(), s, input.new_zeros((*batch, n, n)).detach()))
-    u, s, vh = singular(input, not some)
-    return SVD((u, s, TRANSPOSED.record(vh, axes=exchanged(vh.array.ndim))))
+    u, s, vh = svd_factors(input, not some)
+    return SVD((u, s, TRANSPOSE.record(vh, axes=last_axes_swapped(vh.array.ndim))))
 
 
-@composed()
+@composite()
 @takes_out
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
-    """The factors of a matrix in one tensor, with the row exchanges: `gradlab.linalg.lu_factor`.
+    """Compute a compact LU decomposition. Deprecated: use `gradlab.linalg.lu_factor`.
 
     Parameters
     ----------
     A : Tensor
         Matrices, (…, m, n), floating point.
-    pivot : bool, default True
-        Whether rows are exchanged; False is refused.
-    get_infos : bool, default False
-        Whether a third result says where a pivot is 0.
+    pivot : bool, default: True
+        Exchange rows. False is not supported.
+    get_infos : bool, default: False
+        Return a third result that reports zero pivots.
 
     Returns
     -------
     tuple
-        (LU, pivots), and with `get_infos` a third, (…), int32: 0, or the number of the first zero pivot.
+        (LU, pivots). With `get_infos`, (LU, pivots, info), where info (…), int32, is 0 or the number of the first zero pivot.
 
     Raises
     ------
     RuntimeError
-        If it is no matrix, not floating point, or `pivot` is False.
+        If `A` has fewer than two axes or is not floating point, or `pivot` is False.
 
     Examples
     --------
@@ -248,20 +248,20 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     tensor([[4.0000, 2.0000],
             [0.5000, 2.0000]])
     """
-    warn_once(superseded("lu", "lu_factor / gradlab.linalg.lu_factor_ex"))
+    warn_once(deprecation_message("lu", "lu_factor / gradlab.linalg.lu_factor_ex"))
     factors = tuple(lu_factor_ex(A, pivot=pivot, check_errors=not get_infos))
     return factors if get_infos else factors[:2]
 
 
-@composed()
+@composite()
 @takes_out
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """X with A X = b, from the factors that `lu` gave.
+    """Solve A X = b for X, given the decomposition that `lu` returned. Deprecated: use `gradlab.linalg.lu_solve`.
 
     Parameters
     ----------
     b : Tensor
-        The right sides, (…, n, k).
+        Right-hand sides, (…, n, k).
     LU_data : Tensor
         (…, n, n).
     LU_pivots : Tensor
@@ -275,7 +275,7 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If the shapes or dtypes do not fit.
+        If the shapes or dtypes do not match.
 
     Examples
     --------
@@ -284,5 +284,5 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     tensor([[1.2500],
             [1.5000]])
     """
-    warn_once(superseded("lu_solve"))
+    warn_once(deprecation_message("lu_solve"))
     return solve_from_factors(LU_data, LU_pivots, b)

@@ -1,4 +1,4 @@
-"""When two sketches of an operator's results agree, and which rows in single precision need no record of their own."""
+"""Compare sketches of results, and derive the expected float32 results from the recorded float64 results."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 2e-2}
 AS_DOUBLE = "as in float64"
 
 
-def words(text: str) -> str:
-    """The sentence that a search finds, in gradlab's name. What follows it is ours; where it is in torch's sources, torch's."""
+def first_sentence(text: str) -> str:
+    """Return the first sentence of torch's message, with gradlab's name and without torch's source location."""
     sentence = text.partition("\n")[0].partition(" (Triggered internally")[0].partition(". ")[0]
     return sentence.removesuffix(".").replace("torch.", "gradlab.")
 
 
-def named(value: Any) -> Any:
+def in_gradlab_names(value: Any) -> Any:
     return value.replace("torch.", "gradlab.") if isinstance(value, str) else value
 
 
 def assert_same(found: Any, expected: Any, where: str = "", share: float = 1.0) -> None:
-    """Equal, numbers to within a share of the tolerance of their precision."""
+    """Assert that two sketches are equal, with numbers within a share of the tolerance of their dtype."""
     if isinstance(expected, dict) and "sums" in expected:
         assert {k: v for k, v in found.items() if k != "sums"} == {k: v for k, v in expected.items() if k != "sums"}, where
         magnitude = expected["sums"][0]
@@ -40,44 +40,46 @@ def assert_same(found: Any, expected: Any, where: str = "", share: float = 1.0) 
     elif isinstance(expected, float):
         assert found == pytest.approx(expected, rel=share * 2e-5, nan_ok=True), where
     else:
-        assert named(found) == named(expected), where
+        assert in_gradlab_names(found) == in_gradlab_names(expected), where
 
 
 def assert_agrees(found: Any, expected: Any, share: float = 1.0) -> None:
-    """Same data; of errors and warnings, the same type and first sentence."""
+    """Assert that two results agree. Errors and warnings must have the same type and first sentence."""
     found, expected = dict(found), dict(expected)
     for texts in ("raised", "warned"):
         ours, theirs = found.pop(texts, []), expected.pop(texts, [])
         assert len(ours) == len(theirs), f"{texts}: {ours} is not {theirs}"
         for one, other in zip(ours, theirs, strict=True):
-            assert one.replace("torch.", "gradlab.").startswith(words(other)), f"{texts}: {one!r} does not start as {other!r}"
+            assert one.replace("torch.", "gradlab.").startswith(first_sentence(other)), (
+                f"{texts}: {one!r} does not start as {other!r}"
+            )
     assert_same(found, expected)
 
 
-def narrowed(data: Any) -> Any:
-    """What a row in float64 says of the same row in float32: the same numbers, of its dtype, and no second derivatives."""
+def as_float32(data: Any) -> Any:
+    """Convert a float64 result to the expected float32 result: the same numbers, without second derivatives."""
     if isinstance(data, dict):
-        made = {key: narrowed(value) for key, value in data.items() if key != "second derivatives"}
+        made = {key: as_float32(value) for key, value in data.items() if key != "second derivatives"}
         return made | {"dtype": "float32"} if made.get("dtype") == "float64" else made
-    return [narrowed(part) for part in data] if isinstance(data, list) else data
+    return [as_float32(part) for part in data] if isinstance(data, list) else data
 
 
-def partner(title: str) -> str:
-    """The title of the same row in float64."""
+def float64_title(title: str) -> str:
+    """Return the title of the same row in float64."""
     return f"{title.removesuffix('float32')}float64"
 
 
 def condense(rows: dict[str, Any]) -> None:
-    """Put AS_DOUBLE for each row in float32 that follows, to half the tolerance, from the one in float64."""
+    """Replace each float32 row that agrees with its float64 row, within half the tolerance, by AS_DOUBLE."""
     for title, data in rows.items():
-        if title.endswith(" float32") and data != AS_DOUBLE and partner(title) in rows:
+        if title.endswith(" float32") and data != AS_DOUBLE and float64_title(title) in rows:
             try:
-                assert_agrees(data, narrowed(rows[partner(title)]), share=0.5)
+                assert_agrees(data, as_float32(rows[float64_title(title)]), share=0.5)
             except AssertionError:
                 continue
             rows[title] = AS_DOUBLE
 
 
-def expected(rows: dict[str, Any], title: str) -> Any:
-    """What a row is to do."""
-    return narrowed(rows[partner(title)]) if rows[title] == AS_DOUBLE else rows[title]
+def expected_data(rows: dict[str, Any], title: str) -> Any:
+    """Return the expected result of a row."""
+    return as_float32(rows[float64_title(title)]) if rows[title] == AS_DOUBLE else rows[title]

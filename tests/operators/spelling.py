@@ -1,21 +1,22 @@
-"""Operators as users spell them, run alike on torch (to record) and on gradlab (to compare).
+"""Rows of operators: lines of Python that are run with torch (to record) and with gradlab (to compare).
 
-A row is a line of Python in which `torch` is the library under test, `F` its `nn.functional` and `x`, `y` … are inputs:
+In a row `torch` is the library under test, `F` its `nn.functional`, and `x`, `y`, … are inputs:
 
     ROWS = [
-        *given(dict(x=N(3, 4), y=N(4)), '''
+        *rows_for(dict(x=N(3, 4), y=N(4)), '''
             torch.atan2(x, y)
             x.clone().atan2_(y)
             ~ torch.hypot(x, y)
         '''),
     ]
 
-`given` also takes a list of such dicts, and runs every line with each. Several statements are parted by `;`, the last one is
-the result: a tensor, a number, or tuples, lists and dicts of these. `~` in front: the name of the result's graph node is not
-compared, since torch records other steps there. Every row runs in float64, with gradients and second derivatives, and in
-float32, with gradients. What is kept of a result is a sketch, which is small and which no wrong number passes: dtype, shape,
-the places of what is not finite, the sum of magnitudes, and two projections on fixed weights. Errors and warnings are
-results too.
+`rows_for` also accepts a list of such dicts and runs every line with each of them. Statements are separated by `;`. The last one
+is an expression, the result: a tensor, a number, or tuples, lists and dicts of these. `~` at the beginning of a line means that
+the name of the result's graph node is not compared, since torch records other nodes. Each row runs in float64 with gradients and
+second derivatives, and in float32 with gradients.
+
+Results are recorded as sketches, which are small but reveal a wrong number: dtype, shape, the positions of nonfinite elements,
+the sum of absolute values, and two projections on fixed weights. Errors and warnings are results, too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Make = Callable[[np.random.Generator, type], np.ndarray]
 
 @dataclass(frozen=True)
 class Input:
-    """How an input is made, and how it is written in a row's title."""
+    """Input of a row: its text in the row's title, and a function that creates it."""
 
     text: str
     make: Make
@@ -44,17 +45,17 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def N(*shape: int) -> Input:  # noqa: N802
-    """Floats, normally distributed."""
+    """Normally distributed floats."""
     return Input(f"N({_shape(shape)})", lambda rng, dtype: np.asarray(rng.standard_normal(shape)).astype(dtype))
 
 
 def U(*shape: int, low: float = 0.1, high: float = 0.9) -> Input:  # noqa: N802
-    """Floats, uniform in (low, high)."""
+    """Uniformly distributed floats in (low, high)."""
     return Input(f"U({_shape((*shape, low, high))})", lambda rng, dtype: np.asarray(rng.uniform(low, high, shape)).astype(dtype))
 
 
 def I(*shape: int, low: int = -5, high: int = 5) -> Input:  # noqa: E743, N802
-    """int64, low to high - 1."""
+    """Integers (int64) from low to high - 1."""
     return Input(f"I({_shape((*shape, low, high))})", lambda rng, dtype: np.asarray(rng.integers(low, high, shape)))
 
 
@@ -64,7 +65,7 @@ def B(*shape: int) -> Input:  # noqa: N802
 
 
 def V(values: Any, dtype: Any = None) -> Input:  # noqa: N802
-    """These very values; floats unless a NumPy dtype is given."""
+    """Given values, as floats unless a NumPy dtype is given."""
     return Input(
         f"V({values}{f', {np.dtype(dtype).name}' if dtype else ''})", lambda rng, default: np.asarray(values, dtype or default)
     )
@@ -72,7 +73,7 @@ def V(values: Any, dtype: Any = None) -> Input:  # noqa: N802
 
 @dataclass(frozen=True)
 class Row:
-    """One line with its inputs, in one precision."""
+    """One line with its inputs, in one dtype."""
 
     line: str
     inputs: tuple[tuple[str, Input], ...]
@@ -83,7 +84,7 @@ class Row:
         return f"{self.line}  # {' '.join(f'{name}={i.text}' for name, i in self.inputs)} {self.dtype}"
 
     def run(self, lib: Any) -> Any:
-        """The sketch of what the line does with `lib`."""
+        """Run the line with `lib` and return a sketch of the result."""
         rng = np.random.default_rng(int.from_bytes(hashlib.sha256(self.line.encode()).digest()[:4]))
         arrays = {name: i.make(rng, np.dtype(self.dtype).type) for name, i in self.inputs}
         tensors = {name: lib.from_numpy(np.array(a)) for name, a in arrays.items()}
@@ -97,23 +98,23 @@ class Row:
                 exec("\n".join(before), space)
                 result = eval(last, space)
                 found = {"result": sketch(lib, result)}
-                outputs = [t for t in flat(result) if lib.is_tensor(t) and t.requires_grad and t.is_floating_point()]
+                outputs = [t for t in flatten(result) if lib.is_tensor(t) and t.requires_grad and t.is_floating_point()]
                 if outputs:
                     if self.node:
                         found["node"] = outputs[0].grad_fn.name().rpartition("::")[2] if outputs[0].grad_fn is not None else None
-                    found |= slopes(lib, outputs, leaves, 2 if self.dtype == "float64" else 1)
+                    found |= derivatives(lib, outputs, leaves, 2 if self.dtype == "float64" else 1)
             except Exception as error:  # noqa: BLE001
                 found = {"raised": [type(error).__name__, str(error)]}
         texts = [
             str(w.message)
             for w in warned
             if issubclass(w.category, (UserWarning, RuntimeWarning)) and ("is in beta" not in str(w.message))
-        ]  # torch says it once in a process
+        ]  # torch gives this warning once per process
         return found | ({"warned": texts} if texts else {})
 
 
-def given(inputs: dict[str, Input] | list[dict[str, Input]], lines: str | Iterable[str]) -> Iterator[Row]:
-    """A row for each line, each set of inputs and each precision."""
+def rows_for(inputs: dict[str, Input] | list[dict[str, Input]], lines: str | Iterable[str]) -> Iterator[Row]:
+    """Yield a row for each line, each set of inputs and each dtype."""
     for line in lines.splitlines() if isinstance(lines, str) else lines:
         text = line.strip()
         if text and not text.startswith("#"):
@@ -123,24 +124,24 @@ def given(inputs: dict[str, Input] | list[dict[str, Input]], lines: str | Iterab
                     yield Row(text.removeprefix("~").strip(), used, dtype, not text.startswith("~"))
 
 
-def flat(result: Any) -> Iterator[Any]:
+def flatten(result: Any) -> Iterator[Any]:
     if isinstance(result, dict):
         result = list(result.values())
     if isinstance(result, (tuple, list)):
         for part in result:
-            yield from flat(part)
+            yield from flatten(part)
     else:
         yield result
 
 
 def weights(shape: tuple[int, ...], k: int) -> np.ndarray:
-    """Fixed numbers of magnitude up to 1, without a pattern that an operation might share."""
+    """Return fixed weights with absolute values up to 1, without a regular pattern."""
     count = int(np.prod(shape))
     return np.cos(np.arange(1, count + 1) * (0.7 + k)).reshape(shape)
 
 
-def slopes(lib: Any, outputs: list[Any], leaves: list[Any], order: int) -> dict[str, Any]:
-    """Gradients of a weighted sum of the outputs, and of a weighted sum of those gradients."""
+def derivatives(lib: Any, outputs: list[Any], leaves: list[Any], order: int) -> dict[str, Any]:
+    """Return sketches of the gradients of a weighted sum of the outputs, and of the second derivatives if `order` is 2."""
     found: dict[str, Any] = {}
     for name in ("gradients", "second derivatives")[:order]:
         total = None
@@ -156,7 +157,7 @@ def slopes(lib: Any, outputs: list[Any], leaves: list[Any], order: int) -> dict[
 
 
 def sketch(lib: Any, result: Any) -> Any:
-    """Plain data that says what the result is."""
+    """Return a small summary of a result as plain data."""
     if isinstance(result, dict):
         return {str(k): sketch(lib, v) for k, v in result.items()}
     if isinstance(result, (tuple, list)):
@@ -169,7 +170,7 @@ def sketch(lib: Any, result: Any) -> Any:
             if isinstance(result, (bool, int, str, type(None)))
             else str(result)
         )
-    array = result.numpy(force=True)  # (torch keeps some zeros as a mere promise of them)
+    array = result.numpy(force=True)  # (torch represents some zeros without storing them)
     shape = list(array.shape)
     if array.dtype.kind != "f":
         return {

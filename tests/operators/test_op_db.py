@@ -1,13 +1,13 @@
-"""PyTorch's own samples of its operators, run with torch and with gradlab.
+"""Run PyTorch's own samples of its operators with torch and with gradlab.
 
-Torch's tests keep a table, `op_db`, of its operators, each in one or more variants, with samples of their arguments. A variant is
-claimed if its operator's name is here. The tensors among a sample's arguments are rebuilt as gradlab's, dtypes and the like are
-translated by name, and where the table spells an operator by a function of its own, that function runs with gradlab in torch's
-place. What is compared is the result (its structure, shapes, dtypes, values, and which of it requires grad), the gradients of a
-weighted sum of what does, and the gradients of a weighted sum of those.
+Torch's tests contain a table of operators, `op_db`, each with one or more variants and samples of their arguments. A variant is
+compared if gradlab has the operator. Tensors in the arguments are converted to gradlab tensors, and dtypes and similar objects
+are translated by name. If the table implements an operator by a function of its own, the function is run with gradlab in place of
+torch. The tests compare the result (its structure, shapes, dtypes, values and `requires_grad`), its gradients and its second
+derivatives.
 
-What is meant to differ stands in `DIFFERENCES`, with the reason and what the difference looks like. A row of it that no longer
-differs fails. Where two results are right (which of equal elements an index names), only the values are compared so.
+Intended differences are listed in `DIFFERENCES`, with the reason and a pattern of the report. A row that no longer differs is an
+error. If several results are correct, such as the indices of equal elements, the row excludes the indices only.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ UNSET = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided
 
 @dataclass(frozen=True)
 class Difference:
-    """Variants that differ, in one step and some dtypes; what is then told matches `shows`."""
+    """Variants that differ in one step for some dtypes. The report of the difference matches `shows`."""
 
     variants: str
     step: str
@@ -55,7 +55,7 @@ class Difference:
 FORWARD, FIRST, SECOND = NAMES = "forward", "first derivative", "second derivative"
 ANY = "float64 float32 int64 bool"
 DIFFERENCES = [
-    # Torch's number is not the right one: `test_where_torch_is_wrong` says what is.
+    # Torch's result is wrong: `test_where_torch_is_wrong` tests the correct values.
     Difference(
         "special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1",
         FORWARD,
@@ -70,42 +70,42 @@ DIFFERENCES = [
         FIRST,
         "float64",
         "0.0 is not",
-        "torch has a gradient for the triangle that is not read",
+        "torch returns a gradient for the triangle that is not read",
     ),
     Difference(
         "linalg.pinv.hermitian",
         FIRST,
         "float64",
         " is not ",
-        "of a matrix that is not symmetric torch mixes the triangle that is not read into the gradient",
+        "torch includes the triangle that is not read in the gradient of a matrix that is not symmetric",
     ),
     Difference(
         "nn.functional.max_unpool1d nn.functional.max_unpool2d",
         FIRST,
         "float64",
         "0.0 is not",
-        "torch hands a cotangent to elements that were overwritten",
+        "torch passes a gradient to elements that were overwritten",
     ),
-    # Nothing, or zeros.
+    # None instead of zeros, or vice versa.
     Difference(
         "norm linalg.norm linalg.norm.subgradients_at_zero linalg.vector_norm",
         FIRST,
         "float64",
         "not None",
-        "the number of nonzeros has the gradient 0; torch gives none",
+        "the number of nonzeros has gradient 0; torch returns None",
     ),
     Difference(
         "cat",
         FIRST,
         "float64",
         r"None, not tensor\(\[\]",
-        "an empty vector among matrices is passed over; torch gives it an empty gradient",
+        "an empty vector among matrices is skipped; torch returns an empty gradient for it",
     ),
-    # Both are right.
+    # Both results are correct.
     Difference("kthvalue topk mode", FORWARD, "int64", r"^sample \d+: \[1\]", "which of equal elements it is"),
     Difference("mode sort", FORWARD, "bool", r"^sample \d+: \[1\]", "which of equal elements it is"),
     Difference("argsort", FORWARD, "bool", " is not ", "which of equal elements comes first, if not stable=True"),
-    # Left out, and said so.
+    # Not supported.
     Difference(
         "linalg.eig linalg.eigvals view_as_complex",
         FORWARD,
@@ -125,12 +125,12 @@ DIFFERENCES = [
 
 
 class NotHereError(Exception):
-    """A sample asks for what gradlab does not have: complex numbers, sparse tensors, quantised dtypes."""
+    """Raised if a sample needs something that gradlab does not have: complex numbers, sparse tensors, quantised dtypes."""
 
 
-# -------------------------------------------------------------------------------------------------------- from torch's to ours
-def translated(value: Any) -> Any:
-    """An argument, in gradlab's terms."""
+# ------------------------------------------------------------------------------------------------------ from torch to gradlab
+def to_gradlab(value: Any) -> Any:
+    """Convert an argument to the corresponding object of gradlab."""
     if isinstance(value, torch.Tensor):
         if value.layout is not torch.strided or not hasattr(gradlab, str(value.dtype).removeprefix("torch.")):
             raise NotHereError
@@ -138,9 +138,9 @@ def translated(value: Any) -> Any:
     if isinstance(value, torch.Size):
         return gradlab.Size(value)
     if isinstance(value, (tuple, list)):
-        return type(value)(map(translated, value))
+        return type(value)(map(to_gradlab, value))
     if isinstance(value, dict):
-        return {k: translated(v) for k, v in value.items()}
+        return {k: to_gradlab(v) for k, v in value.items()}
     if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
         name = str(value).removeprefix("torch.")
         if not hasattr(gradlab, name):
@@ -153,35 +153,43 @@ def translated(value: Any) -> Any:
     if isinstance(value, torch.nn.Module):
         return getattr(gradlab.nn, type(value).__name__)()
     if isinstance(value, types.FunctionType):
-        return ours(value) if value.__module__.startswith("torch.testing") else here(f"nn.functional.{value.__name__}")
+        return (
+            rebind_if_torch_test(value)
+            if value.__module__.startswith("torch.testing")
+            else find_operator(f"nn.functional.{value.__name__}")
+        )
     if isinstance(value, slice):
-        return slice(*map(translated, (value.start, value.stop, value.step)))
+        return slice(*map(to_gradlab, (value.start, value.stop, value.step)))
     return value
 
 
-def reworked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of torch's tests, with gradlab in torch's place."""
+def rebind_to_gradlab(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a copy of a function of torch's tests that uses gradlab in place of torch."""
     if isinstance(function, functools.partial):
-        return functools.partial(reworked(function.func), *function.args, **function.keywords)
-    inner = tuple(types.CellType(ours(cell.cell_contents)) for cell in function.__closure__ or ())
-    space = {**function.__globals__, "torch": gradlab, "wrapper_set_seed": seeded}
+        return functools.partial(rebind_to_gradlab(function.func), *function.args, **function.keywords)
+    inner = tuple(types.CellType(rebind_if_torch_test(cell.cell_contents)) for cell in function.__closure__ or ())
+    space = {**function.__globals__, "torch": gradlab, "wrapper_set_seed": call_seeded}
     made = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, inner)
     made.__kwdefaults__ = function.__kwdefaults__
     return made
 
 
-def ours(value: Any) -> Any:
-    return reworked(value) if isinstance(value, types.FunctionType) and value.__module__.startswith("torch.testing") else value
+def rebind_if_torch_test(value: Any) -> Any:
+    return (
+        rebind_to_gradlab(value)
+        if isinstance(value, types.FunctionType) and value.__module__.startswith("torch.testing")
+        else value
+    )
 
 
-def seeded(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def call_seeded(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with gradlab.random.fork_rng():
         gradlab.manual_seed(42)
         return operator(*args, **kwargs)
 
 
-def here(name: str) -> Callable[..., Any] | None:
-    """gradlab's operator of that name: a function, or a method."""
+def find_operator(name: str) -> Callable[..., Any] | None:
+    """Return gradlab's function or method with this name, or None."""
     found: Any = gradlab
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -191,12 +199,12 @@ def here(name: str) -> Callable[..., Any] | None:
 
 
 def operator(op: Any) -> Callable[..., Any]:
-    named = here(op.name)
+    named = find_operator(op.name)
     assert named is not None
-    return ours(op.op) if ours(op.op) is not op.op else named
+    return rebind_if_torch_test(op.op) if rebind_if_torch_test(op.op) is not op.op else named
 
 
-CLAIMED = [name for name, op in VARIANTS.items() if here(op.name) is not None]
+COMPARED_VARIANTS = [name for name, op in VARIANTS.items() if find_operator(op.name) is not None]
 
 
 # ------------------------------------------------------------------------------------------------------------------ comparing
@@ -215,18 +223,18 @@ def weights(shape: Any, k: int) -> np.ndarray:
 
 
 def differences(found: Any, expected: Any, order: int, unset: bool = False) -> Iterator[str]:
-    """How a result (order 0), gradients or second derivatives differ, each with its number if there are several."""
+    """Yield descriptions of differences of results (order 0), gradients or second derivatives."""
     found, expected = list(flat(found)), list(flat(expected))
     if len(found) != len(expected):
         yield f"{len(found)} results, not {len(expected)}"
         return
     for i, (one, other) in enumerate(zip(found, expected, strict=True)):
-        if told := difference(one, other, order, unset):
-            yield f"[{i}] {told}" if len(expected) > 1 else told
+        if difference_text := difference(one, other, order, unset):
+            yield f"[{i}] {difference_text}" if len(expected) > 1 else difference_text
 
 
 def difference(one: Any, other: Any, order: int, unset: bool) -> str:
-    if order == 2 and (one is None or other is None):  # what does not depend on a leaf: nothing, or zeros
+    if order == 2 and (one is None or other is None):  # None and zeros are equivalent
         rest = one if other is None else other
         same = rest is None or np.allclose(rest.numpy(force=True), 0, atol=1e-12)
     elif isinstance(other, torch.Tensor) and isinstance(one, gradlab.Tensor):
@@ -256,7 +264,7 @@ def tensor_differences(one: Any, other: Any, order: int, unset: bool) -> Iterato
 def run(
     lib: Any, call: Callable[..., Any], process: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], orders: int
 ) -> list[Any]:
-    """The result; then its gradients, and theirs, up to `orders` and as far as there are any. An exception ends it."""
+    """Return a list with the result, its gradients and its second derivatives, up to `orders`. An exception ends the list."""
     leaves = [t for t in flat([*args, kwargs]) if isinstance(t, lib.Tensor) and t.requires_grad]
     steps: list[Any] = []
     try:
@@ -266,7 +274,7 @@ def run(
             recorded = [(k, t) for k, t in enumerate(outputs) if isinstance(t, lib.Tensor) and t.requires_grad]
             if not recorded or not leaves:
                 break
-            # Weights go by place: torch records some zeros that have no history here.
+            # Weights depend on the position: torch records some zeros that have no history in gradlab.
             seeds = [lib.from_numpy(np.array(weights(y.shape, k))).to(y.dtype) for k, y in recorded]
             outputs = list(
                 lib.autograd.grad([y for _, y in recorded], leaves, seeds, create_graph=order < orders, allow_unused=True)
@@ -277,36 +285,46 @@ def run(
     return steps
 
 
-def compared(op: Any, sample: Any, orders: int, wrapped: bool) -> tuple[str, str] | None:
-    """The step in which a sample differs, and how. `wrapped`: of the matrices made symmetric or triangular, as torch's own check
-    of derivatives makes them."""
+def compare_sample(op: Any, sample: Any, orders: int, wrapped: bool) -> tuple[str, str] | None:
+    """Return the step in which a sample differs and a description, or None.
+
+    If `wrapped` is True, matrices are made symmetric or triangular first, as in torch's own check of derivatives.
+    """
     call, theirs = operator(op), op.op
     if wrapped:
-        call, theirs = functools.partial(ours(op.gradcheck_wrapper), call), functools.partial(op.gradcheck_wrapper, theirs)
+        call, theirs = (
+            functools.partial(rebind_if_torch_test(op.gradcheck_wrapper), call),
+            functools.partial(op.gradcheck_wrapper, theirs),
+        )
     args, kwargs, process = (sample.input, *sample.args), sample.kwargs, sample.output_process_fn_grad
-    own_args, own_kwargs = translated(args), translated(kwargs)
+    own_args, own_kwargs = to_gradlab(args), to_gradlab(kwargs)
     found, expected = (
         run(lib, *rest, orders)
-        for lib, *rest in ((gradlab, call, ours(process), own_args, own_kwargs), (torch, theirs, process, args, kwargs))
+        for lib, *rest in (
+            (gradlab, call, rebind_if_torch_test(process), own_args, own_kwargs),
+            (torch, theirs, process, args, kwargs),
+        )
     )
     for step, other in enumerate(expected):
-        one = found[step] if step < len(found) else [None] * len(other)  # nothing to derive stands for zeros
-        if isinstance(one, AttributeError) and "is not a name of torch's that gradlab has" in str(one):
+        one = found[step] if step < len(found) else [None] * len(other)  # a missing derivative is zero
+        if isinstance(one, AttributeError) and "is not one of PyTorch's names that gradlab implements" in str(one):
             raise NotHereError
         if isinstance(other, Exception) or isinstance(one, Exception):
             if isinstance(one, Exception) and isinstance(other, Exception):
                 return None
             if isinstance(one, Exception):
                 return NAMES[step], f"raises {one!r}"
-            return (NAMES[step], f"torch raises {other!r}") if step == 0 else None  # a derivative more is welcome
-        if told := "; ".join(differences(one, other, step, op.name in UNSET)):
-            return NAMES[step], told
+            return (NAMES[step], f"torch raises {other!r}") if step == 0 else None  # gradlab may have more derivatives
+        if difference_text := "; ".join(differences(one, other, step, op.name in UNSET)):
+            return NAMES[step], difference_text
     return None
 
 
 def failures(op: Any, dtype: Any, wrapped: bool = False) -> tuple[int, list[tuple[str, str]]]:
-    """How many samples were compared, and of each that differs in which step, and how. Derivatives are compared in double
-    precision."""
+    """Return the number of compared samples, and the step and description of each difference.
+
+    Derivatives are compared in double precision.
+    """
     torch.manual_seed(zlib.crc32(op.full_name.encode()))
     gradient = op.supports_autograd and dtype is torch.float64
     count, found = 0, []
@@ -314,19 +332,19 @@ def failures(op: Any, dtype: Any, wrapped: bool = False) -> tuple[int, list[tupl
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                told = compared(op, sample, 2 if gradient else 0, wrapped)
+                difference_text = compare_sample(op, sample, 2 if gradient else 0, wrapped)
             except NotHereError:
                 continue
         count += 1
-        if told:
-            found.append((told[0], f"sample {number}: {told[1]}"))
+        if difference_text:
+            found.append((difference_text[0], f"sample {number}: {difference_text[1]}"))
     return count, found
 
 
-CASES = [(name, dtype) for name in CLAIMED for dtype in ANY.split() if getattr(torch, dtype) in VARIANTS[name].dtypes]
-WRAPPED = [
+CASES = [(name, dtype) for name in COMPARED_VARIANTS for dtype in ANY.split() if getattr(torch, dtype) in VARIANTS[name].dtypes]
+WRAPPED_VARIANTS = [
     name
-    for name in CLAIMED
+    for name in COMPARED_VARIANTS
     if VARIANTS[name].gradcheck_wrapper.__name__.startswith("gradcheck_wrapper_") and name != "nn.functional.ctc_loss"
 ]
 
@@ -343,28 +361,32 @@ def one_thread() -> Iterator[None]:
 def test_samples(name: str, dtype: str) -> None:
     count, found = failures(VARIANTS[name], getattr(torch, dtype))
     if not count:
-        pytest.skip("each sample asks for what gradlab does not have")
+        pytest.skip("each sample needs something that gradlab does not have")
     for row in DIFFERENCES:
         if row.covers(name, dtype):
-            matched = [told for told in found if told[0] == row.step and re.search(row.shows, told[1])]
-            assert matched, f"{name}, {dtype}, {row.step}: this does not differ any more. Take it out of DIFFERENCES."
-            found = [told for told in found if told not in matched]
+            matched = [
+                difference_text
+                for difference_text in found
+                if difference_text[0] == row.step and re.search(row.shows, difference_text[1])
+            ]
+            assert matched, f"{name}, {dtype}, {row.step}: this does not differ any more. Remove it from DIFFERENCES."
+            found = [difference_text for difference_text in found if difference_text not in matched]
     assert not found
 
 
-@pytest.mark.parametrize("name", WRAPPED)
+@pytest.mark.parametrize("name", WRAPPED_VARIANTS)
 def test_samples_made_symmetric_or_triangular(name: str) -> None:
     count, found = failures(VARIANTS[name], torch.float64, wrapped=True)
     assert count and not found
 
 
-def test_rows_are_of_cases() -> None:
+def test_differences_refer_to_compared_variants() -> None:
     for row in DIFFERENCES:
         for variant in row.variants.split():
             assert any(row.covers(variant, dtype) and name == variant for name, dtype in CASES), row
 
 
-def test_most_of_it_is_claimed() -> None:
-    """So that a translation that fails silently is seen: how many variants there are, and how many are compared as a whole."""
-    differing = {name for name in CLAIMED for row in DIFFERENCES if name in row.variants.split()}
-    assert len(CLAIMED) >= 560 and len(differing) <= 30
+def test_most_variants_are_compared() -> None:
+    """Check the number of compared variants, so that a silent failure of the conversion is noticed."""
+    differing = {name for name in COMPARED_VARIANTS for row in DIFFERENCES if name in row.variants.split()}
+    assert len(COMPARED_VARIANTS) >= 560 and len(differing) <= 30

@@ -1,5 +1,7 @@
-"""What the documentation of shapes, joins, splits, diagonals, indices and masks says under Raises: each refusal is one row, and
-torch refuses it by the same exception, but for those of OTHERWISE."""
+"""Check the documented errors of operators on shapes, joins, splits, diagonals, indices and masks.
+
+Each row is one error. Torch raises the same type of error, except for the rows in DIFFERENT_IN_TORCH.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 import gradlab as gl
 from gradlab.core.operator import OPERATORS
 
-# The operator, a call of it, and what it raises.
+# Operator, call, error.
 REFUSALS = [
     ("reshape", "gl.reshape(3, (1,))", TypeError),
     ("reshape", "gl.reshape(gl.zeros(2), (1.5,))", TypeError),
@@ -169,8 +171,8 @@ REFUSALS = [
     ("set_", "gl.zeros(2).set_(gl.tensor([1]))", RuntimeError),
 ]
 
-# Torch takes these, or raises something else: ValueError of a negative length, AttributeError of an index that is a number.
-OTHERWISE = {
+# Torch accepts these, or raises another error: ValueError for a negative length, AttributeError for a number as an index.
+DIFFERENT_IN_TORCH = {
     "gl.broadcast_shapes((-1,))",
     "gl.scatter_reduce(gl.zeros(2), 0, gl.tensor([0]), gl.zeros(1), 'max')",
     "gl.unravel_index(3, (2,))",
@@ -182,12 +184,12 @@ def label(value):
     return value if isinstance(value, str) else value.__name__
 
 
-IN_TORCH = [row for row in REFUSALS if row[1] not in OTHERWISE]
+IN_TORCH = [row for row in REFUSALS if row[1] not in DIFFERENT_IN_TORCH]
 
 
 @pytest.mark.parametrize(("name", "call", "error"), REFUSALS, ids=label)
-def test_what_is_documented_is_refused(name, call, error):
-    doc = OPERATORS[name].published().__doc__
+def test_documented_errors_are_raised(name, call, error):
+    doc = OPERATORS[name].public_function().__doc__
     assert error.__name__ in doc.partition("Raises")[2].partition("Examples")[0]
     with pytest.raises(error):
         eval(call, {"gl": gl})
@@ -195,7 +197,7 @@ def test_what_is_documented_is_refused(name, call, error):
 
 @pytest.mark.oracle
 @pytest.mark.parametrize(("name", "call", "error"), IN_TORCH, ids=label)
-def test_torch_refuses_it_too(name, call, error):
+def test_torch_raises_the_same_errors(name, call, error):
     torch = pytest.importorskip("torch")
     with pytest.raises(error):
         eval(call, {"gl": torch})

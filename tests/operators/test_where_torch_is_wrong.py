@@ -1,4 +1,4 @@
-"""Where torch's numbers are not the right ones: gradlab's, against differences, formulas and expansions."""
+"""Test results that are wrong in torch against numerical derivatives, formulas and series expansions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from differences import by_differences
+from differences import numerical_jacobian
 
 import gradlab as gl
 
@@ -23,13 +23,15 @@ def gradient(f: Callable[[gl.Tensor], gl.Tensor], x: np.ndarray, seed: np.ndarra
 
 
 def assert_slope(f: Callable[[gl.Tensor], gl.Tensor], x: np.ndarray) -> None:
-    """The gradient of a weighted sum is the one by differences."""
+    """Assert that the gradient of a weighted sum agrees with numerical derivatives."""
 
     def run(x: np.ndarray) -> np.ndarray:
         return f(gl.from_numpy(x.copy())).numpy()
 
     seed = array(*run(x).shape, seed=7)
-    np.testing.assert_allclose(gradient(f, x, seed).reshape(-1), seed.reshape(-1) @ by_differences(run, x), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        gradient(f, x, seed).reshape(-1), seed.reshape(-1) @ numerical_jacobian(run, x), rtol=1e-5, atol=1e-7
+    )
 
 
 FACTOR, RIGHT = array(3, 3) + 3 * np.eye(3), gl.from_numpy(array(3, 2, seed=1))
@@ -49,7 +51,7 @@ def test_gradients(name: str) -> None:
 
 
 def test_pinv_of_the_lower_triangle() -> None:
-    """Along a symmetric step, of a matrix whose upper triangle holds anything."""
+    """The upper triangle is arbitrary. The derivative is taken along a symmetric direction."""
     x, step, seed, h = array(4, 4), array(4, 4, seed=1), array(4, 4, seed=2), 1e-6
     step = step + step.T
 
@@ -76,7 +78,7 @@ def special(name: str, x: Any = X) -> np.ndarray:
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_bessel_j(n: int) -> None:
-    """Bessel's integral, DLMF 10.9.2: (1/π) ∫₀^π cos(nτ - x sin τ) dτ, which the trapezoidal rule has to all digits."""
+    """Bessel's integral, DLMF 10.9.2: (1/π) ∫₀^π cos(nτ - x sin τ) dτ, exact to all digits with the trapezoidal rule."""
     tau = 2 * pi * np.arange(128) / 128
     expected = np.cos(n * tau - X[:, None] * np.sin(tau)).mean(1)
     np.testing.assert_allclose(special(f"bessel_j{n}"), expected, rtol=0, atol=2e-15)
@@ -91,7 +93,7 @@ def test_bessel_y() -> None:
 
 
 def test_airy_ai() -> None:
-    """Its Maclaurin series, DLMF 9.4.1."""
+    """Maclaurin series, DLMF 9.4.1."""
     x = np.linspace(-4, 2, 49)
     f, g = np.ones_like(x), x.copy()
     first, second = f.copy(), g.copy()
@@ -119,13 +121,13 @@ def test_the_tail_of_the_normal() -> None:
 
 
 def test_log_ndtr_far_out() -> None:
-    """φ/Φ at -x is x + 1/x - …, DLMF 7.12.1. (Torch's is 0.4 % off at -5 · 10⁶, and inf at -10¹⁰.)"""
+    """At -x, φ/Φ is x + 1/x - …, DLMF 7.12.1. Torch's result is 0.4 % off at -5 · 10⁶ and inf at -10¹⁰."""
     x = np.array([1e2, 5e6, 1e10, 1e20])
     np.testing.assert_allclose(gradient(gl.special.log_ndtr, -x, np.ones(4)), x + 1 / x - 2 / x**3, rtol=1e-11)
 
 
 def test_polygamma_of_many() -> None:
-    """ψ″(∞) is 0; at 1/2 it is -14 ζ(3), here by its series (DLMF 5.15.1)."""
+    """The limit of ψ″ at ∞ is 0. At 1/2 it is -14 ζ(3), computed from its series (DLMF 5.15.1)."""
     x = gl.tensor([float("inf"), 0.5], dtype=gl.float64)
     k = np.arange(200_000) + 0.5
     assert gl.polygamma(2, x).numpy() == pytest.approx([0, -factorial(2) * (k**-3.0).sum()], rel=1e-10)
@@ -133,7 +135,7 @@ def test_polygamma_of_many() -> None:
 
 @pytest.mark.parametrize("leaf", ["x", "w", "b"])
 def test_third_derivatives_of_layer_norm(leaf: str) -> None:
-    """Of a sum of squares, along two directions in x, then by each leaf. (torch takes mean and deviation for constants.)"""
+    """Third derivatives of a sum of squares, along two directions of x and by a leaf. Torch treats mean and std as constants."""
     start = {"x": array(2, 3), "w": array(3, seed=1), "b": array(3, seed=2)}
     first, second = gl.from_numpy(array(2, 3, seed=3)), gl.from_numpy(array(2, 3, seed=4))
 
@@ -146,12 +148,12 @@ def test_third_derivatives_of_layer_norm(leaf: str) -> None:
 
     value, by = curvature(start[leaf])
     (found,) = gl.autograd.grad(value, by)
-    expected = by_differences(lambda at: curvature(at)[0].detach().numpy().reshape(1), start[leaf])
+    expected = numerical_jacobian(lambda at: curvature(at)[0].detach().numpy().reshape(1), start[leaf])
     np.testing.assert_allclose(found.numpy().reshape(-1), expected.reshape(-1), rtol=1e-5, atol=1e-6)
 
 
 def test_forward_mode_of_writes_into_what_they_read() -> None:
-    """(x²)' = 2x, (x + x²)' = 1 + 2x and (x · x²)' = 3x². (torch reads the tangent when it is written half.)"""
+    """(x²)' = 2x, (x + x²)' = 1 + 2x and (x · x²)' = 3x². Torch reads the tangent after it has been partly overwritten."""
     writes: list[tuple[Callable[[gl.Tensor], gl.Tensor], float]] = [
         (lambda x: x.mul_(x), 6.0),
         (lambda x: x.addcmul_(x, x), 7.0),

@@ -6,7 +6,7 @@ hardswish): values at NaN are compared under detach.
 
 from __future__ import annotations
 
-from operators.spelling import B, I, N, U, V, given
+from operators.spelling import B, I, N, U, V, rows_for
 
 EVERY = """
     F.relu(x)
@@ -134,9 +134,9 @@ AT_NAN = """
     F.rrelu(x)
 """
 ROWS = [
-    *given([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}], EVERY),
-    *given({"x": N(3, 4)}, TWINS),
-    *given(
+    *rows_for([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}], EVERY),
+    *rows_for({"x": N(3, 4)}, TWINS),
+    *rows_for(
         {"x": N(70, 70)},
         """
         F.leaky_relu(x, -0.1)
@@ -148,8 +148,8 @@ ROWS = [
         F.prelu(x, x[0, :1] * 0.2)
     """,
     ),
-    *given({"x": V([-6, -3, -1, -0.5, -0.0, 0, 0.5, 1, 3, 6, 20, 40, 1000, -1000, float("inf"), -float("inf")])}, BENDS),
-    *given(
+    *rows_for({"x": V([-6, -3, -1, -0.5, -0.0, 0, 0.5, 1, 3, 6, 20, 40, 1000, -1000, float("inf"), -float("inf")])}, BENDS),
+    *rows_for(
         {"x": V([-3, 3, -4, 4, 0, 2.5])},
         """
         # in float32: torch multiplies by a sixth in float32 always
@@ -158,8 +158,8 @@ ROWS = [
         F.hardsigmoid(x).grad_fn.name()
     """,
     ),
-    *given({"x": V([float("nan"), 1, -1])}, AT_NAN),
-    *given(
+    *rows_for({"x": V([float("nan"), 1, -1])}, AT_NAN),
+    *rows_for(
         [
             {"x": N(2, 3, 4), "w": U(3)},
             {"x": N(2, 3), "w": U(3)},
@@ -176,16 +176,16 @@ ROWS = [
         x.prelu(w)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V([0.0, -1, 2, float("inf")]), "w": U(1)},
         """
         y = F.prelu(x, w); y.backward(torch.ones_like(y)); [y.detach(), x.grad, w.grad]
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(2, 3), "w": U(2)}, {"x": N(2, 3), "w": U(3, 1)}, {"x": N(), "w": U(3)}, {"x": N(3), "w": U(3)}], "F.prelu(x, w)"
     ),
-    *given(
+    *rows_for(
         [{"x": N(4, 6)}, {"x": N(2, 0)}, {"x": N(2, 4, 6)}],
         """
         F.glu(x)
@@ -194,14 +194,14 @@ ROWS = [
         F.glu(x, -2)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(3, 3)}, {"x": N()}],
         """
         F.glu(x)
         F.glu(x, 7)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(2, 3)}, {"x": N(2, 3, 2)}, {"x": N(4)}, {"x": N()}, {"x": N(2, 1, 3, 2)}],
         """
         F.softmax(x)
@@ -215,7 +215,7 @@ ROWS = [
         F.softmax(x, dim=9)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(3, 4)}, {"x": N(2, 3, 2)}],
         """
         t = torch.manual_seed(3); F.gumbel_softmax(x)
@@ -230,7 +230,7 @@ ROWS = [
         F.rrelu(x, 0.5, 0.1, training=True)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": I(3, 4)}, {"x": B(3, 4)}],
         EVERY
         + """
@@ -246,7 +246,7 @@ ROWS = [
         F.leaky_relu(x.clone(), inplace=True)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4)},
         """
         F.hardtanh(x, 2, 1)

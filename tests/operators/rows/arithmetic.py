@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import B, I, N, U, V, given
+from operators.spelling import B, I, N, U, V, rows_for
 
 inf, nan = np.inf, np.nan
 EDGES = {"x": V([0, 0, -0.0, 1, -1, nan, 1, inf, inf, 2, -2, 0, -inf]), "y": V([0, -1, 1, 0, 0, 1, nan, inf, -inf, 2, 2, 0.5, 2])}
@@ -11,7 +11,7 @@ SHAPES = [{"x": N(3, 4), "y": N(4)}, {"x": N(), "y": N(2, 1)}, {"x": N(0, 3), "y
 WHOLE = {"x": I(3, 4), "y": I(4, low=1, high=5)}
 
 ROWS = [
-    *given(
+    *rows_for(
         SHAPES,
         """
         torch.add(x, y)
@@ -60,7 +60,7 @@ ROWS = [
         torch.nextafter(x, y)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}, {"x": V([-2, -1, -0.5, 0, 0.5, 1, 2, nan, inf, -inf])}],
         """
         x + 2
@@ -123,7 +123,7 @@ ROWS = [
         torch.lerp(x, x * 2, 0.25)
     """,
     ),
-    *given(
+    *rows_for(
         EDGES,
         """
         x + y
@@ -161,7 +161,7 @@ ROWS = [
         torch.signbit(torch.nan_to_num(x.detach() // y.detach()))
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": U(3, 4), "y": U(4)}],
         """
         x ** y
@@ -248,7 +248,7 @@ ROWS = [
         torch.maximum(x.detach(), y.detach(), out=torch.empty(0, dtype=x.dtype))
     """,
     ),
-    *given(
+    *rows_for(
         [WHOLE, {"x": I(), "y": I(3, low=1, high=4)}],
         """
         x + y
@@ -340,7 +340,7 @@ ROWS = [
         x // (y * 0)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(2, 3), "i": I(3), "b": B(2, 3)}],
         """
         x + i
@@ -413,7 +413,7 @@ ROWS = [
         b.clone().sub_(b)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3), "y": N(4)},
         """
         x + y

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import B, N, V, given
+from operators.spelling import B, N, V, rows_for
 
 # The node is torch's own only on plain matrices: with axes in front, its matmul folds and expands in steps of its own; where
 # all widths are equal, it runs one fused node, which has no second derivatives.
@@ -44,7 +44,7 @@ def mha(
 
 
 ROWS = [
-    *given(
+    *rows_for(
         SHAPES,
         f"""
         ~ {S}(q, k, v)
@@ -57,7 +57,7 @@ ROWS = [
         torch.autograd.grad({S}(q[..., :0, :], k, v).sum(), (q, k, v))
     """,
     ),
-    *given(
+    *rows_for(
         {"q": N(4, 3), "k": N(5, 3), "v": N(5, 2), "f": N(4, 5), "m": B(4, 5)},
         f"""
         {S}(q, k, v)
@@ -71,7 +71,7 @@ ROWS = [
         {S}(q, k, v, m[0] | True)
     """,
     ),
-    *given(
+    *rows_for(
         [SHAPES[0] | {"f": N(4, 5), "m": B(2, 1, 4, 5)}, SHAPES[0] | {"f": N(2, 3, 4, 5), "m": B(4, 5)}],
         f"""
         ~ {S}(q, k, v, f)
@@ -83,7 +83,7 @@ ROWS = [
         ~ {S}(q[0], k[0, :1], v[0, :1], enable_gqa=True)
     """,
     ),
-    *given(
+    *rows_for(
         FUSED,
         [
             first_order(f"{S}({tail})")
@@ -98,7 +98,7 @@ ROWS = [
             )
         ],
     ),
-    *given(
+    *rows_for(
         FUSED,
         f"""
         {S}(q.detach(), k.detach(), v.detach())
@@ -118,7 +118,7 @@ ROWS = [
     """,
     ),
     # ---------------------------------------------------------------------------------------------------- several heads
-    *given(
+    *rows_for(
         LAYER
         | {
             "s": CAUSAL,
@@ -183,7 +183,7 @@ ROWS = [
         ],
     ),
     # without weights torch runs the fused node: values and first derivatives
-    *given(
+    *rows_for(
         LAYER | {"s": CAUSAL, "p": V([[0, 0, 1, 1], [0, 0, 0, 1]], bool), "h": N(BATCH * HEADS, L, KEYS)},
         [
             f"y, n = {mha('q / 8, k, v', tail=tail)}; "
@@ -197,7 +197,7 @@ ROWS = [
             )
         ],
     ),
-    *given(
+    *rows_for(
         UNBATCHED | {"s": CAUSAL, "p": V([0, 0, 1, 1], bool), "h": N(HEADS, L, KEYS)},
         [
             mha(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operators.spelling import N, U, V, given
+from operators.spelling import N, U, V, rows_for
 
 
 def with_gradient(*lines):
@@ -11,7 +11,7 @@ def with_gradient(*lines):
 
 
 ROWS = [
-    *given(
+    *rows_for(
         {"x": N(3, 4), "y": V([1, 0, 3], "int64"), "w": U(4)},
         with_gradient(
             "F.multi_margin_loss(x, y)",
@@ -24,7 +24,7 @@ ROWS = [
             "F.multi_margin_loss(x, y, size_average=False)",
         ),
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "y": V([[1, 0, -1, 2], [3, -1, 0, 1], [-1, 0, 1, 2]], "int64")},
         with_gradient(
             "F.multilabel_margin_loss(x, y)",
@@ -34,7 +34,7 @@ ROWS = [
             "F.multilabel_margin_loss(x, y, size_average=False)",
         ),
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "y": V([1, 0, 3], "int64"), "w": U(4)},
         """
         F.nll_loss(x, y)
@@ -133,7 +133,7 @@ ROWS = [
         F.multi_margin_loss(x, y, reduction="average")
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "y": V([[1, 0, -1, 2], [3, -1, 0, 1], [-1, 0, 1, 2]], "int64")},
         """
         F.multilabel_margin_loss(x, y[0])
@@ -142,7 +142,7 @@ ROWS = [
         F.multilabel_margin_loss(x, y, reduction="average")
     """,
     ),
-    *given(
+    *rows_for(
         [
             {"x": N(2, 3, 4), "y": V([[0, 1, 2, 1], [2, 2, 0, 1]], "int64"), "w": U(3)},
             {"x": N(2, 3, 2, 2), "y": V([[[0, 1], [2, 1]], [[2, 2], [0, 1]]], "int64"), "w": U(3)},
@@ -165,7 +165,7 @@ ROWS = [
         F.nll_loss(x, y[0])
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(0, 4), "y": V([], "int64")},
         """
         F.nll_loss(x, y)
@@ -176,7 +176,7 @@ ROWS = [
         F.cross_entropy(x, y, label_smoothing=0.1)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V([[1.0, 2, 0], [0, 1, 3], [-float("inf"), 0, 1]]), "y": V([1, 0, 2], "int64")},
         """
         F.cross_entropy(x, y)

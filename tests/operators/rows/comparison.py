@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import B, I, N, V, given
+from operators.spelling import B, I, N, V, rows_for
 
 inf, nan = np.inf, np.nan
 EDGES = {"x": V([0, -0.0, 1, nan, nan, inf, -inf, inf, 1 + 1e-6]), "y": V([0, 0, 1, nan, 1, inf, -inf, -inf, 1])}
@@ -13,11 +13,11 @@ BITS = "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwis
 KINDS = "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_not"
 
 ROWS = [
-    *given(
+    *rows_for(
         [{"x": N(3, 4), "y": N(4)}, {"x": N(), "y": N(2)}, {"x": N(0, 3), "y": N(3)}, EDGES],
         [*(f"torch.{name}(x, y)" for name in (*COMPARE, *LOGIC)), *(f"torch.{name}(x)" for name in KINDS)],
     ),
-    *given(
+    *rows_for(
         [{"x": N(3, 4), "i": I(4), "b": B(3, 4)}],
         [
             *(f"x.{name}({y})" for name in COMPARE for y in ("0", "0.5", "i", "b")),
@@ -48,8 +48,10 @@ ROWS = [
             *(f"x.detach().clone().{name}_(i)" for name in LOGIC),
         ],
     ),
-    *given({"x": N(3, 4), "y": N(4)}, [f"(x * 2).{name}_({other})" for other in ("y.detach()", "0.5") for name in COMPARE[:6]]),
-    *given(
+    *rows_for(
+        {"x": N(3, 4), "y": N(4)}, [f"(x * 2).{name}_({other})" for other in ("y.detach()", "0.5") for name in COMPARE[:6]]
+    ),
+    *rows_for(
         {"x": N(3, 4), "i": I(4), "b": B(3, 4)},
         """
         x == 0
@@ -141,7 +143,7 @@ ROWS = [
         torch.signbit(-x)
     """,
     ),
-    *given(
+    *rows_for(
         [EDGES, {"x": V([]), "y": V([])}],
         """
         torch.isclose(x, y)
@@ -155,7 +157,7 @@ ROWS = [
         torch.where(x == y)
     """,
     ),
-    *given(
+    *rows_for(
         [
             {"x": N(3, 4), "y": N(4), "b": B(3, 4), "i": I(4)},
             {"x": N(), "y": N(2), "b": B(), "i": I(2)},
@@ -183,7 +185,7 @@ ROWS = [
         torch.where(b, torch.tensor(3), y)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "b": B(3, 4), "i": I(4)},
         """
         torch.where(i, x, x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operators.spelling import I, N, V, given
+from operators.spelling import I, N, V, rows_for
 
 IMAGE = {"x": N(2, 4, 6, 5), "w": N(6, 4, 3, 2), "b": N(6)}
 GROUPED = {"x": N(2, 4, 6, 5), "w": N(6, 2, 3, 2), "b": N(6)}
@@ -10,7 +10,7 @@ LINE = {"x": N(2, 4, 7), "w": N(6, 4, 3), "b": N(6)}
 BACK = {"x": N(2, 4, 3, 4), "w": N(4, 3, 3, 2), "b": N(3)}
 
 ROWS = [
-    *given(
+    *rows_for(
         IMAGE,
         """
         F.conv2d(x, w)
@@ -49,7 +49,7 @@ ROWS = [
         F.conv2d(x.half(), w.half(), b)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 4, 6, 5), "w": N(6, 4, 3, 3), "b": N(6)},
         """
         F.conv2d(x, w, b, padding='same')
@@ -57,7 +57,7 @@ ROWS = [
         F.conv2d(x, w, b, 1, 1).relu().sum()
     """,
     ),
-    *given(
+    *rows_for(
         GROUPED,
         """
         F.conv2d(x, w, b, groups=2)
@@ -65,14 +65,14 @@ ROWS = [
         F.conv2d(x[:, :2], w, b)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 4, 5, 5), "w": N(4, 1, 3, 3), "v": N(8, 1, 2, 2)},
         """
         F.conv2d(x, w, groups=4, padding=1)
         F.conv2d(x, v, groups=4, stride=2)
     """,
     ),
-    *given(
+    *rows_for(
         LINE,
         """
         F.conv1d(x, w)
@@ -85,7 +85,7 @@ ROWS = [
         F.conv1d(x, w, padding=(1,))
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(1, 2, 3, 4, 3), "w": N(3, 2, 2, 2, 2)},
         """
         F.conv3d(x, w)
@@ -94,7 +94,7 @@ ROWS = [
         F.conv_transpose3d(x, w.transpose(0, 1), stride=2)
     """,
     ),
-    *given(
+    *rows_for(
         BACK,
         """
         F.conv_transpose2d(x, w)
@@ -113,7 +113,7 @@ ROWS = [
         F.conv_transpose2d([1.0], w)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 4, 5), "w": N(4, 3, 3), "b": N(3)},
         """
         F.conv_transpose1d(x, w, b)
@@ -123,14 +123,14 @@ ROWS = [
         F.conv_transpose1d(x, w, stride=2, output_padding=2)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": I(1, 1, 4, 4), "w": I(2, 1, 2, 2)},
         """
         F.conv2d(x, w)
         F.conv2d(x, w.float())
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V([[[1.0, float("inf"), 2.0, 3.0, float("nan"), 4.0, 5.0, 6.0]]]), "w": V([[[1.0, 2.0]]])},
         """
         F.conv1d(x, w)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import V, given
+from operators.spelling import V, rows_for
 
 INPUTS = {"x": V([[1.0, 2.0], [3.0, 4.0]]), "i": V([1, 2, 3], np.int64), "s": V(1.5), "d": V([1.5, 2.5], np.float64)}
 
 ROWS = [
     row
-    for row in given(
+    for row in rows_for(
         INPUTS,
         """
     # data

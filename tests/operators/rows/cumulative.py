@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from operators.spelling import B, I, N, U, V, given
+from operators.spelling import B, I, N, U, V, rows_for
 
 NAN, INF = float("nan"), float("inf")
 
 ROWS = [
-    *given(
+    *rows_for(
         [{"x": N(3, 4)}, {"x": N(2, 3, 2)}],
         [
             f"x.{name}({dim})"
@@ -15,7 +15,7 @@ ROWS = [
             for dim in ("0", "1", "-1", "dim=-2")
         ],
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4)},
         """
         torch.cumsum(x, 1)
@@ -108,7 +108,7 @@ ROWS = [
         torch.corrcoef(x[0])
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N()},
         """
         x.cumsum(0)
@@ -126,7 +126,7 @@ ROWS = [
         torch.gradient(x)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(0)}, {"x": N(0, 3)}, {"x": N(1, 3)}],
         """
         x.cumsum(0)
@@ -140,7 +140,7 @@ ROWS = [
         torch.cumulative_trapezoid(x, dim=0)
     """,
     ),
-    *given(
+    *rows_for(
         [{"i": I(3, 4)}, {"i": V([[3, 0, 7], [1, 250, 7]], "uint8")}, {"i": B(3, 4)}],
         """
         i.cumsum(1)
@@ -157,7 +157,7 @@ ROWS = [
         torch.cumulative_trapezoid(i)
     """,
     ),
-    *given(
+    *rows_for(
         {"i": I(3, 4)},
         """
         i.cumsum_(0)
@@ -167,7 +167,7 @@ ROWS = [
         i.cov(correction=0)
     """,
     ),
-    *given(
+    *rows_for(
         [
             {"x": V([[1.0, 1.0, NAN, 2.0, NAN], [3.0, 3.0, 2.0, 3.0, 4.0]])},
             {"x": V([[-INF, 1.0, 2.0, INF, 0.0]])},
@@ -182,7 +182,7 @@ ROWS = [
         x.logcumsumexp(1).detach()
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": V([[1000.0, 1000.0, -1000.0], [-1000.0, 0.0, 1.0]])}, {"x": N(40)}],
         """
         x.logcumsumexp(-1)
@@ -190,7 +190,7 @@ ROWS = [
         x.cummax(-1)
     """,
     ),
-    *given(
+    *rows_for(
         [
             {"x": V([[2.0, 0.0, 3.0, 5.0], [4.0, 5.0, 6.0, 0.0]])},
             {"x": V([3.0, 0.0, 2.0, 0.0, 4.0])},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operators.spelling import I, N, U, V, given
+from operators.spelling import I, N, U, V, rows_for
 
 
 def with_gradient(*lines):
@@ -11,7 +11,7 @@ def with_gradient(*lines):
 
 
 ROWS = [
-    *given(
+    *rows_for(
         [
             {"x": N(3, 4), "y": N(3, 4)},
             {"x": N(2, 3, 2), "y": N(2, 3, 2)},
@@ -39,7 +39,7 @@ ROWS = [
         F.normalize(x, out=torch.empty(0, dtype=x.dtype))
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(4), "y": N(4)}, {"x": V([0.0, 0, 0, 0]), "y": N(4)}, {"x": V([1e-9, 0, 0, 0]), "y": V([1.0, 2, 2, 0])}],
         """
         F.cosine_similarity(x, y, 0)
@@ -50,11 +50,11 @@ ROWS = [
         F.normalize(x, dim=-1, eps=1e-3)
     """,
     ),
-    *given({"x": N(0, 3)}, "F.pdist(x.detach())"),  # the gradient crashes torch
-    *given(
+    *rows_for({"x": N(0, 3)}, "F.pdist(x.detach())"),  # the gradient crashes torch
+    *rows_for(
         [{"x": N(4, 3)}, {"x": N(1, 3)}], with_gradient("F.pdist(x)", "F.pdist(x, 1)", "F.pdist(x, p=3)", "torch.pdist(x, p=inf)")
     ),
-    *given(
+    *rows_for(
         [
             {"x": N(4, 3), "y": N(2, 3)},
             {"x": N(2, 4, 3), "y": N(2, 2, 3)},
@@ -69,12 +69,12 @@ ROWS = [
             'torch.cdist(x1=x, x2=y, compute_mode="donot_use_mm_for_euclid_dist")',
         ),
     ),
-    *given(
+    *rows_for(
         [{"x": N(4, 3), "y": N(2, 3)}, {"x": N(2, 4, 3), "y": N(2, 2, 3)}, {"x": N(2, 1, 4, 3), "y": N(3, 5, 3)}],
         'torch.cdist(x, y, compute_mode="use_mm_for_euclid_dist")',
     ),
-    *given({"x": N(30, 3), "y": N(27, 3)}, with_gradient("torch.cdist(x, y)")),
-    *given(
+    *rows_for({"x": N(30, 3), "y": N(27, 3)}, with_gradient("torch.cdist(x, y)")),
+    *rows_for(
         {"x": N(30, 3), "y": N(27, 3)},
         """
         torch.cdist(x, y.detach())
@@ -82,7 +82,7 @@ ROWS = [
     """,
     ),
     # rows that coincide, and differences of 0
-    *given(
+    *rows_for(
         {"x": V([[0.0, 1], [2, 3], [0, 1]])},
         """
         d = torch.cdist(x, x.detach()); d.backward(torch.ones_like(d)); [d.detach(), x.grad]
@@ -95,11 +95,11 @@ ROWS = [
         d = F.pdist(x.detach(), 0); d
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(3, 4), "y": N(5)}, {"x": I(3, 4), "y": I(3, 4)}, {"x": N(3, 4), "y": I(3, 4)}],
         with_gradient("F.pdist(x)", "torch.cdist(x, y)"),
     ),
-    *given(
+    *rows_for(
         [{"x": N(3, 4), "y": N(5)}, {"x": I(3, 4), "y": I(3, 4)}, {"x": N(3, 4), "y": I(3, 4)}],
         """
         F.cosine_similarity(x, y)
@@ -107,8 +107,8 @@ ROWS = [
         F.normalize(x)
     """,
     ),
-    *given({"x": N(3, 4), "y": U(3, 2)}, with_gradient("torch.cdist(x, y)")),
-    *given(
+    *rows_for({"x": N(3, 4), "y": U(3, 2)}, with_gradient("torch.cdist(x, y)")),
+    *rows_for(
         {"x": N(3, 4), "y": U(3, 2)},
         """
         F.cosine_similarity(x[0], x[1])

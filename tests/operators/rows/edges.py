@@ -1,6 +1,6 @@
 """Edges: memory that overlaps, integers at their bounds, windows that share places, and what is empty."""
 
-from operators.spelling import I, N, U, V, given
+from operators.spelling import I, N, U, V, rows_for
 
 
 def once_more(start: str, value: str, times: int) -> str:
@@ -13,7 +13,7 @@ def once_more(start: str, value: str, times: int) -> str:
 
 
 ROWS = [
-    *given(
+    *rows_for(
         {"x": N(2, 3, 3), "w": N(4, 3, 1), "b": N(4)},
         """
         F.conv1d(x, w, stride=2, padding=1)
@@ -24,7 +24,7 @@ ROWS = [
         F.conv_transpose1d(x, w.transpose(0, 1), stride=2, padding=1, output_padding=1)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 2, 3, 5), "w": N(4, 1, 1, 1), "b": N(4)},
         """
         F.conv2d(x, w, b, stride=2, padding=(1, 2), groups=2)
@@ -32,14 +32,14 @@ ROWS = [
         F.conv_transpose2d(x, w.reshape(2, 2, 1, 1), b, stride=2, padding=(1, 2))
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(1, 2, 3, 3, 3), "w": N(2, 2, 1, 1, 1)},
         """
         F.conv3d(x, w, stride=2, padding=1)
         F.conv_transpose3d(x, w, stride=2, padding=1)
     """,
     ),
-    *given(
+    *rows_for(
         {},
         """
         F.max_unpool1d(torch.tensor([[1., 2., 3.]]), torch.tensor([[0, 0, 1]]), 2)
@@ -90,21 +90,21 @@ ROWS = [
         torch.masked_fill(torch.zeros(2, dtype=torch.uint8), torch.tensor([True, False]), -1)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3), "y": N(3)},
         """
         torch.rsub(x, y, alpha=2)
         torch.rsub(x, 3, alpha=2.5)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": I(2, 3), "y": I(2, 2), "w": I(4, 3, 2)},
         """
         F.bilinear(x.int(), y.int(), w.int())
     """,
     ),
     # Of integers, sizes that cannot be.
-    *given(
+    *rows_for(
         {},
         """
         torch.bincount(torch.tensor([2**63 - 1]))
@@ -123,7 +123,7 @@ ROWS = [
     """,
     ),
     # `out` shares memory, with itself or with an argument.
-    *given(
+    *rows_for(
         {},
         """
         x = torch.arange(4.); torch.gather(x, 0, torch.tensor([3, 2, 1, 0]), out=x)
@@ -159,7 +159,7 @@ ROWS = [
     """,
     ),
     # One derivative more than is not 0.
-    *given(
+    *rows_for(
         {},
         [
             once_more(*row)
@@ -178,7 +178,7 @@ ROWS = [
             )
         ],
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "y": U(3, 4)},
         """
         ~ torch.scatter_reduce(x, 1, torch.tensor([[0, 2, 0, 3], [1, 1, 1, 0], [3, 2, 1, 0]]), y, "prod")
@@ -190,7 +190,7 @@ ROWS = [
     """,
     ),
     # Nothing in it.
-    *given(
+    *rows_for(
         {},
         """
         torch.gather(torch.ones(3), 0, torch.tensor([]))
@@ -226,7 +226,7 @@ ROWS = [
     """,
     ),
     # Matrices of which one triangle is read, integers, and other arguments.
-    *given(
+    *rows_for(
         {"x": V([[1.0, 5.0, 2.0], [2.0, 3.0, 4.0], [0.0, 1.0, 7.0]])},
         """
         torch.linalg.pinv(x.detach(), hermitian=True)
@@ -235,14 +235,14 @@ ROWS = [
         ~ torch.linalg.pinv(x + x.mT, hermitian=True)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(4, 2), "y": N(4, 3)},
         """
         ~ torch.linalg.lstsq(x, y)[:2]
         ~ torch.linalg.lstsq(x, y, driver="gels")[:2]
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4)},
         """
         torch.gradient(x, spacing=None)
@@ -252,7 +252,7 @@ ROWS = [
         ~ F.soft_margin_loss(40 + x, torch.ones_like(x))
     """,
     ),
-    *given(
+    *rows_for(
         {},
         """
         F.local_response_norm(torch.arange(24).view(2, 3, 4), 2)
@@ -270,7 +270,7 @@ ROWS = [
         torch.tensor([2., 3.]).__rmod__(torch.tensor([5., 4.]))
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V(2.0), "y": V(0.0)},
         """
         torch.manual_seed(1); torch.normal(x, y.exp()) * 0

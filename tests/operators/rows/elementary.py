@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import B, I, N, U, V, given
+from operators.spelling import B, I, N, U, V, rows_for
 
 inf, nan = np.inf, np.nan
 
@@ -26,9 +26,9 @@ TWINS = [name for name in BOTH if name not in ("angle", *AREA)]
 TOP_TWINS = [name for name in TWINS if name not in ("sign", "sgn")]
 
 ROWS = [
-    *given([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}], [f"torch.{name}(x)" for name in ANYWHERE]),
-    *given([{"x": U(3, 4)}, {"x": U()}, {"x": U(0, 3)}], [f"torch.{name}(x)" for name in UNIT]),
-    *given(
+    *rows_for([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}], [f"torch.{name}(x)" for name in ANYWHERE]),
+    *rows_for([{"x": U(3, 4)}, {"x": U()}, {"x": U(0, 3)}], [f"torch.{name}(x)" for name in UNIT]),
+    *rows_for(
         [{"x": U(3, 4, low=1.1, high=3)}, {"x": U(low=1.1, high=3)}],
         """
         torch.acosh(x)
@@ -38,30 +38,30 @@ ROWS = [
         x.detach().clone().arccosh_()
     """,
     ),
-    *given(EDGES, [f"torch.{name}(x)" for name in BOTH if name not in ("nan_to_num", "logit")]),
-    *given(EDGES, "torch.nan_to_num(x).clamp(-9, 9)"),
-    *given(FINITE, "torch.logit(x)"),
-    *given(
+    *rows_for(EDGES, [f"torch.{name}(x)" for name in BOTH if name not in ("nan_to_num", "logit")]),
+    *rows_for(EDGES, "torch.nan_to_num(x).clamp(-9, 9)"),
+    *rows_for(FINITE, "torch.logit(x)"),
+    *rows_for(
         SMALL,
         [
             f"torch.{name}(x)"
             for name in ("exp", "expm1", "log1p", "sinh", "tanh", "asinh", "atanh", "logit", "sigmoid", "rsqrt", "log", "acos")
         ],
     ),
-    *given({"x": U(2, 3)}, [f"x.{name}()" for name in BOTH if "acosh" not in name and "arccosh" not in name]),
-    *given({"x": U(2, 3)}, [f"x.clone().{name}_()" for name in TWINS]),
-    *given({"x": U(2, 3)}, [f"torch.{name}_(x.clone())" for name in TOP_TWINS]),
-    *given({"x": U(2, 3)}, [f"x.detach().clone().{name}_()" for name in AREA]),
-    *given({"x": U(2, 3)}, [f"torch.{name}_(x.detach() + 0)" for name in AREA]),
-    *given({"x": U(2, 3)}, [f"torch.{name}(x.detach(), out=torch.empty(0, dtype=x.dtype))" for name in BOTH]),
-    *given({"x": U(2, 3)}, [f"torch.{name}(input=x)" for name in ("exp", "sin", "sigmoid", "floor", "logit", "sign")]),
-    *given({"i": I(2, 3), "b": B(3)}, [f"torch.{name}({x})" for name in BOTH for x in ("i", "b")]),
-    *given({"i": I(2, 3)}, [f"i.clone().{name}_()" for name in ("exp", "sqrt", "floor", "sign", "sin", "round", "frac")]),
-    *given(
+    *rows_for({"x": U(2, 3)}, [f"x.{name}()" for name in BOTH if "acosh" not in name and "arccosh" not in name]),
+    *rows_for({"x": U(2, 3)}, [f"x.clone().{name}_()" for name in TWINS]),
+    *rows_for({"x": U(2, 3)}, [f"torch.{name}_(x.clone())" for name in TOP_TWINS]),
+    *rows_for({"x": U(2, 3)}, [f"x.detach().clone().{name}_()" for name in AREA]),
+    *rows_for({"x": U(2, 3)}, [f"torch.{name}_(x.detach() + 0)" for name in AREA]),
+    *rows_for({"x": U(2, 3)}, [f"torch.{name}(x.detach(), out=torch.empty(0, dtype=x.dtype))" for name in BOTH]),
+    *rows_for({"x": U(2, 3)}, [f"torch.{name}(input=x)" for name in ("exp", "sin", "sigmoid", "floor", "logit", "sign")]),
+    *rows_for({"i": I(2, 3), "b": B(3)}, [f"torch.{name}({x})" for name in BOTH for x in ("i", "b")]),
+    *rows_for({"i": I(2, 3)}, [f"i.clone().{name}_()" for name in ("exp", "sqrt", "floor", "sign", "sin", "round", "frac")]),
+    *rows_for(
         {"x": N(3, 4)},
         [f"torch.{name}(x.detach().half())" for name in names("exp log1p sin sigmoid tanh floor rsqrt sinc atan sign")],
     ),
-    *given(
+    *rows_for(
         [{"x": N(3, 4)}, FINITE],
         """
         torch.logit(x, eps=0.1)
@@ -70,7 +70,7 @@ ROWS = [
         x.clone().logit_(eps=0.1)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(3, 4)}, EDGES],
         """
         torch.round(x, decimals=2)
@@ -99,7 +99,7 @@ ROWS = [
         (x.sin() ** 2 + 2 * x.cos() ** 2).sqrt()
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3), "i": I(3), "b": B(3)},
         """
         torch.imag(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import N, V, given
+from operators.spelling import N, V, rows_for
 
 INPUTS = {
     "x": N(2, 3),
@@ -17,7 +17,7 @@ INPUTS = {
 
 ROWS = [
     row
-    for row in given(
+    for row in rows_for(
         INPUTS,
         """
     # what requires no gradient

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import N, V, given
+from operators.spelling import N, V, rows_for
 
 INPUTS = {
     "x": V([[1.0, 2.0], [3.0, 4.0]]),
@@ -16,7 +16,7 @@ INPUTS = {
 
 ROWS = [
     # In both precisions, with derivatives: what is recorded.
-    *given(
+    *rows_for(
         [{"x": N(2, 3)}, {"x": N()}, {"x": N(0, 2)}],
         """
         x.to(torch.float64)
@@ -45,7 +45,7 @@ ROWS = [
         x.requires_grad_() * 2
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3)},
         """
         x.t().contiguous()
@@ -64,7 +64,7 @@ ROWS = [
     ),
     *(
         row
-        for row in given(
+        for row in rows_for(
             INPUTS,
             """
         # what it holds

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from operators.spelling import B, I, N, V, given
+from operators.spelling import B, I, N, V, rows_for
 
 ALL = {"x": N(3, 4), "b": N(2, 3, 4), "v": N(4), "s": N(), "i": V([0, 2], "int64")}
 
 # Where `scatter` and its like use a part of the source alone, torch cannot differentiate for the source; here that works.
 ROWS = [
-    *given(
+    *rows_for(
         ALL,
         """
         x[0]
@@ -120,7 +120,7 @@ ROWS = [
         len(x), x.tolist()[0] == x[0].tolist()
     """,
     ),
-    *given(
+    *rows_for(
         ALL,
         """
         y = x.clone(); y[0] = 1; y
@@ -186,7 +186,7 @@ ROWS = [
         y = torch.zeros(1, 4).expand(3, 4); y[:] = 1; 0
     """,
     ),
-    *given(
+    *rows_for(
         ALL,
         """
         x.gather(1, torch.tensor([[0, 1], [1, 1], [2, 3]]))
@@ -255,7 +255,7 @@ ROWS = [
         torch.tensor([[1, 0], [0, 2]]).argwhere()
     """,
     ),
-    *given(
+    *rows_for(
         ALL,
         """
         x.scatter(1, torch.tensor([[0], [1], [2]]), 5.0)
@@ -364,7 +364,7 @@ ROWS = [
         s.put(torch.tensor(0), s * 3)
     """,
     ),
-    *given(
+    *rows_for(
         ALL,
         """
         x.masked_fill(x > 0, 0)
@@ -401,7 +401,7 @@ ROWS = [
         s.masked_scatter(torch.tensor(True), v)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": I(3, 4)}, {"x": B(3, 4)}],
         """
         x[1:, 0]
@@ -418,7 +418,7 @@ ROWS = [
         x.nonzero()
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V([[1, float("nan")], [float("inf"), 0]])},
         """
         x[x > 0]

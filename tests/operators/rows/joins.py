@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from operators.spelling import B, I, N, V, given
+from operators.spelling import B, I, N, V, rows_for
 
 ROWS = [
-    *given(
+    *rows_for(
         [{"x": N(3, 4), "y": N(2, 4)}, {"x": N(3), "y": N(2)}, {"x": N(0, 4), "y": N(2, 4)}],
         """
         torch.cat([x, y])
@@ -24,7 +24,7 @@ ROWS = [
         torch.stack([x.detach(), x.detach()], out=torch.empty(0, dtype=x.dtype))
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "v": N(4), "s": N(), "i": I(4)},
         """
         torch.cat(tensors=(x, x), dim=1)
@@ -170,7 +170,7 @@ ROWS = [
         y = x * 1; torch.diagonal(y[:, 1:]).add_(-1).pow_(2); y
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 4)},
         """
         x.diagonal()
@@ -190,7 +190,7 @@ ROWS = [
         torch.trace(x)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": I(3, 3)}, {"x": B(3, 3)}, {"x": V([[1, 2], [3, 4]], "uint8")}, {"x": V([[1, 2], [3, 4]], "float16")}],
         """
         torch.cat([x, x], 1)
@@ -203,7 +203,7 @@ ROWS = [
         torch.block_diag(x, x)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V([[1, -1.5], [3, 2]]), "y": V([[[1.0, 2.0], [3.0, 4.0]]])},
         """
         x.tril() / x.triu()

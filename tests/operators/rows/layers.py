@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import N, V, given
+from operators.spelling import N, V, rows_for
 
 LONG = np.int64
 
@@ -18,7 +18,7 @@ def bilinear(x, y, w=(3, 4, 5), b=(3,)):
 
 ROWS = [
     # ------------------------------------------------------------------------------------------------------------ linear
-    *given(
+    *rows_for(
         [
             linear((2, 4)),
             linear((4,)),
@@ -44,7 +44,7 @@ ROWS = [
         F.linear(x, w)
     """,
     ),
-    *given(
+    *rows_for(
         [
             linear(x, b=b)
             for x, biases in (
@@ -58,7 +58,7 @@ ROWS = [
         F.linear(x, weight=w, bias=b)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(5, 2, 4), "w": N(3, 4), "b": N(3)},
         """
         F.linear(x.transpose(0, 1), w, b)
@@ -84,7 +84,7 @@ ROWS = [
     """,
     ),
     # ---------------------------------------------------------------------------------------------------------- bilinear
-    *given(
+    *rows_for(
         [
             bilinear((2, 4), (2, 5)),
             bilinear((6, 2, 4), (6, 2, 5)),
@@ -103,7 +103,7 @@ ROWS = [
         F.bilinear(x, y, w)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 4), "y": N(2, 5), "w": N(3, 4, 5), "b": N(3)},
         """
         F.bilinear(input1=x, input2=y, weight=w, bias=b)
@@ -114,7 +114,7 @@ ROWS = [
     """,
     ),
     # --------------------------------------------------------------------------------------------------------- embedding
-    *given(
+    *rows_for(
         [
             {"w": N(5, 3), "i": V([[0, 2], [1, 2]], LONG)},
             {"w": N(5, 3), "i": V(2, LONG)},
@@ -129,7 +129,7 @@ ROWS = [
         F.embedding(i.int(), w)
     """,
     ),
-    *given(
+    *rows_for(
         {"w": N(5, 3), "i": V([[0, 2], [1, 2]], LONG), "j": V([4, 0, 4, 4], LONG)},
         """
         torch.autograd.grad(F.embedding(i, w, scale_grad_by_freq=True).sum(), w)
@@ -158,7 +158,7 @@ ROWS = [
     # ----------------------------------------------------------------------------------------------------- embedding_bag
     # Torch has no second derivatives here. Its gradient with scale_grad_by_freq divides by the counts of other indices than the
     # row's own (only "max", which refuses it, is compared), and it has three texts for an index out of range.
-    *given(
+    *rows_for(
         {
             "w": N(5, 3),
             "s": N(5),
@@ -182,7 +182,7 @@ ROWS = [
             )
         ],
     ),
-    *given(
+    *rows_for(
         {"w": N(5, 3), "s": N(5), "i": V([[0, 2], [1, 2]], LONG), "f": V([0, 2, 1, 2, 4], LONG), "o": V([0, 2, 2], LONG)},
         """
         torch.autograd.grad((F.embedding_bag(f, w, o, mode="sum", per_sample_weights=s) ** 2).sum(), (w, s))
@@ -207,7 +207,7 @@ ROWS = [
     """,
     ),
     # ----------------------------------------------------------------------------------------------------------- one_hot
-    *given(
+    *rows_for(
         {"i": V([[0, 2], [1, 2]], LONG), "e": V([], LONG), "x": N(3), "z": V(3, LONG)},
         """
         F.one_hot(i)
@@ -230,7 +230,7 @@ ROWS = [
     """,
     ),
     # ----------------------------------------------------------------------------------------------------------- dropout
-    *given(
+    *rows_for(
         [{"x": N(2, 3, 4)}, {"x": N(5)}, {"x": N()}, {"x": N(0, 3)}, {"x": N(40, 30)}],
         """
         torch.manual_seed(3); F.dropout(x)
@@ -250,7 +250,7 @@ ROWS = [
         torch.manual_seed(3); torch.alpha_dropout(x, 0.3, True)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4)},
         """
         torch.manual_seed(3); F.dropout(x.T, 0.3)
@@ -282,7 +282,7 @@ ROWS = [
         torch.manual_seed(1); F.dropout(x.half(), 0.3)
     """,
     ),
-    *given(
+    *rows_for(
         [
             {"x": N(3)},
             {"x": N(2, 3)},
@@ -303,7 +303,7 @@ ROWS = [
     """,
     ),
     # torch's graph shows the axis that is put in front in place
-    *given(
+    *rows_for(
         [{"x": N(2, 3)}, {"x": N(2, 3, 4)}, {"x": N(2, 3, 4, 2)}],
         """
         ~ torch.manual_seed(3); F.dropout1d(x * 1, 0.3, True, True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from operators.spelling import N, V, given
+from operators.spelling import N, V, rows_for
 
 ROWS = [
-    *given(
+    *rows_for(
         {"u": V([5, 1], "uint8"), "i": V([5, 1], "int8"), "x": V([1.5, 2.5])},
         """
         torch.sub(u, u, alpha=2)
@@ -21,7 +21,7 @@ ROWS = [
         torch.einsum('i,j->ij', i, i)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V(0.5), "t": V(True, "bool"), "m": V([[1.0, 2.0], [3.0, 4.0]]), "i": V([[1, 2], [3, 4]], "int64")},
         """
         torch.nn.init.uniform_(torch.empty(()), 2.0, 2.0).numpy().shape
@@ -40,7 +40,7 @@ ROWS = [
         torch.einsum('ab,bc->ac', i, i.int())
     """,
     ),
-    *given(
+    *rows_for(
         {"A": N(0, 3, 3), "B": N(0, 3, 2), "C": N(0, 0), "D": N(0, 2), "s": N(0, 3), "r": N(2, 0), "v": N(2, 2)},
         """
         torch.linalg.lu_solve(A, torch.empty(0, 3, dtype=torch.int32), B)

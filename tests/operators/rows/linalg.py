@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from operators.spelling import I, N, V, given
+from operators.spelling import I, N, V, rows_for
 
 IGNORE = "import warnings; warnings.simplefilter('ignore')"  # torch warns once in a process
 P = "x @ x.mT + 2 * torch.eye(x.shape[-1], dtype=x.dtype)"
 SINGULAR = [[2.0, 4.0, 8.0], [1.0, 2.0, 4.0], [1.0, 1.0, 1.0]]  # to the last digit, whatever rounds: powers of two
 
 ROWS = [
-    *given(
+    *rows_for(
         [{"x": N(3, 3)}, {"x": N(2, 3, 3)}],
         f"""
         torch.linalg.inv(x)
@@ -141,7 +141,7 @@ ROWS = [
         torch.linalg.matrix_norm(x.detach(), dtype=torch.float64)
     """,
     ),
-    *given(
+    *rows_for(
         {"a": N(3, 3), "b": N(3, 2), "v": N(3), "c": N(2, 3, 3), "d": N(2, 3), "e": N(2, 3, 1)},
         """
         torch.linalg.solve(a, b)
@@ -180,7 +180,7 @@ ROWS = [
         torch.linalg.tensorsolve(b, v)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(4, 2, 2), "y": N(4), "z": N(2, 2, 4)},
         """
         torch.linalg.tensorsolve(x, y)
@@ -191,7 +191,7 @@ ROWS = [
         torch.linalg.tensorinv(x, 0)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "v": N(3), "i": I(3, 3), "h": N(3, 3), "t": N(2, 3, 3)},
         """
         torch.linalg.inv(x)
@@ -252,7 +252,7 @@ ROWS = [
     """,
     ),
     # torch's own determinant of a singular matrix has the gradient 0; its formula for create_graph=True the cofactors, as here
-    *given(
+    *rows_for(
         {"s": V(SINGULAR), "n": V([[-1.0, 0.0], [0.0, 1.0]]), "q": V([[float("nan"), 0.0], [0.0, 1.0]])},
         """
         torch.linalg.inv(s)
@@ -281,7 +281,7 @@ ROWS = [
         torch.linalg.solve_triangular(n - n, n, upper=True).isfinite()
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(0, 0), "y": N(0, 3), "z": N(0, 2, 2), "e": V([[1.0, 0.0], [0.0, 1.0]]), "o": V([[0.0, 0.0], [0.0, 0.0]])},
         """
         torch.linalg.inv(x)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from operators.spelling import N, U, V, given
+from operators.spelling import N, U, V, rows_for
 
 PAIR = [{"x": N(3, 4), "y": N(3, 4)}, {"x": N(), "y": N()}, {"x": N(0, 3), "y": N(0, 3)}, {"x": N(2, 3, 2), "y": N(2, 3, 2)}]
 
 ROWS = [
-    *given(
+    *rows_for(
         PAIR,
         """
         F.mse_loss(x, y)
@@ -63,7 +63,7 @@ ROWS = [
         F.soft_margin_loss(x, y.detach().sign(), reduction="none")
     """,
     ),
-    *given(
+    *rows_for(
         [{"p": U(3, 4), "y": U(3, 4)}, {"p": U(), "y": U()}, {"p": U(0, 2), "y": U(0, 2)}],
         """
         F.binary_cross_entropy(p, y)
@@ -73,7 +73,7 @@ ROWS = [
         F.binary_cross_entropy(p, y, p.detach(), reduction="none")
     """,
     ),
-    *given(
+    *rows_for(
         {"p": U(3, 4), "y": U(3, 4), "w": U(4)},
         """
         F.binary_cross_entropy(p, y, w.detach())
@@ -117,7 +117,7 @@ ROWS = [
     ),
     # At the bends, and where a logarithm is not finite. The second derivative of the cross entropy is left out at p = 0 and 1: it
     # is of the order 1e24.
-    *given(
+    *rows_for(
         {"x": V([0.0, 1, -1, 0.5, -0.5, 3, 0.25]), "y": V([0.0] * 7)},
         """
         F.l1_loss(x, y, reduction="none")
@@ -129,7 +129,7 @@ ROWS = [
         F.margin_ranking_loss(x, y, torch.tensor([1, 1, 1, -1, 1, 1, -1]), margin=1, reduction="none")
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V([0.0, 100, -100, 1000, -1000, float("inf"), 2]), "y": V([0.0, 1, 1, 0, 0, 0, 1])},
         """
         F.binary_cross_entropy_with_logits(x, y.detach(), reduction="none")
@@ -138,7 +138,7 @@ ROWS = [
         F.huber_loss(x, y, reduction="none")
     """,
     ),
-    *given(
+    *rows_for(
         {"p": V([0.0, 1, 0.25, 0, 1, 0.75]), "y": V([0.0, 1, 0.5, 1, 0, 1])},
         """
         # in float32: torch keeps the denominator from 0 by a 1e-12 in float32 always
@@ -147,7 +147,7 @@ ROWS = [
         z = F.kl_div(p, y.detach(), reduction="none"); z.backward(torch.ones_like(z)); [z.detach(), p.grad]
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(3, 4), "y": N(4)}, {"x": N(3, 1), "y": N(3)}, {"x": N(2, 3), "y": N()}, {"x": N(3, 4), "y": N(3)}],
         """
         F.mse_loss(x, y)
@@ -162,7 +162,7 @@ ROWS = [
         F.margin_ranking_loss(x, x, y)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "y": N(3, 4)},
         """
         F.mse_loss(x, y, size_average=False)
@@ -215,7 +215,7 @@ ROWS = [
         F.mse_loss(x, y).grad_fn.next_functions[0][0] is None
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "y": N(3, 4), "t": V([1, -1, 1], "int64")},
         """
         F.cosine_embedding_loss(x, y, t)
@@ -232,7 +232,7 @@ ROWS = [
         F.cosine_embedding_loss(x, y, t, reduction="average")
     """,
     ),
-    *given(
+    *rows_for(
         {"a": N(3, 4), "p": N(3, 4), "n": N(3, 4)},
         """
         F.triplet_margin_loss(a, p, n)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operators.spelling import N, U, given
+from operators.spelling import N, U, rows_for
 
 STATS = {"m": N(6), "v": U(6), "w": N(6), "b": N(6)}
 INPUTS = [{"x": N(4, 6)}, {"x": N(2, 6, 3)}, {"x": N(2, 6, 2, 3)}, {"x": N(2, 6, 2, 1, 2)}]
@@ -17,7 +17,7 @@ def first_order(call, *leaves):
 
 ROWS = [
     # -------------------------------------------------------------------------------------------------------- batch norm
-    *given(
+    *rows_for(
         [
             x | STATS
             for x in [*INPUTS, {"x": N(1, 6)}, {"x": N(1, 6, 1)}, {"x": N(1, 6, 3)}, {"x": N(0, 6)}, {"x": N(6)}, {"x": N()}]
@@ -34,7 +34,7 @@ ROWS = [
             )
         ],
     ),
-    *given(
+    *rows_for(
         [x | STATS for x in INPUTS[:2]],
         [
             RUN + call
@@ -69,7 +69,7 @@ ROWS = [
         ],
     ),
     # -------------------------------------------------------------------------------------------------------- layer norm
-    *given(
+    *rows_for(
         [
             {"x": N(4, 6), "w": N(6), "b": N(6)},
             {"x": N(6), "w": N(6), "b": N(6)},
@@ -88,7 +88,7 @@ ROWS = [
         F.rms_norm(x, x.shape)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(4, 6), "w": N(6), "b": N(6)},
         [
             first_order("F.layer_norm(x, (6,), None, b)", "x", "b"),
@@ -96,7 +96,7 @@ ROWS = [
             first_order("F.group_norm(x.detach(), 3, w, b)", "w", "b"),
         ],
     ),
-    *given(
+    *rows_for(
         [{"x": N(4, 2, 3), "w": N(2, 3), "b": N(2, 3)}, {"x": N(2, 1, 2, 3), "w": N(2, 3), "b": N(2, 3)}],
         """
         F.layer_norm(x, (2, 3), w, b)
@@ -107,7 +107,7 @@ ROWS = [
         y = F.layer_norm(x, (2, 3), w, b); y.sum().backward(); (x.grad, w.grad, b.grad)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(4, 6), "w": N(6), "b": N(6), "o": N(4, 1), "z": N(4, 0), "e": N()},
         """
         F.layer_norm(o, (1,))
@@ -135,7 +135,7 @@ ROWS = [
     """,
     ),
     # -------------------------------------------------------------------------------------------------------- group norm
-    *given(
+    *rows_for(
         [x | {"w": N(6), "b": N(6)} for x in [*INPUTS, {"x": N(0, 6, 3)}, {"x": N(1, 6)}, {"x": N(6)}, {"x": N()}]],
         """
         F.group_norm(x, 2, w, b)
@@ -150,7 +150,7 @@ ROWS = [
         F.group_norm(x, 2, w, b[:5])
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 6, 3), "w": N(6), "b": N(6)},
         """
         F.group_norm(x.long(), 3)
@@ -161,7 +161,7 @@ ROWS = [
     """,
     ),
     # ----------------------------------------------------------------------------------------------------- instance norm
-    *given(
+    *rows_for(
         [x | STATS for x in [*INPUTS, {"x": N(2, 6, 1)}, {"x": N(6)}]],
         [
             RUN + call
@@ -175,7 +175,7 @@ ROWS = [
             )
         ],
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 6, 3)} | STATS,
         [
             RUN + call
@@ -190,7 +190,7 @@ ROWS = [
         ],
     ),
     # -------------------------------------------------------------------------------------------- local response and RMS
-    *given(
+    *rows_for(
         [{"x": N(2, 6, 3)}, {"x": N(2, 6, 3, 2)}, {"x": N(1, 3, 2, 1, 2)}, {"x": N(0, 6, 3)}, {"x": N(4, 6)}],
         """
         F.local_response_norm(x, 3)
@@ -198,7 +198,7 @@ ROWS = [
         F.local_response_norm(x, 9, 1.0)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 6, 3)},
         """
         F.local_response_norm(x, 0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from operators.spelling import I, N, V, given
+from operators.spelling import I, N, V, rows_for
 
 INF, NAN = float("inf"), float("nan")
 TIES = V([[[1.0, 2.0, 2.0, 0.0, 3.0], [2.0, 1.0, 2.0, 0.0, 3.0], [0.0, 0.0, -1.0, -1.0, 3.0], [0.0, 0.0, -1.0, -2.0, 3.0]]])
 ODD = V([[[NAN, 1.0, -INF, -INF], [2.0, NAN, -INF, -INF], [INF, INF, 3.0, NAN], [1.0, INF, 4.0, 5.0]]])
 
 ROWS = [
-    *given(
+    *rows_for(
         [{"x": N(2, 3, 6, 7)}, {"x": TIES}, {"x": ODD}],
         """
         F.max_pool2d(x, 2)
@@ -24,7 +24,7 @@ ROWS = [
         F.adaptive_avg_pool2d(x, 2)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 6, 7)},
         """
         torch.max_pool2d(x, [2], [1], 0, 1, True)
@@ -88,7 +88,7 @@ ROWS = [
         y, at = F.max_pool2d(x[..., :6], 2, return_indices=True); F.max_unpool2d(y, at[..., 1:], 2)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 7)},
         """
         F.max_pool1d(x, 2)
@@ -124,7 +124,7 @@ ROWS = [
         y, at = F.max_pool1d(x, 2, return_indices=True); F.max_unpool1d(y, at, 2, output_size=(7,))
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(1, 2, 4, 3, 5)},
         """
         F.max_pool3d(x, 2)
@@ -136,7 +136,7 @@ ROWS = [
         F.adaptive_avg_pool3d(x, 1)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": I(1, 2, 4, 4)},
         """
         F.avg_pool2d(x, 2)

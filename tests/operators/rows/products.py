@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from operators.spelling import B, I, N, V, given
+from operators.spelling import B, I, N, V, rows_for
 
 ROWS = [
-    *given(
+    *rows_for(
         {"a": N(3, 4), "b": N(4, 2), "v": N(4), "w": N(3), "s": N()},
         """
         torch.mm(a, b)
@@ -79,7 +79,7 @@ ROWS = [
         torch.trace(v)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 4), "y": N(2, 4, 3), "m": N(4, 3), "v": N(4), "u": N(3)},
         """
         torch.bmm(x, y)
@@ -115,7 +115,7 @@ ROWS = [
         torch.kron(x, m)
     """,
     ),
-    *given(
+    *rows_for(
         {"a": I(2, 3), "b": I(3, 2), "v": I(3), "c": B(2, 2)},
         """
         a @ b
@@ -138,7 +138,7 @@ ROWS = [
         torch.cross(v, v + 1, dim=0)
     """,
     ),
-    *given(
+    *rows_for(
         {"a": N(3, 4), "b": N(4, 2), "c": N(3, 2), "r": N(2), "s": N(), "k": N(3, 1)},
         """
         torch.addmm(c, a, b)
@@ -165,7 +165,7 @@ ROWS = [
         torch.addmm(c, a, 2)
     """,
     ),
-    *given(
+    *rows_for(
         {"a": N(3, 4), "v": N(4), "w": N(3), "s": N()},
         """
         torch.addmv(w, a, v)
@@ -195,7 +195,7 @@ ROWS = [
         torch.addr(a, a, v)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 4), "y": N(2, 4, 2), "c": N(3, 2), "d": N(2, 3, 2), "r": N(2)},
         """
         torch.baddbmm(d, x, y)
@@ -224,7 +224,7 @@ ROWS = [
         torch.addbmm(c, c, c)
     """,
     ),
-    *given(
+    *rows_for(
         {"a": N(3, 4), "b": N(4, 5), "q": N(3, 3), "v": N(3)},
         """
         torch.einsum("ij,jk->ik", a, b)
@@ -291,7 +291,7 @@ ROWS = [
         torch.tensordot(a, b.long(), 1)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 5, 3, 4), "y": N(2, 6, 3, 4), "z": N(3, 4)},
         """
         torch.einsum("bqhd,bkhd->bhqk", x, y)
@@ -306,7 +306,7 @@ ROWS = [
         torch.tensordot(x, y, dims=([0, 2, 3], [0, 2, 3]))
     """,
     ),
-    *given(
+    *rows_for(
         {"a": N(4, 3), "b": N(4, 3), "c": N(1, 3), "v": N(3), "p": N(3, 4)},
         """
         torch.cross(a, b, dim=1)
@@ -348,7 +348,7 @@ ROWS = [
         torch.linalg.multi_dot([p, a.long()])
     """,
     ),
-    *given(
+    *rows_for(
         {"q": N(3, 3), "x": N(2, 2, 2), "v": N(4), "z": V([[0.0, 1.0], [0.0, 0.0]])},
         """
         torch.matrix_power(q, 1)

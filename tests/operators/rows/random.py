@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import V, given
+from operators.spelling import V, rows_for
 
 INPUTS = {
     "x": V([[1.0, 2.0], [3.0, 4.0]]),
@@ -202,6 +202,6 @@ def seeded(line: str) -> str:
 
 ROWS = [
     row
-    for row in given(INPUTS, [seeded(line.strip()) for line in SEEDED.strip().splitlines()] + MISTAKES.strip().splitlines())
+    for row in rows_for(INPUTS, [seeded(line.strip()) for line in SEEDED.strip().splitlines()] + MISTAKES.strip().splitlines())
     if row.dtype == "float32"
 ]

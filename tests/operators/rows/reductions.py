@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operators.spelling import B, I, N, U, V, given
+from operators.spelling import B, I, N, U, V, rows_for
 
 NAN, INF = float("nan"), float("inf")
 ANY_DIM = ["sum", "mean", "nansum", "nanmean", "std", "var", "amax", "amin"]
@@ -11,11 +11,11 @@ EMPTY = ["sum", "mean", "prod", "nansum", "nanmean", "all", "any", "amax", "amin
 
 ROWS = [
     # Torch's gradient of a spread over () is not that of its value, the spread over everything.
-    *given(
+    *rows_for(
         {"x": N(2, 3, 4)},
         [f"x.{name}({axes}){'.detach()' * (axes == '()' and name in ('std', 'var'))}" for name in ANY_DIM for axes in AXES],
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 4)},
         """
         torch.sum(x, (0, 1), True)
@@ -165,7 +165,7 @@ ROWS = [
         torch.softmax([1.0], 0)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 4), "y": N(4)},
         """
         torch.dist(x, y)
@@ -180,7 +180,7 @@ ROWS = [
         x - x.logsumexp(1, keepdim=True)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N()},
         """
         x.sum()
@@ -225,9 +225,9 @@ ROWS = [
         torch.dist(x, x * 2)
     """,
     ),
-    *given([{"x": N(0, 3)}, {"x": N(0)}], [f"x.{name}({dim})" for name in EMPTY for dim in ("", "0", "-1")]),
-    *given({"x": N(0, 3)}, [f"x.{name}({dim})" for name in ("std", "var") for dim in ("", "0", "-1")]),
-    *given(
+    *rows_for([{"x": N(0, 3)}, {"x": N(0)}], [f"x.{name}({dim})" for name in EMPTY for dim in ("", "0", "-1")]),
+    *rows_for({"x": N(0, 3)}, [f"x.{name}({dim})" for name in ("std", "var") for dim in ("", "0", "-1")]),
+    *rows_for(
         {"x": N(0, 3)},
         """
         x.sum((0, 1))
@@ -254,7 +254,7 @@ ROWS = [
         (x > 0).all(0)
     """,
     ),
-    *given(
+    *rows_for(
         [{"i": I(3, 4)}, {"i": V([[3, 0, 7], [1, 250, 7]], "uint8")}, {"i": V([[3, 0, -7], [1, 50, 7]], "int32")}],
         """
         i.sum()
@@ -292,7 +292,7 @@ ROWS = [
         torch.max(i, i * 0)
     """,
     ),
-    *given(
+    *rows_for(
         [
             {"x": V([[2.0, 5.0, 5.0], [5.0, 1.0, 1.0]])},
             {"x": V([[1.0, NAN, 3.0], [NAN, NAN, -2.0]])},
@@ -338,7 +338,7 @@ ROWS = [
         torch.max(x, x.flip(1))
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": V([[2.0, 0.0, 3.0], [4.0, 5.0, 6.0]])}, {"x": V([3.0, 0.0, 2.0, 4.0])}],
         """
         x.prod()
@@ -348,7 +348,7 @@ ROWS = [
     """,
     ),
     # The sign of NaN is NaN or 0 in torch, whichever loop runs, so the gradients of these norms are compared without one.
-    *given(
+    *rows_for(
         [{"x": V([[2.0, 5.0, 5.0], [5.0, 1.0, 1.0]])}, {"x": V([[0.0, 0.0, 0.0], [0.0, 3.0, -4.0]])}],
         """
         x.norm(1, 1)
@@ -359,7 +359,7 @@ ROWS = [
     # The derivative of a product is the product of the others, where torch divides the product by the element: that is NaN
     # next to a NaN or an infinity, so there (above) only values are compared.
     # Torch's product of everything has no second derivative where two factors are 0; along an axis it has.
-    *given(
+    *rows_for(
         {"x": V([[0.0, 0.0, 3.0], [0.0, 5.0, 6.0]])},
         """
         x.prod(0)
@@ -367,7 +367,7 @@ ROWS = [
         (x + 1).prod()
     """,
     ),
-    *given(
+    *rows_for(
         {"x": U(5, 1, 3), "b": B(3, 2)},
         """
         x.sum((0, -1))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from operators.spelling import I, N, V, given
+from operators.spelling import I, N, V, rows_for
 
 ROWS = [
-    *given(
+    *rows_for(
         {"x": N(2, 3, 4, 5)},
         """
         F.pad(x, (1, 2))
@@ -45,7 +45,7 @@ ROWS = [
         F.pad([1.0], (1, 1))
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(1, 2, 2, 3, 2)},
         """
         F.pad(x, (1, 1, 0, 1, 1, 0), 'replicate')
@@ -56,7 +56,7 @@ ROWS = [
         F.interpolate(x, (3, 2, 4), mode='area')
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": I(2, 3)}, {"x": V([[True, False], [False, True]], bool)}],
         """
         F.pad(x, (1, 1))
@@ -64,7 +64,7 @@ ROWS = [
         F.pad(x, (1, 1), 'replicate')
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 5, 6)},
         """
         F.unfold(x, 2)
@@ -85,7 +85,7 @@ ROWS = [
         F.fold(x[0, 0, 0], (5, 6), 2)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 2, 4, 5)},
         """
         F.interpolate(x, scale_factor=2)
@@ -129,7 +129,7 @@ ROWS = [
         F.channel_shuffle(x, 3)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 8, 2, 3)},
         """
         F.pixel_shuffle(x, 2)
@@ -141,7 +141,7 @@ ROWS = [
         F.pixel_shuffle(x[0, 0], 2)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V([[1.0, float("inf"), 2.0, float("nan"), 3.0, 4.0]])},
         """
         F.pad(x, (1, 1))

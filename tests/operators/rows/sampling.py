@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from operators.spelling import N, U, V, given
+from operators.spelling import N, U, V, rows_for
 
 MODES, PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 CALLS = [
@@ -14,12 +14,12 @@ CALLS = [
 VOLUMES = [call for call in CALLS if "bicubic" not in call]
 
 ROWS = [
-    *given({"x": N(2, 3, 4, 5), "g": U(2, 3, 2, 2, low=-1.4, high=1.4)}, CALLS),
-    *given({"x": N(1, 2, 4, 5), "g": U(1, 2, 3, 2, low=-6.0, high=6.0)}, CALLS),
-    *given({"x": N(1, 2, 1, 3), "g": U(1, 2, 2, 2, low=-1.5, high=1.5)}, CALLS),
-    *given({"x": N(2, 2, 3, 2, 4), "g": U(2, 2, 1, 3, 3, low=-1.4, high=1.4)}, VOLUMES),
-    *given({"x": N(1, 1, 3, 3), "g": V([[[[0.0, 0.0], [1.0, -1.0], [-1.0, 0.5], [2.0, 0.0]]]])}, CALLS),
-    *given(
+    *rows_for({"x": N(2, 3, 4, 5), "g": U(2, 3, 2, 2, low=-1.4, high=1.4)}, CALLS),
+    *rows_for({"x": N(1, 2, 4, 5), "g": U(1, 2, 3, 2, low=-6.0, high=6.0)}, CALLS),
+    *rows_for({"x": N(1, 2, 1, 3), "g": U(1, 2, 2, 2, low=-1.5, high=1.5)}, CALLS),
+    *rows_for({"x": N(2, 2, 3, 2, 4), "g": U(2, 2, 1, 3, 3, low=-1.4, high=1.4)}, VOLUMES),
+    *rows_for({"x": N(1, 1, 3, 3), "g": V([[[[0.0, 0.0], [1.0, -1.0], [-1.0, 0.5], [2.0, 0.0]]]])}, CALLS),
+    *rows_for(
         {"t": N(2, 2, 3), "v": N(1, 3, 4), "x": N(2, 2, 4, 4)},
         """
         F.affine_grid(t, (2, 1, 3, 4), align_corners=False)
@@ -36,7 +36,7 @@ ROWS = [
         F.affine_grid(t.long(), (2, 1, 3, 4), align_corners=False)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(1, 2, 3, 4), "y": N(1, 2, 3, 4, 2), "g": U(1, 2, 2, 2), "h": U(1, 2, 2, 2, 3)},
         """
         F.grid_sample(x, g)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from operators.spelling import B, I, N, V, given
+from operators.spelling import B, I, N, V, rows_for
 
 X, E = {"x": N(3, 4)}, {"x": N(0, 3)}
 
 ROWS = [
-    *given(
+    *rows_for(
         [X, {"x": N()}, E],
         """
         x.reshape(-1)
@@ -32,7 +32,7 @@ ROWS = [
         x.flip(())
     """,
     ),
-    *given(
+    *rows_for(
         X,
         """
         torch.reshape(x, (4, 3))
@@ -261,7 +261,7 @@ ROWS = [
         x.detach().clone().resize_as_(torch.zeros(3)).shape
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(1, 3, 1)},
         """
         x.squeeze()
@@ -278,7 +278,7 @@ ROWS = [
         torch.movedim(x, (0, 2), (2, 0))
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 4)},
         """
         x.flatten(1)
@@ -311,7 +311,7 @@ ROWS = [
         x.as_strided((2, 4), (12, 1), 4)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": I(2, 3)}, {"x": B(2, 3)}, {"x": V([[1, 2, 3]], "int32")}],
         """
         x.reshape(-1)
@@ -328,7 +328,7 @@ ROWS = [
         x.unfold(1, 2, 1)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N()},
         """
         x.expand(3)

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from itertools import product
 
-from operators.spelling import I, N, V, given
+from operators.spelling import I, N, V, rows_for
 
 # (torch's second derivative of "prod" without the tensor's own numbers is wrong, and so are its extremes' gradients at ties with
 # numbers that are left out: see tests/test_edges.py.)
 KINDS = list(product(("prod", "mean", "amax", "amin"), (True, False)))
 
 ROWS = [
-    *given(
+    *rows_for(
         {"x": N(4, 3), "s": N(5, 3), "i": V([0, 2, 0, 3, 2], "int64")},
         [f"torch.index_reduce(x, 0, i, s, {kind!r}, include_self={own})" for kind, own in KINDS if kind != "prod" or own],
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 4, 3), "s": N(2, 2, 3), "i": V([3, 3], "int64")},
         [f"x.index_reduce(1, i, s, {kind!r}, include_self={own})" for kind, own in KINDS if kind != "prod" or own],
     ),
-    *given(
+    *rows_for(
         {"x": V([[2.0, 1.0], [0.0, -1.0]]), "s": V([[2.0, 1.0], [2.0, 0.0], [0.0, -1.0]]), "i": V([0, 0, 1], "int64")},
         [f"x.index_reduce(-2, i, s, {kind!r})" for kind, own in KINDS if own],
     ),
-    *given(
+    *rows_for(
         {"n": I(4, 2), "m": I(3, 2), "i": V([0, 0, 1], "int32")},
         [f"torch.index_reduce(n, 0, i, m, {kind!r}, include_self={own})" for kind, own in KINDS],
     ),
-    *given(
+    *rows_for(
         {"x": N(3, 2), "s": N(2, 2), "z": N(), "i": V([0, 2], "int64")},
         """
         y = x * 1; y.index_reduce_(0, i, s, 'mean'); y
@@ -43,7 +43,7 @@ ROWS = [
         x.index_reduce(0, i.float(), s, 'prod')
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 4), "n": I(2, 3)},
         """
         x.sum_to_size(4)
@@ -60,7 +60,7 @@ ROWS = [
         x.sum_to_size(0)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(6, 2)},
         """
         torch.unsafe_split(x, 4)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from operators.spelling import B, I, N, V, given
+from operators.spelling import B, I, N, V, rows_for
 
 NAN, INF = float("nan"), float("inf")
 
 ROWS = [
-    *given(
+    *rows_for(
         {"x": N(3, 5)},
         """
         torch.sort(x)
@@ -90,7 +90,7 @@ ROWS = [
         torch.topk(3.0, 1)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V([[2.0, 5.0, 4.0], [5.0, 1.0, 0.5]])},
         [
             f"repr(torch.{call})"
@@ -120,7 +120,7 @@ ROWS = [
             )
         ],
     ),
-    *given(
+    *rows_for(
         {"x": N(7), "q": V([0.1, 0.45, 0.8])},
         """
         torch.quantile(x, q)
@@ -128,7 +128,7 @@ ROWS = [
         x.nanquantile(q, 0, True)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 3, 4)},
         """
         x.sort(1)
@@ -140,7 +140,7 @@ ROWS = [
         x.argsort(0, descending=True)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(2, 300)},
         """
         x.topk(3)
@@ -153,7 +153,7 @@ ROWS = [
         x.quantile(0.77, 1)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N()},
         """
         x.sort()
@@ -177,7 +177,7 @@ ROWS = [
         x.sort(1)
     """,
     ),
-    *given(
+    *rows_for(
         [{"x": N(0)}, {"x": N(0, 3)}],
         """
         x.sort(0)
@@ -196,7 +196,7 @@ ROWS = [
         torch.histc(x, 3)
     """,
     ),
-    *given(
+    *rows_for(
         [
             {"x": V([[2.0, 5.0, 5.0, 2.0], [5.0, 1.0, 1.0, 1.0]])},
             {"x": V([[1.0, NAN, 3.0, 1.0], [NAN, NAN, -2.0, NAN]])},
@@ -227,7 +227,7 @@ ROWS = [
     """,
     ),
     # Modes of NaNs, and the order of rows with NaNs, are accidents in torch. Here every NaN is a value of its own.
-    *given(
+    *rows_for(
         [
             {"x": V([[2.0, 5.0, 5.0, 2.0], [5.0, 1.0, 1.0, 1.0]])},
             {"x": V([[INF, -INF, 0.0], [-INF, 1.0, INF], [INF, -INF, 0.0]])},
@@ -240,7 +240,7 @@ ROWS = [
         x.unique(dim=1, return_inverse=True, return_counts=True)[1:]
     """,
     ),
-    *given(
+    *rows_for(
         [{"i": I(3, 4, low=0, high=4)}, {"i": V([[3, 0, 7], [1, 250, 7]], "uint8")}, {"i": I(6, low=-2, high=2)}],
         """
         i.sort()
@@ -275,7 +275,7 @@ ROWS = [
         torch.histc(i)
     """,
     ),
-    *given(
+    *rows_for(
         {"i": B(3, 4)},
         """
         i.sort()
@@ -289,7 +289,7 @@ ROWS = [
         torch.bincount(i.flatten())
     """,
     ),
-    *given(
+    *rows_for(
         {"i": I(5, low=0, high=4), "w": N(5)},
         """
         torch.bincount(i, w.detach())
@@ -302,7 +302,7 @@ ROWS = [
         torch.bincount(i[:0], minlength=3)
     """,
     ),
-    *given(
+    *rows_for(
         {"s": V([1.0, 3.0, 3.0, 5.0, 7.0]), "v": V([[0.0, 3.0, 4.0], [7.0, 8.0, NAN]])},
         """
         torch.searchsorted(s, v)
@@ -328,7 +328,7 @@ ROWS = [
         torch.bucketize(s, v)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": N(40)},
         """
         torch.histc(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from operators.spelling import B, I, N, U, V, given
+from operators.spelling import B, I, N, U, V, rows_for
 
 inf, nan = np.inf, np.nan
 
@@ -28,14 +28,14 @@ POLYNOMIALS = names(
 METHODS = names("erf erfc erfinv lgamma digamma i0")
 
 ROWS = [
-    *given([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}], [f"torch.special.{name}(x)" for name in SMOOTH]),
-    *given([{"x": U(3, 4)}, {"x": U()}, {"x": U(0, 3)}], [f"torch.special.{name}(x)" for name in POSITIVE]),
-    *given(EDGES, [f"torch.special.{name}(x)" for name in (*SMOOTH, *POSITIVE)]),
-    *given(
+    *rows_for([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}], [f"torch.special.{name}(x)" for name in SMOOTH]),
+    *rows_for([{"x": U(3, 4)}, {"x": U()}, {"x": U(0, 3)}], [f"torch.special.{name}(x)" for name in POSITIVE]),
+    *rows_for(EDGES, [f"torch.special.{name}(x)" for name in (*SMOOTH, *POSITIVE)]),
+    *rows_for(
         [{"x": N(3, 4)}, {"x": U()}, {"x": U(0, 3)}, {"x": V([-2.5, -0.5, 0, 0.25, 1, 10, 1e5, nan])}],
         "torch.special.digamma(x)\ntorch.special.psi(x)",
     ),  # (torch's polygamma is NaN at inf, where its limit is 0)
-    *given(
+    *rows_for(
         {"x": U(3, 4, low=0.5, high=6)},
         [
             *(f"torch.{name}(x)" for name in METHODS if name != "erfinv"),
@@ -44,14 +44,14 @@ ROWS = [
             *(f"torch.special.{name}(x / 3, {n})" for name in POLYNOMIALS for n in (0, 1, 2, 5)),
         ],
     ),
-    *given(
+    *rows_for(
         {"x": U(3), "i": I(3, low=0, high=5)},
         [
             *(f"torch.special.{name}(x, i)" for name in POLYNOMIALS),
             *(f"torch.special.{name}(0.5, i)" for name in POLYNOMIALS[:2]),
         ],
     ),
-    *given(
+    *rows_for(
         {"x": U(2, 3)},
         [
             *(f"x.{name}()" for name in METHODS),
@@ -63,12 +63,12 @@ ROWS = [
             ),
         ],
     ),
-    *given({"x": U(2, 3)}, "torch.erf_(x.clone())\ntorch.erfc_(x.clone())\ntorch.i0_(x.clone())"),
-    *given(
+    *rows_for({"x": U(2, 3)}, "torch.erf_(x.clone())\ntorch.erfc_(x.clone())\ntorch.i0_(x.clone())"),
+    *rows_for(
         {"i": I(3, low=1, high=5), "b": B(3)},
         [*(f"torch.special.{name}({x})" for name in (*SMOOTH, *POSITIVE, *BESSEL[:2]) for x in "ib"), "i.clone().erf_()"],
     ),
-    *given(
+    *rows_for(
         {"x": U(3)},
         [
             *(f"torch.special.{name}(x.detach().half())" for name in names("erf gammaln expit i0 ndtr digamma")),
@@ -76,7 +76,7 @@ ROWS = [
             "torch.special.bessel_j0(0.5)",
         ],
     ),
-    *given(
+    *rows_for(
         [
             {"x": U(3, 4, low=0.5, high=4), "y": U(4, low=0.5, high=4)},
             {"x": U(low=0.5, high=2), "y": U(2, low=0.5, high=2)},
@@ -115,7 +115,7 @@ ROWS = [
         torch.special.log_softmax(x, dim=0)
     """,
     ),
-    *given(
+    *rows_for(
         {"x": V([0, 0, 1, -1, nan, 1, 0, 2]), "y": V([0, -1, -1, 0, 1, nan, -2, 2])},
         """
         torch.special.xlogy(x, y)
@@ -127,7 +127,7 @@ ROWS = [
         torch.polygamma(2, x.detach())
     """,
     ),
-    *given(
+    *rows_for(
         {"x": U(3), "i": I(3, low=1, high=4)},
         """
         torch.igamma(x, x)
