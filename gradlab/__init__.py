@@ -1,4 +1,4 @@
-"""gradlab: see a derivative. PyTorch's names for tensors and autograd, on NumPy and CuPy, and explorers for notebooks."""
+"""Tensors and autograd with PyTorch's names, on NumPy and CuPy, with tools to inspect derivatives in notebooks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from math import e, inf, nan, pi
 
 newaxis = None
 
-# What is loaded when it is first asked for: the explorers, what trains, and what Jupyter calls.
+# Names that are imported on first use: the explorers, the training modules, and the entry points of the Jupyter extension.
 _LAZY = {
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "gradlab.diagnose.anomaly"),
     "load": "gradlab.saving",
@@ -104,12 +104,12 @@ def __getattr__(name: str) -> _Any:
 
         module = import_module(_LAZY[name])
         return module if module.__name__ == f"gradlab.{name}" else getattr(module, name)
-    from gradlab.core.errors import no_name
+    from gradlab.core.errors import missing_attribute
 
-    raise no_name(name)
+    raise missing_attribute(name)
 
 
-# What `import *` and Tab offer: torch's names. Of the modules, those that torch has too.
+# The names that `import *` imports and completion offers: torch's, without modules.
 __all__ = [n for n, v in globals().items() if not n.startswith("_") and not isinstance(v, _ModuleType) and n != "annotations"]
 
 

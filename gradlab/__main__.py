@@ -1,4 +1,4 @@
-"""`python -m gradlab`: the command `gradlab`, of the Python that runs it."""
+"""Run the command `gradlab` as `python -m gradlab`."""
 
 from __future__ import annotations
 

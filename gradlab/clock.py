@@ -1,7 +1,6 @@
-"""The clock by which gradlab measures what it spends, and ends what takes too long.
+"""The clock for time budgets and time limits.
 
-All budgets and time limits read `now`, and none of them asks Python for the time, so that a test can set the time by hand and
-gets the same answer however busy the machine is.
+All of them use `now` instead of Python's clocks, so that a test can set the time and is independent of the load of the machine.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-TURN = 0.05  # seconds after which something that waits looks at the clock again
+POLL_INTERVAL = 0.05  # seconds between two looks at the clock while waiting
 
 _read: Callable[[], float] = time.perf_counter
 
 
 def now() -> float:
-    """Return the time in seconds. Only the difference of two times means anything."""
+    """Return the time in seconds. Only differences between two times are meaningful."""
     return _read()
 
 
 @contextmanager
-def reading(source: Callable[[], float]) -> Iterator[None]:
-    """Have `now` return what `source` returns while the block runs, in all threads."""
+def use_source(source: Callable[[], float]) -> Iterator[None]:
+    """Make `now` return `source()` inside a `with` block, in all threads."""
     global _read  # noqa: PLW0603  (one clock for the process)
     before, _read = _read, source
     try:
@@ -35,23 +34,23 @@ def reading(source: Callable[[], float]) -> Iterator[None]:
 
 
 def wait(event: threading.Event, until: float) -> bool:
-    """Wait for an event, but not beyond the time `until`. Return whether it is set."""
+    """Wait for an event until the time `until`. Return True if it is set."""
     while not event.is_set() and (left := until - now()) > 0:
-        event.wait(min(left, TURN))
+        event.wait(min(left, POLL_INTERVAL))
     return event.is_set()
 
 
 def get(items: queue.Queue[Any], until: float) -> Any:
-    """Remove and return an item of a queue, waiting for one, but not beyond the time `until`.
+    """Remove and return an item of a queue, waiting for one until the time `until`.
 
     Raises
     ------
     queue.Empty
-        If there is none by then.
+        If the queue is still empty at that time.
     """
     while (left := until - now()) > 0:
         try:
-            return items.get(timeout=min(left, TURN))
+            return items.get(timeout=min(left, POLL_INTERVAL))
         except queue.Empty:
             pass
     return items.get_nowait()

@@ -1,7 +1,7 @@
-"""The GPU, as `torch.cuda` spells it: a thin layer over CuPy, which is imported when a GPU is first asked for.
+"""GPU functions with the names of `torch.cuda`: a thin layer over CuPy, which is imported when a GPU is first used.
 
-Operations run on the current GPU and its current stream. Where there is no GPU, what only asks (`is_available`, `device_count`,
-`memory_allocated`) answers, and what needs one raises and says why there is none.
+Operations run on the current GPU and its current stream. Without a GPU, queries such as `is_available`, `device_count` and
+`memory_allocated` work. Functions that need a GPU raise an error that says why there is none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradlab.backend.namespaces import current_gpu as _current_gpu
 from gradlab.backend.namespaces import device as _device
 from gradlab.backend.namespaces import device_of as _device_of
 from gradlab.core.errors import OutOfMemoryError
-from gradlab.core.errors import names_of as _names_of
+from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.core.tensor import Tensor as _Tensor
 from gradlab.core.tensor import constant as _constant
 
@@ -65,70 +65,75 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------------------------------------------------------------ what there is
+# ------------------------------------------------------------------------------------------------- availability and seeds
 def is_available() -> bool:
-    """Whether a CUDA GPU can be used: CuPy imports, a device answers, and a small kernel compiles and runs. Asked once."""
+    """Return True if a CUDA GPU can be used: CuPy imports, a device responds, and a small kernel compiles and runs.
+
+    The result is computed once.
+    """
     return _cuda.probe()
 
 
 def device_count() -> int:
-    """How many GPUs can be used."""
+    """Return the number of GPUs that can be used."""
     return _cuda.count if _cuda.probe() else 0
 
 
 def why_unavailable() -> str:
-    """What stood in the way, in one line; empty when a GPU is available."""
+    """Return in one line why no GPU can be used. The string is empty if one is available."""
     _cuda.probe()
     return _cuda.reason
 
 
 def is_initialized() -> bool:
-    """Whether a GPU has been used."""
+    """Return True if a GPU has been used."""
     return _cuda.cupy is not None
 
 
 def init() -> None:
-    """Look for a GPU; raise if there is none."""
+    """Initialize the GPU. Raise if there is none."""
     cupy_for(_device("cuda"))
 
 
 def is_bf16_supported() -> bool:
-    """False: NumPy has no bfloat16."""
+    """Return False, since NumPy has no bfloat16."""
     return False
 
 
 def manual_seed(seed: int) -> None:
-    """Give the current GPU a random stream of its own, started by `seed`. (Without one it draws from the CPU's, which
-    gradlab.manual_seed starts over for all.)"""
+    """Set the seed of the current GPU's random number generator.
+
+    A GPU without a generator of its own uses that of the CPU, whose seed `gradlab.manual_seed` sets.
+    """
     _streams.seed_gpu(_current_gpu(), seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """The same for each GPU."""
+    """Set the seed of the random number generators of all GPUs."""
     for number in range(device_count()):
         _streams.seed_gpu(number, seed)
 
 
 def seed() -> None:
-    """Give the current GPU a stream of its own, of a seed that the operating system draws."""
+    """Set the seed of the current GPU's random number generator to a number from the operating system."""
     manual_seed(int.from_bytes(_os.urandom(8)))
 
 
 def get_rng_state(device: Any = "cuda") -> _Tensor:
-    """The state of the stream that a GPU draws from (uint8)."""
-    return _constant(_streams.stream_of(_at(device)[1]).get_state())
+    """Return the state of a GPU's random number generator (uint8)."""
+    return _constant(_streams.stream_of(_cupy_and_index(device)[1]).get_state())
 
 
 def set_rng_state(new_state: _Tensor, device: Any = "cuda") -> None:
-    """Let a GPU draw from a stream of its own, in a state that `get_rng_state` returned."""
+    """Set the state of a GPU's random number generator to one that `get_rng_state` returned."""
     if not isinstance(new_state, _Tensor):
         raise TypeError(f"expected a gradlab.ByteTensor, but got {type(new_state).__name__}")
-    _streams.set_gpu(_at(device)[1], new_state.array)
+    _streams.set_gpu_state(_cupy_and_index(device)[1], new_state.array)
 
 
 # ---------------------------------------------------------------------------------------------------------------- devices
-def _at(where: Any) -> tuple[Any, int]:
-    """The cupy module, and the number of a GPU given as a number, a string, a device or None (the current one)."""
+def _cupy_and_index(where: Any) -> tuple[Any, int]:
+    """Return the cupy module and the index of a GPU, given as an index, a string, a device or None (the current GPU)."""
     asked = _device("cuda" if where is None else where)
     if asked.type != "cuda":
         raise ValueError(f"Expected a cuda device, but got: {asked}")
@@ -137,25 +142,25 @@ def _at(where: Any) -> tuple[Any, int]:
 
 
 def current_device() -> int:
-    """The number of the GPU that "cuda" stands for."""
-    return _at(None)[1]
+    """Return the index of the current GPU, which "cuda" refers to."""
+    return _cupy_and_index(None)[1]
 
 
 def set_device(device: Any) -> None:
-    """Choose the GPU that "cuda" stands for."""
-    cupy, index = _at(device)
+    """Set the current GPU, which "cuda" refers to."""
+    cupy, index = _cupy_and_index(device)
     cupy.cuda.Device(index).use()
 
 
 class device:  # noqa: N801  (torch's name)
-    """Inside `with`, "cuda" stands for the GPU given (a number, "cuda:1", a device); None changes nothing."""
+    """Context manager that changes the current GPU: an index, a string such as "cuda:1" or a device. None has no effect."""
 
     def __init__(self, device: Any) -> None:
         self.given = device
         self.entered: list[Any] = []
 
     def __enter__(self) -> None:
-        cupy, index = _at(self.given)
+        cupy, index = _cupy_and_index(self.given)
         self.entered.append(cupy.cuda.Device(index))
         self.entered[-1].__enter__()
 
@@ -164,7 +169,7 @@ class device:  # noqa: N801  (torch's name)
 
 
 class device_of(device):  # noqa: N801  (torch's name)
-    """The same for the GPU on which a tensor lies; a tensor of the CPU changes nothing."""
+    """Context manager that changes the current GPU to that of a tensor. A CPU tensor has no effect."""
 
     def __init__(self, obj: Any) -> None:
         where = _device_of(obj.array)
@@ -180,19 +185,19 @@ class device_of(device):  # noqa: N801  (torch's name)
 
 
 def get_device_name(device: Any = None) -> str:
-    """What the GPU is called."""
+    """Return the name of a GPU."""
     return get_device_properties(device).name
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The compute capability: (9, 0) for instance."""
+    """Return the compute capability of a GPU, for example (9, 0)."""
     properties = get_device_properties(device)
     return properties.major, properties.minor
 
 
 def get_device_properties(device: Any = None) -> SimpleNamespace:
-    """`name`, `total_memory` (bytes), `major`, `minor`, `multi_processor_count` of a GPU."""
-    cupy, index = _at(device)
+    """Return the properties of a GPU: `name`, `total_memory` (bytes), `major`, `minor`, `multi_processor_count`."""
+    cupy, index = _cupy_and_index(device)
     properties = cupy.cuda.runtime.getDeviceProperties(index)
     return SimpleNamespace(
         name=properties["name"].decode(),
@@ -205,74 +210,77 @@ def get_device_properties(device: Any = None) -> SimpleNamespace:
 
 # ------------------------------------------------------------------------------------------------------- waiting and bounds
 def synchronize(device: Any = None) -> None:
-    """Wait until the GPU has done what it was given. Raises for an index out of bounds that it was given since the last wait."""
-    cupy, index = _at(device)
+    """Wait until all work on a GPU has finished. Raise if an operation since the last wait had an index out of bounds."""
+    cupy, index = _cupy_and_index(device)
     cupy.cuda.Device(index).synchronize()
-    _bounds.settle()
+    _bounds.run_pending_checks()
 
 
 def set_sync_debug(at_once: bool) -> None:
-    """Whether indices, classes and probabilities that are given to an operation on a GPU are looked at when it runs, which makes
-    the host wait each time, rather than when a value is next read."""
+    """Set when the indices, classes and probabilities of GPU operations are checked.
+
+    If `at_once` is True, they are checked by the operation itself, so the host waits for each operation. Otherwise they are
+    checked when a value is next read.
+    """
     _bounds.debug.at_once = bool(at_once)
     if at_once:
-        _bounds.settle()
+        _bounds.run_pending_checks()
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Torch's, of which gradlab has "default" (0) alone: it does not watch for waits. See `set_sync_debug` for its own."""
+    """Set the debug mode for synchronizing operations. Only "default" (0) is supported. See also `set_sync_debug`."""
     if debug_mode not in (0, "default"):
         if debug_mode not in (1, 2, "warn", "error"):
             raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
         raise NotImplementedError(
-            "gradlab does not warn of waits for the GPU. gradlab.cuda.set_sync_debug(True) looks at bounds "
-            "of indices at the operation itself."
+            "gradlab does not warn about synchronizing operations. gradlab.cuda.set_sync_debug(True) checks the "
+            "bounds of indices in the operation itself."
         )
 
 
 def get_sync_debug_mode() -> int:
-    """0: see `set_sync_debug_mode`."""
+    """Return 0, the only debug mode. See `set_sync_debug_mode`."""
     return 0
 
 
 class Event:
-    """A mark among what a stream is given. With `enable_timing` the time between two of them can be asked for."""
+    """Marker in a stream's queue. With `enable_timing`, the time between two events can be measured."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
-        cupy, _ = _at(None)
+        cupy, _ = _cupy_and_index(None)
         self.timed = enable_timing
         self.inner = cupy.cuda.Event(block=blocking, disable_timing=not enable_timing, interprocess=interprocess)
 
     def record(self, stream: Stream | None = None) -> None:
-        """Set the mark in a stream; in the current one if none is given."""
+        """Record the event in a stream. Defaults to the current stream."""
         self.inner.record((current_stream() if stream is None else stream).inner)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let what a stream is given from here on wait for the mark."""
+        """Make all future work of a stream wait for this event. Defaults to the current stream."""
         (current_stream() if stream is None else stream).wait_event(self)
 
     def query(self) -> bool:
-        """Whether all before the mark is done."""
+        """Return True if all work before the event has finished."""
         return bool(self.inner.done)
 
     def synchronize(self) -> None:
-        """Wait until all before the mark is done."""
+        """Wait until all work before the event has finished."""
         self.inner.synchronize()
-        _bounds.settle()
+        _bounds.run_pending_checks()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds from this mark to the other, on the GPU's clock."""
+        """Return the time from this event to `end_event` in milliseconds, by the GPU's clock."""
         if not (self.timed and end_event.timed):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-        cupy, _ = _at(None)
+        cupy, _ = _cupy_and_index(None)
         return float(cupy.cuda.get_elapsed_time(self.inner, end_event.inner))
 
 
 class Stream:
-    """A queue of work on a GPU. Work of two streams has no order but what events give it."""
+    """Queue of work on a GPU. Work in different streams is ordered only by events."""
 
     def __init__(self, device: Any = None, priority: int = 0, *, inner: Any = None) -> None:
-        cupy, self.number = _at(device)
+        cupy, self.number = _cupy_and_index(device)
         if inner is None:
             with cupy.cuda.Device(self.number):
                 inner = cupy.cuda.Stream(non_blocking=True, priority=priority or None)
@@ -280,35 +288,35 @@ class Stream:
 
     @property
     def device(self) -> Any:
-        """The GPU it belongs to."""
+        """GPU of the stream."""
         return _device("cuda", self.number)
 
     @property
     def cuda_stream(self) -> int:
-        """CUDA's own handle."""
+        """Address of the underlying CUDA stream."""
         return int(self.inner.ptr)
 
     def query(self) -> bool:
-        """Whether all it was given is done."""
+        """Return True if all work in the stream has finished."""
         return bool(self.inner.done)
 
     def synchronize(self) -> None:
-        """Wait until all it was given is done."""
+        """Wait until all work in the stream has finished."""
         self.inner.synchronize()
-        _bounds.settle()
+        _bounds.run_pending_checks()
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Set a mark, a new one if none is given, and return it."""
+        """Record an event in the stream and return it. Defaults to a new event."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Let what it is given from here on wait for the mark."""
+        """Make all future work in the stream wait for an event."""
         self.inner.wait_event(event.inner)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let what it is given from here on wait for all that the other was given."""
+        """Make all future work in the stream wait for the current work of another stream."""
         self.wait_event(stream.record_event())
 
     def __eq__(self, other: object) -> bool:
@@ -322,7 +330,7 @@ class Stream:
 
 
 class StreamContext:
-    """Inside `with`, work is given to a stream, on its GPU; None changes nothing."""
+    """Context manager that selects a stream and its GPU. None has no effect."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -342,68 +350,70 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """`with stream(s):` gives work to s."""
+    """Return a context manager that selects a stream: ``with stream(s):``."""
     return StreamContext(stream)
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Give work to a stream from here on."""
+    """Set the current stream. None has no effect."""
     if stream is not None:
         set_device(stream.number)
         stream.inner.use()
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream that work is given to."""
-    cupy, index = _at(device)
+    """Return the current stream of a GPU."""
+    cupy, index = _cupy_and_index(device)
     with cupy.cuda.Device(index):
         return Stream(index, inner=cupy.cuda.get_current_stream())
 
 
 def default_stream(device: Any = None) -> Stream:
-    """The stream that work is given to if none is chosen."""
-    cupy, index = _at(device)
+    """Return the default stream of a GPU."""
+    cupy, index = _cupy_and_index(device)
     return Stream(index, inner=cupy.cuda.Stream.null)
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether the current stream is recorded into a CUDA graph."""
+    """Return True if the current stream is being captured into a CUDA graph."""
     return is_initialized() and bool(current_stream().inner.is_capturing())
 
 
 # ---------------------------------------------------------------------------------------------------------------- memory
-def _pool(where: Any, ask: str) -> int:
+def _pool_bytes(where: Any, ask: str) -> int:
     if _cuda.cupy is None:
         return 0
-    cupy, index = _at(where)
+    cupy, index = _cupy_and_index(where)
     with cupy.cuda.Device(index):
         return int(getattr(cupy.get_default_memory_pool(), ask)())
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of GPU memory in use; 0 where no GPU has been used."""
-    return _pool(device, "used_bytes")
+    """Return the GPU memory in use, in bytes. 0 if no GPU has been used."""
+    return _pool_bytes(device, "used_bytes")
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes of GPU memory held, in use or not; 0 where no GPU has been used."""
-    return _pool(device, "total_bytes")
+    """Return the GPU memory held by the memory pool, in bytes, in use or not. 0 if no GPU has been used."""
+    return _pool_bytes(device, "total_bytes")
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in use since `reset_peak_memory_stats`, or since this was first asked: CuPy counts none before. Allocations
-    are counted in the thread that asked."""
+    """Return the maximum GPU memory in use since `reset_peak_memory_stats` or the first call of this function, in bytes.
+
+    CuPy does not count allocations before that. Only allocations of the calling thread are counted.
+    """
     if _cuda.cupy is None:
         return 0
-    index = _at(device)[1]
-    if index not in _peaks.most:
+    index = _cupy_and_index(device)[1]
+    if index not in _peaks.peak:
         reset_peak_memory_stats(index)
-    return _peaks.most[index]
+    return _peaks.peak[index]
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Count the most bytes in use from here on."""
-    cupy, index = _at(device)
+    """Start a new measurement of the maximum GPU memory in use."""
+    cupy, index = _cupy_and_index(device)
     _peaks.start(cupy, index, memory_allocated(index))
 
 
@@ -411,17 +421,17 @@ reset_max_memory_allocated = reset_peak_memory_stats
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Bytes that are free on the GPU, and that it has."""
-    cupy, index = _at(device)
+    """Return the free and the total memory of a GPU, in bytes."""
+    cupy, index = _cupy_and_index(device)
     free, total = cupy.cuda.Device(index).mem_info
     return int(free), int(total)
 
 
 def empty_cache() -> None:
-    """Give the GPU memory that is not in use back."""
+    """Release all unused cached GPU memory."""
     if _cuda.cupy is not None:
         _cuda.cupy.get_default_memory_pool().free_all_blocks()
         _cuda.cupy.get_default_pinned_memory_pool().free_all_blocks()
 
 
-__getattr__ = _names_of("gradlab.cuda")
+__getattr__ = _module_getattr("gradlab.cuda")

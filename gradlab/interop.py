@@ -1,7 +1,7 @@
-"""Tensors from and for other libraries, by DLPack: memory is shared, nothing is copied; and gradlab in the place of torch.
+"""Exchange tensors with other libraries by DLPack, without copying, and run programs written for torch with gradlab.
 
-`as_torch` puts gradlab's own modules into `sys.modules` under torch's names, and an import hook in front of those that are
-not imported yet, so that a program written for torch runs with gradlab as it stands.
+`as_torch` installs an import hook that finds gradlab's modules under torch's names, so that a program written for torch runs with
+gradlab without changes.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import device, moved, namespace_of, namespace_on
-from gradlab.core.dtypes import known_dtype
-from gradlab.core.errors import advice, expected
+from gradlab.backend.namespaces import device, move_to, namespace_of, namespace_on
+from gradlab.core.dtypes import from_numpy_dtype
+from gradlab.core.errors import advice, wrong_type
 from gradlab.core.tensor import Tensor, constant
 
 __all__ = ["as_torch", "from_dlpack", "to_dlpack"]
 
-CUDA = 2, 13  # DLPack's numbers of a GPU's memory; all else is the host's
+CUDA_DEVICE_TYPES = 2, 13  # DLPack's device types of GPU memory; all others are host memory
 
 
 class _Capsule:
-    """A bare DLPack capsule as an object with the protocol's methods."""
+    """Object with the methods of the DLPack protocol that wraps a bare capsule."""
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
@@ -41,16 +41,16 @@ class _Capsule:
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor that shares the memory of another library's array (NumPy, CuPy, PyTorch, JAX).
+    """Return a tensor that shares the memory of another library's array (NumPy, CuPy, PyTorch, JAX).
 
     Parameters
     ----------
     ext_tensor : object
-        It has `__dlpack__`, or is a capsule that it returned.
+        An object with a `__dlpack__` method, or a DLPack capsule.
     device : device, optional
-        Where it is to be.
+        The desired device. Defaults to the device of `ext_tensor`.
     copy : bool, optional
-        True copies, False refuses to.
+        True always copies. False raises an error if a copy is needed. None copies only if needed.
 
     Returns
     -------
@@ -59,13 +59,13 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     Raises
     ------
     RuntimeError
-        If it has not the protocol.
+        If `ext_tensor` does not support the DLPack protocol.
     BufferError
-        If its own library refuses, as for an array that requires a gradient.
+        If the other library refuses to export the array, for example because it requires a gradient.
     TypeError
-        If it is of a dtype that tensors have not.
+        If gradlab does not have the array's dtype.
     ValueError
-        If `copy` is False, and to be on `device` it must be copied.
+        If `copy` is False and the array must be copied to `device`.
 
     Examples
     --------
@@ -78,18 +78,18 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         ext_tensor = _Capsule(ext_tensor)
     if not hasattr(ext_tensor, "__dlpack__"):
         raise RuntimeError(
-            "from_dlpack received an invalid capsule. Give an array of a library that has the DLPack protocol, or "
-            f"what its __dlpack__() returned; this is a {type(ext_tensor).__name__}."
+            "from_dlpack received an invalid capsule. Expected an array of a library that supports the DLPack protocol, or "
+            f"the result of its __dlpack__(), got {type(ext_tensor).__name__}."
         )
     kind = int(ext_tensor.__dlpack_device__()[0])
-    array = namespace_on(_device("cuda" if kind in CUDA else "cpu")).from_dlpack(ext_tensor)
-    known_dtype(array.dtype)
+    array = namespace_on(_device("cuda" if kind in CUDA_DEVICE_TYPES else "cpu")).from_dlpack(ext_tensor)
+    from_numpy_dtype(array.dtype)
     if copy:
         array = array.copy()
     if device is not None:
-        there = moved(array, _device(device))
+        there = move_to(array, _device(device))
         if copy is False and there is not array:
-            raise ValueError(f"copy=False was given, but to be on {device} the array must be copied.")
+            raise ValueError(f"copy=False was given, but the array must be copied to {device}.")
         array = there
     return constant(array)
 
@@ -98,14 +98,14 @@ _device = device
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule of the tensor's memory.
+    """Return a DLPack capsule of the tensor's memory.
 
-    Libraries take the tensor itself too: `numpy.from_dlpack(tensor)`.
+    Libraries accept the tensor itself, too: `numpy.from_dlpack(tensor)`.
 
     Parameters
     ----------
     tensor : Tensor
-        It must not require a gradient.
+        A tensor that does not require a gradient.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def to_dlpack(tensor: Tensor) -> Any:
     Raises
     ------
     BufferError
-        If it requires a gradient.
+        If the tensor requires a gradient.
 
     Examples
     --------
@@ -123,34 +123,34 @@ def to_dlpack(tensor: Tensor) -> Any:
     'PyCapsule'
     """
     if not isinstance(tensor, Tensor):
-        raise expected("to_dlpack", "tensor", 1, "Tensor", tensor)
+        raise wrong_type("to_dlpack", "tensor", 1, "Tensor", tensor)
     return tensor.__dlpack__()
 
 
 class Interop:
-    """What other libraries ask of a tensor."""
+    """Methods of the DLPack protocol."""
 
     array: Any
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """The DLPack capsule that a library's `from_dlpack` takes: the memory is shared."""
+        """Return a DLPack capsule that shares the tensor's memory, for `from_dlpack` of another library."""
         if self.requires_grad:  # type: ignore[attr-defined]
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         options = {k: v for k, v in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)) if v is not None}
         if namespace_of[type(self.array)] is np and stream is not None:
-            raise BufferError("A tensor in host memory has no stream: leave stream= away.")
+            raise BufferError("A tensor in host memory has no stream: leave stream= out.")
         return self.array.__dlpack__(stream=stream, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's number of the kind of memory, and of the device."""
+        """Return DLPack's device type and device index."""
         return self.array.__dlpack_device__()
 
 
-# ------------------------------------------------------------------------------------------------ in the place of torch
+# ----------------------------------------------------------------------------------------------- gradlab under torch's name
 class _Finder:
-    """Finds gradlab's modules under torch's names."""
+    """Import hook that finds gradlab's modules under torch's names."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != "torch" and not name.startswith("torch."):
@@ -161,13 +161,13 @@ class _Finder:
         except ModuleNotFoundError as error:
             if error.name is None or not ours.startswith(error.name):
                 raise
-            sentence = f"No module named {name!r}: gradlab does not have this module of torch's yet."
-            raise ModuleNotFoundError(sentence, name=name) from None
+            message = f"No module named {name!r}: gradlab does not have this module of torch yet."
+            raise ModuleNotFoundError(message, name=name) from None
         return ModuleSpec(name, _Loader(module), is_package=hasattr(module, "__path__"))
 
 
 class _Loader(Loader):
-    """Hands out a module that is loaded already, and leaves it as it was."""
+    """Loader of a module that is already imported. It keeps the module's `__spec__` and `__loader__`."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module, self.own = module, (module.__spec__, module.__loader__)
@@ -179,11 +179,11 @@ class _Loader(Loader):
         module.__spec__, module.__loader__ = self.own
 
 
-_aside: dict[str, ModuleType] = {}  # torch's own modules where they were loaded while the name means gradlab
+_hidden_torch: dict[str, ModuleType] = {}  # modules of the real torch, loaded while the name refers to gradlab
 
 
 class _AsTorch:
-    """What `as_torch` returns: `undo()`, or the end of a `with` block, gives the name back."""
+    """Handle and context manager that `as_torch` returns. `undo()`, or the end of the `with` block, restores the name."""
 
     finder = _Finder()
     active = 0
@@ -192,8 +192,8 @@ class _AsTorch:
         theirs = sys.modules.get("torch")
         if theirs is not None and theirs is not sys.modules["gradlab"]:
             raise RuntimeError(
-                "torch is imported already, and gradlab cannot take its place: "
-                + advice("call gradlab.as_torch() in a fresh process, before anything imports torch.")
+                "torch is already imported, so gradlab cannot replace it: "
+                + advice("call gradlab.as_torch() in a new process, before anything imports torch.")
             )
         if not _AsTorch.active:
             sys.meta_path.insert(0, self.finder)  # type: ignore[arg-type]
@@ -201,7 +201,7 @@ class _AsTorch:
         self.done = False
 
     def undo(self) -> None:
-        """From here on `import torch` means torch again; names that were imported stay what they are."""
+        """Make `import torch` import torch again. Names that are already imported do not change."""
         if self.done:
             return
         self.done = True
@@ -210,8 +210,8 @@ class _AsTorch:
             sys.meta_path.remove(self.finder)  # type: ignore[arg-type]
             for name in [n for n in sys.modules if n == "torch" or n.startswith("torch.")]:
                 del sys.modules[name]
-            sys.modules.update(_aside)
-            _aside.clear()
+            sys.modules.update(_hidden_torch)
+            _hidden_torch.clear()
 
     def __enter__(self) -> _AsTorch:
         return self
@@ -221,19 +221,19 @@ class _AsTorch:
 
 
 def as_torch() -> _AsTorch:
-    """Let `import torch` mean gradlab in this process, with all its modules.
+    """Make `import torch`, and imports of its modules, import gradlab in this process.
 
-    A module or a name of torch's that gradlab does not have raises when it is asked for.
+    Modules and names of torch that gradlab does not have raise an error when they are used.
 
     Returns
     -------
     object
-        With `undo()`, which takes it back; a context manager too.
+        A handle whose method `undo()` restores the name, and a context manager.
 
     Raises
     ------
     RuntimeError
-        If torch is imported already.
+        If torch is already imported.
 
     Examples
     --------
@@ -245,20 +245,20 @@ def as_torch() -> _AsTorch:
 
 
 @contextmanager
-def meaning_gradlab() -> Iterator[ModuleType]:
-    """While the block runs `import torch` means gradlab, also where torch is imported already; then what it meant before."""
-    held = _taken()
+def gradlab_as_torch() -> Iterator[ModuleType]:
+    """Make `import torch` import gradlab within the block, even if torch is already imported."""
+    held = _pop_torch_modules()
     try:
         with as_torch():
             yield sys.modules["gradlab"]
     finally:
-        _taken()
+        _pop_torch_modules()
         sys.modules.update(held)
 
 
 @contextmanager
-def meaning_torch() -> Iterator[ModuleType]:
-    """While the block runs `import torch` means torch itself, also under `as_torch`; afterwards what it meant before.
+def real_torch() -> Iterator[ModuleType]:
+    """Make `import torch` import the real torch within the block, even under `as_torch`.
 
     Raises
     ------
@@ -268,17 +268,17 @@ def meaning_torch() -> Iterator[ModuleType]:
     if not _AsTorch.active:
         yield import_module("torch")
         return
-    held, place = _taken(), sys.meta_path.index(_AsTorch.finder)  # type: ignore[arg-type]
+    held, place = _pop_torch_modules(), sys.meta_path.index(_AsTorch.finder)  # type: ignore[arg-type]
     try:
         sys.meta_path.remove(_AsTorch.finder)  # type: ignore[arg-type]
-        sys.modules.update(_aside)
+        sys.modules.update(_hidden_torch)
         yield import_module("torch")
     finally:
-        _aside.update(_taken())  # it cannot be imported twice
+        _hidden_torch.update(_pop_torch_modules())  # torch cannot be imported twice
         sys.modules.update(held)
         sys.meta_path.insert(place, _AsTorch.finder)  # type: ignore[arg-type]
 
 
-def _taken() -> dict[str, ModuleType]:
-    """What stands under torch's names, taken away."""
+def _pop_torch_modules() -> dict[str, ModuleType]:
+    """Remove all modules under torch's names from `sys.modules` and return them."""
     return {name: sys.modules.pop(name) for name in list(sys.modules) if name == "torch" or name.startswith("torch.")}

@@ -1,4 +1,4 @@
-"""Random numbers: the streams, and what is drawn from them."""
+"""Random number generators and functions that draw random tensors."""
 
 from gradlab.ops.distributions import bernoulli, multinomial, normal
 from gradlab.ops.generators import (

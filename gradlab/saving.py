@@ -1,12 +1,12 @@
-"""`save` and `load`: data with tensors in it, in a file that no code is run to read.
+"""Save and load data that contains tensors. Loading a file never runs code.
 
-The file is a zip: `gradlab.json` holds the structure, `arrays/N.npy` the memory of the tensors. What JSON knows is written as
-it is, everything else as an object with one key that says what it is:
+The file is a zip archive: `gradlab.json` holds the structure, `arrays/N.npy` the memory of the tensors. JSON types are written as
+they are, all other types as an object with one key that names the type:
 
     list [...]   dict {"dict": [[key, value], ...]}   tuple {"tuple": [...]}   tensor {"tensor": 3}   dtype {"dtype": "float32"}
 
-A tensor is a number of an array with offset, shape and strides, so tensors that share memory share it when they are loaded; one
-that occurs twice is one object. Torch's own files are read by `gradlab.torch_files`.
+A tensor is stored as the number of an array with offset, shape and strides. Tensors that share memory therefore share it after
+loading, and a tensor that occurs twice is loaded as one object. Files of `torch.save` are read by `gradlab.torch_files`.
 """
 
 from __future__ import annotations
@@ -27,90 +27,92 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from gradlab.backend.namespaces import address, cuda, device
-from gradlab.core.dtypes import DTYPES, dtype, known_dtype
+from gradlab.core.dtypes import DTYPES, dtype, from_numpy_dtype
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
-from gradlab.zips import content, opened
+from gradlab.zips import open_archive, read_member
 
 __all__ = ["load", "save"]
 
 STRUCTURE, VERSION = "gradlab.json", 1
-SAVED = "biufSU"  # kinds of arrays
-NPY = re.compile(
-    rb"\x93NUMPY(?:\x01\x00..|[\x02\x03]\x00....)\{'descr': '([<>|][" + SAVED.encode() + rb"]\d{1,9})', "
+ARRAY_KINDS = "biufSU"  # kinds of arrays
+NPY_HEADER = re.compile(
+    rb"\x93NUMPY(?:\x01\x00..|[\x02\x03]\x00....)\{'descr': '([<>|][" + ARRAY_KINDS.encode() + rb"]\d{1,9})', "
     rb"'fortran_order': (True|False), 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n",
     re.DOTALL,
 )
 KNOWN_DTYPES = {d.name: d for d in DTYPES}
 GROUPS: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset, "Size": Size}
 DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
-NAMES = {kind: name for name, kind in {**GROUPS, **DICTS, "list": list}.items()}
+CONTAINER_NAMES = {kind: name for name, kind in {**GROUPS, **DICTS, "list": list}.items()}
 
 
 # --------------------------------------------------------------------------------------------------------------- saving
 class _Writer:
-    """The structure of an object as JSON knows it; the tensors and arrays met on the way."""
+    """Encoder of an object as JSON. It collects the tensors and arrays it finds."""
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
-        self.numbers: dict[int, int] = {}  # of the tensors met, by id
+        self.numbers: dict[int, int] = {}  # numbers of the tensors, by id
         self.arrays: list[np.ndarray] = []
-        self.open: set[int] = set()  # the containers that the present place lies in
+        self.open: set[int] = set()  # ids of the enclosing containers, to detect cycles
 
-    def plain(self, x: Any, where: str) -> Any:
-        """`x` as JSON; `where` is how the user would write the place."""
+    def encode(self, x: Any, where: str) -> Any:
+        """Return `x` as JSON. `where` is the expression for `x`, for error messages."""
         kind = type(x)
         if x is None or kind in (bool, int, str) or (kind is float and math.isfinite(x)):
             return x
         if kind is float:
             return {"float": repr(x)}
         if isinstance(x, Tensor):
-            return {"tensor": self.number(x)}
+            return {"tensor": self.tensor_number(x)}
         if isinstance(x, dtype):
             return {"dtype": x.name}
         if isinstance(x, device):
             return {"device": str(x)}
         if kind is bytes:
             return {"bytes": base64.b64encode(x).decode()}
-        if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in SAVED:
+        if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in ARRAY_KINDS:
             self.arrays.append(np.asarray(x))
             return {"array" if isinstance(x, np.ndarray) else "scalar": len(self.arrays) - 1}
-        return self.container(x, where)
+        return self.encode_container(x, where)
 
-    def container(self, x: Any, where: str) -> Any:
+    def encode_container(self, x: Any, where: str) -> Any:
         if id(x) in self.open:
             raise ValueError(f"gradlab.save: {where} contains itself.")
         self.open.add(id(x))
         try:
-            if type(x) in NAMES:
-                name = NAMES[type(x)]
+            if type(x) in CONTAINER_NAMES:
+                name = CONTAINER_NAMES[type(x)]
                 if name in DICTS:
-                    return {name: [[self.plain(k, f"a key of {where}"), self.plain(v, f"{where}[{k!r}]")] for k, v in x.items()]}
-                items = [self.plain(v, f"{where}[{i}]") for i, v in enumerate(x)]
+                    return {
+                        name: [[self.encode(k, f"a key of {where}"), self.encode(v, f"{where}[{k!r}]")] for k, v in x.items()]
+                    }
+                items = [self.encode(v, f"{where}[{i}]") for i, v in enumerate(x)]
                 return items if name == "list" else {name: items}
         finally:
             self.open.discard(id(x))
-        hint = "save its state: x.state_dict()." if hasattr(x, "state_dict") else "convert it to these first."
+        hint = "Save its state: x.state_dict()." if hasattr(x, "state_dict") else "Convert it to one of these types first."
         raise TypeError(
-            f"gradlab.save: {where} is a {type(x).__module__}.{type(x).__qualname__}, which cannot be saved. A file "
-            f"holds tensors, arrays, numbers, strings, and lists, tuples, sets and dicts of these: {hint}"
+            f"gradlab.save: {where} is a {type(x).__module__}.{type(x).__qualname__}, which cannot be saved. Supported types "
+            f"are tensors, arrays, numbers, strings, and lists, tuples, sets and dicts of these. {hint}"
         )
 
-    def number(self, x: Tensor) -> int:
+    def tensor_number(self, x: Tensor) -> int:
         if id(x) not in self.numbers:
             self.numbers[id(x)] = len(self.tensors)
             self.tensors.append(x)
         return self.numbers[id(x)]
 
-    def described(self) -> list[dict[str, Any]]:
-        """What is written of each tensor: where its elements lie in which array."""
+    def tensor_specs(self) -> list[dict[str, Any]]:
+        """Return the entry of each tensor: its array, with offset, shape and strides."""
         hosts = [x.detach().cpu().array for x in self.tensors]
-        owners = [owner(a) for a in hosts]
+        owners = [memory_owner(a) for a in hosts]
         shared = {id(o) for at, o in enumerate(owners) if any(o is other for other in owners[:at])}
         numbers: dict[int, int] = {}
         entries = []
         for x, array, base in zip(self.tensors, hosts, owners, strict=True):
-            memory = flat(base) if id(base) in shared else None
+            memory = flat_memory(base) if id(base) in shared else None
             if memory is None or memory.dtype != array.dtype or any(s % array.itemsize for s in array.strides):
                 spec: dict[str, Any] = {"array": len(self.arrays), "shape": array.shape}
                 self.arrays.append(np.ascontiguousarray(array).reshape(array.shape))
@@ -130,33 +132,33 @@ class _Writer:
         return entries
 
 
-def owner(array: np.ndarray) -> Any:
-    """The array whose memory it is."""
+def memory_owner(array: np.ndarray) -> Any:
+    """Return the array that owns the memory."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
-def flat(array: np.ndarray) -> np.ndarray | None:
-    """All of an array's memory along one axis, or None if it has gaps."""
+def flat_memory(array: np.ndarray) -> np.ndarray | None:
+    """Return the memory of an array as a 1-d array, or None if it has gaps."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return array.reshape(-1, order="A" if array.flags.f_contiguous else "C")
     return None
 
 
 def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
-    """Write an object to a path or a binary file.
+    """Save an object to a path or a binary file.
 
-    A path is replaced when all is written: an interrupted save leaves the old file.
+    An existing file is replaced only after everything has been written, so an interrupted save keeps the old file.
 
     Parameters
     ----------
     obj : object
         Tensors, NumPy arrays, numbers, strings, bytes, None, dtypes, devices, shapes, and lists, tuples, sets and dicts of these.
     f : path or binary file
-        Where to.
+        The destination.
     *ignored, **options : optional
-        What torch takes besides (how it pickles), without effect.
+        Further arguments of `torch.save`, accepted for compatibility; they have no effect.
 
     Returns
     -------
@@ -165,9 +167,9 @@ def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
     Raises
     ------
     TypeError
-        If there is something else in `obj`; the error says where.
+        If `obj` contains an object of another type. The error says where.
     RuntimeError
-        If there is no such folder.
+        If the parent folder does not exist.
 
     Examples
     --------
@@ -180,14 +182,14 @@ def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
     {'w': tensor([1., 1.]), 'step': 3}
     """
     writer = _Writer()
-    plain = writer.plain(obj, "the object")
-    structure = {"format": "gradlab", "version": VERSION, "object": plain, "tensors": writer.described()}
+    plain = writer.encode(obj, "the object")
+    structure = {"format": "gradlab", "version": VERSION, "object": plain, "tensors": writer.tensor_specs()}
     if hasattr(f, "write"):
         _write(structure, writer.arrays, f)
         return
     if not isinstance(f, (str, os.PathLike)):
         raise AttributeError(
-            f"expected 'f' to be string, path, or a file-like object with a 'write' attribute. It is a {type(f).__name__}."
+            f"expected 'f' to be string, path, or a file-like object with a 'write' attribute. Got {type(f).__name__}."
         )
     path = Path(f)
     if not path.parent.is_dir():
@@ -214,33 +216,37 @@ def _write(structure: dict[str, Any], arrays: list[np.ndarray], file: Any) -> No
 def load(
     f: Any, map_location: Any = None, *ignored: Any, weights_only: bool | None = None, mmap: bool | None = None, **options: Any
 ) -> Any:
-    """Read what `save` wrote, or a file of torch's that holds tensors and plain data (such as a `state_dict`).
+    """Load an object from a file of `save` or `torch.save`.
 
-    Nothing but data is ever read: no code in a file is run.
+    Files of `torch.save` may contain tensors and plain data, such as a `state_dict`.
+
+    Only data is read. Code in a file is never run.
 
     Parameters
     ----------
     f : path or seekable binary file
-        Where from.
-    map_location : device, str or callable, optional
-        The device of the tensors; by default the one they were saved from. A function (torch's ``lambda storage, location:
-        storage``) means the CPU.
+        The source.
+    map_location : device, str, dict or callable, optional
+        The device of the loaded tensors. Defaults to the device from which they were saved. A dict maps saved devices to new
+        ones. Any function, such as torch's ``lambda storage, location: storage``, selects the CPU.
     *ignored, **options : optional
-        What torch takes besides, without effect.
+        Further arguments of `torch.load`, accepted for compatibility; they have no effect.
     weights_only, mmap : bool, optional
-        Accepted, without effect.
+        Accepted for compatibility; have no effect.
 
     Returns
     -------
     object
-        As it was saved.
+        The saved object.
 
     Raises
     ------
     AttributeError
-        If `f` is no path, and no file that is seekable.
+        If `f` is neither a path nor a seekable file.
     RuntimeError
-        If the file is damaged, or holds something else than data.
+        If the file is damaged or is not a file of `save` or `torch.save`.
+    TypeError
+        If a file of `torch.save` contains code or a dtype that is not supported.
 
     Examples
     --------
@@ -264,8 +270,8 @@ def load(
 
 
 def _read(file: BinaryIO, map_location: Any) -> Any:
-    target = target_of(map_location)
-    with opened(file) as archive:
+    target = device_mapping(map_location)
+    with open_archive(file) as archive:
         names = archive.namelist()
         if STRUCTURE in names:
             return _Reader(archive, target).read()
@@ -273,19 +279,19 @@ def _read(file: BinaryIO, map_location: Any) -> Any:
             from gradlab.torch_files import read
 
             return read(archive, pickles[0], target)
-        raise RuntimeError("gradlab.load: the zip file holds neither gradlab's data nor torch's.")
+        raise RuntimeError("gradlab.load: the zip file contains no data saved by gradlab or torch.")
 
 
-def target_of(map_location: Any) -> Callable[[str], device]:
-    """A function of the device that something was saved on: the one that it is loaded to."""
+def device_mapping(map_location: Any) -> Callable[[str], device]:
+    """Return a function that maps the device of a saved tensor to the device to load it to."""
     if map_location is None or isinstance(map_location, dict):
         targets = {str(saved): device(where) for saved, where in (map_location or {}).items()}
-        return lambda saved: targets[saved] if saved in targets else _there(device(saved))
+        return lambda saved: targets[saved] if saved in targets else _check_available(device(saved))
     where = device("cpu") if callable(map_location) else device(map_location)
     return lambda saved: where
 
 
-def _there(where: device) -> device:
+def _check_available(where: device) -> device:
     if where.type == "cuda" and not cuda.probe():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but gradlab.cuda.is_available() is False. If you "
@@ -296,7 +302,7 @@ def _there(where: device) -> device:
 
 
 class _Reader:
-    """The object of a file."""
+    """Decoder of the object in a file."""
 
     def __init__(self, archive: zipfile.ZipFile, target: Callable[[str], device]) -> None:
         self.archive, self.target = archive, target
@@ -304,23 +310,24 @@ class _Reader:
         self.tensors: list[Tensor] = []
 
     def read(self) -> Any:
-        structure = json.loads(content(self.archive, STRUCTURE))
+        structure = json.loads(read_member(self.archive, STRUCTURE))
         if structure["version"] > VERSION:
             raise RuntimeError(
-                f"gradlab.load: the file has format {structure['version']}, this gradlab reads up to {VERSION}: update gradlab."
+                f"gradlab.load: the file has format {structure['version']}, but this version of gradlab reads formats up to "
+                f"{VERSION}. Update gradlab."
             )
-        self.tensors = [self.tensor(spec) for spec in structure["tensors"]]
-        return self.object(structure["object"])
+        self.tensors = [self.build_tensor(spec) for spec in structure["tensors"]]
+        return self.decode(structure["object"])
 
-    def array(self, n: int) -> np.ndarray:
+    def read_array(self, n: int) -> np.ndarray:
         if n not in self.arrays:
-            self.arrays[n] = _npy(content(self.archive, f"arrays/{int(n)}.npy"))
+            self.arrays[n] = _parse_npy(read_member(self.archive, f"arrays/{int(n)}.npy"))
         return self.arrays[n]
 
-    def tensor(self, spec: dict[str, Any]) -> Tensor:
-        array = self.array(spec["array"])
-        known_dtype(array.dtype)
-        if "offset" in spec:  # np.ndarray raises if it leaves the memory
+    def build_tensor(self, spec: dict[str, Any]) -> Tensor:
+        array = self.read_array(spec["array"])
+        from_numpy_dtype(array.dtype)
+        if "offset" in spec:  # np.ndarray raises if the view exceeds the memory
             array = np.ndarray(
                 tuple(spec["shape"]),
                 array.dtype,
@@ -335,35 +342,35 @@ class _Reader:
             return nn.Parameter(tensor, bool(spec.get("requires_grad")))
         return tensor.requires_grad_() if spec.get("requires_grad") else tensor
 
-    def object(self, data: Any) -> Any:
+    def decode(self, data: Any) -> Any:
         if isinstance(data, list):
-            return [self.object(x) for x in data]
+            return [self.decode(x) for x in data]
         if not isinstance(data, dict):
             return data
         ((kind, value),) = data.items()
         if kind in DICTS:
-            return DICTS[kind]({self.object(k): self.object(v) for k, v in value})
+            return DICTS[kind]({self.decode(k): self.decode(v) for k, v in value})
         if kind in GROUPS:
-            return GROUPS[kind](self.object(x) for x in value)
-        return LEAVES[kind](self, value)
+            return GROUPS[kind](self.decode(x) for x in value)
+        return DECODERS[kind](self, value)
 
 
-def _npy(data: bytes) -> np.ndarray:
-    """The array of a .npy file as `save` writes it; one that says that it is larger than the file is not tried."""
-    header = NPY.match(data)
+def _parse_npy(data: bytes) -> np.ndarray:
+    """Return the array in the bytes of a .npy file of `save`. Check the size in the header before allocating memory."""
+    header = NPY_HEADER.match(data)
     if header is None:
-        raise ValueError("no array in NumPy's format")
+        raise ValueError("not an array in NumPy's format")
     descr, fortran, sizes = (part.decode() for part in header.groups())
     kind, shape = np.dtype(descr), tuple(int(n) for n in sizes.replace(",", " ").split())
     if math.prod(shape) * kind.itemsize != len(data) - header.end():
-        raise ValueError(f"{len(data) - header.end()} bytes for an array of shape {shape}, {kind}")
+        raise ValueError(f"expected an array of shape {shape} and dtype {kind}, got {len(data) - header.end()} bytes")
     return np.ndarray(shape, kind, data, header.end(), order="F" if fortran == "True" else "C").copy("K")
 
 
-LEAVES: dict[str, Callable[[_Reader, Any], Any]] = {
+DECODERS: dict[str, Callable[[_Reader, Any], Any]] = {
     "tensor": lambda reader, n: reader.tensors[n],
-    "array": lambda reader, n: reader.array(n),
-    "scalar": lambda reader, n: reader.array(n)[()],
+    "array": lambda reader, n: reader.read_array(n),
+    "scalar": lambda reader, n: reader.read_array(n)[()],
     "float": lambda reader, text: float(text),
     "bytes": lambda reader, text: base64.b64decode(text),
     "dtype": lambda reader, name: KNOWN_DTYPES[name],

@@ -1,4 +1,4 @@
-"""Switches of torch's that programs set at their start. Most have nothing to switch here: they are checked and remembered."""
+"""PyTorch's global settings. Most have no effect in gradlab; their values are checked and stored."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class _Settings:
 
 
 def get_num_threads() -> int:
-    """How many threads work on one large array.
+    """Return the number of threads that work on one large array.
 
-    The number that was given to `set_num_threads` last; else what the environment's OMP_NUM_THREADS says, or the number of cores
-    that the process may use. (In a browser it is 1.)
+    It is the last value set by `set_num_threads`. The default is the environment variable OMP_NUM_THREADS or, if it is not set,
+    the number of cores available to the process (1 in a browser).
 
     Returns
     -------
@@ -59,15 +59,16 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num: int) -> None:
-    """Set how many threads work on one large array: exponentials, logarithms, trigonometry and powers of two million.
+    """Set the number of threads that work on one large array.
 
-    Results are equal to the bit whatever the number. NumPy's BLAS, which multiplies matrices, has its own number of threads: it
-    reads it from the environment before it is imported (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS).
+    Exponentials, logarithms, trigonometric functions and powers use several threads from two million elements on. Results are
+    bitwise equal for any number of threads. NumPy's BLAS, which multiplies matrices, has its own number of threads, read from the
+    environment when it is imported (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS).
 
     Parameters
     ----------
     num : int
-        A positive number.
+        Positive number of threads.
 
     Returns
     -------
@@ -76,9 +77,9 @@ def set_num_threads(num: int) -> None:
     Raises
     ------
     TypeError
-        If it is no int.
+        If `num` is not an int.
     RuntimeError
-        If it is not positive.
+        If `num` is not positive.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def set_num_threads(num: int) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """The number that was given to `set_num_interop_threads` last, or that of the processors.
+    """Return the last value set by `set_num_interop_threads`, or the number of processors.
 
     Returns
     -------
@@ -105,12 +106,12 @@ def get_num_interop_threads() -> int:
 
 
 def set_num_interop_threads(num: int) -> None:
-    """Accepted and remembered.
+    """Set the number of inter-op threads. It is stored and has no effect.
 
     Parameters
     ----------
     num : int
-        A positive number.
+        Positive number of threads.
 
     Returns
     -------
@@ -119,9 +120,9 @@ def set_num_interop_threads(num: int) -> None:
     Raises
     ------
     TypeError
-        If it is no int.
+        If `num` is not an int.
     RuntimeError
-        If it is not positive.
+        If `num` is not positive.
 
     Examples
     --------
@@ -140,14 +141,16 @@ def _positive(name: str, num: Any) -> int:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accepted and remembered: gradlab's operations are deterministic on the CPU.
+    """Set whether deterministic algorithms are used. It is stored and has no effect.
+
+    gradlab's operations are always deterministic on the CPU.
 
     Parameters
     ----------
     mode : bool
-        What is wished.
-    warn_only : bool, default False
-        Whether torch would only warn.
+        Whether to use only deterministic algorithms.
+    warn_only : bool, default: False
+        In PyTorch, warn instead of raising if an operation has no deterministic algorithm.
 
     Returns
     -------
@@ -162,7 +165,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether `use_deterministic_algorithms(True)` was called.
+    """Return True if `use_deterministic_algorithms(True)` was called last.
 
     Returns
     -------
@@ -178,7 +181,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether `use_deterministic_algorithms` was called with `warn_only=True`.
+    """Return True if `use_deterministic_algorithms` was last called with `warn_only=True`.
 
     Returns
     -------
@@ -194,12 +197,12 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Accepted, as `use_deterministic_algorithms` is.
+    """Set the deterministic debug mode. It is stored and has no effect, like `use_deterministic_algorithms`.
 
     Parameters
     ----------
-    debug_mode : int or str
-        0 or "default", 1 or "warn", 2 or "error".
+    debug_mode : {0, 1, 2} or {"default", "warn", "error"}
+        Mode, as a number or a name.
 
     Returns
     -------
@@ -208,9 +211,9 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     Raises
     ------
     TypeError
-        If it is neither an int nor a str.
+        If `debug_mode` is neither an int nor a str.
     RuntimeError
-        If it is none of these.
+        If `debug_mode` is not one of these values.
 
     Examples
     --------
@@ -227,12 +230,14 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Accepted and remembered: products of float32 matrices are always of the highest precision.
+    """Set the precision of float32 matrix products. It is stored and has no effect.
+
+    gradlab always uses the highest precision.
 
     Parameters
     ----------
     precision : {"highest", "high", "medium"}
-        The precision.
+        Precision to store.
 
     Returns
     -------
@@ -241,7 +246,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     Raises
     ------
     RuntimeError
-        If it is none of the three.
+        If `precision` is not one of these values.
 
     Examples
     --------
@@ -256,7 +261,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """The precision that was set last.
+    """Return the last precision set by `set_float32_matmul_precision`.
 
     Returns
     -------
@@ -272,17 +277,17 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Accepted: NumPy keeps numbers that are not normal, and the processor's mode is not changed.
+    """Return False without changing the processor's mode: NumPy keeps subnormal numbers.
 
     Parameters
     ----------
     mode : bool
-        What is wished.
+        Whether to flush subnormal numbers to zero. Ignored.
 
     Returns
     -------
     bool
-        False.
+        False, which means that the mode is not supported.
 
     Examples
     --------
@@ -294,19 +299,19 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def compile(model: Any = None, **options: Any) -> Any:
-    """The model as it is, or a decorator that does nothing: gradlab runs every operation when it is called.
+    """Return the model unchanged. gradlab runs every operation eagerly and does not compile.
 
     Parameters
     ----------
     model : callable, optional
-        A module or a function.
+        Module or function.
     **options : optional
-        torch's, without effect.
+        PyTorch's options. They have no effect.
 
     Returns
     -------
     object
-        `model`, or without one a decorator.
+        `model`, or a decorator that returns its argument if `model` is omitted.
 
     Examples
     --------

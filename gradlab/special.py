@@ -1,7 +1,7 @@
-"""Special functions, as `torch.special` spells them.
+"""Special functions with the names of `torch.special`.
 
-Those that torch differentiates are primitives (`gradlab.rules.special`). The Bessel functions J, Y and K, Airy's function and the
-orthogonal polynomials have no derivative there, and none here: their results are constants.
+Functions that PyTorch differentiates are primitives (`gradlab.rules.special`). As in PyTorch, the Bessel functions J, Y and K,
+the Airy function and the orthogonal polynomials have no derivative: their results are constants.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.backend.special import special_of
-from gradlab.core.errors import names_of as _names_of
-from gradlab.core.operator import PARAMETERS, described, documented
+from gradlab.core.errors import module_getattr as _module_getattr
+from gradlab.core.operator import PARAMETERS, build_docstring, fill_placeholders
 from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import agree_on_float
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops import declared_special, log_softmax, softmax
-from gradlab.ops.arguments import Called
-from gradlab.ops.arithmetic import with_number
+from gradlab.ops.arguments import FunctionInfo
+from gradlab.ops.arithmetic import make_binary_function
 from gradlab.ops.declared import erfc
-from gradlab.ops.declared_special import *  # noqa: F403  (its stub says what)
+from gradlab.ops.declared_special import *  # noqa: F403  (the names are listed in its stub)
 from gradlab.rules import elementwise as el
 from gradlab.rules import special as sp
 
@@ -60,32 +60,32 @@ __all__ = [
 ]
 __all__ += declared_special.__all__
 
-xlog1py = with_number(
+xlog1py = make_binary_function(
     "special_xlog1py",
     "input · log1p(other), and 0 where `input` is 0.",
     "[0., 2.]; [0., 3.] -> [0.0000, 2.7726]",
     el.xlog1py,
-    el.xlog1py.named("SpecialXlog1PyBackward2"),
-    el.xlog1py.named("SpecialXlog1PyBackward1"),
+    el.xlog1py.with_node("SpecialXlog1PyBackward2"),
+    el.xlog1py.with_node("SpecialXlog1PyBackward1"),
     method=False,
     top=False,
 )
-zeta = with_number(
+zeta = make_binary_function(
     "special_zeta",
-    "Hurwitz's zeta function of exponent `input` and shift `other`.",
+    "Hurwitz zeta function with exponent `input` and shift `other`.",
     "[2., 4.]; [1., 1.] -> [1.6449, 1.0823]",
     sp.zeta,
-    sp.zeta.named("SpecialZetaBackward2"),
-    sp.zeta.named("SpecialZetaBackward1"),
+    sp.zeta.with_node("SpecialZetaBackward2"),
+    sp.zeta.with_node("SpecialZetaBackward1"),
     method=False,
     top=False,
 )
-_HALF = el.mul.named("MulBackward1")
+_HALF = el.mul.with_node("MulBackward1")
 
 
 @takes_out
 def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Distribution function of the standard normal distribution.
+    """Cumulative distribution function of the standard normal distribution.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        The shape of `input`, floating point.
+        Same shape as `input`, floating point.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
 
     Notes
     -----
@@ -115,16 +115,16 @@ def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return _HALF.record(erfc(input * -sqrt(0.5)), 0.5)
 
 
-ndtr.__doc__ = described(ndtr.__doc__)
-PARAMETERS["degree"] = "n : Tensor or number\n    The degree, of which the whole part counts; it broadcasts with `input`."
-CONSTANT = "\n\nIt has no derivative: the result is a constant, through which no gradient passes."
+ndtr.__doc__ = fill_placeholders(ndtr.__doc__)
+PARAMETERS["degree"] = "n : Tensor or number\n    Degree, truncated to an integer. Its shape must broadcast with that of `input`."
+NO_DERIVATIVE = "\n\nIt is not differentiable: the result is a constant, through which no gradient passes."
 
 
 def _constants(table: dict[str, tuple[Callable[[Any, Any], Any], str]]) -> list[Callable[..., Tensor]]:
-    """Functions of one tensor without derivative: {name: (f(library, array), what it is)}."""
+    """Create functions of one tensor without derivative from {name: (f(library, array), "summary -> example result")}."""
 
-    def made(name: str, function: Callable[[Any, Any], Any], doc: str) -> Callable[..., Tensor]:
-        called = Called(f"special_{name}")
+    def make(name: str, function: Callable[[Any, Any], Any], doc: str) -> Callable[..., Tensor]:
+        called = FunctionInfo(f"special_{name}")
 
         @takes_out
         def special(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -133,16 +133,16 @@ def _constants(table: dict[str, tuple[Callable[[Any, Any], Any], str]]) -> list[
 
         special.__name__ = special.__qualname__ = name
         summary, _, result = doc.partition(" -> ")
-        special.__doc__ = documented(
-            f"{summary}{CONSTANT}",
+        special.__doc__ = build_docstring(
+            f"{summary}{NO_DERIVATIVE}",
             "input out",
-            "The shape of `input`, floating point.",
-            ["TypeError\n    If `input` is no tensor."],
+            "Same shape as `input`, floating point.",
+            ["TypeError\n    If `input` is not a Tensor."],
             f"special.{name}(gl.tensor([1., 2.])) -> tensor({result})",
         )
         return special
 
-    return [made(name, *entry) for name, entry in table.items()]
+    return [make(name, *entry) for name, entry in table.items()]
 
 
 (
@@ -198,42 +198,42 @@ def _constants(table: dict[str, tuple[Callable[[Any, Any], Any], str]]) -> list[
 
 
 def _third(library: Any, n: Any, x: Any) -> Any:
-    """Chebyshev's polynomials V by those of the second kind (DLMF 18.9.11)."""
+    """Return the Chebyshev polynomial V from those of the second kind (DLMF 18.9.11)."""
     return library.eval_chebyu(n, x) - library.eval_chebyu(n - 1, x) * (n > 0)
 
 
 def _fourth(library: Any, n: Any, x: Any) -> Any:
-    """Chebyshev's polynomials W by those of the second kind (DLMF 18.9.12)."""
+    """Return the Chebyshev polynomial W from those of the second kind (DLMF 18.9.12)."""
     return library.eval_chebyu(n, x) + library.eval_chebyu(n - 1, x) * (n > 0)
 
 
 def _polynomials(table: dict[str, tuple[Callable[[Any, Any, Any], Any], str]]) -> list[Callable[..., Tensor]]:
-    """Orthogonal polynomials: {name: (f(library, degrees, arguments), whose they are)}."""
+    """Create orthogonal polynomials from {name: (f(library, degrees, arguments), "summary -> example result")}."""
 
-    def made(name: str, evaluate: Callable[[Any, Any, Any], Any], doc: str) -> Callable[..., Tensor]:
-        called = Called(f"special_{name}")
+    def make(name: str, evaluate: Callable[[Any, Any, Any], Any], doc: str) -> Callable[..., Tensor]:
+        called = FunctionInfo(f"special_{name}")
         called.public = ["input", "n"]
 
         @takes_out
         def polynomial(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
             x, degree = (t.array for t in agree_on_float(called, input, n))
             xp = namespace_of[type(x)]
-            degree = xp.asarray(degree, dtype=np.intp)  # its whole part
+            degree = xp.asarray(degree, dtype=np.intp)  # truncates
             value = evaluate(special_of(x), degree, x.astype(np.float64))
             return constant(wrap(xp.where(degree < 0, 0, value).astype(x.dtype)))
 
         polynomial.__name__ = polynomial.__qualname__ = name
         summary, _, result = doc.partition(" -> ")
-        polynomial.__doc__ = documented(
-            f"{summary}{CONSTANT}",
+        polynomial.__doc__ = build_docstring(
+            f"{summary}{NO_DERIVATIVE}",
             "either degree out",
-            "The shape that `input` and `n` broadcast to, floating point; 0 where `n` is negative.",
-            ["TypeError\n    If neither is a tensor."],
+            "Broadcast shape of `input` and `n`, floating point. 0 where `n` is negative.",
+            ["TypeError\n    If neither `input` nor `n` is a Tensor."],
             f"special.{name}(gl.tensor([0.25, 0.5]), 2) -> tensor({result})",
         )
         return polynomial
 
-    return [made(name, *entry) for name, entry in table.items()]
+    return [make(name, *entry) for name, entry in table.items()]
 
 
 (
@@ -302,4 +302,4 @@ def _polynomials(table: dict[str, tuple[Callable[[Any, Any, Any], Any], str]]) -
     }
 )
 
-__getattr__ = _names_of("gradlab.special")
+__getattr__ = _module_getattr("gradlab.special")
