@@ -1,8 +1,8 @@
-"""`python -m benchmarks [PATTERN …] [--rounds N] [--readme]`: gradlab's time over torch's, each library in its own process.
+"""`python -m benchmarks [PATTERN …] [--rounds N] [--table]`: gradlab's time over torch's, each library in its own process.
 
 The two processes take turns, with a pause between, because BLAS and OpenMP threads spin on for a while after a call and
-would slow the neighbour. Printed are medians over the rounds; a ratio under 1 means that gradlab is quicker. With `--readme` it
-is README's table, in Markdown.
+would slow the neighbour. Printed are medians over the rounds; a ratio under 1 means that gradlab is quicker. With `--table`
+it is the table of docs/guide/speed.md, in Markdown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks.readme import table
+from benchmarks.speed_page import table
 from benchmarks.workloads import WORKLOADS
 
 PAUSE = 0.25
@@ -58,8 +58,8 @@ def import_time(rounds: int) -> None:
     print(f"{'import gradlab, beyond NumPy':32s} {median(beyond) * 1e3:9.1f} ms")
 
 
-def readme(peer: str, rounds: int) -> str:
-    """README's table, measured now."""
+def measured_table(peer: str, rounds: int) -> str:
+    """Measure the table of docs/guide/speed.md."""
     ours, theirs = Worker("gradlab"), Worker(peer)
 
     def ratio(name: str) -> float:
@@ -73,10 +73,10 @@ def main() -> None:
     parser.add_argument("patterns", nargs="*", default=["*"], help="which workloads, as chain/* (all by default)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peer", default="torch", help="the library to compare with")
-    parser.add_argument("--readme", action="store_true", help="print README's table instead")
+    parser.add_argument("--table", action="store_true", help="print the table of docs/guide/speed.md instead")
     options = parser.parse_args()
-    if options.readme:
-        print(readme(options.peer, options.rounds))
+    if options.table:
+        print(measured_table(options.peer, options.rounds))
         return
     if "*" in options.patterns or "import" in options.patterns:
         import_time(options.rounds)

@@ -1,4 +1,4 @@
-"""README's table: which workloads it shows, and the table with date, machine and versions (`python -m benchmarks --readme`)."""
+"""Table of docs/guide/speed.md: its workloads and their times, with date, machine and versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 CHAINS = "100 small operations and backward, on 1 / 100 / 10 000 / 1 000 000 elements"
-COLUMNS = {
+ROWS = {
     CHAINS: [f"chain/{size}/backward" for size in (1, 100, 10_000, 1_000_000)],
     "2 000 operations on single numbers": ["scalar/2000"],
     "MLP step, 64×784": ["mlp"],
@@ -23,7 +23,7 @@ COLUMNS = {
 
 
 def processor() -> str:
-    """The processor's name, as far as the system says."""
+    """Return the processor's name, if the system has one."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -33,18 +33,20 @@ def processor() -> str:
 
 
 def rounded(ratio: float) -> str:
-    """Two digits that mean something: below 0.1 the hundredths, else the nearest 0.05 up to 1 and the nearest 0.1 above."""
+    """Round to two significant digits: to hundredths below 0.1, to 0.05 up to 1, to 0.1 above."""
     if ratio < 0.1:
         return f"{ratio:.2f}"
     return f"{round(ratio * 20) / 20:.2f}" if ratio < 0.975 else f"{ratio:.1f}"
 
 
 def table(peer: str, rounds: int, ratio: Callable[[str], float]) -> str:
-    """The table in Markdown. `ratio(workload)` is gradlab's time over the peer's."""
-    cells = [" / ".join(rounded(ratio(name)) for name in names) for names in COLUMNS.values()]
+    """Return the table in Markdown. `ratio(workload)` is gradlab's time divided by the peer's."""
+    times = {workload: " / ".join(rounded(ratio(name)) for name in names) for workload, names in ROWS.items()}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = ", ".join(f"{name} {version(name)}" for name in ("gradlab", peer, "numpy"))
-    how = f"each library in a process of its own, medians of {rounds} rounds (`python -m benchmarks --readme`)"
+    how = f"each library in its own process, medians of {rounds} rounds (`python -m benchmarks --table`)"
     where = f"{processor()}, {cores} cores, {platform.system()}, Python {platform.python_version()}"
-    rows = [f"| {' | '.join(row)} |" for row in (list(COLUMNS), ["---"] * len(COLUMNS), cells)]
-    return "\n".join([f"Time over {peer}'s, {how}.", f"{datetime.now(UTC):%Y-%m-%d}, {where}, {versions}.", "", *rows])
+    head = [f"| workload | gradlab's time / {peer}'s |", "| --- | --- |"]
+    rows = [f"| {workload} | {time} |" for workload, time in times.items()]
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    return "\n".join([f"Time relative to {peer}, {how}.", f"{date}, {where}, {versions}.", "", *head, *rows])
