@@ -110,7 +110,7 @@ PROGRAMS = (
         "800",
         "--learning-starts",
         "300",
-        useless=("made a Python number",),
+        useless=("to a Python number",),
     ),
     cleanrl("ppo", "--total-timesteps", "4096"),
     cleanrl("ppo_continuous_action", *PENDULUM, "--total-timesteps", "4096"),

@@ -75,7 +75,7 @@ def totals(rows: Sequence[Row]) -> str:
         return "No program ran."
     ratios = [row.ratio for row in ran]
     return (
-        f"{len(ran)} programs ran: {sum(row.false_problems for row in ran)} Problems but for "
+        f"{len(ran)} programs ran: {sum(row.false_problems for row in ran)} false Problems, "
         f"{sum(row.problems - row.false_problems for row in ran)} true faults, {sum(row.notes for row in ran)} Notes, of which "
         f"{sum(row.useless for row in ran)} are useless ({sum(row.useless > 0 for row in ran)} runs have one). Time: "
         f"{geometric_mean(ratios):.2f} in the geometric mean, {median(ratios):.2f} in the median, at most {max(ratios):.2f}."

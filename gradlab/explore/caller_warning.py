@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.sites import is_gradlab_file
 
 
 def warn_at_the_caller(message: str) -> None:
@@ -15,7 +15,7 @@ def warn_at_the_caller(message: str) -> None:
     what was shown is kept. The filters decide as ever.
     """
     frame = sys._getframe(1)
-    while is_ours(frame.f_code.co_filename) and frame.f_back is not None:
+    while is_gradlab_file(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back
     warnings.warn_explicit(
         message, UserWarning, frame.f_code.co_filename, frame.f_lineno, module=frame.f_globals.get("__name__") or "unknown"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import host, is_array, namespace_of, read
+from gradlab.backend.namespaces import is_array, namespace_of, read_floats, to_host
 
 Truth = tuple[float, float, dict[str, int]]
 
@@ -78,7 +78,7 @@ def reduced(values: Any, limit: int, *, filled: Any = None, blocks: Sequence[tup
         return PooledMatrix(
             (m, n), rows, columns, cells, np.ones(cells.shape, bool), 0, truth, Sample(tall, broad, sampled, None)
         )
-    numbers = host(numbers)
+    numbers = to_host(numbers)
     cells, shown = pool(numbers, rows, columns, present) if m * n else (numbers, np.ones(numbers.shape, bool))
     everywhere = None if present is None else np.broadcast_to(present, (m, n))
     sample = Sample(tall, broad, numbers[corners], None if everywhere is None else everywhere[corners])
@@ -111,7 +111,7 @@ def _reduced_there(
     least, greatest = xp.where(finite, numbers, np.inf).min(), xp.where(finite, numbers, -np.inf).max()
     odd = [xp.isnan(numbers).sum(), (numbers == np.inf).sum(), (numbers == -np.inf).sum()]
     sampled = numbers[tuple(xp.asarray(index) for index in corners)]
-    cells, sampled, least, greatest, *odd = read([xp.where(high >= -low, high, low), sampled, least, greatest, *odd])
+    cells, sampled, least, greatest, *odd = read_floats([xp.where(high >= -low, high, low), sampled, least, greatest, *odd])
     counts = {kind: int(count) for kind, count in zip(("NaN", "+inf", "−inf"), odd, strict=True) if count}
     truth = (float(least), float(greatest), counts) if least <= greatest else (0.0, 0.0, counts)
     return cells.astype(numbers.dtype), truth, sampled.astype(numbers.dtype)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of, read
+from gradlab.backend.namespaces import namespace_of, read_floats
 from gradlab.core.numpy_warnings import silence
 
 BINS = 16
@@ -110,7 +110,7 @@ def statistics_of(arrays: Sequence[Any]) -> list[Statistics]:
     """The same of several arrays. Of those on a device only the results are read, and the host waits twice in all."""
     spaces = [_namespace(array) for array in arrays]
     summarised = [summaries(array) for array in arrays]
-    numbers = iter(read([value for summary in summarised for piece in summary for value in piece]))
+    numbers = iter(read_floats([value for summary in summarised for piece in summary for value in piece]))
     results = [
         joined(tuple(array.shape), [float(next(numbers)) for piece in summary for _ in piece])
         for array, summary in zip(arrays, summarised, strict=True)
@@ -119,7 +119,7 @@ def statistics_of(arrays: Sequence[Any]) -> list[Statistics]:
         [_histogram(xp, piece, s.minimum, s.maximum) for piece in _pieces(xp, array)] if s.finite else []
         for xp, array, s in zip(spaces, arrays, results, strict=True)
     ]
-    counts = iter(read([count for counted in histograms for count in counted]))
+    counts = iter(read_floats([count for counted in histograms for count in counted]))
     return [
         replace(s, bins=tuple(map(int, np.sum([next(counts) for _ in counted], axis=0)))) if counted else s
         for s, counted in zip(results, histograms, strict=True)

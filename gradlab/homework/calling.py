@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.autograd.functional_helpers import columns, rows
+from gradlab.autograd.functional_helpers import jacobian_columns, jacobian_rows
 from gradlab.autograd.functions import grad
-from gradlab.backend.streams import go_on_from, states
+from gradlab.backend.streams import get_states, restore_states
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.homework import references, ways
@@ -51,7 +51,7 @@ def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Out
     args = [_argument(one, ask) for one in request["args"]]
     use = ways.named(way) if way else None
     guards = [_seen(one) for one in args]
-    watch, before, state = ForbiddenCalls(request["forbidden"]), mode.grad, states()
+    watch, before, state = ForbiddenCalls(request["forbidden"]), mode.grad, get_states()
     own = {key: watch.exempt(REFERENCES[which]) for key, which in request["given"].items()}
     try:
         with _in_place_of(namespace, own):
@@ -60,7 +60,7 @@ def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Out
                     value = function(*args) if use is None else use(function, *args)
             finally:
                 mode.grad = before
-                go_on_from(state)
+                restore_states(state)
         outcome = {"end": "value", "value": plain(value)}
     except TimeUp:
         outcome = {"end": "time"}
@@ -127,7 +127,9 @@ def _whole(f: Callable[[Tensor], Tensor], x: Tensor, by_rows: bool) -> Tensor:
     with enable_grad():
         at = constant(np.array(x.detach().array)).requires_grad_()
         y = f(at)
-        matrix = rows(y, [at], traced=False, at_once=1)[0] if by_rows else columns([y], [at], traced=False)[0][0]
+        matrix = (
+            jacobian_rows(y, [at], traced=False, at_once=1)[0] if by_rows else jacobian_columns([y], [at], traced=False)[0][0]
+        )
     assert matrix is not None
     return matrix.reshape((y.array.size, at.array.size))
 

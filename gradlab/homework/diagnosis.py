@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradlab.diagnose.history_loss import ADDS
+from gradlab.diagnose.history_loss import GRADIENTS_ADD_UP
 from gradlab.homework.verdicts import as_array
 
 Wrong = Callable[[np.ndarray], np.ndarray]
@@ -21,7 +21,7 @@ ROUNDING, DIFFERENT = 1e-5, 1e-3  # of the largest entry: the same; surely not t
 OF_ROWS: list[tuple[Wrong, str, str]] = [  # how, of rows, of columns
     (
         lambda J: np.cumsum(J, axis=0),
-        f"your row i is the sum of the rows 0 to i: either `x.grad` or v still holds the rows before ({ADDS}).",
+        f"your row i is the sum of the rows 0 to i: either `x.grad` or v still holds the rows before ({GRADIENTS_ADD_UP}).",
         "your column j is the sum of the columns 0 to j: u still holds the directions before.",
     ),
     (

@@ -1,8 +1,8 @@
 """`gradlab.nn`: layers that hold their parameters, and `gradlab.nn.functional`, the functions that they call."""
 
-from gradlab.core.errors import names_of as _names_of
+from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.nn import functional, init, modules, parameter, utils
 from gradlab.nn.modules import *
 from gradlab.nn.parameter import *
 
-__getattr__ = _names_of("gradlab.nn")
+__getattr__ = _module_getattr("gradlab.nn")

@@ -74,7 +74,7 @@ class GradcheckMagics(Magics):
 
 def verdict(shown: str, names: list[str], func: Callable[..., Any], inputs: tuple[Any, ...]) -> str:
     """How the gradients of a call agree with differences, in words."""
-    from gradlab.autograd.gradcheck import GradcheckError, compared
+    from gradlab.autograd.gradcheck import GradcheckError, compare_jacobians
     from gradlab.core.tensor import Tensor
 
     for name, x in zip(names, inputs, strict=True):
@@ -92,7 +92,7 @@ def verdict(shown: str, names: list[str], func: Callable[..., Any], inputs: tupl
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Input #.* is not a double precision")
-            entries = compared(func, inputs)
+            entries = compare_jacobians(func, inputs)
     except GradcheckError as error:
         said = [f"{shown}: the gradients are NOT what differences give."]
         worst = error.worst
@@ -120,7 +120,7 @@ def verdict(shown: str, names: list[str], func: Callable[..., Any], inputs: tupl
 
 def placed(entry: Any, names: list[str]) -> str:
     """An entry in words, its input by name."""
-    return str(entry).replace(f"by input {entry.input}", f"by {names[entry.input]}", 1)
+    return str(entry).replace(f"with respect to input {entry.input}", f"with respect to {names[entry.input]}", 1)
 
 
 def and_(names: list[str]) -> str:

@@ -24,7 +24,7 @@ class LiveView(anywidget.AnyWidget):
     def _listen(self) -> None:
         """Answer the messages of views from here on. What answering fails by is shown in the view; a fault beside that is a
         warning."""
-        self.on_msg(Faults("answered a live view").guarded(self._heard))
+        self.on_msg(Faults("answered a live view").guard(self._heard))
 
     def _heard(self, _: Any, message: Any, buffers: Any) -> None:
         """Answer one message of a view."""

@@ -103,7 +103,7 @@ class GradMagics(Magics):
         self._running = Running()
         self._widgets: dict[str, list[Any]] = {}  # those that are shown, by cell
         notebook.numbers, notebook.namespace = getattr(shell.compile, "_filename_map", {}), shell.user_ns
-        notebook.failed = partial(last_failure, shell)
+        notebook.last_error = partial(last_failure, shell)
 
     # --------------------------------------------------------------------------------------------------- the magics
     @no_var_expand
@@ -283,7 +283,7 @@ class GradMagics(Magics):
     def unload(self) -> None:
         """Leave nothing behind."""
         cells.current = None
-        notebook.numbers, notebook.namespace, notebook.failed = {}, {}, None
+        notebook.numbers, notebook.namespace, notebook.last_error = {}, {}, None
         self.forget()
         if (doctor := sys.modules.get("gradlab.explore.doctor.clinic")) is not None:
             doctor.HOUSE.forget()

@@ -16,7 +16,7 @@ import numpy as np
 from IPython.core.error import UsageError
 
 from gradlab.diagnose.faults import Faults
-from gradlab.diagnose.sites import is_users
+from gradlab.diagnose.sites import is_user_file
 from gradlab.explore.equivalent_code import EquivalentCode
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import Sentence, Span, code, listed, number, say
@@ -215,7 +215,7 @@ class CellReporter:
         except Exception as error:
             if _is_the_programs(error):
                 raise
-            self.faults.failed(error)
+            self.faults.handle(error)
             return None
 
     def on_several(self, outputs: Sequence[Any], text: str) -> Made:
@@ -335,7 +335,7 @@ ENGINES = ("gradlab.autograd", "gradlab.core", "torch.autograd", "torch._tensor"
 def _is_the_programs(error: Exception) -> bool:
     """Whether the user's code, or an engine that runs the user's graph, was running when an error was raised."""
     return any(
-        is_users(frame.f_code.co_filename) or frame.f_globals.get("__name__", "").startswith(ENGINES)
+        is_user_file(frame.f_code.co_filename) or frame.f_globals.get("__name__", "").startswith(ENGINES)
         for frame, _ in traceback.walk_tb(error.__traceback__)
     )
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import no_grad
 from gradlab.core.observers import OBSERVERS, notify_before_write
-from gradlab.core.storage import wrote
+from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor, constant
 from gradlab.optim.optimizer import Closure, Optimizer, evaluated, not_negative
 
@@ -113,7 +113,7 @@ class LBFGS(Optimizer):
                 notify_before_write(p)
             p.array[...] = start + t * d[at : at + start.size].reshape(start.shape)
             at += start.size
-            wrote(p)
+            mark_written(p)
 
     def step(self, closure: Closure | None = None) -> Any:
         """Iterate until it has converged, or `max_iter` or `max_eval` is reached.

@@ -2,7 +2,7 @@
 
 An optimizer whose formula works on each element by itself derives from `Elementwise` and writes down the formula alone. The
 walk hands it flat pieces that fit in the cache together (`BLOCK`), with scratch space of the same shape, so that a step makes
-one trip through memory and allocates nothing. Writes are noted (`wrote`), nothing is recorded.
+one trip through memory and allocates nothing. Writes are noted (`mark_written`), nothing is recorded.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import enable_grad, no_grad
-from gradlab.core.observers import OBSERVERS, notify_optimizer_step, notify_before_write
-from gradlab.core.storage import wrote
+from gradlab.core.observers import OBSERVERS, notify_before_write, notify_optimizer_step
+from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor, constant
 
 __all__ = ["Optimizer"]
@@ -537,7 +537,7 @@ class Elementwise(Optimizer):
             if shrink != 1.0:
                 x *= shrink
             self.move(xp, numbers, s, x, gradient, *kept)
-        wrote(p)
+        mark_written(p)
 
 
 def add_scaled(xp: Any, y: Any, x: Any, a: float, t: Any) -> None:

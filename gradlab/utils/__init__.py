@@ -1,8 +1,8 @@
 """`torch.utils`: what stands beside tensors and modules."""
 
-from gradlab.core.errors import names_of as _names_of
+from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.utils import checkpoint, data, dlpack
 
 __all__ = ["checkpoint", "data", "dlpack"]
 
-__getattr__ = _names_of("gradlab.utils")
+__getattr__ = _module_getattr("gradlab.utils")

@@ -20,9 +20,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Any
 
 from gradlab.autograd.saved import saved_tensors_hooks
-from gradlab.backend.streams import go_on_from, states
+from gradlab.backend.streams import get_states, restore_states
 from gradlab.core.engine import running
-from gradlab.core.errors import names_of
+from gradlab.core.errors import module_getattr
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.observers import Observer, observing
 from gradlab.core.saved import restore, save
@@ -41,7 +41,7 @@ __all__ = [
     "set_checkpoint_early_stop",
 ]
 
-__getattr__ = names_of("gradlab.utils.checkpoint")
+__getattr__ = module_getattr("gradlab.utils.checkpoint")
 
 
 class CheckpointError(RuntimeError):
@@ -185,7 +185,7 @@ class _Run:
         debug: bool,
     ) -> None:
         self.function, self.kwargs, self.describe, self.early_stop, self.context = function, kwargs, describe, early_stop, context
-        self.state = states() if preserve else None
+        self.state = get_states() if preserve else None
         self.others = [None if isinstance(x, Tensor) else x for x in args]
         self.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         self.tensors = save([args[i] for i in self.places])
@@ -260,7 +260,7 @@ class _Run:
         with ExitStack() as stack:
             stack.enter_context(fork_rng(enabled=self.state is not None))
             if self.state is not None:
-                go_on_from(self.state)
+                restore_states(self.state)
             stack.enter_context(enable_grad())
             if self.logs:
                 self.logs[1].lines.clear()

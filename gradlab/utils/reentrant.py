@@ -8,7 +8,7 @@ from typing import Any
 
 from gradlab.autograd.function import Function
 from gradlab.autograd.functions import backward
-from gradlab.backend.streams import go_on_from, states
+from gradlab.backend.streams import get_states, restore_states
 from gradlab.core.engine import running
 from gradlab.core.modes import enable_grad, no_grad
 from gradlab.core.tensor import Tensor
@@ -22,7 +22,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         if not any(isinstance(x, Tensor) and x.requires_grad for x in args):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
-        ctx.function, ctx.state = function, states() if preserve_rng_state else None
+        ctx.function, ctx.state = function, get_states() if preserve_rng_state else None
         ctx.others = [None if isinstance(x, Tensor) else x for x in args]
         ctx.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -42,7 +42,7 @@ class CheckpointFunction(Function):
             args[i] = x.detach().requires_grad_(x.requires_grad)
         with fork_rng(enabled=ctx.state is not None), enable_grad():
             if ctx.state is not None:
-                go_on_from(ctx.state)
+                restore_states(ctx.state)
             result = ctx.function(*args)
         outputs = result if isinstance(result, tuple) else (result,)
         graded = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if isinstance(y, Tensor) and y.requires_grad]

@@ -15,7 +15,7 @@ from gradlab.explore.against.recorded_run import RecordedRun, run
 from gradlab.explore.against.result import TorchComparison
 from gradlab.explore.against.translation import Translation
 from gradlab.explore.libraries import library_of
-from gradlab.interop import meaning_gradlab, meaning_torch
+from gradlab.interop import gradlab_as_torch, real_torch
 
 PASSED = (int, str, type(None), slice, type(Ellipsis))  # handed to the function as they are
 
@@ -70,7 +70,7 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> TorchComparison:
     names = _names(f, len(arrays))
     code = getattr(inspect.unwrap(f), "__code__", None)
     try:
-        with meaning_torch() as torch, _random_state_of(torch):
+        with real_torch() as torch, _random_state_of(torch):
             state = torch.get_rng_state().numpy().copy()
             theirs = _run("torch", torch, sys.modules["gradlab"], f, arrays, code)
     except ModuleNotFoundError as error:
@@ -79,7 +79,7 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> TorchComparison:
         raise ModuleNotFoundError(
             "check_against_torch compares with PyTorch, which is not installed here: pip install torch.", name="torch"
         ) from None
-    with meaning_gradlab() as gradlab, _random_state_of(gradlab):
+    with gradlab_as_torch() as gradlab, _random_state_of(gradlab):
         gradlab.set_rng_state(gradlab.tensor(state))
         ours = _run("gradlab", gradlab, torch, f, arrays, code)
     graded = [name for name, x in zip(names, arrays, strict=True) if _requires_grad(x)]

@@ -86,8 +86,8 @@ def last_error() -> tuple[BaseException | None, str]:
     current = sys.exc_info()[1]
     if current is not None:
         return current, ""
-    if notebook.failed is not None:
-        return notebook.failed()
+    if notebook.last_error is not None:
+        return notebook.last_error()
     return getattr(sys, "last_exc", None) or getattr(sys, "last_value", None), ""
 
 

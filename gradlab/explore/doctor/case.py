@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gradlab.diagnose.source_locations import CELL, cells, notebook
+from gradlab.diagnose.source_locations import CELL_FILE, cells, notebook
 from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.doctor.history import Past
 from gradlab.explore.doctor.program import Program
@@ -166,7 +166,7 @@ class Case:
     @cached_property
     def programs(self) -> list[Program]:
         """The source of the cell, then that of the notebook's other cells, newest first."""
-        others = [name for name in reversed(list(notebook.numbers)) if CELL.match(name) and name != cells.current]
+        others = [name for name in reversed(list(notebook.numbers)) if CELL_FILE.match(name) and name != cells.current]
         return [self.program, *(program for program in map(Program.of_file, others) if program.lines)]
 
     # --------------------------------------------------------------------------------------------------- the namespace

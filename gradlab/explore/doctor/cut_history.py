@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradlab.diagnose.history_loss import FAMILIES as WAYS_OF
-from gradlab.diagnose.history_loss import WAYS
+from gradlab.diagnose.history_loss import HISTORY_LOSSES
+from gradlab.diagnose.history_loss import LOSS_FAMILIES as WAYS_OF
 from gradlab.explore.doctor.advice import argument, expression, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding, sentence
@@ -486,7 +486,7 @@ def _note(case: Case, torn: CutHistory, behind: Sequence[Learner], effect: str) 
 def words(case: Case, torn: CutHistory) -> tuple[str, str]:
     """Why, and what to do, in the words of the errors."""
     last = torn.how.rpartition(", then ")[2].removesuffix("_")
-    why, fix = WAYS.get(last, WAYS["no derivative"])
+    why, fix = HISTORY_LOSSES.get(last, HISTORY_LOSSES["no derivative"])
     what = f"`{_operand(torn)}`"
     at = f"{on(torn.place)}" if torn.place is not None else ""
     return case.spelled(why.format(what=what, how=last)), case.spelled(fix.format(at=at))

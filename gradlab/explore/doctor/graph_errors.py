@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from gradlab.diagnose.requires_grad_calls import request_last, requires_grad_inside
-from gradlab.diagnose.source_locations import as_update, before_a_dot, receiver, source_of
+from gradlab.diagnose.requires_grad_calls import move_request_last, requires_grad_inside
+from gradlab.diagnose.source_locations import as_update, parenthesize, receiver, source_of
 from gradlab.explore.doctor.advice import before, cleared, instead
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
@@ -93,7 +93,7 @@ def _grad_shape(scene: Scene, match: re.Match[str]) -> Finding:
     sizes, wanted = _sizes(match[1]), _sizes(match[2])
     spread = _spreads(sizes, wanted)
     code = (
-        instead(f"{name}.grad = {before_a_dot(statement.value)}.expand_as({name}).clone()", source_of(statement)) if name else ""
+        instead(f"{name}.grad = {parenthesize(statement.value)}.expand_as({name}).clone()", source_of(statement)) if name else ""
     )
     fix = f"A .grad has the shape of its tensor: reduce or reshape `{value}` to {wanted}." if name else ""
     fix = f"Give it the shape of its tensor: {code}." if code and spread else fix
@@ -315,7 +315,7 @@ def _updated(scene: Scene, assignment: Any, update: str) -> str:
 
 def _asked_last(assignment: ast.Assign, name: str) -> str:
     """A leaf that is asked for its gradient when it is whole."""
-    return f"Ask for the gradient last: {instead(f'{name} = {request_last(assignment.value)}', source_of(assignment))}."
+    return f"Ask for the gradient last: {instead(f'{name} = {move_request_last(assignment.value)}', source_of(assignment))}."
 
 
 def _asked_before(scene: Scene, name: str) -> str:

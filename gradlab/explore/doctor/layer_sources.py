@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.diagnose.sites import is_users
+from gradlab.diagnose.sites import is_user_file
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.doctor.advice import instead
 from gradlab.explore.doctor.scene import Scene, files_of
@@ -122,7 +122,7 @@ def _owners(scene: Scene, module: Any) -> set[str]:
     """The names of the user's classes of which an instance holds a layer; empty where none does."""
     holders = [one for model in scene.modules() for one in model.modules() if one is not module and module in one.modules()]
     kinds = {kind for one in holders for kind in type(one).__mro__}
-    return {kind.__name__ for kind in kinds if any(is_users(name) for name in files_of(kind))}
+    return {kind.__name__ for kind in kinds if any(is_user_file(name) for name in files_of(kind))}
 
 
 def _in_sequential(scene: Scene, module: Any, path: str, every: list[Made]) -> list[Made]:

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, request_last, requires_grad_in, requires_grad_inside
+from gradlab.diagnose.requires_grad_calls import (
+    FIX_EARLY_REQUEST,
+    FIX_REBOUND_NAME,
+    move_request_last,
+    requires_grad_in,
+    requires_grad_inside,
+)
 from gradlab.diagnose.source_locations import as_update
 from gradlab.explore.doctor.advice import CLEARS, before, cleared, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
@@ -147,7 +153,10 @@ def _asked_too_early(name: str, statement: Any) -> Finding:
         f"operation, so `{name}` "
         f"is computed from a leaf that has no name, and `{name}.grad` stays None.",
         statement.lineno,
-        fix=sentence(f"{EARLY.format(name=name, value=request_last(statement.value))} in place of `{ast.unparse(statement)}`"),
+        fix=sentence(
+            f"{FIX_EARLY_REQUEST.format(name=name, value=move_request_last(statement.value))} in place of "
+            f"`{ast.unparse(statement)}`"
+        ),
         evidence={"name": name},
         worth=8.5,
     )
@@ -172,10 +181,10 @@ def _rebound(case: Case, name: str, statement: Any, several: bool) -> Finding:
     elif by_gradient or by_sweep:
         fix = _in_place(case, f"{name}.copy_({ast.unparse(statement.value)})", text)
     elif looped or not isinstance(statement, ast.Assign):
-        fix = sentence(OTHERWISE.format(name=name))
+        fix = sentence(FIX_REBOUND_NAME.format(name=name))
     else:
         again = f"{name} = {grouped(ast.unparse(statement.value))}.detach().requires_grad_()"
-        fix = f"{sentence(OTHERWISE.format(name=name))[:-1]}; or make a leaf of the result: {instead(again, text)}."
+        fix = f"{sentence(FIX_REBOUND_NAME.format(name=name))[:-1]}; or make a leaf of the result: {instead(again, text)}."
     return Finding(
         "rebound-leaf",
         f"`{ast.unparse(statement)}` on line {statement.lineno} gives the name `{name}` to "

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gradlab.diagnose.history_loss import FAMILIES, WAYS
-from gradlab.diagnose.source_locations import clipped, receiver, source_of
+from gradlab.diagnose.history_loss import HISTORY_LOSSES, LOSS_FAMILIES
+from gradlab.diagnose.source_locations import clip, receiver, source_of
 from gradlab.explore.doctor.advice import argument, before, grouped, instead
 from gradlab.explore.doctor.case import listed
 from gradlab.explore.doctor.findings import Finding, sentence
@@ -132,9 +132,9 @@ def _cut(scene: Scene, name: str, node: Any, operands: list[tuple[str, Any]]) ->
         why = f"what it was given has one ({what})"
         fix, kind = "Look for detach(), .data or no_grad() in what it calls.", "no-history"
     else:
-        told, advice = WAYS[how]
+        told, advice = HISTORY_LOSSES[how]
         why = scene.spelled(told.format(what=what, how=how))
-        fix, kind = sentence(scene.spelled(advice.format(at=at))), FAMILIES.get(how, "non-differentiable")
+        fix, kind = sentence(scene.spelled(advice.format(at=at))), LOSS_FAMILIES.get(how, "non-differentiable")
         plain = _kept(scene, part, how)
         fix = f"{fix[:-1]}: {plain}." if plain else fix
     return Finding(
@@ -167,8 +167,8 @@ def _kept(scene: Scene, part: Any, how: str) -> str:
 
 
 def _way(scene: Scene, node: Any, operands: list[str]) -> tuple[Any, str | None]:
-    """How a statement cut off what it was given, a word of `WAYS`, and the part of it that did; None where the source does not
-    tell."""
+    """How a statement cut off what it was given, a key of `HISTORY_LOSSES`, and the part of it that did; None where the source
+    does not tell."""
     for child in ast.walk(node):
         below = {source_of(part) for part in ast.walk(child) if isinstance(part, (ast.Name, ast.Attribute))}
         if not below & set(operands):
@@ -351,7 +351,7 @@ def _creation(scene: Scene, name: str) -> Any:
 def _maker_of(scene: Scene, name: str) -> str:
     """ " made by `torch.rand(3)` on line 1", where that is known."""
     call = _creation(scene, name)
-    return f" made by `{clipped(source_of(call))}`{scene.on(scene.at(call))}" if call is not None else ""
+    return f" made by `{clip(source_of(call))}`{scene.on(scene.at(call))}" if call is not None else ""
 
 
 def _ask(scene: Scene, name: str, value: Any, reader: Any) -> str:

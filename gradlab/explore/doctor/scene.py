@@ -19,9 +19,9 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-from gradlab.diagnose.sites import is_users
-from gradlab.diagnose.source_locations import CELL, SourceLocation, cells, clipped, location_of, source_of
-from gradlab.diagnose.user_spelling import USUAL
+from gradlab.diagnose.sites import is_user_file
+from gradlab.diagnose.source_locations import CELL_FILE, SourceLocation, cells, clip, location_of, source_of
+from gradlab.diagnose.user_spelling import USUAL_NAMES
 from gradlab.explore.doctor import advice
 from gradlab.explore.doctor.program import Program, own_statements
 from gradlab.explore.libraries import Library, adapters, library_of
@@ -61,7 +61,7 @@ class Scene:
         steps, traceback = [], error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
-            place = location_of((frame.f_code, traceback.tb_lasti)) if is_users(frame.f_code.co_filename) else None
+            place = location_of((frame.f_code, traceback.tb_lasti)) if is_user_file(frame.f_code.co_filename) else None
             if place is not None:
                 steps.append(UserFrame(place, {**frame.f_globals, **frame.f_locals}))
             traceback = traceback.tb_next
@@ -77,7 +77,7 @@ class Scene:
     def file(self) -> str:
         """The file whose lines are counted: the cell that ran, else where the error came from."""
         named = [step.place.filename for step in self.steps]
-        return next((name for name in named if name == cells.current or CELL.match(name)), named[-1])
+        return next((name for name in named if name == cells.current or CELL_FILE.match(name)), named[-1])
 
     @cached_property
     def line(self) -> int | None:
@@ -93,7 +93,7 @@ class Scene:
     def said(self) -> str:
         """The statement that failed, with its line; and the line of the cell that led there, if it is another one."""
         led = f" (called on line {self.line})" if self.place.filename != self.file and self.line is not None else ""
-        return f"`{clipped(self.place.text)}`{self.on()}{led}"
+        return f"`{clip(self.place.text)}`{self.on()}{led}"
 
     def quoted(self, statement: ast.stmt, filename: str = "") -> str:
         """A statement in a sentence, the head of one that has a block, with its line; of the failing file unless another is
@@ -102,7 +102,7 @@ class Scene:
         text = ast.get_source_segment("".join(place.lines), statement) or source_of(statement)
         if getattr(statement, "body", None):
             text = text.partition("\n")[0]
-        return f"`{clipped(' '.join(text.split()))}`{self.on(place)}"
+        return f"`{clip(' '.join(text.split()))}`{self.on(place)}"
 
     def here(self, advice: str, statement: Any) -> str:
         """Advice that names the line of a statement of the failing file, in which lines are counted here."""
@@ -146,7 +146,7 @@ class Scene:
         files += known_files([*(step.names for step in reversed(self.steps)), self.namespace])
         programs = {self.place.filename: self.program}
         for name in dict.fromkeys(files):
-            if name not in programs and len(programs) < MOST_FILES and is_users(name):
+            if name not in programs and len(programs) < MOST_FILES and is_user_file(name):
                 programs[name] = Program.of_file(name)
         return programs
 
@@ -207,7 +207,7 @@ class Scene:
         """Return whether the name of a function or class still refers to the one in this file."""
         value = self._named.get(node.name)
         if value is None:  # within a function, or of a cell whose names are gone
-            return not CELL.match(filename) or any(step.place.filename == filename for step in self.steps)
+            return not CELL_FILE.match(filename) or any(step.place.filename == filename for step in self.steps)
         return filename in files_of(value)
 
     @cached_property
@@ -268,7 +268,7 @@ class Scene:
         """What the user's code calls that library."""
         wanted = sys.modules.get(self.library.name)
         names = [name for name, value in self.names.items() if value is wanted and not name.startswith("_")]
-        return next((name for name in names if name in USUAL), names[0] if names else self.library.usual)
+        return next((name for name in names if name in USUAL_NAMES), names[0] if names else self.library.usual)
 
     @property
     def graded(self) -> bool:
@@ -355,7 +355,7 @@ class Scene:
         after, module, traceback = None, None, self.error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
-            if is_users(frame.f_code.co_filename):
+            if is_user_file(frame.f_code.co_filename):
                 after = module = None
             elif after is None and (frame.f_code.co_name in WRAPPERS or _calls_modules(frame)):
                 module = module or (frame.f_locals if "args" in frame.f_locals and "self" in frame.f_locals else None)
@@ -506,7 +506,7 @@ def _watches(frame: Any) -> bool:
 def known_files(spaces: Iterable[Mapping[str, Any]]) -> list[str]:
     """The files of the functions, classes and models in some namespaces, then the cells that have run, newest first."""
     files = [name for space in spaces for value in list(space.values()) for name in files_of(value)]
-    return [*files, *(name for name in reversed(list(linecache.cache)) if CELL.match(name))]
+    return [*files, *(name for name in reversed(list(linecache.cache)) if CELL_FILE.match(name))]
 
 
 def files_of(value: Any) -> list[str]:
@@ -517,7 +517,7 @@ def files_of(value: Any) -> list[str]:
             return [name for kind in kinds for name in files_of(kind)]
     if isinstance(value, ModuleType):
         own = getattr(value, "__file__", None)
-        return [own] if isinstance(own, str) and own.endswith(".py") and is_users(own) else []
+        return [own] if isinstance(own, str) and own.endswith(".py") and is_user_file(own) else []
     if isinstance(value, type):
         functions = [one for one in vars(value).values() if hasattr(one, "__code__")]
         return [one.__code__.co_filename for one in functions[:1]]

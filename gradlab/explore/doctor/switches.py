@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.diagnose.sites import is_users
+from gradlab.diagnose.sites import is_user_file
 from gradlab.diagnose.source_locations import SourceLocation, cells, source_of
 from gradlab.explore.doctor.advice import instead
 from gradlab.explore.doctor.case import Case
@@ -199,6 +199,6 @@ def _tree(case: Case, place: Line | None) -> tuple[Any, str]:
 def _others(case: Case) -> Iterator[tuple[str, Any]]:
     """The user's other files, parsed: those of the functions and classes of the namespace, and cells that have run."""
     for name in list(dict.fromkeys(known_files([case.namespace])))[:MOST_FILES]:
-        if is_users(name) and name != cells.current:
+        if is_user_file(name) and name != cells.current:
             place = SourceLocation(name, "", 1, 1, -1, -1)
             yield place.where.rpartition(" line ")[0], Program.of_file(name).tree

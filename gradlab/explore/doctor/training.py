@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from gradlab.diagnose.source_locations import clipped
+from gradlab.diagnose.source_locations import clip
 from gradlab.explore.doctor.advice import before, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding
@@ -191,7 +191,7 @@ def _held_by(case: Case, learners: list[Learner], homes: list[str], old: bool, s
     again = _made_in_loop(case, learners, step)
     if again is not None:
         return (
-            f"`{clipped(ast.unparse(again))}` on line {again.lineno} makes a new tensor in each pass, after the optimizer was "
+            f"`{clip(ast.unparse(again))}` on line {again.lineno} makes a new tensor in each pass, after the optimizer was "
             "made. Write into the tensor that the optimizer holds, by copy_() under no_grad()."
         )
     if old:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import host
+from gradlab.backend.namespaces import to_host
 from gradlab.explore.libraries import Library
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.retained_grads import grads_kept
@@ -185,7 +185,7 @@ class Live:
     def _host(self, value: Any) -> np.ndarray:
         if self.library.is_tensor(value):
             return np.asarray(self.library.array(value))
-        return np.asarray(host(value))
+        return np.asarray(to_host(value))
 
 
 def _address(array: Any) -> int:

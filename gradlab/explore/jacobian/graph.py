@@ -18,7 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
-from gradlab.backend.namespaces import host
+from gradlab.backend.namespaces import to_host
 from gradlab.explore.libraries import Library
 
 Shape = tuple[int, ...]
@@ -118,10 +118,10 @@ class GradlabGraph(DifferentiatedGraph):
 
     def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
         super().__init__(library, outputs, inputs)
-        from gradlab.core.engine import reachable
+        from gradlab.core.engine import reachable_nodes
 
         self.ends, self.starts = [y.node for y in outputs], [x.node for x in inputs]  # a write would give them others
-        self._number = {node: k for k, node in enumerate(reachable(filter(None, self.ends)))}
+        self._number = {node: k for k, node in enumerate(reachable_nodes(filter(None, self.ends)))}
         self.unused = tuple(node not in self._number for node in self.starts)
         nodes = set(self.starts)
         self.nested = len(nodes) < len(inputs) or any(_reaches(x.node, nodes) for x in inputs if not x.is_leaf)
@@ -131,7 +131,7 @@ class GradlabGraph(DifferentiatedGraph):
 
         roots = [(node, _like(v, y)) for node, y, v in zip(self.ends, self.outputs, weights, strict=True) if node is not None]
         gradients = vjp_sweep(roots, lead, wanted=self.starts, retain=True, hooks=False, accumulates=False)
-        return [host(gradients.get(node)) for node in self.starts]
+        return [to_host(gradients.get(node)) for node in self.starts]
 
     def _forward(self, tangents: list[np.ndarray], lead: Shape) -> list[Any]:
         from gradlab.core.forward import jvp_sweep
@@ -144,15 +144,15 @@ class GradlabGraph(DifferentiatedGraph):
             for k, t in enumerate(jvp_sweep(ends, dict(some), lead)):
                 results[k] = t if results[k] is None else results[k] if t is None else results[k] + t
         values: Iterator[Any] = iter(results)
-        return [None if node is None else host(next(values)) for node in self.ends]
+        return [None if node is None else to_host(next(values)) for node in self.ends]
 
     def refusal(self) -> RuntimeError | None:
-        from gradlab.core.engine import leading_to, reachable
+        from gradlab.core.engine import nodes_leading_to, reachable_nodes
         from gradlab.core.errors import graph_freed
 
         ends = [node for node in self.ends if node is not None]
-        needed = leading_to(self.starts, ends).difference(self.starts)
-        first = next((node for node in reachable(ends) if node in needed and _saves(node)), None)  # in the order of a sweep
+        needed = nodes_leading_to(self.starts, ends).difference(self.starts)
+        first = next((node for node in reachable_nodes(ends) if node in needed and _saves(node)), None)  # in the order of a sweep
         return None if first is None else graph_freed(first)
 
     def fingerprint(self) -> int:
@@ -165,14 +165,14 @@ class GradlabGraph(DifferentiatedGraph):
         return crc32(repr((ends, told)).encode())
 
     def _peaks(self) -> tuple[int, int]:
-        from gradlab.core.engine import leading_to, reachable
+        from gradlab.core.engine import nodes_leading_to, reachable_nodes
 
         ends = [node for node in self.ends if node is not None]
         wanted = set(self.starts)
-        needed = leading_to(wanted, ends)
+        needed = nodes_leading_to(wanted, ends)
         waiting = {node: prod(node.shape) for node in ends}
         live = peak = sum(waiting.values())
-        for node in reachable(ends):  # a cotangent waits from the first that brings it to its node
+        for node in reachable_nodes(ends):  # a cotangent waits from the first that brings it to its node
             if node not in needed:
                 continue
             own = waiting.get(node, 0)
@@ -182,7 +182,7 @@ class GradlabGraph(DifferentiatedGraph):
                     live += waiting[edge]
             peak = max(peak, live + own)
             live -= 0 if node in wanted else own
-        return peak, self._forward_peak(needed, reachable(ends))
+        return peak, self._forward_peak(needed, reachable_nodes(ends))
 
     def _forward_peak(self, needed: set[Any], nodes: Sequence[Any]) -> int:
         """A tangent lives until the last that reads it."""
@@ -383,11 +383,11 @@ def _told(value: Any) -> Any:
         return _told(list(value.items()))
     if not hasattr(value, "shape"):
         return value
-    array = np.ascontiguousarray(host(getattr(value, "array", value)))
+    array = np.ascontiguousarray(to_host(getattr(value, "array", value)))
     return array.shape, array.dtype, crc32(array.data)
 
 
 def _reaches(node: Any, others: set[Any]) -> bool:
-    from gradlab.core.engine import reachable
+    from gradlab.core.engine import reachable_nodes
 
-    return any(other in others for other in reachable([node]) if other is not node)
+    return any(other in others for other in reachable_nodes([node]) if other is not node)

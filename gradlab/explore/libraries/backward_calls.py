@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import wrap
-from gradlab.core.observers import ReverseSweep, add_observer, remove_observer, times
+from gradlab.core.observers import ReverseSweep, add_observer, count_active, remove_observer
 from gradlab.core.ports import Bundle
 from gradlab.core.tensor import constant
 from gradlab.diagnose.faults import Faults, Watcher
@@ -126,7 +126,7 @@ class BackwardCalls(Recording):
 
     def open(self) -> None:
         for observer in self._observers:
-            if times(observer) == 0:
+            if count_active(observer) == 0:
                 add_observer(observer)
         tensor = getattr(sys.modules.get("torch"), "Tensor", None)
         if tensor is not None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of, read
+from gradlab.backend.namespaces import namespace_of, read_floats
 
 # Where an activation's output lies when its slope is less than a hundredth of the steepest: σ' = s (1 − s), and tanh' = 1 − t².
 FLAT = {"Sigmoid": (0.002506, 0.997494), "Tanh": (-0.994987, 0.994987), "Hardsigmoid": (0.0, 1.0)}
@@ -99,7 +99,7 @@ class Gauge:
 
     def read(self, vectors: Sequence[Any]) -> list[np.ndarray]:
         """Vectors as float64 arrays on the host: the host waits once."""
-        return read(vectors)
+        return read_floats(vectors)
 
     def array(self, tensor: Any) -> Any:
         """Where the numbers of a tensor lie."""

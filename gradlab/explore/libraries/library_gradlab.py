@@ -10,14 +10,14 @@ import numpy as np
 
 from gradlab import autograd
 from gradlab.autograd.graph import GradientEdge
-from gradlab.backend.namespaces import CPU, device_of, host, read
-from gradlab.core.dtypes import known_dtype
-from gradlab.core.engine import fit
+from gradlab.backend.namespaces import CPU, device_of, read_floats, to_host
+from gradlab.core.dtypes import from_numpy_dtype
+from gradlab.core.engine import unbroadcast
 from gradlab.core.forward import jvp_sweep
 from gradlab.core.modes import no_grad
 from gradlab.core.observers import Observer, observing
 from gradlab.core.ports import Bundle
-from gradlab.core.storage import now
+from gradlab.core.storage import current_tick
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.autopsy import why_lost
 from gradlab.explore.libraries.gauging import Gauge
@@ -42,7 +42,7 @@ class Gradlab(Library):
         return issubclass(type(value), Tensor)  # `isinstance` asks the value, which may be anything of the user's
 
     def array(self, tensor: Any) -> np.ndarray:
-        return np.asarray(host(tensor.array))
+        return np.asarray(to_host(tensor.array))
 
     def own_array(self, tensor: Any) -> Any:
         return tensor.array
@@ -102,7 +102,7 @@ class Gradlab(Library):
         )
 
     def settled(self, values: list[Any]) -> list[Any]:
-        return settled(values, read)
+        return settled(values, read_floats)
 
     def copied(self, cotangent: Any) -> Any:
         array = getattr(cotangent, "array", cotangent)
@@ -127,7 +127,7 @@ class Gradlab(Library):
         return int(tensor.storage.version)
 
     def moment(self) -> int:
-        return -now()
+        return -current_tick()
 
     def is_parameter(self, tensor: Any) -> bool:
         return isinstance(tensor, Parameter)
@@ -203,10 +203,10 @@ class Gradlab(Library):
         array = getattr(cotangent, "array", cotangent)
         if type(array) is Bundle:  # from one output of several: what all of them bring is told by their node
             return None
-        return array if array.shape == target.shape and array.dtype == target.dtype else fit(array, target, (), node)
+        return array if array.shape == target.shape and array.dtype == target.dtype else unbroadcast(array, target, (), node)
 
     def numbers(self, cotangent: Any) -> np.ndarray:
-        return np.array(host(getattr(cotangent, "array", cotangent)))
+        return np.array(to_host(getattr(cotangent, "array", cotangent)))
 
     def like(self, cotangent: Any) -> Any:
         array = getattr(cotangent, "array", cotangent)
@@ -214,7 +214,7 @@ class Gradlab(Library):
 
     def alone(self, node: Any, outputs: Sequence[np.ndarray | None], likes: Sequence[Any]) -> list[np.ndarray | None]:
         cotangents = [
-            None if g is None else tensor(g, dtype=known_dtype(like[0]), device=like[1])
+            None if g is None else tensor(g, dtype=from_numpy_dtype(like[0]), device=like[1])
             for g, like in zip(outputs, likes, strict=True)
         ]
         with no_grad():

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gradlab.core.scopes import scoped
+from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.libraries.gauging import Gauge
@@ -169,7 +169,7 @@ class Library:
         switch = getattr(package, "set_anomaly_enabled", None)  # not every library has the mode
         if switch is None or not (package.is_anomaly_enabled() and package.is_anomaly_check_nan_enabled()):
             return nullcontext()
-        return scoped(partial(switch, True, False), partial(switch, True, True))
+        return scope_guard(partial(switch, True, False), partial(switch, True, True))
 
     def retain_no_more(self, tensor: Any) -> None:
         """Undo `retain_grad()`, where the library has a way to."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.modes import mode
-from gradlab.core.observers import ReverseSweep, add_observer, remove_observer, times
-from gradlab.core.storage import NUMBER, own_storage, tick
-from gradlab.diagnose.sites import OURS, Loss, Sites, is_ours, site_here
+from gradlab.core.observers import ReverseSweep, add_observer, count_active, remove_observer
+from gradlab.core.storage import NUMBER_STORAGE, own_storage, tick
+from gradlab.diagnose.sites import GRADLAB_FILES, Loss, Sites, is_gradlab_file, site_here
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.trace.notes import Given, KeptArray, Note, Severed, cell_site, users_frames
@@ -35,7 +35,7 @@ class GradlabRecording(Sites, Recording):
         self.faults = recorder.faults
 
     def open(self) -> None:
-        if times(self) == 0:
+        if count_active(self) == 0:
             add_observer(self)
 
     def close(self) -> None:
@@ -44,12 +44,12 @@ class GradlabRecording(Sites, Recording):
     # ------------------------------------------------------------------------------------------------------- operations
     def on_record(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         frame: Any = _getframe(2)
-        while (code := frame.f_code).co_filename in OURS or is_ours(code.co_filename):
+        while (code := frame.f_code).co_filename in GRADLAB_FILES or is_gradlab_file(code.co_filename):
             frame = frame.f_back
             if frame is None:
                 return
         site = code, frame.f_lasti
-        self.noted(site, op, result, args)
+        self.note_operation(site, op, result, args)
         node, recorder = result.node, self.recorder
         if node is None or not recorder.on:
             return
@@ -92,7 +92,7 @@ class GradlabRecording(Sites, Recording):
         self.recorder.exited()
 
     # ----------------------------------------------------------------------------------------------------- cuts, writes
-    def loss(self, source: Any, how: str, site: Any, all_of: Sequence[Any] = ()) -> Loss:
+    def make_loss(self, source: Any, how: str, site: Any, all_of: Sequence[Any] = ()) -> Loss:
         """Note what is behind the cut as well: its node may be gone when the trace is read."""
         others = [other for other in all_of if other is not None and other is not source]
         leaves = leaves_behind(source.node, *(other.node for other in others if other.node is not None))
@@ -100,7 +100,7 @@ class GradlabRecording(Sites, Recording):
         severed = Severed(how, site, source.node.title, source.array.shape, self._kept(source), leaves, cell_site())
         severed.old = self._swept is not None and source.node.order > self._swept  # ticks count down
         self.recorder.cuts.append(severed)
-        return super().loss(source, how, site)._replace(severed=severed)
+        return super().make_loss(source, how, site)._replace(severed=severed)
 
     def on_leave_autograd(self, source: Any, how: str) -> None:
         """Note it among the cuts as well where the history was lost before: what left are still the numbers of leaves."""
@@ -113,12 +113,12 @@ class GradlabRecording(Sites, Recording):
 
     def on_create(self, result: Any) -> None:
         """Note where a tensor was made of numbers, once some have left tensors that have a history."""
-        if self.away is not None and result.node is None:
+        if self.last_export is not None and result.node is None:
             site = site_here(2)
             if site is None:
                 return
             severed = Severed("born", site, "", result.array.shape, self._kept(result), [])
-            result.lost = (Loss("constant", site, "", result.array.shape, None, self.away, severed),)
+            result.lost = (Loss("constant", site, "", result.array.shape, None, self.last_export, severed),)
             self.lossy = True
 
     def on_index(self, result: Any, indices: Sequence[Any]) -> None:
@@ -157,7 +157,7 @@ class GradlabRecording(Sites, Recording):
     def begin(self, sweep: ReverseSweep) -> None:
         self._sites.append(None)
         self._sweeps.append(None)
-        frames = users_frames(_getframe(1), lambda name: name in OURS or is_ours(name))
+        frames = users_frames(_getframe(1), lambda name: name in GRADLAB_FILES or is_gradlab_file(name))
         site = (frames[0].code, frames[0].offset) if frames else None
         self._sites[-1] = site
         self._sweeps[-1] = self.recorder.begin(
@@ -188,7 +188,7 @@ def given_of(at: int, tensor: Any) -> Given:
     array = tensor.array
     few = array.size <= FEW and isinstance(array, (np.ndarray, np.generic))
     numbers = tuple(array.reshape(-1).tolist()) if few else None
-    if tensor.storage is NUMBER:
+    if tensor.storage is NUMBER_STORAGE:
         return Given(at, KeptArray(array.shape, array.dtype, numbers, None, None, 0), numbers[0] if numbers else 0, None, ())
     storage = own_storage(tensor)
     kept = KeptArray(array.shape, array.dtype, numbers, None if few else weakref.ref(array), storage, storage.version)

@@ -26,7 +26,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from gradlab import clock
-from gradlab.diagnose.sites import Loss, is_ours
+from gradlab.diagnose.sites import Loss, is_gradlab_file
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.compiling_torch import CompiledCalls
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
@@ -75,7 +75,7 @@ def theirs(filename: str) -> bool:
     """Whether a file is torch's or ours."""
     known = OURS.get(filename)
     if known is None:
-        known = OURS[filename] = filename.startswith((TORCH, "<frozen")) or is_ours(filename)
+        known = OURS[filename] = filename.startswith((TORCH, "<frozen")) or is_gradlab_file(filename)
     return known
 
 

@@ -121,7 +121,7 @@ class Risky:
                     self._looking = False
             self._seen += clock.now() - began
 
-        return self._faults.guarded(look)
+        return self._faults.guard(look)
 
 
 def paths(root: Any, most: int) -> list[Path]:

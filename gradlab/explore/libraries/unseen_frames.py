@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import CodeType, FunctionType
 from typing import Any
 
-from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.sites import is_gradlab_file
 
 
 def _stand_in(func: Any, args: Any, kwargs: Any) -> Any:
@@ -53,6 +53,6 @@ def without_ours(error: BaseException) -> None:
     """Take our frames away from the outer end of an error's traceback. To be called where it is caught, before a bare `raise`,
     which adds none."""
     traceback = error.__traceback__
-    while traceback is not None and (is_ours((code := traceback.tb_frame.f_code).co_filename) or is_stand_in(code)):
+    while traceback is not None and (is_gradlab_file((code := traceback.tb_frame.f_code).co_filename) or is_stand_in(code)):
         traceback = traceback.tb_next
     error.__traceback__ = traceback

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from gradlab.core.scopes import scoped
+from gradlab.core.scopes import scope_guard
 from gradlab.explore.libraries.replacing import give_back, replace
 
 COMPILER = "torch._dynamo"
@@ -74,5 +74,5 @@ def eagerly() -> Iterator[Eagerly]:
     eager = Eagerly()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Using `torch.compile.* when there are global hooks")  # they are ours
-        with scoped(eager.arrived, eager.undo):
+        with scope_guard(eager.arrived, eager.undo):
             yield eager

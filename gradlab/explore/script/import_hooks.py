@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from gradlab.core.scopes import scoped
+from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 
 
@@ -61,5 +61,5 @@ class Arrivals(MetaPathFinder):
 def arrivals(awaited: Collection[str], arrived: Callable[[], None]) -> Iterator[None]:
     """Call `arrived` after each import of a module of these names in this thread."""
     finder = Arrivals(awaited, arrived)
-    with scoped(lambda: sys.meta_path.insert(0, finder), finder.leave):
+    with scope_guard(lambda: sys.meta_path.insert(0, finder), finder.leave):
         yield

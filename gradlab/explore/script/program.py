@@ -21,7 +21,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from gradlab.core.scopes import scoped
+from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.source_locations import cells
 
 
@@ -156,7 +156,7 @@ def running(program: Program) -> Iterator[ModuleType]:
         for name in [name for name in sys.modules if name not in known and _lies_in(sys.modules[name], program.first)]:
             del sys.modules[name]
 
-    with _looking_first(program.first), scoped(begin, end) as module:
+    with _looking_first(program.first), scope_guard(begin, end) as module:
         yield module
 
 
@@ -172,7 +172,7 @@ def _looking_first(folder: str) -> Iterator[None]:
     def end() -> None:
         sys.path[:] = before
 
-    with scoped(begin, end):
+    with scope_guard(begin, end):
         yield
 
 

@@ -112,7 +112,7 @@ def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str
         recorder = Recorder(lambda: vars(main))
         recorder.unhurried = every
         clinic = Clinic()
-        recorder.on_end = lambda training: clinic.of_training(training, _names_of(main))
+        recorder.on_end = lambda training: clinic.of_training(training, _module_getattr(main))
         error: BaseException | None = None
         try:
             try:
@@ -154,7 +154,7 @@ def _ended(error: BaseException | None) -> int:
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
-def _names_of(main: ModuleType) -> dict[str, Any]:
+def _module_getattr(main: ModuleType) -> dict[str, Any]:
     """The script's own names."""
     return {name: value for name, value in vars(main).items() if not name.startswith("__")}
 
@@ -169,7 +169,7 @@ def _looked_at(
     *,
     compiled: bool,
 ) -> Visit:
-    space = _names_of(main)
+    space = _module_getattr(main)
     if recorder.shown is not None:
         training = recorder.shown.training
         space = {**space, **(recorder.shown.owners if training is None else training.owners)}
@@ -248,7 +248,7 @@ def _unseen(recorder: Recorder, trace: Trace | None, failed: Exception | None, c
         )
     if compiled:
         sentences.append(
-            "torch.compile was set aside: what it compiles ran as it is written, so that its lines could be seen. What compiling "
-            "itself does to a number was not."
+            "torch.compile was disabled: compiled functions ran as ordinary Python code, so that their lines could be traced. "
+            "Effects of compilation on the values were not checked."
         )
     return sentences

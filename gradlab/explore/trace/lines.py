@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradlab.core.tensor import Tensor
-from gradlab.diagnose.source_locations import MODULES, SIMPLE, SourceLocation, cells, location_of, root_name, source_of
+from gradlab.diagnose.source_locations import (
+    MODULE_NAMES,
+    SIMPLE_STATEMENTS,
+    SourceLocation,
+    cells,
+    location_of,
+    root_name,
+    source_of,
+)
 from gradlab.explore.trace.data import Line
 
 LARGEST = 2_000_000  # characters of a file that is parsed
@@ -42,14 +50,14 @@ class Source:
         at = bisect_right(self.statements, start, key=lambda node: (node.lineno, node.col_offset)) - 1
         while at >= 0:
             node = self.statements[at]
-            if (node.end_lineno or 0) >= place.end and (isinstance(node, SIMPLE) or node.lineno <= place.line):
+            if (node.end_lineno or 0) >= place.end and (isinstance(node, SIMPLE_STATEMENTS) or node.lineno <= place.line):
                 return node
             at -= 1
         return None
 
     def text(self, node: Any) -> str:
         """The source of a parsed node, on one line; of a compound statement its first line."""
-        last = node.end_lineno if isinstance(node, (ast.expr, *SIMPLE)) else node.lineno
+        last = node.end_lineno if isinstance(node, (ast.expr, *SIMPLE_STATEMENTS)) else node.lineno
         rows = [row.encode() for row in self.lines[node.lineno - 1 : last]]
         if last == node.end_lineno:
             rows[-1] = rows[-1][: node.end_col_offset]
@@ -160,7 +168,7 @@ def operands_of(expression: Any) -> list[Any]:
         return [expression.value]
     if isinstance(expression, ast.Call):
         func = expression.func
-        method = isinstance(func, ast.Attribute) and root_name(func.value) not in MODULES and hasattr(Tensor, func.attr)
+        method = isinstance(func, ast.Attribute) and root_name(func.value) not in MODULE_NAMES and hasattr(Tensor, func.attr)
         keywords = sorted(expression.keywords, key=lambda keyword: POSITIONS.get(keyword.arg or "", len(POSITIONS)))
         return [*([func.value] if method else []), *expression.args, *(keyword.value for keyword in keywords)]  # type: ignore[attr-defined]
     return []

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradlab.core.scopes import scoped
+from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
@@ -106,7 +106,7 @@ def read(reader: Reader, roots: Sequence[Root], *, most: int | None = None) -> T
 
 def uncollected() -> AbstractContextManager[None]:
     """The garbage collector waits for the end of the block."""
-    return scoped(gc.disable, gc.enable) if gc.isenabled() else nullcontext()
+    return scope_guard(gc.disable, gc.enable) if gc.isenabled() else nullcontext()
 
 
 def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:

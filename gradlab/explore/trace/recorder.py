@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gradlab import clock
-from gradlab.core.scopes import scoped
+from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
@@ -149,7 +149,7 @@ class Recorder:
 
         self.on, self._ours = True, True
         try:
-            with scoped(reopen, self.close):
+            with scope_guard(reopen, self.close):
                 yield
         finally:
             self._ours = False
@@ -359,7 +359,7 @@ class Recorder:
             with self.faults:
                 sweep = library.unseen(self.begin)(library, roots, *args, **kwargs)
                 if sweep is not None:
-                    see = self.faults.guarded(partial(self.visited, sweep))
+                    see = self.faults.guard(partial(self.visited, sweep))
                     arrivals = () if sweep.private else arrivals_of(sweep)
                     watching = library.watching([*sweep.nodes], see, arrivals=arrivals)
                     watching.__enter__()

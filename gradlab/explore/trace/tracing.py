@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gradlab.core.scopes import scoped
+from gradlab.core.scopes import scope_guard
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.recorder import Recorder
 
@@ -81,7 +81,7 @@ def tracing() -> Iterator[Traced]:
     recorder = Recorder(lambda: space)
     traced = Traced(recorder)
     try:
-        with scoped(recorder.meet_libraries, recorder.close):
+        with scope_guard(recorder.meet_libraries, recorder.close):
             yield traced
     finally:
         traced.finish()

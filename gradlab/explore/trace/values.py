@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.backend.namespaces import read as read_together
+from gradlab.backend.namespaces import read_floats as read_together
 from gradlab.core.numpy_warnings import silence
 from gradlab.explore.statistics import Statistics, finite_statistics, joined, statistics, statistics_of, summaries
 
@@ -135,7 +135,7 @@ class Pending:
 
 
 def settled(values: Sequence[Any], read: Callable[[list[Any]], list[np.ndarray]]) -> list[Any]:
-    """The values, those that were pending read by one call of `read`."""
+    """The values, those that were pending read by one call of `read_floats`."""
     waiting = [value for value in values if isinstance(value, Pending)]
     if not waiting:
         return list(values)

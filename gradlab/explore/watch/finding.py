@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from gradlab.diagnose.faults import Faults
-from gradlab.diagnose.sites import OURS, is_ours
+from gradlab.diagnose.sites import GRADLAB_FILES, is_gradlab_file
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
@@ -389,7 +389,7 @@ def _frames() -> Iterator[Any]:
     count = 0
     while frame is not None and count < FRAMES:
         name = frame.f_code.co_filename
-        if not (name in OURS or is_ours(name)) and not frame.f_globals.get("__name__", "").startswith("torch."):
+        if not (name in GRADLAB_FILES or is_gradlab_file(name)) and not frame.f_globals.get("__name__", "").startswith("torch."):
             count += 1
             yield frame
             if is_outermost(frame, cells.current):

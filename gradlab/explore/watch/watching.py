@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradlab import clock
-from gradlab.core.scopes import scoped
+from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
@@ -89,7 +89,7 @@ class Watch:
     def __enter__(self) -> Watch:
         if self._extent is not None:
             raise RuntimeError("this watch has begun before, and a watch is of one run. Make another: gl.watch(…).")
-        self._extent = scoped(self._open, self._close)
+        self._extent = scope_guard(self._open, self._close)
         self._extent.__enter__()
         return self
 
@@ -237,7 +237,7 @@ class Watch:
 
     def failed(self, error: Exception) -> None:
         if not isinstance(error, UnreadableError):
-            self.faults.failed(error)
+            self.faults.handle(error)
         self.trouble = self.trouble or f"Something could not be watched: {type(error).__name__}: {error}."
 
     # ------------------------------------------------------------------------------------------------------- the user's

@@ -1,6 +1,6 @@
 """Activations, layers and losses as functions of tensors, as `torch.nn.functional` spells them."""
 
-from gradlab.core.errors import names_of as _names_of
+from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.nn.functional.activations import *
 from gradlab.nn.functional.attention import *
 from gradlab.nn.functional.average_pooling import *
@@ -23,4 +23,4 @@ from gradlab.nn.functional.shuffles import *
 from gradlab.nn.functional.smooth_activations import *
 from gradlab.nn.functional.softmaxes import *
 
-__getattr__ = _names_of("gradlab.nn.functional")
+__getattr__ = _module_getattr("gradlab.nn.functional")

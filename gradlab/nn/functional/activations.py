@@ -12,7 +12,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.streams import stream
 from gradlab.core.inplace import in_place
-from gradlab.core.operator import composed
+from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described, twin_of
 from gradlab.ops import relu as relu_of
@@ -39,12 +39,12 @@ __all__ = [
     "threshold_",
 ]
 
-SELU = rules.elu.named("EluBackward0")
-CELU = rules.elu.named("CeluBackward0")
-RRELU = rules.leaky_relu.named("RreluWithNoiseBackward0")
-DRAWN = el.mul.named("RreluWithNoiseBackward0")
+SELU = rules.elu.with_node("EluBackward0")
+CELU = rules.elu.with_node("CeluBackward0")
+RRELU = rules.leaky_relu.with_node("RreluWithNoiseBackward0")
+DRAWN = el.mul.with_node("RreluWithNoiseBackward0")
 IN_PLACE = {
-    op: op.named(f"{op.node_name[:-1]}1")
+    op: op.with_node(f"{op.node_name[:-1]}1")
     for op in (  # torch's nodes of the twins
         rules.elu,
         SELU,
@@ -313,7 +313,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return leaky_relu(input, negative_slope, True)
 
 
-@composed()
+@composite()
 @described
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     r"""The elements where they are positive, a learned multiple of them elsewhere.
@@ -542,7 +542,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return rules.softshrink.record(input, limit=limit)
 
 
-@composed()
+@composite()
 @described
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     r"""The elements of a magnitude greater than a limit, 0 in place of the others.

@@ -16,7 +16,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.layers import linear
 from gradlab.ops.arguments import check_tensors, not_a_tensor
 from gradlab.ops.broadcasting import expand
-from gradlab.ops.copies import in_single
+from gradlab.ops.copies import compute_in_float32
 from gradlab.ops.dropping import dropout
 from gradlab.ops.joins import cat
 from gradlab.ops.permutation import permute, transpose
@@ -26,7 +26,7 @@ from gradlab.rules import attention as rules
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
-MATRICES = rules.scores.named("MmBackward0"), rules.mixture.named("MmBackward0")  # as torch names them in 2-D
+MATRICES = rules.scores.with_node("MmBackward0"), rules.mixture.with_node("MmBackward0")  # as torch names them in 2-D
 
 
 def scaled_dot_product_attention(
@@ -95,7 +95,7 @@ def scaled_dot_product_attention(
     q, k, v = query.array, key.array, value.array
     check_attention(query, key, value, attn_mask, is_causal, dropout_p)
     if q.dtype.char == "e":
-        return in_single(
+        return compute_in_float32(
             partial(scaled_dot_product_attention, scale=scale, enable_gqa=enable_gqa),
             query,
             key,

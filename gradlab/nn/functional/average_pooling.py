@@ -27,7 +27,7 @@ from gradlab.nn.functional.windows import (
     with_one_more,
 )
 from gradlab.ops import abs, mul, relu, sign
-from gradlab.ops.copies import in_order
+from gradlab.ops.copies import make_contiguous
 from gradlab.ops.reductions import mean
 from gradlab.rules.resampling import remap, window_map
 
@@ -42,8 +42,8 @@ __all__ = [
     "lp_pool2d",
 ]
 
-AVERAGE = {n: remap.named(f"AvgPool{n}DBackward0") for n in (2, 3)}
-ADAPTIVE_AVERAGE = {n: remap.named(f"AdaptiveAvgPool{n}DBackward0") for n in (2, 3)}
+AVERAGE = {n: remap.with_node(f"AvgPool{n}DBackward0") for n in (2, 3)}
+ADAPTIVE_AVERAGE = {n: remap.with_node(f"AdaptiveAvgPool{n}DBackward0") for n in (2, 3)}
 for _op in (*AVERAGE.values(), *ADAPTIVE_AVERAGE.values()):
     _op.tex = r"\mathrm{{avgpool}}({x})"
 
@@ -253,7 +253,7 @@ def mean_over_windows(
         sums = AVERAGE[n].record(input, maps=maps, over=None, first=False, fill=0).array
         xp = namespace_of[type(sums)]
         return constant(xp.trunc(sums / xp.asarray(over)).astype(sums.dtype))
-    return in_order(AVERAGE[n].record(input, maps=maps, over=over, first=False, fill=0))
+    return make_contiguous(AVERAGE[n].record(input, maps=maps, over=over, first=False, fill=0))
 
 
 def window_lengths(length: int, out: int, k: int, s: int, p: int, count_include_pad: bool) -> np.ndarray:
@@ -374,7 +374,7 @@ def adaptive_mean(name: str, n: int, input: Tensor, output_size: Any) -> Tensor:
     maps, lengths = adaptive(name, n, input, output_size)
     if all(m.index.shape[1] == 1 for m in maps):
         return mean(input, tuple(range(-n, 0)), True)
-    return in_order(ADAPTIVE_AVERAGE[n].record(input, maps=maps, over=divisors(lengths), first=False, fill=0))
+    return make_contiguous(ADAPTIVE_AVERAGE[n].record(input, maps=maps, over=divisors(lengths), first=False, fill=0))
 
 
 @described

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import within
+from gradlab.backend.bounds import check_bounds
 from gradlab.core.errors import Size, broadcast_mismatch, not_implemented
 from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.descriptions import described
@@ -88,7 +88,7 @@ def binary_cross_entropy(
     for name, x in (("input", input.array), ("target", target.array)):
         if x.dtype.kind == "f" and (type(x) is not np.ndarray or (x.size and leaves_unit_interval(x))):
             hint = " Apply a sigmoid first, or take binary_cross_entropy_with_logits." if name == "input" else ""
-            within("binary_cross_entropy", x, 0, 1, partial(outside_unit_interval, name, hint))
+            check_bounds("binary_cross_entropy", x, 0, 1, partial(outside_unit_interval, name, hint))
     return rules.binary_cross_entropy.record(
         input, target, weight=None if weight is None else weight.array, parameter=None, total=divisor(reduction, input.array.size)
     )

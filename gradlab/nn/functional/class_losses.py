@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import within
+from gradlab.backend.bounds import check_bounds
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.devices import different_devices
 from gradlab.core.tensor import Tensor, constant
@@ -105,7 +105,9 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     # Seen as unsigned a negative target is huge: one pass over the targets finds both ends.
     if type(y) is not np.ndarray:  # a device says later what it was given (see backend.bounds)
         counted = y != ignore_index
-        within(function, namespace_of[type(y)].where(counted, y, 0), 0, classes - 1, lambda wrong: out_of_classes(wrong, classes))
+        check_bounds(
+            function, namespace_of[type(y)].where(counted, y, 0), 0, classes - 1, lambda wrong: out_of_classes(wrong, classes)
+        )
     elif y.size and ((y.view(np.uint64) if y.itemsize == 8 else y).max() >= classes or 0 <= ignore_index < classes):
         counted = y != ignore_index
         if bool((wrong := ((y < 0) | (y >= classes)) & counted).any()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gradlab.core.errors import expected, invalid_combination
+from gradlab.core.errors import invalid_combination, wrong_type
 from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.padding import pad as padded
@@ -388,7 +388,7 @@ def transposed_convolution(
     """What `conv_transpose1d` … share."""
     for position, (argument, x) in enumerate([("input", input), ("weight", weight), ("bias", bias)], 1):
         if type(x) is not Tensor and (x is not None or position < 3) and not isinstance(x, Tensor):
-            raise expected(name, argument, position, "Tensor", x)
+            raise wrong_type(name, argument, position, "Tensor", x)
     check_tensors(name, n, input, weight, bias)
     stride, dilation, padding = sizes("stride", stride, n), sizes("dilation", dilation, n), sizes("padding", padding, n)
     extra = sizes("output_padding", output_padding, n)
@@ -464,7 +464,7 @@ def sizes(name: str, value: Any, n: int) -> tuple[int, ...]:
         return (value,) * n
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if not all(hasattr(v, "__index__") for v in values):
-        raise expected(f"conv_transpose{n}d", name, POSITIONS[name], "tuple of ints", values[0])
+        raise wrong_type(f"conv_transpose{n}d", name, POSITIONS[name], "tuple of ints", values[0])
     if len(values) not in (1, n):
         raise RuntimeError(
             f"expected {name} to be a single integer value or a list of {n} values to match the convolution "

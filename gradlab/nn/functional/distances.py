@@ -6,13 +6,13 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.errors import broadcast_mismatch
-from gradlab.core.out_argument import into
+from gradlab.core.out_argument import copy_to_out
 from gradlab.core.promotion import agree
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.toplevel import norm
 from gradlab.nn.functional.descriptions import described
 from gradlab.ops import clone, div
-from gradlab.ops.arguments import Called, check_tensors, not_a_tensor, one_dim
+from gradlab.ops.arguments import FunctionInfo, check_tensors, negative_dim, not_a_tensor
 from gradlab.ops.broadcasting import expand
 from gradlab.ops.shapes import unsqueeze
 from gradlab.rules import distances as rules
@@ -21,11 +21,11 @@ from gradlab.rules import reductions, shapes
 
 __all__ = ["cosine_similarity", "normalize", "pairwise_distance", "pdist"]
 
-NORM = reductions.vector_norm.named("NormBackward1")
-PDIST = reductions.vector_norm.named("PdistBackward0")
-EUCLIDEAN = rules.cdist.named("EuclideanDistBackward0")
-CLAMP_MIN = el.where.named("ClampMinBackward0")
-CDIST = reductions.vector_norm.named("CdistBackward0")
+NORM = reductions.vector_norm.with_node("NormBackward1")
+PDIST = reductions.vector_norm.with_node("PdistBackward0")
+EUCLIDEAN = rules.cdist.with_node("EuclideanDistBackward0")
+CLAMP_MIN = el.where.with_node("ClampMinBackward0")
+CDIST = reductions.vector_norm.with_node("CdistBackward0")
 
 
 @described
@@ -71,7 +71,7 @@ def normalize(
     """
     lengths = norm(input, p, dim, keepdim=True)
     unit = div(input, expand(at_least(lengths, eps), input.array.shape))
-    return unit if out is None else into("div", out, unit)
+    return unit if out is None else copy_to_out("div", out, unit)
 
 
 def at_least(x: Tensor, low: float) -> Tensor:
@@ -123,7 +123,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
             raise TypeError(
                 f"cosine_similarity(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}."
             )
-    a, b = agree(Called("cosine_similarity"), x1, x2)
+    a, b = agree(FunctionInfo("cosine_similarity"), x1, x2)
     if a.array.dtype.kind != "f":
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {a.dtype.word}. Call .float() on both."
@@ -132,7 +132,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         raise error
     shape = np.broadcast_shapes(a.array.shape, b.array.shape)
     a, b = (x if x.array.shape == shape else expand(x, shape) for x in (a, b))
-    axis = one_dim(dim, len(shape))
+    axis = negative_dim(dim, len(shape))
     return (directed(a, axis, eps) * directed(b, axis, eps)).sum(axis)
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.accumulate import counts
-from gradlab.backend.bounds import on_axis
+from gradlab.backend.bounds import check_axis_indices
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.observers import OBSERVERS, notify_index, notify_before_write
-from gradlab.core.storage import wrote
+from gradlab.core.observers import OBSERVERS, notify_before_write, notify_index
+from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
-from gradlab.ops.arguments import check_tensors, fits_in_memory, not_a_tensor
+from gradlab.ops.arguments import check_storage_size, check_tensors, not_a_tensor
 from gradlab.ops.shapes import reshape, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import embedding as rules
@@ -109,7 +109,7 @@ def embedding(
     if table.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     refuse_sparse(sparse)
-    on_axis(
+    check_axis_indices(
         "embedding",
         indices,
         table.shape[0],
@@ -152,12 +152,12 @@ def renormalise(weight: Tensor, indices: Any, max_norm: float, norm_type: float)
     if OBSERVERS:
         notify_before_write(weight)
     table[rows[large]] *= (max_norm / (norms[large] + 1e-7)).astype(table.dtype)[:, None]
-    wrote(weight)
+    mark_written(weight)
 
 
-BAG = rules.embedding_dense.named("EmbeddingBagBackward0")
-BAG_MAX = indexing.gather.named("EmbeddingBagBackward0")
-BAG_WHERE = el.where.named("EmbeddingBagBackward0")
+BAG = rules.embedding_dense.with_node("EmbeddingBagBackward0")
+BAG_MAX = indexing.gather.with_node("EmbeddingBagBackward0")
+BAG_WHERE = el.where.with_node("EmbeddingBagBackward0")
 
 
 @described
@@ -255,7 +255,7 @@ def embedding_bag(
         )
     table, xp = weight.array, namespace_of[type(weight.array)]
     indices = check_indices("embedding_bag", input).reshape(-1)
-    on_axis(
+    check_axis_indices(
         "embedding_bag",
         indices,
         table.shape[0],
@@ -394,6 +394,6 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     n = int(classes.max()) + 1 if num_classes == -1 else num_classes
     if classes.size and int(classes.max()) >= n:
         raise RuntimeError(f"Class values must be smaller than num_classes. The largest is {int(classes.max())} of {n}.")
-    fits_in_memory(*classes.shape, n)
+    check_storage_size(*classes.shape, n)
     one_hots = constant((classes[..., None] == namespace_of[type(classes)].arange(n)).astype(np.int64))
     return notify_index(one_hots, input) if OBSERVERS else one_hots

@@ -7,7 +7,7 @@ from math import prod
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import not_a_tensor
-from gradlab.ops.copies import in_single
+from gradlab.ops.copies import compute_in_float32
 from gradlab.ops.permutation import permute, t
 from gradlab.ops.products import matmul
 from gradlab.ops.shapes import reshape, unsqueeze
@@ -19,7 +19,7 @@ __all__ = [
     "linear",
 ]
 
-TRANSPOSED = shapes.permute.named("TBackward0")
+TRANSPOSED = shapes.permute.with_node("TBackward0")
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -152,7 +152,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"{bias.array.shape[0] if bias.array.ndim else 1} but expected {w[0]}"
         )
     if input1.array.dtype.char == "e":
-        return in_single(bilinear, input1, input2, weight, bias)
+        return compute_in_float32(bilinear, input1, input2, weight, bias)
     rows = prod(one[:-1])
     left = matmul(reshape(input1, rows, one[-1]), reshape(permute(weight, 1, 0, 2), w[1], w[0] * w[2]))
     out = (reshape(left, rows, w[0], w[2]) * unsqueeze(reshape(input2, rows, two[-1]), 1)).sum(-1)

@@ -26,7 +26,7 @@ __all__ = [
     "smooth_l1_loss",
 ]
 
-DIV_BY_COUNT = el.div.named("DivBackward1")
+DIV_BY_COUNT = el.div.with_node("DivBackward1")
 REDUCTIONS = frozenset(("mean", "sum", "none"))
 
 

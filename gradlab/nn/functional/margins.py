@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import within
+from gradlab.backend.bounds import check_bounds
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
@@ -32,7 +32,8 @@ __all__ = [
 
 def last_step(node: str) -> dict[str, Any]:
     """The reductions of the losses of the samples (of the terms of each, for "none"), under the name of torch's one node."""
-    return {"mean": reductions.mean_all.named(node), "sum": reductions.sum_all.named(node), "none": reductions.sum_.named(node)}
+    steps = {"mean": reductions.mean_all, "sum": reductions.sum_all, "none": reductions.sum_}
+    return {reduction: step.with_node(node) for reduction, step in steps.items()}
 
 
 MULTI_MARGIN = last_step("MultiMarginLossBackward0")
@@ -118,7 +119,7 @@ def multi_margin_loss(
         if weight.array.shape != (classes,):
             raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.array.shape)}")
     y = of_long(target).reshape(-1)
-    within(
+    check_bounds(
         "multi_margin_loss",
         y,
         0,
@@ -183,7 +184,7 @@ def multilabel_margin_loss(
     rows = input.reshape(-1, shape[-1] if shape else 1)
     samples, classes = rows.array.shape
     y = of_long(target).reshape(samples, classes)
-    within(
+    check_bounds(
         "multilabel_margin_loss",
         y,
         -1,

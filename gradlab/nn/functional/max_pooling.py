@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.bounds import within
+from gradlab.backend.bounds import check_bounds
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.sizes import as_long
 from gradlab.core.tensor import Tensor, constant
@@ -27,10 +27,10 @@ from gradlab.nn.functional.windows import (
     window,
     with_one_more,
 )
-from gradlab.ops.copies import in_order
+from gradlab.ops.copies import make_contiguous
 from gradlab.ops.shapes import squeeze, unsqueeze
-from gradlab.rules.indexing import masked_fill, places, put_along
-from gradlab.rules.pooling import max_places, max_pool
+from gradlab.rules.indexing import element_positions, masked_fill, put_along
+from gradlab.rules.pooling import argmax_positions, max_pool
 from gradlab.rules.resampling import AxisMap, window_map
 from gradlab.rules.shapes import reshape
 
@@ -44,9 +44,9 @@ __all__ = [
     "max_unpool2d",
 ]
 
-MAX = {2: max_pool, 3: max_pool.named("MaxPool3DWithIndicesBackward0")}
-ADAPTIVE_MAX = max_pool.named("AdaptiveMaxPool2DBackward0")
-UNPOOLED = reshape.named("MaxUnpool2DBackward0", view=False)
+MAX = {2: max_pool, 3: max_pool.with_node("MaxPool3DWithIndicesBackward0")}
+ADAPTIVE_MAX = max_pool.with_node("AdaptiveMaxPool2DBackward0")
+UNPOOLED = reshape.with_node("MaxUnpool2DBackward0", view=False)
 
 
 # ------------------------------------------------------------------------------------------------------------------ maxima
@@ -250,10 +250,10 @@ def max_over_windows(
 
 
 def maxima(op: Any, input: Tensor, maps: tuple[AxisMap, ...], return_indices: bool) -> Any:
-    pooled = in_order(op.record(input, maps=maps))
+    pooled = make_contiguous(op.record(input, maps=maps))
     if not return_indices:
         return pooled
-    at = max_places(namespace_of[type(input.array)], input.array, maps)
+    at = argmax_positions(namespace_of[type(input.array)], input.array, maps)
     return pooled, constant(as_long(at).reshape(pooled.array.shape))
 
 
@@ -471,7 +471,7 @@ def unpool(input: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices "
             f"tensor with shape: {list(indices.array.shape)}"
         )
-    within(
+    check_bounds(
         "max_unpool",
         indices.array,
         0,
@@ -495,5 +495,5 @@ def overwritten(at: Any, shape: tuple[int, ...]) -> Any:
     is written to the same place."""
     xp = namespace_of[type(at)]
     numbers, last = xp.broadcast_to(xp.arange(at.shape[-1]), at.shape), xp.zeros(shape, dtype=np.int64)
-    np.put_along_axis(last, at, numbers, axis=-1) if xp is np else last.put(places(xp, shape, -1, at), numbers)
+    np.put_along_axis(last, at, numbers, axis=-1) if xp is np else last.put(element_positions(xp, shape, -1, at), numbers)
     return xp.take_along_axis(last, at, axis=-1) != numbers

@@ -15,7 +15,7 @@ from gradlab.nn.functional.descriptions import described
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.arithmetic import div
 from gradlab.ops.broadcasting import expand
-from gradlab.ops.copies import clone, in_single
+from gradlab.ops.copies import clone, compute_in_float32
 from gradlab.ops.joins import cat
 from gradlab.ops.shapes import reshape
 from gradlab.rules import elementwise as el
@@ -23,12 +23,12 @@ from gradlab.rules import normalization as rules
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
-BATCH = rules.affine_normalized.named("NativeBatchNormBackward0")
-BATCH_PLAIN = rules.normalized.named("NativeBatchNormBackward0")
-LAYER = rules.affine_normalized.named("NativeLayerNormBackward0")
-LAYER_PLAIN = rules.normalized.named("NativeLayerNormBackward0")
-GROUP = rules.affine_normalized.named("NativeGroupNormBackward0")
-GROUP_PLAIN = rules.normalized.named("NativeGroupNormBackward0")
+BATCH = rules.affine_normalized.with_node("NativeBatchNormBackward0")
+BATCH_PLAIN = rules.normalized.with_node("NativeBatchNormBackward0")
+LAYER = rules.affine_normalized.with_node("NativeLayerNormBackward0")
+LAYER_PLAIN = rules.normalized.with_node("NativeLayerNormBackward0")
+GROUP = rules.affine_normalized.with_node("NativeGroupNormBackward0")
+GROUP_PLAIN = rules.normalized.with_node("NativeGroupNormBackward0")
 
 
 @described
@@ -161,8 +161,8 @@ def of_channels(
     return out
 
 
-EVALUATED = el.add.named("NativeBatchNormBackward0")
-EVALUATED_PLAIN = el.mul.named("NativeBatchNormBackward0")
+EVALUATED = el.add.with_node("NativeBatchNormBackward0")
+EVALUATED_PLAIN = el.mul.with_node("NativeBatchNormBackward0")
 
 
 def evaluated(
@@ -469,7 +469,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     if x.dtype.kind != "f":
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{input.dtype.word}'. Call .float() first.")
     if x.dtype.char == "e":
-        return in_single(rms_norm, input, features, weight, eps)
+        return compute_in_float32(rms_norm, input, features, weight, eps)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     axes = tuple(range(-len(features), 0))
     scaled = input * ((input**2).mean(axes, keepdim=True) + eps) ** -0.5

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradlab.core.errors import expected
+from gradlab.core.errors import wrong_type
 from gradlab.core.tensor import Tensor
-from gradlab.ops.copies import in_order
+from gradlab.ops.copies import make_contiguous
 from gradlab.rules.resampling import padding_map, remap, resample
 
 __all__ = ["pad"]
 
-CONSTANT = resample.named("ConstantPadNdBackward0")
-CIRCULAR = resample.named("CopySlices")
+CONSTANT = resample.with_node("ConstantPadNdBackward0")
+CIRCULAR = resample.with_node("CopySlices")
 ENDS = {
-    (mode, n): remap.named(f"{node}Pad{n}DBackward0")
+    (mode, n): remap.with_node(f"{node}Pad{n}DBackward0")
     for mode, node in (("reflect", "Reflection"), ("replicate", "Replication"))
     for n in (1, 2, 3)
 }
@@ -61,9 +61,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     tensor([[3., 2., 1., 2., 3., 2.]])
     """
     if not isinstance(input, Tensor):
-        raise expected("pad", "input", 1, "Tensor", input)
+        raise wrong_type("pad", "input", 1, "Tensor", input)
     if not isinstance(pad, (tuple, list)):
-        raise expected("pad", "pad", 2, "tuple of ints", pad)
+        raise wrong_type("pad", "pad", 2, "tuple of ints", pad)
     sides = [int(p) for p in pad]
     shape = input.array.shape
     if len(sides) % 2:
@@ -91,7 +91,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         [padding_map(length, before, after, mode) for length, (before, after) in zip(shape[len(shape) - n :], ends, strict=True)]
     )
     fill = 0 if value is None else input.array.dtype.type(value).item()
-    return in_order(op.record(input, maps=maps, over=None, first=False, fill=fill))
+    return make_contiguous(op.record(input, maps=maps, over=None, first=False, fill=fill))
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:

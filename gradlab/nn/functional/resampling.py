@@ -10,7 +10,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.average_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.windows import check_tensor, refused
-from gradlab.ops.copies import in_order
+from gradlab.ops.copies import make_contiguous
 from gradlab.rules.resampling import columns_map, interpolation_map, resample
 from gradlab.rules.shapes import permute, reshape
 
@@ -29,11 +29,11 @@ Scales = float | tuple[float, ...] | list[float]
 
 def rearranged(node: str) -> Any:
     """The last step of a function that only moves elements, under its node's name."""
-    return reshape.named(f"{node}Backward0", view=False)
+    return reshape.with_node(f"{node}Backward0", view=False)
 
 
 IM2COL = rearranged("Im2Col")
-COL2IM = resample.named("Col2ImBackward0")
+COL2IM = resample.with_node("Col2ImBackward0")
 
 
 # ----------------------------------------------------------------------------------------------------- columns of windows
@@ -106,7 +106,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
     windows = resample.record(input, maps=maps, over=None, first=False, fill=0)
     apart = reshape.record(windows, shape=(*shape[:-2], k[0], out[0], k[1], out[1]))
     apart = permute.record(apart, axes=(*range(-len(apart.array.shape), -4), -4, -2, -3, -1))
-    return in_order(IM2COL.record(apart, shape=(*shape[:-3], shape[-3] * prod(k), prod(out))))
+    return make_contiguous(IM2COL.record(apart, shape=(*shape[:-3], shape[-3] * prod(k), prod(out))))
 
 
 @described
@@ -180,8 +180,8 @@ def fold(
     apart = reshape.record(input, shape=(*front, *k, *out))
     apart = permute.record(apart, axes=(*range(-len(apart.array.shape), -4), -4, -2, -3, -1))
     windows = reshape.record(apart, shape=(*front, k[0] * out[0], k[1] * out[1]))
-    maps = tuple([columns_map(*axis).transposed for axis in zip(size, out, k, s, p, d, strict=True)])
-    return in_order(COL2IM.record(windows, maps=maps, over=None, first=False, fill=0))
+    maps = tuple([columns_map(*axis).transpose for axis in zip(size, out, k, s, p, d, strict=True)])
+    return make_contiguous(COL2IM.record(windows, maps=maps, over=None, first=False, fill=0))
 
 
 def pair(name: str, value: Any) -> tuple[int, int]:
@@ -232,7 +232,7 @@ KERNELS = {
     "trilinear": "Trilinear3D",
 }
 UPSAMPLE: dict[tuple[str, int], Any] = {
-    (mode, n): resample.named(f"Upsample{kernel.format(n=n)}Backward0")
+    (mode, n): resample.with_node(f"Upsample{kernel.format(n=n)}Backward0")
     for mode, kernel in KERNELS.items()
     for n in (1, 2, 3)
     if n == LINEAR.get(mode, n)
@@ -346,7 +346,7 @@ def interpolate(
             for length, out, scale in zip(shape[2:], wanted, scales, strict=True)
         ]
     )
-    return in_order(UPSAMPLE[mode, n].record(input, maps=maps, over=None, first=False, fill=0))
+    return make_contiguous(UPSAMPLE[mode, n].record(input, maps=maps, over=None, first=False, fill=0))
 
 
 def target_size(

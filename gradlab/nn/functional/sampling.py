@@ -18,7 +18,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import not_a_tensor
-from gradlab.ops.copies import in_single
+from gradlab.ops.copies import compute_in_float32
 from gradlab.ops.permutation import transpose
 from gradlab.ops.shapes import unsqueeze
 from gradlab.rules import elementwise as el
@@ -29,8 +29,8 @@ from gradlab.rules.zero_derivative import zero_derivative
 __all__ = ["affine_grid", "grid_sample"]
 
 FULL = slice(None)
-SAMPLED = {n: shapes.contiguous.named(f"GridSampler{n}DBackward0") for n in (2, 3)}
-GRID = shapes.reshape.named("AffineGridGeneratorBackward0", view=False)
+SAMPLED = {n: shapes.contiguous.with_node(f"GridSampler{n}DBackward0") for n in (2, 3)}
+GRID = shapes.reshape.with_node("AffineGridGeneratorBackward0", view=False)
 CHANGED = (
     "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
     "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
@@ -180,7 +180,7 @@ def grid_sample(
         warnings.warn(CHANGED, UserWarning, stacklevel=2)
     check_samples(input, grid, mode)
     if input.array.dtype.char == "e":
-        return in_single(grid_sample, input, grid, mode, padding_mode, bool(align_corners))
+        return compute_in_float32(grid_sample, input, grid, mode, padding_mode, bool(align_corners))
     return sampled(input, grid, mode, padding_mode, bool(align_corners))
 
 

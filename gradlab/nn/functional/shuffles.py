@@ -8,7 +8,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.resampling import rearranged
 from gradlab.nn.functional.windows import check_tensor
-from gradlab.ops.copies import in_order
+from gradlab.ops.copies import make_contiguous
 from gradlab.rules.shapes import permute, reshape
 
 __all__ = [
@@ -26,7 +26,7 @@ CHANNELS = rearranged("ChannelShuffle")
 def moved(op: Any, input: Tensor, apart: tuple[int, ...], axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     """The axes taken apart, exchanged and put together."""
     x = permute.record(reshape.record(input, shape=apart), axes=(*range(-len(apart), -len(axes)), *axes))
-    return in_order(op.record(x, shape=shape))
+    return make_contiguous(op.record(x, shape=shape))
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:

@@ -7,8 +7,8 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.activations import CELU, SELU, number, run
 from gradlab.nn.functional.descriptions import described, twin_of
 from gradlab.ops import abs, div, sigmoid, sub, tanh
-from gradlab.ops.arguments import not_a_tensor, one_dim
-from gradlab.ops.copies import in_single
+from gradlab.ops.arguments import negative_dim, not_a_tensor
+from gradlab.ops.copies import compute_in_float32
 from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
 
@@ -31,7 +31,7 @@ __all__ = [
     "tanhshrink",
 ]
 
-GATED = el.mul.named("GluBackward0")
+GATED = el.mul.with_node("GluBackward0")
 
 
 # ----------------------------------------------------------------------------------------------------------- smooth units
@@ -456,14 +456,14 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise not_a_tensor("glu", input)
     if not input.array.ndim:
         raise RuntimeError("glu does not support scalars because halving size must be even. Give at least one axis.")
-    axis = one_dim(dim, input.array.ndim)
+    axis = negative_dim(dim, input.array.ndim)
     n = input.array.shape[axis]
     if n % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis + input.array.ndim} is size {n}")
     if input.array.dtype.kind != "f":
         raise not_implemented("glu", input.dtype)
     if input.array.dtype.char == "e":
-        return in_single(glu, input, axis)
+        return compute_in_float32(glu, input, axis)
     behind = (slice(None),) * (-axis - 1)
     a, b = (input[(..., half, *behind)] for half in (slice(0, n // 2), slice(n // 2, n)))
     return GATED.record(a, sigmoid(b))

@@ -12,7 +12,7 @@ from gradlab.nn.functional.descriptions import described
 from gradlab.ops import log_softmax as log_softmax_along
 from gradlab.ops import max
 from gradlab.ops import softmax as softmax_along
-from gradlab.ops.arguments import not_a_tensor, one_dim
+from gradlab.ops.arguments import negative_dim, not_a_tensor
 
 __all__ = [
     "gumbel_softmax",
@@ -227,5 +227,5 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     if not hard:
         return soft
     chosen = max(soft.detach(), dim, keepdim=True)[1].array
-    classes = xp.arange(soft.array.shape[dim]).reshape((-1,) + (1,) * (-one_dim(dim, soft.array.ndim) - 1))
+    classes = xp.arange(soft.array.shape[dim]).reshape((-1,) + (1,) * (-negative_dim(dim, soft.array.ndim) - 1))
     return constant((classes == chosen).astype(soft.array.dtype)) - soft.detach() + soft

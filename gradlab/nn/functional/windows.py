@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.errors import expected
+from gradlab.core.errors import wrong_type
 from gradlab.core.tensor import Tensor
 from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules.resampling import AxisMap, adaptive_map
@@ -23,7 +23,7 @@ OutputSizes = int | tuple[int | None, ...] | list[int | None] | None  # None: as
 # ----------------------------------------------------------------------------------------------------------------- shared
 def check_tensor(function: str, x: Any, argument: str = "input", position: int = 1) -> None:
     if type(x) is not Tensor and not isinstance(x, Tensor):
-        raise expected(function, argument, position, "Tensor", x)
+        raise wrong_type(function, argument, position, "Tensor", x)
 
 
 def with_one_more(function: Callable[[Tensor], Any], input: Tensor) -> Any:

@@ -19,7 +19,7 @@ from gradlab.ops.joins import cat
 from gradlab.ops.splits import split
 from gradlab.rules import shapes
 
-PASSING = shapes.reshape.named("BackwardHookFunctionBackward")
+PASSING = shapes.reshape.with_node("BackwardHookFunctionBackward")
 
 
 class Hooks:

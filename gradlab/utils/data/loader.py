@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from gradlab.core.errors import names_of
+from gradlab.core.errors import module_getattr
 from gradlab.random import Generator
 from gradlab.utils.data.collate import default_collate, default_convert
 from gradlab.utils.data.datasets import IterableDataset, items_of
@@ -191,4 +191,4 @@ def pinned(batch: Any) -> Any:
     return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
 
 
-__getattr__ = names_of("gradlab.utils.data")
+__getattr__ = module_getattr("gradlab.utils.data")

@@ -22,8 +22,8 @@ WHOLE = (
     "gradlab.vmap",
     "gradlab.autograd.functional.jacobian",
     "gradlab.autograd.functional.hessian",
-    "gradlab.autograd.functional_helpers.rows",
-    "gradlab.autograd.functional_helpers.columns",
+    "gradlab.autograd.functional_helpers.jacobian_rows",
+    "gradlab.autograd.functional_helpers.jacobian_columns",
 )
 PRODUCTS = ("gradlab.func.vjp", "gradlab.autograd.functional")
 

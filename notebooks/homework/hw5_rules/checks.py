@@ -23,8 +23,8 @@ WHOLE = (
     "gradlab.func.jacfwd",
     "gradlab.func.hessian",
     "gradlab.autograd.functional",
-    "gradlab.autograd.functional_helpers.rows",
-    "gradlab.autograd.functional_helpers.columns",
+    "gradlab.autograd.functional_helpers.jacobian_rows",
+    "gradlab.autograd.functional_helpers.jacobian_columns",
 )
 EIGEN = ("gradlab.linalg.eigh", "gradlab.linalg.eigvalsh", "gradlab.linalg.eig", "gradlab.linalg.eigvals")
 

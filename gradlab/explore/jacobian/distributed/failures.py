@@ -8,7 +8,7 @@ import traceback
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gradlab.diagnose.sites import is_users
+from gradlab.diagnose.sites import is_user_file
 from gradlab.explore.jacobian.plan import Block, Plan
 
 
@@ -58,7 +58,7 @@ class Failure:
 
 def caught(error: BaseException, doing: str) -> Failure:
     """An error that was just caught, its traceback and the user's line in it with it."""
-    users = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
+    users = [frame for frame in traceback.extract_tb(error.__traceback__) if is_user_file(frame.filename)]
     line = UserLine(users[-1].filename, users[-1].lineno or 0, users[-1].name, users[-1].line or "") if users else None
     advice = ""
     if isinstance(error, ModuleNotFoundError):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import host
+from gradlab.backend.namespaces import to_host
 from gradlab.explore.jacobian.methods import canonical, held, scatter
 from gradlab.explore.jacobian.plan import Block, Plan
 from gradlab.explore.jacobian.targets.target import Place, Target
@@ -97,7 +97,7 @@ class ZarrArray(Target):
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        return np.asarray(host(self.array[key]))
+        return np.asarray(to_host(self.array[key]))
 
     def __setitem__(self, key: Any, values: np.ndarray) -> None:
         self.array[key] = values

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import host
+from gradlab.backend.namespaces import to_host
 from gradlab.explore.jacobian.methods import entries
 from gradlab.explore.jacobian.plan import Block, Plan
 from gradlab.explore.jacobian.targets.target import Place, Target
@@ -70,7 +70,7 @@ class ZarrParts(Target):
         if name not in self.group:
             return ()
         part = self.group[name]
-        return tuple(np.asarray(host(part[name][:])) for name in NAMES if name in part)
+        return tuple(np.asarray(to_host(part[name][:])) for name in NAMES if name in part)
 
     def matrix_of(self, plan: Plan, blocks: Iterable[Block]) -> Any:
         """Parts as one scipy.sparse.csr_array: of stacked ones those rows, else of J's shape."""
