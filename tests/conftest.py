@@ -1,7 +1,7 @@
-"""Which tests run where, and for every test: nothing is left behind.
+"""Select the tests for the installed libraries, and check that every test restores the global state.
 
-A test that leaks a mode, an observer or a changed default fails, and so does one that starts a process or opens a connection
-without the marker `e2e`, which all in the folder `e2e` have.
+A test fails if it leaves a mode, an observer or a default changed. It also fails if it starts a process or opens a connection
+without the marker `e2e`. Tests in the folder `e2e` get this marker automatically.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # a worker has a core: threads of all workers on all cores wait for one another
+if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has one core; more threads would compete for it
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
@@ -23,7 +23,7 @@ import pytest
 
 
 def cupy_or_skip():
-    """CuPy's `asarray`, or a skip that says why there is no GPU."""
+    """Return CuPy's `asarray`, or skip the test with the reason why there is no GPU."""
     from gradlab import cuda
 
     if not cuda.is_available():
@@ -33,7 +33,7 @@ def cupy_or_skip():
     return cupy.asarray
 
 
-def strict():
+def strict_arrays():
     from strict import StrictArray, install
 
     install()
@@ -42,7 +42,7 @@ def strict():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """`-n auto`: a worker for each core that the process may use, but not so many that their browsers fill the memory."""
+    """Return the number of workers for `-n auto`: one per usable core, at most 8 so that their browsers fit in memory."""
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
 
 
@@ -56,27 +56,27 @@ def pytest_addoption(parser):
     )
 
 
-def excluded(marker, config):
-    """Whether the marker expression has `not MARKER`, or `not (… MARKER …)`."""
+def is_excluded(marker, config):
+    """Return True if the marker expression contains `not MARKER` or `not (… MARKER …)`."""
     return re.search(rf"\bnot\s+(\([^()]*\b)?{marker}\b", config.option.markexpr) is not None
 
 
-def asked_for(marker, config):
-    """Whether the marker expression names it otherwise."""
-    return re.search(rf"\b{marker}\b", config.option.markexpr) is not None and not excluded(marker, config)
+def is_selected(marker, config):
+    """Return True if the marker expression contains the marker without `not`."""
+    return re.search(rf"\b{marker}\b", config.option.markexpr) is not None and not is_excluded(marker, config)
 
 
 def pytest_ignore_collect(collection_path, config):
-    """What is excluded as a folder is not even imported."""
-    return True if collection_path == E2E and excluded("e2e", config) else None
+    """Skip the import of the folder `e2e` if its tests are excluded."""
+    return True if collection_path == E2E and is_excluded("e2e", config) else None
 
 
 def pytest_collection_modifyitems(items, config):
-    """Mark what lies in the folder `e2e`. Deselect what there is no library for, and what is not in the sample."""
+    """Mark the tests in the folder `e2e`. Deselect tests whose library is not installed and tests outside the sample."""
     share, here, gone = config.getoption("comparison_share"), {}, []
     for library, markers in (("torch", ("oracle", "torch")), ("cupy", ("gpu",))):
         here |= dict.fromkeys(markers, find_spec(library) is not None)
-    here["gpu"] |= asked_for("gpu", config)  # each says then why it is skipped
+    here["gpu"] |= is_selected("gpu", config)  # each test is then skipped with the reason
     for item in items:
         if E2E in item.path.parents:
             item.add_marker(pytest.mark.e2e)
@@ -92,21 +92,21 @@ def pytest_collection_modifyitems(items, config):
 
 
 def pytest_generate_tests(metafunc):
-    """The backends that there are, for the fixture `backend`."""
+    """Parametrize the fixture `backend` with the available backends."""
     if "backend" in metafunc.fixturenames:
         names = ["numpy", "strict"]
-        if find_spec("cupy") is not None or asked_for("gpu", metafunc.config):
+        if find_spec("cupy") is not None or is_selected("gpu", metafunc.config):
             names.append(pytest.param("cupy", marks=pytest.mark.gpu))
         metafunc.parametrize("backend", names, indirect=True)
 
 
 def pytest_report_header(config):
-    """The device that the tests marked `gpu` run on, or what stands in their way, where they are asked for by name."""
-    return device_line() if asked_for("gpu", config) else None
+    """Report the device of tests marked `gpu`, or why there is none, if these tests are selected by name."""
+    return device_line() if is_selected("gpu", config) else None
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How many of the doctor's fixes that were applied are code, and how many are sentences."""
+    """Report how many of the doctor's applied fixes are code and how many are sentences."""
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, ())]
     fixes = [value for report in reports for name, value in getattr(report, "user_properties", ()) if name == "fix"]
     if fixes:
@@ -126,83 +126,92 @@ def device_line():
 
 
 E2E = Path(__file__).parent / "e2e"
-BACKENDS = {"numpy": lambda: np.asarray, "strict": strict, "cupy": cupy_or_skip}
+BACKENDS = {"numpy": lambda: np.asarray, "strict": strict_arrays, "cupy": cupy_or_skip}
 
 
 @pytest.fixture(autouse=True, scope="module")
-def what_came_before_stays():
-    """The garbage collector, which many tests call, need not look through what pytest keeps of all tests before."""
+def freeze_existing_objects():
+    """Exclude the objects that pytest keeps of earlier tests from garbage collection, which many tests call."""
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def clock():
-    """gradlab's clock in the tests of a module: no budget runs out, and no limit is reached, unless a test moves it."""
+    """Replace gradlab's clock by one that tests move by hand, so that no time limit is reached by accident."""
     from waiting import HandClock
 
     from gradlab import clock
 
     by_hand = HandClock()
-    with clock.reading(by_hand):
+    with clock.use_source(by_hand):
         yield by_hand
 
 
 @pytest.fixture
 def backend(request):
-    """Makes an array of the backend under test out of NumPy data."""
+    """Return a function that converts NumPy data to an array of the backend under test."""
     return BACKENDS[request.param]()
 
 
 @pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
 def t(request):
-    """The library, for tests of torch's contract, which are written once: gradlab always, torch under the marker oracle."""
+    """Return the library under test: gradlab, and torch under the marker oracle. For tests that both must pass."""
     return pytest.importorskip(request.param)
 
 
 @pytest.fixture
 def sigint():
-    """SIGINT raises KeyboardInterrupt, here and in child processes. (A job that a shell starts in the background ignores it.)"""
+    """Make SIGINT raise KeyboardInterrupt, here and in child processes. (Background jobs of a shell ignore it by default.)"""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-OUTSIDE = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "socket.bind", "socket.connect"}
-reached = []  # what was done of these since the test began
+OUTSIDE_EVENTS = {
+    "subprocess.Popen",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "os.exec",
+    "os.system",
+    "socket.bind",
+    "socket.connect",
+}
+outside_events = []  # since the test began
 
 
-def note(event, arguments):
-    if event in OUTSIDE:
-        reached.append(f"{event} {arguments}")
+def record_outside_event(event, arguments):
+    if event in OUTSIDE_EVENTS:
+        outside_events.append(f"{event} {arguments}")
 
 
-sys.addaudithook(note)
+sys.addaudithook(record_outside_event)
 
 
 @pytest.fixture(autouse=True)
-def nothing_outside(request):
-    """A test that starts a process, or opens a connection, is marked so. (What PyTorch itself starts is its own affair.)"""
-    reached.clear()
+def forbid_unmarked_processes(request):
+    """Fail if a test without a marker starts a process or opens a connection. (PyTorch may start processes of its own.)"""
+    outside_events.clear()
     yield
     allowed = any(request.node.get_closest_marker(name) for name in ("e2e", "torch", "oracle"))
-    assert allowed or not reached, f"mark this test e2e: {reached}"
+    assert allowed or not outside_events, f"mark this test e2e: {outside_events}"
 
 
 @pytest.fixture(autouse=True)
-def nothing_left_behind():
-    from leftovers import clear, left_behind
+def check_global_state():
+    from leftovers import find_leftovers, reset_state
 
-    from gradlab.backend.bounds import settle
+    from gradlab.backend.bounds import run_pending_checks
     from gradlab.core.dtypes import default
     from gradlab.core.printing import get_printoptions
 
     before = default.float, get_printoptions()
     yield
-    settle()  # an index out of bounds on a device belongs to its own test
-    if left_behind():  # an inference tensor in a cycle keeps its guard there
+    run_pending_checks()  # report an index out of bounds on a device in the test that caused it
+    if find_leftovers():  # an inference tensor in a reference cycle keeps its guard alive
         gc.collect()
-    left = left_behind()
+    left = find_leftovers()
     left += ["default dtype"] * (default.float != before[0]) + ["print options"] * (get_printoptions() != before[1])
-    clear()
+    reset_state()
     default.float = before[0]
     assert not left, f"the test left behind: {', '.join(left)}"

@@ -1,12 +1,12 @@
-"""Derivatives by differences."""
+"""Numerical derivatives."""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-def by_differences(f, x, eps=1e-6):
-    """∂f/∂x by central differences; f from arrays to arrays."""
+def numerical_jacobian(f, x, eps=1e-6):
+    """Return ∂f/∂x by central differences. `f` maps arrays to arrays."""
     columns = []
     for j in range(x.size):
         step = np.zeros(x.size)

@@ -1,7 +1,7 @@
-"""One test for many cases: it runs them all, and fails with every one that fails, by its name.
+"""Run many cases in one test and report every case that fails.
 
-A test costs pytest more than a small case takes, and each worker collects all tests. So where there are thousands of cases, those
-of one operator are one test.
+A small case takes less time than pytest's overhead for a test, and each worker collects all tests. Therefore, the thousands of
+cases of operators are grouped into one test per operator.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 
-def grouped(cases: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Any, list[Any]]:
-    """The cases by their key, in the order in which they come."""
+def group_by(cases: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Any, list[Any]]:
+    """Group cases by their key, in order of appearance."""
     groups: dict[Any, list[Any]] = {}
     for case in cases:
         groups.setdefault(key(case), []).append(case)
@@ -27,15 +27,15 @@ def check_each(cases: Iterable[Any], check: Callable[[Any], object]) -> None:
     Raises
     ------
     Exception
-        What the one case that failed raised, with a note that names the case.
+        The error of the case that failed, with a note that names the case.
     ExceptionGroup
-        The same of several.
+        The errors of all failed cases, if there are several.
     """
     failures = []
     for case in cases:
         try:
             check(case)
-        except Exception as error:  # noqa: BLE001  (whatever it raises, the other cases run)
+        except Exception as error:  # noqa: BLE001  (the other cases must run)
             error.add_note(f"The case: {case}")
             failures.append(error)
     if len(failures) > 1:
@@ -45,16 +45,16 @@ def check_each(cases: Iterable[Any], check: Callable[[Any], object]) -> None:
 
 
 def for_each_sample(check: Callable[[Any], object]) -> Callable[[list[Any]], None]:
-    """Make of a check of one sample a test of all that the fixture `samples` gives."""
+    """Turn a check of one sample into a test of all samples of the fixture `samples`."""
 
     def test(samples: list[Any]) -> None:
         check_each(samples, check)
 
     functools.update_wrapper(test, check)
-    del test.__wrapped__  # pytest would look there for the fixtures that the test asks for
+    del test.__wrapped__  # pytest would take the fixtures from its signature
     return test
 
 
-def first_in_the_gate(*values: Any) -> list[Any]:
-    """The parameters of a test of which `.ci/run` takes the first, and `.ci/full` the others."""
+def exhaustive_after_first(*values: Any) -> list[Any]:
+    """Return test parameters of which all but the first are marked exhaustive."""
     return [values[0], *(pytest.param(value, marks=pytest.mark.exhaustive) for value in values[1:])]

@@ -1,6 +1,6 @@
-"""An interrupt at a place of one's choice.
+"""Raise KeyboardInterrupt at a chosen place.
 
-CPython looks for one when a function begins, when a loop jumps back, and when a call of what is written in C has returned.
+CPython handles interrupts at the beginning of a function, at a backward jump, and after a call of a C function.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import sys
 
 import gradlab
 
-OURS = os.path.dirname(gradlab.__file__), contextlib.__file__
-CALLS = {name for name in dis.opmap if name.startswith("CALL") and "INTRINSIC" not in name}
+GRADLAB_FILES = os.path.dirname(gradlab.__file__), contextlib.__file__
+CALL_OPCODES = {name for name in dis.opmap if name.startswith("CALL") and "INTRINSIC" not in name}
 
 
 @functools.cache
-def instructions(code):
+def opcode_names(code):
     return {i.offset: i.opname for i in dis.get_instructions(code)}
 
 
 class Interrupt:
-    """Raises KeyboardInterrupt at the `at`-th place in `files` at which one may come; `seen` says how many there were."""
+    """Trace function that raises KeyboardInterrupt at the `at`-th possible place in `files`. `seen` counts the places."""
 
     def __init__(self, at, files):
         self.at, self.files, self.seen, self.where = at, files, 0, None
@@ -36,7 +36,7 @@ class Interrupt:
             raise KeyboardInterrupt
 
     def __call__(self, frame, event, arg):
-        self.entered = True  # so what was called is no C function
+        self.entered = True  # a Python function was called, not a C function
         if not frame.f_code.co_filename.startswith(self.files):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
@@ -46,9 +46,9 @@ class Interrupt:
         def follow(frame, event, arg):
             nonlocal last
             if event == "opcode":
-                if (last in CALLS and not self.entered) or last == "JUMP_BACKWARD":
+                if (last in CALL_OPCODES and not self.entered) or last == "JUMP_BACKWARD":
                     self.place(frame, f"{frame.f_code.co_name} after {last}")
-                self.entered, last = False, instructions(frame.f_code).get(frame.f_lasti, "")
+                self.entered, last = False, opcode_names(frame.f_code).get(frame.f_lasti, "")
             elif event == "return":
                 self.entered = True
             return follow
@@ -56,8 +56,8 @@ class Interrupt:
         return follow
 
 
-def interrupted(work, at, files=OURS):
-    """Run `work` with an interrupt at the `at`-th place in files whose names begin so; 0 only counts them."""
+def run_interrupted(work, at, files=GRADLAB_FILES):
+    """Run `work` with an interrupt at the `at`-th place in files whose names start with one of `files`. 0 only counts places."""
     interrupt, before = Interrupt(at, files), sys.gettrace()
     sys.settrace(interrupt)
     try:

@@ -1,4 +1,4 @@
-"""What a thread's state is when nothing is at work, and what of it is not so."""
+"""Find and reset global state that a test should have restored."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ import sys
 
 from gradlab.backend.bounds import debug
 from gradlab.core.engine import running
-from gradlab.core.first_tensor import FIRST
+from gradlab.core.first_tensor import FIRST_TENSOR
 from gradlab.core.modes import mode
 from gradlab.core.observers import OBSERVERS, observers
 
 
-def watching():
-    """The observers at work, but for the one that waits for the first tensor of gradlab's own."""
-    return [one for one in OBSERVERS if one is not FIRST]
+def active_observers():
+    """Return the active observers, except the one that waits for the first gradlab tensor."""
+    return [one for one in OBSERVERS if one is not FIRST_TENSOR]
 
 
-def left_behind():
-    """What is not as it was at the start."""
+def find_leftovers():
+    """Return the names of settings that differ from their defaults."""
     tangents = sys.modules.get("gradlab.core.tangents")
     fine = {
         "grad mode": mode.grad is True,
         "inference mode": mode.inference is False,
         "forward mode": mode.forward is True,
         "observers": observers.active == observers.sweeps == (),
-        "watched": not watching(),
+        "watched": not active_observers(),
         "a sweep": running.sweep is None,
-        "a dual level": tangents is None or tangents.opened.level is None,
+        "a dual level": tangents is None or tangents.level_state.level is None,
         "sync debug": not debug.at_once,
         "the garbage collector": gc.isenabled(),
     }
     return [name for name, so in fine.items() if not so]
 
 
-def left_in_torch():
-    """The same of what is set in PyTorch while it is watched."""
+def find_torch_leftovers():
+    """Return the names of PyTorch's settings and hooks that tracing left changed."""
     import torch
     from torch.nn.modules import module
     from torch.optim import optimizer
@@ -53,8 +53,8 @@ def left_in_torch():
     return [name for name, so in fine.items() if not so]
 
 
-def clear_torch():
-    """Make it so."""
+def reset_torch_state():
+    """Remove everything that tracing may have left in PyTorch."""
     import torch
     from torch.nn.modules import module
     from torch.optim import optimizer
@@ -70,21 +70,21 @@ def clear_torch():
     torch.compiler.set_stance("default")
 
 
-def surroundings():
-    """What a script that is looked at changes of Python's: compare it with what it was."""
+def script_state():
+    """Return the interpreter state that running a script changes, for comparison."""
     from gradlab.diagnose.source_locations import cells
 
     main = sys.modules["__main__"]
     return list(sys.argv), list(sys.path), list(sys.meta_path), main, cells.current, cells.header, cells.called
 
 
-def clear():
-    """Make it so."""
+def reset_state():
+    """Reset all settings to their defaults."""
     gc.enable()
     mode.grad = mode.forward = True
     mode.inference = debug.at_once = False
     observers.active = observers.sweeps = ()
     running.sweep = None
-    OBSERVERS[:] = [one for one in OBSERVERS if one is FIRST]
+    OBSERVERS[:] = [one for one in OBSERVERS if one is FIRST_TENSOR]
     if "gradlab.core.tangents" in sys.modules:
-        sys.modules["gradlab.core.tangents"].opened.level = None
+        sys.modules["gradlab.core.tangents"].level_state.level = None

@@ -1,4 +1,4 @@
-"""How tensors are written: values as a nested list or on a line, print options, whether and how recorded."""
+"""Cases of `repr` of tensors: values, shapes, print options, and `requires_grad` or `grad_fn`."""
 
 from __future__ import annotations
 
@@ -88,15 +88,15 @@ OPTIONS = [
 ]
 
 
-def _marked(tensor: Any, mark: str) -> Any:
-    """The tensor as a leaf that requires a gradient, or as an operation's result."""
+def _with_history(tensor: Any, mark: str) -> Any:
+    """Return the tensor as a leaf that requires a gradient, or as the result of an operation."""
     if mark:
         tensor.requires_grad_()
     return {"": tensor, "leaf": tensor, "clone": tensor.clone(), "view": tensor.view(tensor.shape)}[mark]
 
 
-def _printed(lib: Any, case: dict[str, Any]) -> dict[str, Any]:
-    """The case, and what is written."""
+def _print_case(lib: Any, case: dict[str, Any]) -> dict[str, Any]:
+    """Return the case with the printed text."""
     dtype = getattr(lib, case["dtype"])
     if "values" in case:
         tensor = lib.tensor(case["values"], dtype=dtype)
@@ -105,14 +105,14 @@ def _printed(lib: Any, case: dict[str, Any]) -> dict[str, Any]:
         count = int(lib.Size(case["shape"]).numel())
         tensor = lib.tensor([start + step * i for i in range(count)], dtype=dtype).reshape(case["shape"])
     lib.set_printoptions(**case.get("options", {}))
-    tensor = _marked(tensor, case.get("mark", ""))
+    tensor = _with_history(tensor, case.get("mark", ""))
     text = repr(tensor)
     lib.set_printoptions(profile="default")
     return {**case, **({"grad_fn": tensor.grad_fn.name()} if tensor.grad_fn else {}), "text": text}
 
 
 def printing() -> dict[str, Callable[[Any], Any]]:
-    """`repr` of tensors."""
+    """Return the cases by name."""
     cases: dict[str, Any] = {name: {"dtype": dtype, "values": values} for name, (dtype, values) in VALUES.items()}
     for name, (dtype, shape, start, step) in LINES.items():
         cases[name] = {"dtype": dtype, "shape": shape, "line": [start, step]}
@@ -129,12 +129,12 @@ def printing() -> dict[str, Callable[[Any], Any]]:
     ):
         for mark in ("leaf", "clone", "view"):
             cases[f"{name}, {mark}"] = {**cases[name], "mark": mark}
-    for length in range(8, 12):  # around where a suffix goes to a new line
+    for length in range(8, 12):  # lengths around which the suffix moves to a new line
         cases[f"suffix after {length} numbers"] = {"dtype": "float32", "values": [0.5] * length, "mark": "leaf"}
     for options in OPTIONS:
         for name in ("fractions", "integers of ratio over 1000", "three axes", "lines in a matrix", "scalar", "int64"):
             cases[f"{name}, {json.dumps(options)}"] = {**cases[name], "options": options}
-    found: dict[str, Callable[[Any], Any]] = {name: lambda lib, case=case: _printed(lib, case) for name, case in cases.items()}
+    found: dict[str, Callable[[Any], Any]] = {name: lambda lib, case=case: _print_case(lib, case) for name, case in cases.items()}
     return found | {"dual": _dual}
 
 

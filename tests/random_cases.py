@@ -1,4 +1,4 @@
-"""Draws of the CPU's generator after `manual_seed`, call by call, and the state they leave."""
+"""Cases of the CPU's random number generator: the numbers drawn after `manual_seed`, and the final state."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SEQUENCES: dict[str, tuple[int, list[list[Any]]]] = {  # seed, [function, argume
 }
 
 
-def _drawn(lib: Any, name: str, arguments: list[Any], dtype: str) -> Any:
+def _draw(lib: Any, name: str, arguments: list[Any], dtype: str) -> Any:
     if name == "randperm":
         return lib.randperm(*arguments).tolist()
     kind = getattr(lib, dtype)
@@ -82,7 +82,7 @@ def _drawn(lib: Any, name: str, arguments: list[Any], dtype: str) -> Any:
 def _sequence(seed: int, calls: list[list[Any]]) -> Callable[[Any], dict[str, Any]]:
     def run(lib: Any) -> dict[str, Any]:
         lib.manual_seed(seed)
-        drawn = [[name, arguments, dtype, _drawn(lib, name, arguments, dtype)] for name, arguments, dtype in calls]
+        drawn = [[name, arguments, dtype, _draw(lib, name, arguments, dtype)] for name, arguments, dtype in calls]
         state = hashlib.sha256(bytes(lib.get_rng_state().tolist())).hexdigest()
         return {"seed": seed, "initial_seed": lib.initial_seed(), "state": state, "calls": drawn}
 

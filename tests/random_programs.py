@@ -1,4 +1,4 @@
-"""Random programs, line by line: lines drawn from the tables below, on tensors of small shapes, in place and through views."""
+"""Generate random programs from tables of lines: operations on small tensors, views, and in-place operations."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 SHAPES = [(3,), (2, 3), (3, 3), (), (2, 1), (1, 3), (2, 3, 3)]
-ONE = """a.tanh() | a.exp() | a.sigmoid() | -a | a * 2 | a + 1.5 | 1 - a | 2 / (a * a + 1) | a ** 2 | a ** 3 | (a * a + 1).log()
+UNARY = """a.tanh() | a.exp() | a.sigmoid() | -a | a * 2 | a + 1.5 | 1 - a | 2 / (a * a + 1) | a ** 2 | a ** 3 | (a * a + 1).log()
 (a * a + 1).sqrt() | a.sin() | 2 ** a | a.sum() | a.mean() | a.sum(-1, keepdim=True) | a.mean(0) | a.max(-1).values
 a.var(0, correction=0) | a.softmax(-1) | a.log_softmax(0) | lib.cat([a.reshape(-1), a.reshape(-1) * 2]) | lib.stack([a, a * 3])
 a[[0, -1]] | a[a > 0] | lib.where(a > 0, a, a * 2) | (a * 1).max() | a.T.reshape(-1) | a[lib.tensor([0, 0, -1])]
 a[..., [0, -1, 0]] | a[None, :, [0, 0]] | a[0, ..., [-1, 0]]"""
-VIEW = """a[0] | a[1:] | a[..., ::2] | a.T | a.reshape(-1) | a.unsqueeze(0) | a.squeeze() | a.diagonal() | a[...]
+VIEWS = """a[0] | a[1:] | a[..., ::2] | a.T | a.reshape(-1) | a.unsqueeze(0) | a.squeeze() | a.diagonal() | a[...]
 a.transpose(0, -1) | a.flatten() | a[None] | a[:, 0] | a[-1, ...] | a.view(-1) | a[..., 0] | a.expand(2, *a.shape) | a[0, 0]"""
-TWO = """a + b | a * b | a - b | a / (b * b + 1) | lib.maximum(a, b) | lib.where(a > b, a, b)
+BINARY = """a + b | a * b | a - b | a / (b * b + 1) | lib.maximum(a, b) | lib.where(a > b, a, b)
 (a * a + .5) ** b | lib.minimum(a, b) | a @ b"""
-WRITE = """a.add_(b) | a.mul_(b) | a.sub_(b) | a.mul_(2) | a.add_(1) | a.exp_() | a.tanh_() | a.zero_() | a.copy_(b) | a.pow_(2)
+WRITES = """a.add_(b) | a.mul_(b) | a.sub_(b) | a.mul_(2) | a.add_(1) | a.exp_() | a.tanh_() | a.zero_() | a.copy_(b) | a.pow_(2)
 a.neg_() | a.sigmoid_() | a.relu_() | a.div_(b * b + 1) | a[0] = b | a[...] = b | a[[0, -1]] = b | a[a > 0] = 0.25 | a[1:] *= 2
 a[0] += 1 | a[-1] = 1.5 | a += b | a *= b | a **= 2 | a /= 2 | a -= 1 | a[0, 0] = b | a[:, [0, 1]] *= 3 | a[0, [0, -1]] = b
 a[..., 0] = b | a.mul_(a) | a.add_(a)"""
@@ -30,14 +30,14 @@ def lines(table: str) -> list[str]:
 
 
 def program(rng: random.Random) -> Iterator[tuple[str, str]]:
-    """(line, the name it binds or "") pairs. Names: leaves x, y, z; results t0, t1 …"""
+    """Yield pairs (line, name it assigns or ""). Names are x, y, z for leaves and t0, t1, … for results."""
     names = ["x", "y", "z"]
     for i in range(rng.randint(3, 14)):
-        table = rng.choices((ONE, VIEW, TWO, WRITE), (30, 20, 16, 34))[0]
+        table = rng.choices((UNARY, VIEWS, BINARY, WRITES), (30, 20, 16, 34))[0]
         a, b = rng.choice(names[-6:]), rng.choice(names)
         text = "".join({"a": a, "b": b}.get(word, word) for word in words(rng.choice(lines(table))))
-        yield (text, "") if table is WRITE else (f"t{i} = {text}", f"t{i}")
-        if table is not WRITE:
+        yield (text, "") if table is WRITES else (f"t{i} = {text}", f"t{i}")
+        if table is not WRITES:
             names.append(f"t{i}")
 
 
@@ -46,14 +46,14 @@ def words(text: str) -> list[str]:
 
 
 class Run:
-    """A program's names in one library."""
+    """Namespace of a program run with one library."""
 
     def __init__(self, lib: Any, leaves: dict[str, np.ndarray]) -> None:
         self.lib, self.names = lib, {"lib": lib}
         self.names |= {k: lib.tensor(v.tolist(), dtype=lib.float64, requires_grad=True) for k, v in leaves.items()}
 
     def line(self, text: str) -> str:
-        """Run a line; the name of the error, if it raises."""
+        """Run a line. Return the name of the error if it raises, "" otherwise."""
         try:
             exec(text, self.names)
         except Exception as error:  # noqa: BLE001  (compared with the other library's)
@@ -64,7 +64,10 @@ class Run:
         return {k: v for k, v in self.names.items() if k[0] in "txyz"}
 
     def gradients(self, chosen: list[str], order: int, seed: int) -> list[Any] | str:
-        """The gradients of a weighted sum of the chosen by all leaves and by themselves; then of a function of the leaves'."""
+        """Return the gradients of a weighted sum of the chosen tensors with respect to the leaves and themselves.
+
+        Higher orders differentiate a function of the leaves' gradients.
+        """
         tensors = self.tensors()
         xs = [tensors[k] for k in ("x", "y", "z", *chosen)]
         weights = [np.random.default_rng(seed + i).standard_normal(tuple(tensors[k].shape)) for i, k in enumerate(chosen)]

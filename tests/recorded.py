@@ -1,12 +1,12 @@
-"""What PyTorch was recorded to do: one format, one reader, one recorder.
+"""Record results of PyTorch, and read the recorded results.
 
-    python tests/recorded.py [TOPIC …]            record the rows that are not recorded yet, by the torch that is installed
+    python tests/recorded.py [TOPIC …]            record the missing rows with the installed torch
     python tests/recorded.py --again [TOPIC …]    record all rows of the topics again
 
-A topic is a table of cases, functions of the library that return plain data, and a file of what torch made of them, one row a
-line, so that a change is reviewed as a diff. `optim/training` is the file `optim/expected/training.json`. A file says by which
-version of torch its rows were recorded, and which of them by another one. Numbers are written by Python's `repr`, which loses
-nothing. Dtype names keep their `torch.`; the tests know that gradlab writes `gradlab.`.
+A topic is a table of cases and a file with their results. A case is a function of the library that returns plain data. The file
+has one row per line, so that changes can be reviewed as a diff. `optim/training` is the file `optim/expected/training.json`. A
+file names the version of torch that recorded its rows, and lists the rows recorded by other versions. Numbers are written by
+Python's `repr`, which is exact. Names of dtypes keep the prefix `torch.`, which the tests translate to `gradlab.`.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ Case = Callable[[Any], Any]
 
 
 @dataclass
-class Book:
-    """The rows of a topic, and the versions of torch that they were recorded by."""
+class Recording:
+    """Rows of a topic, and the versions of torch that recorded them."""
 
     rows: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, topic: str) -> Book:
-        """What is recorded of a topic."""
+    def load(cls, topic: str) -> Recording:
+        """Read the file of a topic."""
         found = json.loads(path_of(topic).read_text())
         other = {title: version for version, titles in found.get("others", {}).items() for title in titles}
         return cls(found["rows"], {title: other.get(title, found["torch"]) for title in found["rows"]})
 
     def write(self, topic: str) -> str:
-        """Put the rows in their file. Returns what was written."""
-        usual = Counter(self.versions.values()).most_common(1)[0][0]
+        """Write the rows to the file of a topic. Return the text."""
+        main_version = Counter(self.versions.values()).most_common(1)[0][0]
         others: dict[str, list[str]] = {}
         for title, version in self.versions.items():
-            if version != usual:
+            if version != main_version:
                 others.setdefault(version, []).append(title)
         lines = ",\n".join([f" {json.dumps(title)}: {json.dumps(data)}" for title, data in self.rows.items()])
-        head = f'"torch": "{usual}",\n' + (f'"others": {json.dumps(others)},\n' if others else "")
+        head = f'"torch": "{main_version}",\n' + (f'"others": {json.dumps(others)},\n' if others else "")
         text = f'{{{head}"rows": {{\n{lines}\n}}}}\n'
         path_of(topic).parent.mkdir(exist_ok=True)
         path_of(topic).write_text(text)
@@ -55,19 +55,19 @@ class Book:
 
 
 def path_of(topic: str) -> Path:
-    """Where a topic is recorded."""
+    """Return the file of a topic."""
     group, _, name = topic.rpartition("/")
     return HERE / group / "expected" / f"{name}.json"
 
 
 def rows(topic: str) -> dict[str, Any]:
-    """What torch made of the cases of a topic, by their titles."""
-    return Book.of(topic).rows
+    """Return the recorded results of a topic by title."""
+    return Recording.load(topic).rows
 
 
-def recorded_by(topic: str, torch: Any) -> Iterator[str]:
-    """The titles of the rows that this version of torch was recorded by: those that it must agree with."""
-    versions = Book.of(topic).versions
+def titles_recorded_by(topic: str, torch: Any) -> Iterator[str]:
+    """Yield the titles of the rows recorded by this version of torch, which it must reproduce."""
+    versions = Recording.load(topic).versions
     return (title for title, version in versions.items() if version == version_of(torch))
 
 
@@ -77,7 +77,7 @@ def version_of(torch: Any) -> str:
 
 # ------------------------------------------------------------------------------------------------------------- recording
 def topics() -> dict[str, Callable[[], dict[str, Case]]]:
-    """Every topic: what makes the table of its cases."""
+    """Return a function for each topic that returns its table of cases."""
     sys.path[:0] = [str(HERE / group) for group in ("optim", "nn", "data")]
     from operators.tables import FILES, rows_of
 
@@ -97,10 +97,10 @@ def topics() -> dict[str, Callable[[], dict[str, Case]]]:
     return made
 
 
-def record(topic: str, cases: dict[str, Case], torch: Any, again: bool = False) -> Book:
-    """The rows of a topic: those that are there already, unless `again`, and what this torch makes of the others."""
-    old = Book() if again or not path_of(topic).exists() else Book.of(topic)
-    book = Book()
+def record(topic: str, cases: dict[str, Case], torch: Any, again: bool = False) -> Recording:
+    """Return the recording of a topic. Existing rows are kept unless `again` is True; the others are recorded with this torch."""
+    old = Recording() if again or not path_of(topic).exists() else Recording.load(topic)
+    book = Recording()
     for title, case in cases.items():
         known = title in old.rows
         with warnings.catch_warnings():
@@ -120,10 +120,10 @@ def main(arguments: list[str]) -> None:
     again, names = "--again" in arguments, [name for name in arguments if name != "--again"]
     there = topics()
     if unknown := set(names) - set(there):
-        sys.exit(f"No topic {', '.join(sorted(unknown))}. There are: {', '.join(there)}.")
+        sys.exit(f"unknown topics: {', '.join(sorted(unknown))}. Available topics: {', '.join(there)}.")
     for topic in names or there:
         cases = there[topic]()
-        before = Book() if not path_of(topic).exists() else Book.of(topic)
+        before = Recording() if not path_of(topic).exists() else Recording.load(topic)
         text = record(topic, cases, torch, again).write(topic)
         new = len(cases) if again else len(cases.keys() - before.rows.keys())
         print(f"{topic}: {new} of {len(cases)} rows recorded by torch {version_of(torch)}, {len(text) / 1024:.0f} KB")

@@ -1,8 +1,8 @@
-"""Short sessions with autograd, run alike on torch (to record) and on gradlab (to compare).
+"""Short autograd sessions, run with torch (to record) and with gradlab (to compare).
 
-Each is what a user types, line by line, with `lib` for the library and `leaf(values)` for a tensor that requires a
-gradient; what is typed last is an expression, and `plain` makes of it what JSON can hold. A statement that raises ends the
-session: what is recorded is the error.
+Each session is a sequence of statements, in which `lib` is the library and `leaf(values)` a tensor that requires a gradient. The
+last one is an expression, whose value `plain` converts to JSON types. A statement that raises ends the session, and the error is
+recorded.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ data of mixed numbers: import numpy as np;
 
 
 def plain(value: Any) -> Any:
-    """Tensors as nested lists, shapes as lists, the rest as it is."""
+    """Convert tensors to nested lists and shapes to lists."""
     if hasattr(value, "tolist"):
         return plain(value.detach().tolist() if hasattr(value, "detach") else value.tolist())
     if isinstance(value, (list, tuple)):
@@ -277,7 +277,7 @@ def plain(value: Any) -> Any:
 
 
 def session(source: str) -> Callable[[Any], Any]:
-    """The case that runs the statements of `source` and returns its last expression, or [error, text]."""
+    """Return a case that runs the statements of `source` and returns the value of the last expression, or the error."""
     tree = ast.parse(source if isinstance(ast.parse(source).body[-1], ast.Expr) else f"{source}; None")
     statements = compile(ast.Module(tree.body[:-1], []), "<session>", "exec")
     last = compile(ast.Expression(tree.body[-1].value), "<session>", "eval")
@@ -289,7 +289,7 @@ def session(source: str) -> Callable[[Any], Any]:
             try:
                 exec(statements, names)
                 return plain(eval(last, names))
-            except Exception as error:  # noqa: BLE001  (which one is what is recorded)
+            except Exception as error:  # noqa: BLE001  (the error is recorded)
                 return {"raised": [type(error).__name__, str(error)]}
             finally:
                 lib.set_grad_enabled(True)

@@ -1,4 +1,4 @@
-"""A real IPython shell in this process, with the extension loaded afresh for each test and taken out again afterwards."""
+"""Fixture with a real IPython shell in this process. The extension is loaded before each test and unloaded after it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gradlab.notebook.transform import CELL_MARK, VALUE_MARK
 
 
 @dataclass
-class Ran:
-    """What running a cell gave."""
+class CellResult:
+    """Result of a cell."""
 
     success: bool
-    result: Any  # what is in Out
+    result: Any  # the value in Out
     error: BaseException | None
-    outputs: list[dict[str, str]]  # the MIME bundles that were displayed
+    outputs: list[dict[str, str]]  # displayed MIME bundles
     stdout: str
     stderr: str
 
@@ -35,12 +35,12 @@ class Ran:
 
 
 class Shell:
-    """Runs cells and looks at what they show."""
+    """Shell that runs cells and captures their output."""
 
     def __init__(self, ip: InteractiveShell, capsys: Any) -> None:
         self.ip, self.ns, self._capsys = ip, ip.user_ns, capsys
 
-    def run(self, cell: str) -> Ran:
+    def run(self, cell: str) -> CellResult:
         publisher, before = CapturingDisplayPublisher(), self.ip.display_pub
         self.ip.display_pub = publisher
         self._capsys.readouterr()
@@ -49,7 +49,7 @@ class Shell:
         finally:
             self.ip.display_pub = before
         out, err = self._capsys.readouterr()
-        return Ran(
+        return CellResult(
             result.success,
             result.result,
             result.error_in_exec or result.error_before_exec,
@@ -61,7 +61,7 @@ class Shell:
     def traces(self) -> dict[str, Any]:
         return traces(self.ip)
 
-    def ok(self, cell: str) -> Ran:
+    def ok(self, cell: str) -> CellResult:
         ran = self.run(cell)
         assert ran.success, ran.stdout + ran.stderr
         return ran
@@ -79,21 +79,22 @@ def interactive():
     InteractiveShell.clear_instance()
 
 
-def ours(thing: Any) -> bool:
+def is_from_gradlab(thing: Any) -> bool:
     return str(getattr(thing, "__module__", "")).startswith("gradlab.")
 
 
 def traces(ip: InteractiveShell) -> dict[str, Any]:
-    """Everything in the shell that an extension could leave behind."""
+    """Return everything in the shell that an extension could leave behind."""
     return {
         "input": list(ip.input_transformers_cleanup),
         "ast": list(ip.ast_transformers),
         "events": {name: list(callbacks) for name, callbacks in ip.events.callbacks.items()},
         "magics": {
-            kind: {name for name, magic in found.items() if ours(magic)} for kind, found in ip.magics_manager.magics.items()
+            kind: {name for name, magic in found.items() if is_from_gradlab(magic)}
+            for kind, found in ip.magics_manager.magics.items()
         },
-        "configurables": [type(one).__name__ for one in ip.configurables if ours(type(one))],
-        "registry": {name for name, one in ip.magics_manager.registry.items() if ours(type(one))},
+        "configurables": [type(one).__name__ for one in ip.configurables if is_from_gradlab(type(one))],
+        "registry": {name for name, one in ip.magics_manager.registry.items() if is_from_gradlab(type(one))},
         "completers": set(ip.strdispatchers["complete_command"].strs),
         "formatters": set(ip.display_formatter.ipython_display_formatter.deferred_printers)
         | set(ip.display_formatter.ipython_display_formatter.type_printers),
@@ -104,7 +105,7 @@ def traces(ip: InteractiveShell) -> dict[str, Any]:
 @pytest.fixture
 def shell(interactive, capsys, monkeypatch):
     ip = interactive
-    # Only while its cells run: what starts processes afterwards looks for pytest's own.
+    # Restored after the test: child processes need pytest's own __main__.
     monkeypatch.setitem(sys.modules, "__main__", ip.user_module)
     ip.reset(new_session=False)
     ip.config.pop("GradMagics", None)
@@ -116,5 +117,5 @@ def shell(interactive, capsys, monkeypatch):
     assert observers.active == (), "an observer was left behind"
     assert mode.grad, "a grad mode was left behind"
     unload_ipython_extension(ip)
-    ip.extension_manager.loaded.discard("gradlab")  # a notebook's first cell may have said %load_ext
+    ip.extension_manager.loaded.discard("gradlab")  # the first cell of a notebook may have run %load_ext
     assert traces(ip) == before

@@ -1,7 +1,7 @@
-"""What a user writes, run alike on torch (to record) and on gradlab (to compare).
+"""Cases of user code, run with torch (to record) and with gradlab (to compare).
 
-`lib` is the library. A topic is a dict of cases; a case is a function of `lib` that returns plain data. The recorder
-runs them with torch, `test_as_torch.py` with gradlab, and the two must agree.
+A topic is a dict of cases. A case is a function of the library `lib` that returns plain data. The recorder runs it with torch,
+`test_as_torch.py` with gradlab, and both must agree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Case = Callable[[Any], Any]
 
 
 def chain(node: Any, names: dict[int, str]) -> str:
-    """A graph as text: `MulBackward0(x, AddBackward0(y, None))`, leaves by name, `.1` for a node's second output."""
+    """Return a graph as text: `MulBackward0(x, AddBackward0(y, None))`, with `.1` for the second output of a node."""
     if node is None:
         return "None"
     variable = getattr(node, "variable", None)
@@ -190,8 +190,11 @@ x == y | x > 0 | x.detach() | x.max(0).indices | x.data | c * 2
 
 
 def _leaves(lib: Any) -> dict[str, Any]:
-    """The names that NODES speaks of: matrices x and y, a vector v, a scalar s, a batch b, axes of length 1 in e;
-    a constant c, indices i and a mask, which require no gradient."""
+    """Return the tensors used in NODES.
+
+    They are matrices x and y, a vector v, a scalar s, a batch b, and e with axes of length 1, which require gradients, and a
+    constant c, indices i and a mask, which do not.
+    """
     matrix = [[0.5, 1.5, 2.5], [3.0, 1.0, 2.0], [1.25, 0.25, 4.0]]
     leaves = {
         "x": matrix,
@@ -223,13 +226,13 @@ NODE_NAMES: dict[str, Case] = {
 ERRORS: dict[str, Case] = {}
 
 
-def refused(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Register something that raises; the case is the error's type and text."""
+def register_error(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Register a function that raises. The result of the case is the type and text of the error."""
 
     def case(lib: Any) -> Any:
         try:
             run(lib)
-        except Exception as error:  # noqa: BLE001  (which one is what is recorded)
+        except Exception as error:  # noqa: BLE001  (the error is recorded)
             return [type(error).__name__, str(error)]
         return ["nothing raised", ""]
 
@@ -237,8 +240,8 @@ def refused(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
-def _refused_expressions(table: str) -> None:
-    """Lines of `name: expression`, in the names of `_leaves`."""
+def _register_errors(table: str) -> None:
+    """Register lines `name: expression` on the tensors of `_leaves`."""
     for line in table.strip().splitlines():
         name, _, spelling = line.partition(": ")
 
@@ -246,10 +249,10 @@ def _refused_expressions(table: str) -> None:
             eval(spelling, {"lib": lib, **_leaves(lib)})
 
         run.__name__ = name.strip()
-        refused(run)
+        register_error(run)
 
 
-_refused_expressions("""
+_register_errors("""
 backward_of_non_scalar: (x * 2).backward()
 backward_of_constant: c.sum().backward()
 grad_of_non_scalar: lib.autograd.grad(x * 2, x)
@@ -353,14 +356,14 @@ from_numpy_of_list: lib.from_numpy([1.0])
 """)
 
 
-@refused
+@register_error
 def backward_twice(lib: Any) -> None:
     z = (_leaf(lib, [1.0, 2.0]) ** 2).sum()
     z.backward()
     z.backward()
 
 
-@refused
+@register_error
 def saved_tensor_changed(lib: Any) -> None:
     x = _leaf(lib, [1.0, 2.0, 3.0])
     y = x.exp()
@@ -368,7 +371,7 @@ def saved_tensor_changed(lib: Any) -> None:
     y.sum().backward()
 
 
-@refused
+@register_error
 def leaf_changed_in_place_after_saving(lib: Any) -> None:
     x = _leaf(lib, [1.0, 2.0, 3.0])
     y = x * x
@@ -431,8 +434,8 @@ def _dtype_of(run: Callable[[], Any]) -> str:
         return "-"
 
 
-def promoted(lib: Any, operation: str, left: str, right: str) -> dict[str, str]:
-    """For each left operand the result dtypes over the right ones, in the order of DTYPES or NUMBERS; - if refused."""
+def promoted_dtypes(lib: Any, operation: str, left: str, right: str) -> dict[str, str]:
+    """Return for each left operand the result dtypes with all right operands in the tables' order. An error is written as "-"."""
     run = BINARY[operation]
     return {
         name: " ".join(_dtype_of(lambda a=a, b=b: run(lib, a, b)) for _, b in _operands(lib, right))
@@ -441,13 +444,13 @@ def promoted(lib: Any, operation: str, left: str, right: str) -> dict[str, str]:
 
 
 def unary(lib: Any, operation: str) -> str:
-    """The result dtypes over DTYPES."""
+    """Return the result dtypes for all DTYPES."""
     name, _, arguments = operation.rstrip(")").partition("(")
     return " ".join(_dtype_of(lambda a=a: getattr(a, name)(*map(int, arguments))) for _, a in _operands(lib, "tensor"))
 
 
 PROMOTION: dict[str, Case] = {
-    f"{operation}: {left}, {right}": lambda lib, key=(operation, left, right): promoted(lib, *key)
+    f"{operation}: {left}, {right}": lambda lib, key=(operation, left, right): promoted_dtypes(lib, *key)
     for operation, (left, right) in itertools.product(BINARY, RANKS)
     if operation not in ("matmul", "cat", "stack") or (left, right) == ("tensor", "tensor")
 } | {operation: lambda lib, operation=operation: unary(lib, operation) for operation in UNARY}

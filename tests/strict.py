@@ -1,9 +1,9 @@
-"""A strict stand-in for a device array: everything a rule may use, and no silent way to a NumPy array.
+"""Strict mock of a device array, which detects mixing of host and device arrays and needless waits without a GPU.
 
-It behaves as CuPy's arrays do where it matters, as far as CuPy's source says it: Python numbers mix freely, host arrays do not;
-`np.asarray` refuses; an index outside of an axis wraps around; of a ufunc reached through `__array_ufunc__` only the call is
-known; adding at places is known for the dtypes of CUDA's atomic addition. `READS` notes each operation for which the host waits
-for the device. So a host/device mix-up, or a needless wait, fails here, without a GPU.
+It supports everything a rule may use and mimics the relevant behaviour of CuPy's arrays, as defined by CuPy's source. Python
+numbers can be mixed with it, host arrays cannot. `np.asarray` raises an error. An index out of bounds wraps around.
+`__array_ufunc__` supports only plain calls. `ufunc.at` supports only the dtypes of CUDA's atomic addition. Each operation for
+which the host waits for the device is recorded in `HOST_WAITS`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from gradlab.backend import namespaces
 from gradlab.backend.namespaces import CPU, cuda, device, register
 
-READS: list[str] = []  # what made the host wait, since somebody emptied the list
-COPIED: list[int] = []  # the bytes of each array that was copied to the host
-# Functions of CuPy's that read values, to know the shape of their result or to check their arguments.
-WAITING = {
+HOST_WAITS: list[str] = []  # operations that made the host wait; tests clear the list
+COPIED_BYTES: list[int] = []  # size of each array that was copied to the host
+# Functions of CuPy that read values, to determine the shape of their result or to check their arguments.
+WAITING_FUNCTIONS = {
     "nonzero",
     "flatnonzero",
     "argwhere",
@@ -31,11 +31,11 @@ WAITING = {
     "allclose",
     "array_equal",
 }
-ATOMIC = "efdiIL"  # dtypes of CUDA's atomic addition: no int64, no small integers, no bool
+ATOMIC_ADD_DTYPES = "efdiIL"  # dtypes of CUDA's atomic addition: no int64, no small integers, no bool
 
 
 class GPUs:
-    """Which of the GPUs that are stood for is the current one, and what CuPy calls `cupy.cuda`."""
+    """Mock of `cupy.cuda`, with the index of the current mock GPU."""
 
     current, stream = 0, 0
 
@@ -44,7 +44,7 @@ class GPUs:
         return SimpleNamespace(ptr=GPUs.stream)
 
     class Device:
-        """As CuPy's: number `id`; the current one inside `with`."""
+        """Mock of `cupy.cuda.Device`."""
 
         def __init__(self, id: int | None = None) -> None:
             self.id, self.before = GPUs.current if id is None else id, []
@@ -60,18 +60,18 @@ class GPUs:
             GPUs.current = self.id
 
         def synchronize(self) -> None:
-            READS.append("synchronize")
+            HOST_WAITS.append("synchronize")
 
 
 class StrictArray:
-    """A NumPy array behind a door."""
+    """Wrapper that hides a NumPy array."""
 
     __slots__ = ("__weakref__", "_host", "gpu")
     __hash__ = None
 
     def __init__(self, host: np.ndarray) -> None:
         self._host, self.gpu = np.asarray(host), GPUs.current
-        OWNERS[id(self._host)] = self
+        ARRAYS_BY_HOST_ID[id(self._host)] = self
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         raise TypeError(
@@ -81,24 +81,24 @@ class StrictArray:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or set(kwargs) - {"out", "dtype", "casting"}:
             return NotImplemented
-        return behind(getattr(ufunc, method)(*opened(inputs), **{k: opened(v) for k, v in kwargs.items()}))
+        return wrap(getattr(ufunc, method)(*unwrap(inputs), **{k: unwrap(v) for k, v in kwargs.items()}))
 
     def diagonal(self, *args: int) -> StrictArray:
         part = self._host.diagonal(*args)
-        part.flags.writeable = self._host.flags.writeable  # read-only is a peculiarity of NumPy's
+        part.flags.writeable = self._host.flags.writeable  # only NumPy makes diagonals read-only
         return StrictArray(part)
 
     def take(self, indices: Any, axis: int | None = None) -> StrictArray:
-        return StrictArray(self._host.take(opened(indices), axis, mode="wrap" if self._host.size else "raise"))
+        return StrictArray(self._host.take(unwrap(indices), axis, mode="wrap" if self._host.size else "raise"))
 
     def __len__(self) -> int:
         return len(self._host)
 
     def __getitem__(self, index: Any) -> Any:
-        return behind(self._host[index_opened(index, self._host.shape)])
+        return wrap(self._host[unwrap_index(index, self._host.shape)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._host[index_opened(index, self._host.shape)] = opened(value)
+        self._host[unwrap_index(index, self._host.shape)] = unwrap(value)
 
     def __deepcopy__(self, memo: Any) -> StrictArray:
         with self.device:
@@ -110,19 +110,19 @@ class StrictArray:
 
     @property
     def data(self) -> Any:
-        """The memory, known by its address, as CuPy's."""
+        """Memory pointer, with the interface of CuPy."""
         return SimpleNamespace(ptr=self._host.__array_interface__["data"][0])
 
     @property
     def base(self) -> Any:
-        """The array whose memory this one views, as a strict array wherever one stands for it."""
+        """Base array, as a strict array if one wraps it."""
         owner = self._host.base
-        return owner if owner is None else OWNERS.get(id(owner), owner)
+        return owner if owner is None else ARRAYS_BY_HOST_ID.get(id(owner), owner)
 
     mT = property(lambda self: StrictArray(self._host.mT))  # noqa: N815  (the array API's name)
 
 
-OWNERS: weakref.WeakValueDictionary[int, StrictArray] = weakref.WeakValueDictionary()
+ARRAYS_BY_HOST_ID: weakref.WeakValueDictionary[int, StrictArray] = weakref.WeakValueDictionary()
 for _name in ("shape", "ndim", "dtype", "size", "itemsize", "strides", "flags", "nbytes"):
     setattr(StrictArray, _name, property(lambda self, name=_name: getattr(self._host, name)))
 for _name, _call in {
@@ -137,10 +137,10 @@ for _name, _call in {
 }.items():
 
     def _read(self, name=_name, call=_call):
-        READS.append(name)
+        HOST_WAITS.append(name)
         if name == "get":
-            COPIED.append(self.nbytes)
-        return behind(getattr(self._host, call)()) if name == "nonzero" else getattr(self._host, call)()
+            COPIED_BYTES.append(self.nbytes)
+        return wrap(getattr(self._host, call)()) if name == "nonzero" else getattr(self._host, call)()
 
     setattr(StrictArray, _name, _read)
 for _name in (
@@ -164,7 +164,7 @@ for _name in (
 ):
 
     def _method(self, *args, name=_name, **kwargs):
-        return behind(getattr(self._host, name)(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
+        return wrap(getattr(self._host, name)(*unwrap(args), **{k: unwrap(v) for k, v in kwargs.items()}))
 
     setattr(StrictArray, _name, _method)
 for _name in (
@@ -194,22 +194,22 @@ for _name in (
 ):
 
     def _operator(self, other, name=f"__{_name}__"):
-        return behind(getattr(self._host, name)(*opened((other,))))
+        return wrap(getattr(self._host, name)(*unwrap((other,))))
 
     setattr(StrictArray, f"__{_name}__", _operator)
 for _name in ("neg", "abs", "invert"):
-    setattr(StrictArray, f"__{_name}__", lambda self, name=f"__{_name}__": behind(getattr(self._host, name)()))
+    setattr(StrictArray, f"__{_name}__", lambda self, name=f"__{_name}__": wrap(getattr(self._host, name)()))
 for _name in ("iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor"):
 
     def _in_place(self, other, name=f"__{_name}__"):
-        getattr(self._host, name)(*opened((other,)))
+        getattr(self._host, name)(*unwrap((other,)))
         return self
 
     setattr(StrictArray, f"__{_name}__", _in_place)
 
 
-def opened(value: Any) -> Any:
-    """What the host computes with; a host array among the operands is the mix-up we are here to find."""
+def unwrap(value: Any) -> Any:
+    """Return the host array of a strict array. Raise if an operand is a host array, which would fail on a GPU."""
     if isinstance(value, StrictArray):
         if value.gpu != GPUs.current:
             raise ValueError(
@@ -217,20 +217,20 @@ def opened(value: Any) -> Any:
             )
         return value._host
     if isinstance(value, (tuple, list)):
-        return type(value)(opened(v) for v in value)
+        return type(value)(unwrap(v) for v in value)
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}: a host array of shape {value.shape} was mixed with a device array.")
     return value
 
 
-def index_opened(index: Any, shape: tuple[int, ...]) -> Any:
-    """The index for the host array; integers in arrays wrap around, and a mask makes the host count its true elements."""
+def unwrap_index(index: Any, shape: tuple[int, ...]) -> Any:
+    """Return the index for the host array. Integers in arrays wrap around, and masks make the host wait."""
     parts = index if isinstance(index, tuple) else (index,)
     used = sum(0 if p is None or p is Ellipsis else p.ndim if is_mask(p) else 1 for p in parts)
     axis, host = 0, []
     for part in parts:
         if is_mask(part):
-            READS.append("mask")
+            HOST_WAITS.append("mask")
             host.append(part._host)
             axis += part.ndim
         elif part is None or isinstance(part, (bool, np.bool_)):
@@ -239,7 +239,7 @@ def index_opened(index: Any, shape: tuple[int, ...]) -> Any:
             host.append(part)
             axis += len(shape) - used
         else:
-            part = opened(part)
+            part = unwrap(part)
             host.append(part % shape[axis] if isinstance(part, np.ndarray) and shape[axis] else part)
             axis += 1
     return tuple(host) if isinstance(index, tuple) else host[0]
@@ -249,17 +249,17 @@ def is_mask(part: Any) -> bool:
     return isinstance(part, StrictArray) and part.dtype == bool
 
 
-def behind(result: Any) -> Any:
-    """Results of array type go behind the door again; 0-d results stay arrays, as on a device."""
+def wrap(result: Any) -> Any:
+    """Wrap arrays in a result. 0-d results stay arrays, as on a device."""
     if isinstance(result, (np.ndarray, np.generic)):
         return StrictArray(result)
     if isinstance(result, (tuple, list)):
-        return (tuple if hasattr(result, "_fields") else type(result))(behind(r) for r in result)
+        return (tuple if hasattr(result, "_fields") else type(result))(wrap(r) for r in result)
     return result
 
 
 class Namespace:
-    """NumPy's functions on strict arrays (or another module's of such functions)."""
+    """Functions of NumPy, or of another module, that take and return strict arrays."""
 
     def __init__(self, module: Any = np) -> None:
         self.module = module
@@ -299,9 +299,9 @@ class Namespace:
             return value
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if name in WAITING or (name == "repeat" and isinstance(args[1], StrictArray)):
-                READS.append(name)
-            return behind(value(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
+            if name in WAITING_FUNCTIONS or (name == "repeat" and isinstance(args[1], StrictArray)):
+                HOST_WAITS.append(name)
+            return wrap(value(*unwrap(args), **{k: unwrap(v) for k, v in kwargs.items()}))
 
         return call
 
@@ -311,22 +311,25 @@ class Ufunc:
         self.ufunc = ufunc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return behind(self.ufunc(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
+        return wrap(self.ufunc(*unwrap(args), **{k: unwrap(v) for k, v in kwargs.items()}))
 
     def at(self, target: StrictArray, index: Any, *rest: Any) -> None:
-        if target.dtype.char not in ATOMIC and target.dtype != np.uint64:  # a letter of 64 bits is another on each platform
+        # uint64 is compared as a dtype, since the type code of 64 bits depends on the platform.
+        if target.dtype.char not in ATOMIC_ADD_DTYPES and target.dtype != np.uint64:
             raise TypeError(f"{target.dtype} is not supported")
-        self.ufunc.at(target._host, index_opened(index, target.shape), *opened(rest))
+        self.ufunc.at(target._host, unwrap_index(index, target.shape), *unwrap(rest))
 
 
 def install() -> None:
-    """Make strict arrays known to gradlab. They say that they lie on the CPU."""
+    """Register strict arrays as arrays of the CPU."""
     register(StrictArray, Namespace(), lambda array: CPU)
 
 
 def install_as_gpus(monkeypatch: Any, count: int = 2) -> None:
-    """Strict arrays in place of CuPy's: `device="cuda"` makes them. They behave as CuPy's source says that its arrays do, and so
-    show that gradlab never mixes two devices by itself; they show nothing of CuPy or of a GPU."""
+    """Use strict arrays in place of CuPy's arrays, for `device="cuda"`.
+
+    They check that gradlab never mixes devices. They do not test CuPy or a GPU.
+    """
     module = Namespace()
     module.cuda, module.ndarray = GPUs, StrictArray
     for name, value in {"asked": True, "cupy": module, "reason": "", "count": count}.items():

@@ -1,6 +1,7 @@
-"""The stubs of the modules whose names follow from declarations: `python tests/stubs.py` writes them, `test_stubs` compares.
+"""Generate the stubs of modules whose names are created from declarations: run `python tests/stubs.py`.
 
-They are what type checkers and editors read: the names, the arguments, and the first sentence of the documentation.
+Type checkers and editors read them. They contain the names, the arguments and the first sentence of the documentation.
+`test_stubs` checks that they are up to date.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HEAD = "# Written by `python tests/stubs.py` from the declarations of operators.
 TENSOR = "from gradlab.core.tensor import Tensor\n"
 
 
-def declared() -> list[Operator]:
+def declared_operators() -> list[Operator]:
     return [operator for operator in OPERATORS.values() if operator.is_primitive]
 
 
@@ -30,48 +31,48 @@ def function(name: str, parameters: str, doc: str, indent: str = "", returned: s
     return f'{indent}def {name}({parameters}) -> {returned}:\n{indent}    """{doc}"""\n'
 
 
-def joined(*parts: str) -> str:
+def join_parameters(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def same(names: list[str], indent: str = "") -> str:
+def alias_lines(names: list[str], indent: str = "") -> str:
     return "".join(f"{indent}{alias} = {names[0]}\n" for alias in names[1:])
 
 
-def of_function(operator: Operator, name: str) -> str:
+def function_stub(operator: Operator, name: str) -> str:
     first, *_ = operator.target.public
-    return function(name, joined(f"{first}: Tensor", arguments(operator)[0]), operator.summary)
+    return function(name, join_parameters(f"{first}: Tensor", arguments(operator)[0]), operator.summary)
 
 
-def listed(names: list[str]) -> str:
+def all_statement(names: list[str]) -> str:
     return "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(names)) + "]\n"
 
 
 def functions() -> str:
-    names = [name for operator in declared() if operator.top for name in operator.names]
-    body = [of_function(operator, operator.name) + same(operator.names) for operator in declared()]
-    return "\n".join([HEAD + TENSOR, listed(names), *body])
+    names = [name for operator in declared_operators() if operator.top for name in operator.names]
+    body = [function_stub(operator, operator.name) + alias_lines(operator.names) for operator in declared_operators()]
+    return "\n".join([HEAD + TENSOR, all_statement(names), *body])
 
 
-def home(operator: Operator) -> str:
+def defining_module(operator: Operator) -> str:
     return "gradlab.ops.declared" if operator.is_primitive else operator.target.__module__
 
 
 def special() -> str:
-    """Each name is another module's."""
+    """Return the stub of `gradlab.special`, which imports names from other modules."""
     imports = [
-        f"from {home(operator)} import {operator.name} as {name}\n"
+        f"from {defining_module(operator)} import {operator.name} as {name}\n"
         for operator in OPERATORS.values()
         for name in operator.special
     ]
     names = [name for operator in OPERATORS.values() for name in operator.special]
-    return HEAD + "".join(sorted(imports)) + "\n" + listed(names)
+    return HEAD + "".join(sorted(imports)) + "\n" + all_statement(names)
 
 
 def arguments(operator: Operator, twin: bool = False) -> tuple[str, str]:
-    """The parameters after the first, as a method has them, and the annotation of what is returned. A twin has no `out`.
+    """Return the parameters of the method, without the first one, and the return annotation. An in-place version has no `out`.
 
-    Both are read from the source, whose annotations are kept as they are written. A default that is no literal is `...`.
+    Both are read from the source and keep its annotations. A default that is not a literal becomes `...`.
     """
     if operator.is_primitive:
         operands = [f"{operand}: Tensor" for operand in operator.target.public[1:]]
@@ -81,21 +82,21 @@ def arguments(operator: Operator, twin: bool = False) -> tuple[str, str]:
     spelled, returned = definition.args, inspect.signature(operator.target).return_annotation
     for argument in [*spelled.posonlyargs, *spelled.args, *spelled.kwonlyargs, *filter(None, (spelled.vararg, spelled.kwarg))]:
         argument.annotation = argument.annotation or ast.Name("Any")
-    spelled.defaults = [shown(one) for one in spelled.defaults]
-    spelled.kw_defaults = [one and shown(one) for one in spelled.kw_defaults]
+    spelled.defaults = [literal_or_ellipsis(one) for one in spelled.defaults]
+    spelled.kw_defaults = [one and literal_or_ellipsis(one) for one in spelled.kw_defaults]
     (spelled.posonlyargs or spelled.args).pop(0)
     del spelled.defaults[: max(0, len(spelled.defaults) - len(spelled.posonlyargs) - len(spelled.args))]
     if twin:
-        spelled.kwonlyargs, spelled.kw_defaults = without_out(spelled)
+        spelled.kwonlyargs, spelled.kw_defaults = drop_out(spelled)
     return re.sub(r"(?<=[^\s=])=(?=[^\s=])", " = ", ast.unparse(spelled)), returned if isinstance(returned, str) else "Any"
 
 
-def without_out(spelled: ast.arguments) -> tuple[list[ast.arg], list[ast.expr | None]]:
+def drop_out(spelled: ast.arguments) -> tuple[list[ast.arg], list[ast.expr | None]]:
     kept = [(one, value) for one, value in zip(spelled.kwonlyargs, spelled.kw_defaults, strict=True) if one.arg != "out"]
     return [one for one, _ in kept], [value for _, value in kept]
 
 
-def shown(default: ast.expr) -> ast.expr:
+def literal_or_ellipsis(default: ast.expr) -> ast.expr:
     try:
         ast.literal_eval(default)
     except ValueError:
@@ -104,7 +105,7 @@ def shown(default: ast.expr) -> ast.expr:
 
 
 def imports(operators: Iterable[Operator]) -> str:
-    """The imports that the annotations of these operators need, as the modules that they stand in make them."""
+    """Return the imports that the annotations of these operators need, copied from the modules that define them."""
     lines = {"from typing import Any", "from gradlab.core.tensor import Tensor"}
     for operator in operators:
         if operator.is_primitive:
@@ -134,20 +135,24 @@ def methods() -> str:
         summary = operator.summary or (operator.target.__doc__ or "").split("\n")[0]
         parameters, returned = arguments(operator)
         if operator.method:
-            text = function(operator.name, joined("self", parameters), summary, "    ", returned)
-            members.append(text + same(operator.names, "    "))
+            text = function(operator.name, join_parameters("self", parameters), summary, "    ", returned)
+            members.append(text + alias_lines(operator.names, "    "))
         if operator.inplace:
             parameters, _ = arguments(operator, twin=True)
-            doc = operator.documentation_of_twin().split("\n")[0]
-            members.append(function(operator.twins[0], joined("self", parameters), doc, "    ") + same(operator.twins, "    "))
+            doc = operator.twin_docstring().split("\n")[0]
+            members.append(
+                function(operator.twins[0], join_parameters("self", parameters), doc, "    ")
+                + alias_lines(operator.twins, "    ")
+            )
             if operator.twin_functions:
-                doc = f"`{operator.name}`, written into the memory of `input`."
+                doc = f"In-place version of `{operator.name}`."
                 twins.append(
-                    function(operator.twin_functions[0], joined("input: Tensor", parameters), doc) + same(operator.twin_functions)
+                    function(operator.twin_functions[0], join_parameters("input: Tensor", parameters), doc)
+                    + alias_lines(operator.twin_functions)
                 )
                 names += operator.twin_functions
     head = HEAD + imports(public) + "\n"
-    return "\n".join([head + listed(names), *twins, "class Declared:\n" + "\n".join(members)])
+    return "\n".join([head + all_statement(names), *twins, "class Declared:\n" + "\n".join(members)])
 
 
 STUBS = {"ops/declared.pyi": functions, "ops/declared_special.pyi": special, "methods/declared.pyi": methods}

@@ -1,6 +1,6 @@
-"""gradlab does what PyTorch was recorded to do: worked examples, node names, error texts, result dtypes.
+"""Compare gradlab with recorded results of PyTorch: worked examples, node names, error texts, result dtypes.
 
-The cases are in `spellings.py`, what torch made of them in `expected/`.
+The cases are in `spellings.py`, their results in `expected/`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import pytest
-from recorded import recorded_by, rows
+from recorded import rows, titles_recorded_by
 from spellings import TOPICS
 
 import gradlab
@@ -19,12 +19,12 @@ RECORDED = {topic: rows(topic) for topic in TOPICS}
 
 
 def first_sentence(text: str) -> str:
-    """Torch's, in gradlab's name. What follows it is ours."""
+    """Return the first sentence of torch's message, with gradlab's name. Gradlab's messages may continue after it."""
     return text.partition(". ")[0].removesuffix(".").replace("torch.", "gradlab.")
 
 
 def assert_agrees(found: Any, expected: Any) -> None:
-    """Same structure and texts; floats to float32's last digits; of an error, the sentence that a search finds."""
+    """Assert equal structure and texts, floats up to float32's rounding, and the first sentence of errors."""
     if isinstance(expected, dict) and "raised" in expected:
         *kind, message = found["raised"]
         *expected_kind, text = expected["raised"]
@@ -60,7 +60,7 @@ def test_node_names(spelling: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDED["errors"])
 def test_errors(name: str) -> None:
-    """The type, and the sentence that a search finds; a hint may follow."""
+    """The type and the first sentence must agree. A hint may follow."""
     kind, message = TOPICS["errors"][name](gradlab)
     expected_kind, expected = RECORDED["errors"][name]
     assert kind == expected_kind
@@ -76,5 +76,5 @@ def test_promotion(name: str) -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_recorded_is_what_torch_does(topic: str) -> None:
     torch = pytest.importorskip("torch")
-    for name in recorded_by(topic, torch):
+    for name in titles_recorded_by(topic, torch):
         assert json.loads(json.dumps(TOPICS[topic][name](torch))) == RECORDED[topic][name], name

@@ -1,4 +1,4 @@
-"""`gradlab demo`: the finding is the planted one, the printed fix is what runs, and the page needs nothing else."""
+"""Test `gradlab demo`: it finds the planted fault, the printed fix is the one it applies, and the page is self-contained."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def source(one):
     return one.visit.program.source
 
 
-def test_the_finding_is_in_the_line_of_the_loss(story):
+def test_the_finding_points_to_the_line_of_the_loss(story):
     (finding,) = story.broken.visit.diagnosis.findings
     line = source(story.broken).splitlines().index("    loss = ((out - y) ** 2).mean()") + 1
     assert finding.line == line and "(96, 96)" in finding.message
     assert not story.fixed.visit.diagnosis.findings and story.fixed.visit.status == 0
 
 
-def test_the_fix_that_is_shown_is_the_one_that_runs_and_the_one_that_is_advised(story):
+def test_the_printed_fix_is_applied_and_advised(story):
     removed, added = story.difference
     assert removed[:2] == "- " and added[:2] == "+ "
     assert source(story.broken).replace(removed[2:], added[2:]) == source(story.fixed)
@@ -43,8 +43,8 @@ def test_the_fix_that_is_shown_is_the_one_that_runs_and_the_one_that_is_advised(
     assert piece in story.broken.visit.diagnosis.findings[0].fix
 
 
-def test_one_program_learns_nothing_and_the_other_the_sine(story):
-    """The mean square of a sine over whole periods is a half: what a network that answers 0 is left with."""
+def test_only_the_fixed_program_learns(story):
+    """A network that predicts 0 has a loss of 1/2, the mean square of a sine over whole periods."""
     assert story.broken.losses[-1] == pytest.approx(0.5, abs=0.05)
     assert max(map(abs, story.broken.answers)) < 0.1
     assert story.fixed.losses[-1] < 0.02
@@ -52,7 +52,7 @@ def test_one_program_learns_nothing_and_the_other_the_sine(story):
 
 
 class Page(HTMLParser):
-    """Its text, and what it would fetch."""
+    """Parser that collects the text of a page, its tags and the URLs it would fetch."""
 
     def __init__(self, page):
         super().__init__()
@@ -67,7 +67,7 @@ class Page(HTMLParser):
         self.words.append(data)
 
 
-def test_the_command_prints_it_and_writes_a_page(tmp_path, monkeypatch, capsys):
+def test_the_command_prints_the_story_and_writes_a_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli, "find_spec", lambda name: None)  # as if torch were not installed
     assert cli.main(["demo"]) == 0
@@ -81,5 +81,5 @@ def test_the_command_prints_it_and_writes_a_page(tmp_path, monkeypatch, capsys):
     words = "".join(page.words)
     assert "They broadcast to (96, 96)" in words and "− loss = ((out - y) ** 2).mean()" in words
     assert [path.name for path in tmp_path.iterdir()] == ["gradlab-demo.html"]
-    assert cli.main(["demo"]) == 1 and "--force replaces it" in capsys.readouterr().err
-    assert cli.main(["demo", "-o", "none/there.html"]) == 1 and "no folder" in capsys.readouterr().err
+    assert cli.main(["demo"]) == 1 and "Use --force" in capsys.readouterr().err
+    assert cli.main(["demo", "-o", "none/there.html"]) == 1 and "does not exist" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The clock that budgets and limits of time read: it can be set, and who waits goes by it."""
+"""Test the clock used by time limits: tests can replace it, and waiting functions use it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import time
 import pytest
 from waiting import HandClock
 
-from gradlab.clock import get, now, reading, wait
+from gradlab.clock import get, now, use_source, wait
 
 
-def test_it_tells_the_time_that_is_set_and_then_the_machines_again():
+def test_a_source_replaces_the_clock_within_its_block():
     by_hand = HandClock()
-    with reading(by_hand):
+    with use_source(by_hand):
         began = now()
         by_hand.move(5)
         assert now() - began == 5
-        with pytest.raises(ZeroDivisionError), reading(lambda: 1 / 0):
+        with pytest.raises(ZeroDivisionError), use_source(lambda: 1 / 0):
             now()
         assert now() - began == 5
-    with reading(time.perf_counter):
+    with use_source(time.perf_counter):
         before, told, after = time.perf_counter(), now(), time.perf_counter()
     assert before <= told <= after
 
 
-def test_an_event_is_waited_for_until_the_time_is_over(clock):
+def test_waiting_for_an_event_ends_at_the_time_limit(clock):
     event = threading.Event()
     assert not wait(event, now()) and not wait(event, now() - 1)
     later, until = threading.Thread(target=lambda: clock.move(10)), now() + 5
@@ -37,7 +37,7 @@ def test_an_event_is_waited_for_until_the_time_is_over(clock):
     assert wait(event, now() + 5) and wait(event, now() - 1), "it is set"
 
 
-def test_an_item_is_waited_for_until_the_time_is_over(clock):
+def test_waiting_for_an_item_ends_at_the_time_limit(clock):
     items = queue.Queue()
     for until in (now(), now() - 1):
         with pytest.raises(queue.Empty):

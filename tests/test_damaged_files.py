@@ -1,4 +1,4 @@
-"""Files that are damaged, forged or made to fill the memory: each says so, in one sentence and at once."""
+"""Load files that are damaged, forged or designed to exhaust memory: each raises an error in one sentence, without delay."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_saving import forged, of_torch
+from test_saving import forged_file, of_torch
 
 import gradlab as gl
 
 Change = Callable[[bytes, random.Random], bytes]
 
 
-def flipped(data: bytes, draw: random.Random) -> bytes:
+def flip_bytes(data: bytes, draw: random.Random) -> bytes:
     made = bytearray(data)
     for _ in range(draw.choice([1, 1, 1, 2, 4]) if data else 0):
         made[draw.randrange(len(made))] = draw.choice([0, 255, draw.randrange(256), made[draw.randrange(len(made))]])
     return bytes(made)
 
 
-def cut_off(data: bytes, draw: random.Random) -> bytes:
+def truncate(data: bytes, draw: random.Random) -> bytes:
     return data[: draw.randrange(len(data) + 1)]
 
 
-def lengthened(data: bytes, draw: random.Random) -> bytes:
+def insert_bytes(data: bytes, draw: random.Random) -> bytes:
     at = draw.randrange(len(data) + 1)
     return data[:at] + draw.randbytes(draw.randrange(1, 5)) + data[at:]
 
 
-def zipped_anew(file: bytes, end: str, change: Callable[[bytes], bytes], **options: Any) -> bytes:
-    """The zip file, with a change of the members whose names end so, and checksums that fit."""
+def rezip(file: bytes, end: str, change: Callable[[bytes], bytes], **options: Any) -> bytes:
+    """Apply a change to the members of a zip file whose names end with `end`, and write it with valid checksums."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(file)) as old, zipfile.ZipFile(made, "w", **options) as new:
         for name in old.namelist():
@@ -48,7 +48,7 @@ def zipped_anew(file: bytes, end: str, change: Callable[[bytes], bytes], **optio
     return made.getvalue()
 
 
-def ours() -> bytes:
+def gradlab_file() -> bytes:
     file, x = io.BytesIO(), gl.arange(6.0)
     gl.save(
         {
@@ -69,7 +69,7 @@ def ours() -> bytes:
     return file.getvalue()
 
 
-def theirs() -> bytes:
+def torch_file() -> bytes:
     torch = pytest.importorskip("torch")
     state = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)).state_dict()
     return of_torch(
@@ -86,56 +86,56 @@ def theirs() -> bytes:
     ).getvalue()
 
 
-WRITERS = [ours, pytest.param(theirs, marks=pytest.mark.oracle)]
+WRITERS = [gradlab_file, pytest.param(torch_file, marks=pytest.mark.oracle)]
 
 
-class SaidError(Exception):
-    """An error that names the file."""
+class NamedFileError(Exception):
+    """Error whose message is about the file."""
 
 
 @contextlib.contextmanager
-def saying() -> Iterator[None]:
+def mark_named_errors() -> Iterator[None]:
     try:
         yield
     except (RuntimeError, TypeError) as error:
         if str(error).startswith(("gradlab.load: ", "Attempting to deserialize object on a CUDA device")):
-            raise SaidError from error
+            raise NamedFileError from error
         raise
 
 
-def loaded(data: bytes) -> Any:
-    """What is loaded; None if the file is said to be none of ours, damaged, or of another kind."""
-    with contextlib.suppress(SaidError), saying():
+def load_or_none(data: bytes) -> Any:
+    """Return the loaded object, or None if the error says that the file is damaged or not supported."""
+    with contextlib.suppress(NamedFileError), mark_named_errors():
         return gl.load(io.BytesIO(data))
     return None
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_every_file_is_read_again(writer: Any) -> None:
-    found = loaded(writer())
+def test_undamaged_files_are_loaded(writer: Any) -> None:
+    found = load_or_none(writer())
     assert found["b"] in ((1, 2.5, "s", b"xy", None, found["b"][-1]), b"\x00\xff")
 
 
-@pytest.mark.parametrize("change", [flipped, cut_off, lengthened])
+@pytest.mark.parametrize("change", [flip_bytes, truncate, insert_bytes])
 @pytest.mark.parametrize("writer", WRITERS)
-def test_damaged_bytes_are_noticed_or_change_nothing(writer: Any, change: Change) -> None:
-    """Checksums tell; what they do not cover, dates and padding, does not matter."""
+def test_damaged_bytes_are_detected_or_harmless(writer: Any, change: Change) -> None:
+    """Checksums detect damage. Dates and padding, which they do not cover, do not matter."""
     data, draw, said = writer(), random.Random(0), 0
     expected = repr(gl.load(io.BytesIO(data)))
     for _ in range(1500):
-        found = loaded(change(data, draw))
+        found = load_or_none(change(data, draw))
         assert found is None or repr(found) == expected
         said += found is None
     assert said > 500
 
 
-@pytest.mark.parametrize("change", [flipped, cut_off, lengthened])
+@pytest.mark.parametrize("change", [flip_bytes, truncate, insert_bytes])
 @pytest.mark.parametrize("writer", WRITERS)
-def test_damaged_content_with_right_checksums_is_noticed_or_read(writer: Any, change: Change) -> None:
+def test_damaged_content_with_valid_checksums_never_crashes(writer: Any, change: Change) -> None:
     data, draw, said = writer(), random.Random(1), 0
     for _ in range(700):
-        end = draw.choice(["gradlab.json", "0.npy", "3.npy"] if writer is ours else ["data.pkl", "byteorder", "data/0"])
-        said += loaded(zipped_anew(data, end, lambda part: change(part, draw))) is None
+        end = draw.choice(["gradlab.json", "0.npy", "3.npy"] if writer is gradlab_file else ["data.pkl", "byteorder", "data/0"])
+        said += load_or_none(rezip(data, end, lambda part: change(part, draw))) is None
     assert said > 100
 
 
@@ -157,42 +157,42 @@ def test_damaged_content_with_right_checksums_is_noticed_or_read(writer: Any, ch
 )
 def test_forged_structures(obj: Any) -> None:
     for part in ({"object": obj}, {"tensors": [obj]}, {"version": obj}):
-        loaded(zipped_anew(ours(), "gradlab.json", lambda old, part=part: json.dumps(json.loads(old) | part).encode()))
+        load_or_none(rezip(gradlab_file(), "gradlab.json", lambda old, part=part: json.dumps(json.loads(old) | part).encode()))
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"list":' * 50_000, "", "[", "1", '{"version": 1, "tensors": 3}', "1" * 5000])
-def test_structures_that_are_none(text: str) -> None:
+def test_invalid_structures(text: str) -> None:
     with pytest.raises(RuntimeError, match=r"gradlab\.load: the file is damaged \("):
-        gl.load(io.BytesIO(zipped_anew(ours(), "gradlab.json", lambda old: text.encode())))
+        gl.load(io.BytesIO(rezip(gradlab_file(), "gradlab.json", lambda old: text.encode())))
 
 
-def header(text: str) -> bytes:
+def npy_header(text: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
 @pytest.mark.parametrize(
     "array",
     [
-        header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}"),
-        header("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -3)}") + bytes(24),
-        header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}") + bytes(8),
-        header("{'descr': '|S1000000000', 'fortran_order': False, 'shape': (1,)}"),
-        header("{'descr': '<f4', 'fortran_order': False, 'shape': (((((1"),
-        header("\n\n 'a"),
-        header("(" * 9000),
+        npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}"),
+        npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -3)}") + bytes(24),
+        npy_header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}") + bytes(8),
+        npy_header("{'descr': '|S1000000000', 'fortran_order': False, 'shape': (1,)}"),
+        npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (((((1"),
+        npy_header("\n\n 'a"),
+        npy_header("(" * 9000),
         b"",
         b"\x93NUMPY\x09\x00",
-        header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}") + bytes(4),
+        npy_header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}") + bytes(4),
     ],
 )
-def test_arrays_that_are_none(array: bytes) -> None:
+def test_invalid_arrays(array: bytes) -> None:
     with pytest.raises(RuntimeError, match=r"gradlab\.load: the file is damaged \("):
-        gl.load(io.BytesIO(zipped_anew(ours(), "0.npy", lambda old: array)))
+        gl.load(io.BytesIO(rezip(gradlab_file(), "0.npy", lambda old: array)))
 
 
 # ------------------------------------------------------------------------------------------------------- memory
-def peak(data: bytes) -> tuple[str, int]:
-    """What loading says, and the most memory that it took, in bytes."""
+def load_and_measure(data: bytes) -> tuple[str, int]:
+    """Return the error message of loading and the peak memory in bytes."""
     tracemalloc.start()
     try:
         with pytest.raises(RuntimeError, match=r"^gradlab\.load: ") as caught:
@@ -204,32 +204,32 @@ def peak(data: bytes) -> tuple[str, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_a_zip_bomb_is_refused_before_it_costs_memory(how: int) -> None:
+def test_a_zip_bomb_is_rejected_without_allocating_memory(how: int) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", how) as archive:
-        archive.writestr("a/data.pkl", tensor(1 << 26))
+        archive.writestr("a/data.pkl", pickled_tensor(1 << 26))
         with archive.open("a/data/0", "w", force_zip64=True) as member:
             for _ in range(64):
                 member.write(bytes(1 << 22))
-    said, most = peak(file.getvalue())
-    assert "bytes says that it holds 268," in said and "unpack it, and zip it without compression" in said and most < 20e6
+    said, most = load_and_measure(file.getvalue())
+    assert "bytes but would expand to 268," in said and "unpack it and zip it again without compression" in said and most < 20e6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_a_zip_bomb_that_lies_about_its_size(how: int) -> None:
-    """The sizes that it says are small; what is unpacked is not."""
+def test_a_zip_bomb_with_a_forged_size(how: int) -> None:
+    """The sizes in its header are small, the unpacked data is large."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", how) as archive:
         archive.writestr("gradlab.json", bytes(200 << 20))
         info = archive.getinfo("gradlab.json")
         right = struct.pack("<L", info.file_size)
     data = file.getvalue().replace(right, struct.pack("<L", 1000))
-    _, most = peak(data)
+    _, most = load_and_measure(data)
     assert most < 20e6
 
 
-def tensor(count: int) -> bytes:
+def pickled_tensor(count: int) -> bytes:
     return (
         b"ctorch._utils\n_rebuild_tensor_v2\n((S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI%d\ntQ" % count
         + b"I0\n(I%d\nt(I1\nt" % count
@@ -248,32 +248,32 @@ def tensor(count: int) -> bytes:
         b"\x80\x04\x95" + struct.pack("<Q", 1 << 50),
     ],
 )
-def test_pickles_that_name_more_than_there_is(pickled: bytes) -> None:
+def test_pickles_that_request_more_memory_than_the_file_has(pickled: bytes) -> None:
     tracemalloc.start()
     try:
-        loaded(forged(pickled).getvalue())
+        load_or_none(forged_file(pickled).getvalue())
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
 
 
 @pytest.mark.parametrize("state", [b"(dS'strides'\n(I0\nts", b"(dS'shape'\n(I1\nI4\nts", b"(dS'dtype'\nS'O'\ns"])
-def test_a_storage_is_given_no_attributes(state: bytes) -> None:
-    """A view of it would then read what lies outside."""
+def test_attributes_of_a_storage_cannot_be_set(state: bytes) -> None:
+    """With forged attributes, a view of the storage could read memory outside it."""
     storage = b"(S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI4\ntQ"
-    with pytest.raises(RuntimeError, match=r"a state for a ndarray"):
-        gl.load(forged(b"(" + storage + b"(N" + state + b"tbt."))
+    with pytest.raises(RuntimeError, match=r"cannot set attributes of a ndarray"):
+        gl.load(forged_file(b"(" + storage + b"(N" + state + b"tbt."))
 
 
-# ------------------------------------------------------------------------------------- what is odd, and whole
+# --------------------------------------------------------------------------------- unusual but valid files
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_file_that_was_zipped_anew_with_compression_is_read(writer: Any) -> None:
+def test_a_recompressed_file_is_loaded(writer: Any) -> None:
     data = writer()
-    assert repr(loaded(zipped_anew(data, "", bytes, compression=zipfile.ZIP_DEFLATED))) == repr(loaded(data))
+    assert repr(load_or_none(rezip(data, "", bytes, compression=zipfile.ZIP_DEFLATED))) == repr(load_or_none(data))
 
 
 @pytest.mark.oracle
-def test_torch_files_without_checksums_are_read() -> None:
+def test_torch_files_without_checksums_are_loaded() -> None:
     torch = pytest.importorskip("torch")
     before = torch.serialization.get_crc32_options()
     torch.serialization.set_crc32_options(False)
@@ -292,18 +292,18 @@ def test_pickle_protocols_of_torch() -> None:
         torch.save(saved, file, pickle_protocol=protocol)
         if protocol == 5:
             assert gl.load(file)["a"][2] == bytearray(b"cd")
-        found = loaded(file.getvalue())
+        found = load_or_none(file.getvalue())
         assert found is None or found["b"]._metadata == saved["b"]._metadata
 
 
-def test_a_wrong_map_location_is_no_damage(tmp_path: Path) -> None:
+def test_a_wrong_map_location_is_not_reported_as_damage(tmp_path: Path) -> None:
     gl.save(gl.ones(2), tmp_path / "a")
     with pytest.raises(RuntimeError) as caught:
         gl.load(tmp_path / "a", map_location="nowhere")
     assert "damaged" not in str(caught.value) and "nowhere" in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_no_damage() -> None:
+def test_an_io_error_is_not_reported_as_damage() -> None:
     class Broken(io.BytesIO):
         def read(self, size: Any = -1) -> bytes:
             if self.tell() < 100:
@@ -311,4 +311,4 @@ def test_a_file_that_cannot_be_read_is_no_damage() -> None:
             return super().read(size)
 
     with pytest.raises(OSError, match="Input/output error"):
-        gl.load(Broken(ours()))
+        gl.load(Broken(gradlab_file()))

@@ -1,9 +1,9 @@
-"""Random programs, line by line on gradlab and on a live torch: values, shapes, versions, gradients up to the third order.
+"""Compare random programs on gradlab and torch, line by line: values, shapes, versions, gradients up to third order.
 
-The programs are those of `random_programs`. A line that torch refuses must be refused with the same type of error. What may
-differ is left out on purpose: torch copies inside a batched product, marks views made under `no_grad` as requiring gradients, has
-rules of its own for writes that overlap, gives a function that is linear in pieces second derivatives of zeros where gradlab
-records none, and lets what an in-place operation on a view saved of its result depend on that view.
+The programs come from `random_programs`. If a line raises an error with torch, it must raise an error with gradlab. Known
+differences are not compared: torch copies in batched products, marks views created under `no_grad` as requiring gradients, has
+different rules for overlapping writes, returns zeros as second derivatives of piecewise linear functions where gradlab records
+none, and saves the result of an in-place operation on a view as a view.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def compare(seed: int) -> None:
     found = ours.gradients(chosen, order, seed)
     if isinstance(expected, str):
         assert found == expected or expected.startswith("one of the variables needed"), f"{text}: {found}, torch {expected}"
-        return  # gradlab copies what an in-place operation saves of its tensor
+        return  # gradlab copies the values that an in-place operation saves
     if isinstance(found, str):
         assert "@" in str(text) and found.startswith("one of the variables needed"), f"{text}: {found}"
         return

@@ -1,9 +1,11 @@
-"""Random programs of the kinds that `test_differential` does not make, on gradlab and on a live torch: convolutions of every
-geometry, float16 beside Python numbers of every size, integers and bools with scalars, `alpha` and `value`, `out=` that overlaps,
-shapes without elements or axes, unpooling, gradients that are recorded, kept and written to, and tensors that `out=` resizes.
+"""Compare random programs of special kinds on gradlab and torch.
 
-A kind draws one small program from a seed: its lines, and the tensors they start from. Compared are values, dtypes and shapes,
-whether an error is raised, and gradients by all leaves. What differs on purpose is said where it is drawn.
+The kinds are those that `test_differential` does not cover: convolutions of all geometries, float16 with Python numbers of all
+magnitudes, integers and bools with scalars, `alpha` and `value`, overlapping `out=`, shapes without elements or axes, unpooling,
+gradients that are recorded, kept and written to, and tensors that `out=` resizes.
+
+A kind generates one small program from a seed: its lines and its input tensors. The tests compare values, dtypes, shapes, whether
+an error is raised, and the gradients of all leaves. Intended differences are explained where the programs are generated.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import gradlab
 torch = pytest.importorskip("torch", reason="the extra 'oracle' is not installed: no live comparison with torch")
 pytestmark = pytest.mark.oracle
 
-Program = tuple[dict[str, Any], list[str]]  # leaves (arrays), lines; the last names what is compared
+Program = tuple[dict[str, Any], list[str]]  # leaves (arrays), lines; the last line is the result to compare
 FLOATS, INTEGERS = ("float64", "float32"), ("uint8", "int8", "int16", "int32", "int64")
 
 
@@ -34,7 +36,7 @@ def convolution(rng: random.Random, numbers: np.random.Generator) -> Program:
     size = [max(rng.randint(1, 5), d * (k - 1) + 1 - 2 * p) for k, d, p in zip(kernel, dilation, padding, strict=True)]
     batch = rng.choice([0, 1, 2, 2])
     ins, outs, transposed = groups * rng.randint(1, 2), groups * rng.randint(1, 2), rng.random() < 0.4
-    if transposed and not batch:  # of no sample torch makes an image without pixels; gradlab refuses
+    if transposed and not batch:  # torch accepts an output without pixels for an empty batch, gradlab does not
         padding = [0] * rank
     leaves = {
         "x": numbers.standard_normal((batch, ins, *size)),
@@ -82,7 +84,7 @@ FUSED = """a.add(s, alpha=n) | lib.add(a, b, alpha=n) | lib.addcmul(a, b, b, val
 lib.tensordot(a, b, 0)"""
 
 
-def whole(rng: random.Random, numbers: np.random.Generator) -> Program:
+def integers(rng: random.Random, numbers: np.random.Generator) -> Program:
     shape = rng.choice([(), (3,), (2, 3), (0,), (1,), (2, 0)])
     leaves: dict[str, Any] = {}
     for name in "ab":
@@ -94,8 +96,8 @@ def whole(rng: random.Random, numbers: np.random.Generator) -> Program:
     return leaves | {"s": scalar, "n": rng.choice([2, 3, -1, 1, 0, 200, 0.5, True])}, rng.choice(table(WHOLE)).split("; ")
 
 
-def fused(rng: random.Random, numbers: np.random.Generator) -> Program:
-    leaves, _ = whole(rng, numbers)
+def fused_integers(rng: random.Random, numbers: np.random.Generator) -> Program:
+    leaves, _ = integers(rng, numbers)
     return leaves, [rng.choice(table(FUSED))]
 
 
@@ -110,7 +112,10 @@ o = lib.zeros(2) | o = lib.zeros(1).expand(4) | o = lib.zeros(8)[::2] | o = base
 
 
 def into(rng: random.Random, numbers: np.random.Generator) -> Program:
-    """Memory that operands and result share. What torch refuses element by element gradlab computes apart, and copies."""
+    """Generate operations whose result shares memory with operands.
+
+    Torch rejects overlapping element-wise operations. Gradlab computes the result in new memory and copies it.
+    """
     leaves = {"base": numbers.standard_normal(8).astype(np.float32), "i": numbers.integers(0, 4, 4), "j": np.zeros(4, np.int64)}
     lines = [
         rng.choice(["x = base[:4]", "x = base[2:6]", "x = base[:4].clone()", "x = base[0:0]", "x = base[0]"]),
@@ -141,7 +146,7 @@ def empty(rng: random.Random, numbers: np.random.Generator) -> Program:
 
 
 def unpooling(rng: random.Random, numbers: np.random.Generator) -> Program:
-    """Windows that overlap name a place more than once."""
+    """Generate unpooling with windows that may overlap, so that an index may occur more than once."""
     rank = rng.choice([1, 2])
     kernel, stride = rng.randint(1, 3), rng.randint(1, 3)
     size = [rng.randint(kernel, 7) for _ in range(rank)]
@@ -160,7 +165,7 @@ x.grad += 1"""
 
 
 def kept_gradients(rng: random.Random, numbers: np.random.Generator) -> Program:
-    """backward, mostly recorded, with writes into the gradients between."""
+    """Generate backward calls, most of them recorded, with writes to the gradients in between."""
     lines = ["g = lib.ones(3, dtype=lib.float64)"]
     for _ in range(rng.randint(1, 3)):
         graph = f"create_graph={rng.choice([False, True, True])}"
@@ -183,8 +188,8 @@ FILLED = "lib.exp(x, out=o) | lib.add(x, 1, out=o) | lib.sum(x, -1, out=o) | lib
 LATER = "(o * o).sum().backward() | (o * 2).sum().backward() | (o.exp() * o).sum().backward() | o[..., :1].exp().sum().backward()"
 
 
-def resized(rng: random.Random, numbers: np.random.Generator) -> Program:
-    """A leaf, or a result, whose shape `out=` changes where nothing is recorded."""
+def out_resizes(rng: random.Random, numbers: np.random.Generator) -> Program:
+    """Generate writes with `out=` that change the shape of a leaf or a result under `no_grad`."""
     shapes = "2, 3", "3", "1, 3", "0", "()"
     lines = [
         f"o = {MADE.format(rng.choice(shapes), rng.choice(['', ' * 2', '.exp()']))}",
@@ -198,13 +203,13 @@ def resized(rng: random.Random, numbers: np.random.Generator) -> Program:
 KINDS: dict[str, Callable[[random.Random, np.random.Generator], Program]] = {
     "convolution": convolution,
     "half": half,
-    "whole": whole,
-    "fused": fused,
+    "whole": integers,
+    "fused": fused_integers,
     "into": into,
     "empty": empty,
     "unpooling": unpooling,
     "kept gradients": kept_gradients,
-    "resized": resized,
+    "resized": out_resizes,
 }
 
 
@@ -213,8 +218,8 @@ def table(text: str) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------------------- comparison
-def ran(lib: Any, leaves: dict[str, Any], lines: list[str]) -> tuple[Any, Any]:
-    """(results, gradients of their weighted sum), or the error."""
+def run_program(lib: Any, leaves: dict[str, Any], lines: list[str]) -> tuple[Any, Any]:
+    """Return (results, gradients of their weighted sum), or the error as (type, text)."""
     names: dict[str, Any] = {"lib": lib, "F": lib.nn.functional}
     for name, value in leaves.items():
         names[name] = lib.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
@@ -236,16 +241,19 @@ def ran(lib: Any, leaves: dict[str, Any], lines: list[str]) -> tuple[Any, Any]:
     return [r if not lib.is_tensor(r) else r.detach() for r in results], [None if g is None else g.detach() for g in grads]
 
 
-def resized(leaves: dict[str, Any], lines: list[str]) -> bool:
-    """Whether the result has another shape than what it was to be written to."""
+def changes_shape_of_out(leaves: dict[str, Any], lines: list[str]) -> bool:
+    """Return True if `out=` changed the shape of its tensor."""
     asked = [*lines[:-1], "[before == o.shape]"]
-    return any(ran(lib, leaves, asked)[0] == [False] for lib in (torch, gradlab))
+    return any(run_program(lib, leaves, asked)[0] == [False] for lib in (torch, gradlab))
 
 
-def named_twice(leaves: dict[str, Any], lines: list[str]) -> bool:
-    """Whether windows overlap so that a place is unpooled to more than once. The gradient there is checked against differences
-    in `tests/operators/test_where_torch_is_wrong.py`: torch hands one to what was overwritten."""
-    (places,), _ = ran(torch, leaves, [lines[0], "[i.detach()]"])
+def has_repeated_indices(leaves: dict[str, Any], lines: list[str]) -> bool:
+    """Return True if an index occurs more than once because windows overlap.
+
+    Torch's gradient is wrong there: it also passes one to overwritten elements. Gradlab's is compared with numerical derivatives
+    in `tests/operators/test_where_torch_is_wrong.py`.
+    """
+    (places,), _ = run_program(torch, leaves, [lines[0], "[i.detach()]"])
     return any(len(set(channel.ravel().tolist())) < channel.numel() for channel in places[0])
 
 
@@ -260,11 +268,11 @@ def close(one: np.ndarray, other: np.ndarray) -> bool:
 
 def compare(kind: str, seed: int) -> None:
     leaves, lines = KINDS[kind](random.Random(seed), np.random.default_rng(seed))
-    (theirs, slopes), (ours, found) = (ran(lib, leaves, lines) for lib in (torch, gradlab))
+    (theirs, slopes), (ours, found) = (run_program(lib, leaves, lines) for lib in (torch, gradlab))
     said = f"{kind} {seed}: {lines} of {leaves}"
     if kind == "into":
-        if (not isinstance(theirs, str) or "written-to tensor refer to" in slopes) and resized(leaves, lines):
-            return  # torch lets a view that is too short grow into the memory behind it, where it may meet an operand
+        if (not isinstance(theirs, str) or "written-to tensor refer to" in slopes) and changes_shape_of_out(leaves, lines):
+            return  # torch extends a view that is too short into the memory after it, which may belong to an operand
         if isinstance(theirs, str) and "resize storage" in slopes:
             return
         if (
@@ -279,7 +287,9 @@ def compare(kind: str, seed: int) -> None:
         return
     true, exact = theirs, slopes
     if kind == "half":
-        true, exact = ran(torch, {k: v.astype(np.float64) if isinstance(v, np.ndarray) else v for k, v in leaves.items()}, lines)
+        true, exact = run_program(
+            torch, {k: v.astype(np.float64) if isinstance(v, np.ndarray) else v for k, v in leaves.items()}, lines
+        )
     for one, other, right in zip(ours, theirs, true, strict=True):
         if not torch.is_tensor(other):
             assert one == other, said
@@ -288,7 +298,7 @@ def compare(kind: str, seed: int) -> None:
                 better_than(one.numpy(), other.numpy(), right.numpy(), said)
         else:
             assert close(one.numpy(), other.numpy()), f"{said}: {one}, torch {other}"
-    if kind == "unpooling" and named_twice(leaves, lines):
+    if kind == "unpooling" and has_repeated_indices(leaves, lines):
         return
     for one, other, true in zip(found, slopes, exact, strict=True):
         assert (one is None) == (other is None), said
@@ -298,7 +308,7 @@ def compare(kind: str, seed: int) -> None:
 
 
 def better_than(found: np.ndarray, theirs: np.ndarray, exact: np.ndarray, said: str) -> None:
-    """Where halves differ, gradlab's are no farther from what is computed in double than torch's are, or near it."""
+    """Assert that float16 results are about as close to the float64 result as torch's."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(np.float16)
         off, other = (

@@ -1,4 +1,4 @@
-"""What `help` says: each public name has a docstring with numpydoc's sections, and examples, which run."""
+"""Check the docstrings of all public names: each has numpydoc's sections, and its examples run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from grouped import check_each, grouped
+from grouped import check_each, group_by
 
 import gradlab
 from gradlab import autograd, func, homework, linalg, nn, optim, special
@@ -29,11 +29,11 @@ SPACES |= {
 }
 
 
-# What is called from within, and is no name of torch's: methods that a class has for its own family.
+# Internal methods without an underscore, which base classes share with their subclasses.
 INTERNAL = {
     "RNNBase": ("check_input", "run", "layers", "checked_hidden", "directions"),
     "RNNCellBase": ("step",),
-    "Decorating": ("fresh", "clone"),
+    "DecoratorContextManager": ("new_context", "clone"),
     "ChannelNorm": ("check_dims",),
     "Affine": ("scaled",),
     "Convolution": ("edges",),
@@ -42,20 +42,20 @@ INTERNAL = {
     "Layer": ("feed_forward", "fed"),
     "Elementwise": ("slots", "numbers", "move", "start", "decay"),
 }
-# What a layer or a Function computes is told by its class: its `forward` is not called by hand.
+# `forward` is not called by users. The docstring of the class describes what it computes.
 FORWARD = "forward"
-# For who writes checks: their classes tell how they go together, and a homework's own checks show them at work.
+# Methods for authors of checks, which the docstrings of their classes describe together.
 IN_PROSE = {
     "homework.Homework": ("exercise", "check", "case"),
     "homework.Student": ("check", "close", "stop", "function", "like_gradlab", "value"),
     "homework.Verdict": ("headline",),
 }
-EXCEPT = {f"{kind}.{name}" for kind, names in IN_PROSE.items() for name in names}
-EXCEPT |= {"utils.checkpoint.CheckpointFunction"}  # a name that torch has, for what `checkpoint` calls
+EXCEPTIONS = {f"{kind}.{name}" for kind, names in IN_PROSE.items() for name in names}
+EXCEPTIONS |= {"utils.checkpoint.CheckpointFunction"}  # torch's name of an internal class of `checkpoint`
 
 
 def public() -> Iterator[tuple[str, Any]]:
-    """(name, function or class) of all that users call, each once."""
+    """Yield (name, function or class) for all public callables, each once."""
     seen = set()
     for place, space in SPACES.items():
         for name in [*getattr(space, "__all__", dir(space)), *(gradlab._LAZY if space is gradlab else ())]:
@@ -73,8 +73,10 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 def methods(place: str, kind: type) -> Iterator[tuple[str, Any]]:
-    """What a public class has of methods, its own and those of bases that are not public; save what has the docstring of the
-    method that it overrides."""
+    """Yield (name, method) for a public class, including methods of its private bases.
+
+    Methods without a docstring that override another method are skipped.
+    """
     for base in kind.__mro__:
         if not base.__module__.startswith("gradlab") or issubclass(gradlab.Tensor, base):
             continue
@@ -87,13 +89,13 @@ def methods(place: str, kind: type) -> Iterator[tuple[str, Any]]:
                 yield f"{place}{base.__name__}.{name}", function
 
 
-def documented(name: str, value: Any) -> str:
-    """What the docstring lacks, or nothing."""
+def missing_section(name: str, value: Any) -> str:
+    """Return the part that is missing from a docstring, or ""."""
     doc = inspect.getdoc(value) or ""
     if not doc.split("\n")[0].strip().endswith((".", ":")):
         return "a summary"
     if inspect.isclass(value) and issubclass(value, BaseException):
-        return ""  # what is raised is not made by hand
+        return ""  # users do not create exceptions
     try:
         parameters = list(inspect.signature(value).parameters)
     except ValueError:
@@ -115,11 +117,11 @@ def documented(name: str, value: Any) -> str:
 
 def test_every_public_name_is_documented():
     names = dict(public())
-    lacking = {name: what for name, value in names.items() if (what := documented(name, value))}
-    assert set(lacking) == EXCEPT and len(EXCEPT) < 0.01 * len(names), lacking
+    undocumented = {name: what for name, value in names.items() if (what := missing_section(name, value))}
+    assert set(undocumented) == EXCEPTIONS and len(EXCEPTIONS) < 0.01 * len(names), undocumented
 
 
-def test_what_lacks_a_section_is_seen():
+def test_missing_sections_are_found():
     def whole(x):
         """Something.
 
@@ -140,56 +142,56 @@ def test_what_lacks_a_section_is_seen():
         """
 
     doc = whole.__doc__
-    assert documented("whole", whole) == ""
+    assert missing_section("whole", whole) == ""
     lost = {"Something.": "a summary", "x : ": "a description of ['x']", "Returns": "Returns", ">>>": "Examples"}
     for piece, what in lost.items():
         whole.__doc__ = doc.replace(piece, "Some")
-        assert documented("whole", whole) == what
+        assert missing_section("whole", whole) == what
 
 
 def properties() -> dict[str, property]:
-    """The attributes of tensors that are computed, but for `volatile`, which `dir` does not show."""
+    """Return the properties of tensors by name, except `volatile`, which `dir` hides."""
     shown = dir(gradlab.ones(1))
     members = vars(gradlab.Tensor).items()
     return {f"Tensor.{n}": v for n, v in members if isinstance(v, property) and n in shown and not n.startswith("_")}
 
 
 def test_the_attributes_of_tensors_are_documented():
-    lacking = [
+    undocumented = [
         name
         for name, value in properties().items()
         if not re.search(r"^Examples\n-{8}\n(.|\n)*>>> ", inspect.getdoc(value), re.MULTILINE)
     ]
-    assert len(properties()) > 20 and lacking == []
+    assert len(properties()) > 20 and undocumented == []
     assert all(value.__doc__.split("\n")[0].endswith(".") for value in properties().values())
 
 
 def examples() -> dict[str, list[Any]]:
-    """By what the names are in."""
+    """Return the examples of all docstrings, grouped by namespace."""
     finder = doctest.DocTestFinder(recurse=False)
     named: dict[int, Any] = {id(value): (name, value) for name, value in properties().items()}
     for name, value in public():
-        if not documented(name, value) and ">>>" in (inspect.getdoc(value) or ""):
+        if not missing_section(name, value) and ">>>" in (inspect.getdoc(value) or ""):
             named.setdefault(id(value), (name, value))
     found = [test for name, value in named.values() for test in finder.find(value, name, globs={}, module=False)]
-    return grouped(found, lambda test: f"gradlab.{test.name}".rpartition(".")[0])
+    return group_by(found, lambda test: f"gradlab.{test.name}".rpartition(".")[0])
 
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
 @pytest.mark.parametrize("place", EXAMPLES := examples())
 def test_the_examples_run(place, monkeypatch):
-    monkeypatch.setattr(builtins, "_", None, raising=False)  # doctest leaves its last result there
-    check_each(EXAMPLES[place], runs)
+    monkeypatch.setattr(builtins, "_", None, raising=False)  # doctest sets it to the last result
+    check_each(EXAMPLES[place], run_example)
 
 
-def runs(test):
+def run_example(test):
     report: list[str] = []
     result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
     assert result.attempted and not result.failed, "".join(report)
 
 
-def test_no_brace_is_left_of_a_shared_description():
+def test_shared_descriptions_are_filled_in():
     for operator in OPERATORS.values():
-        assert not re.search(r"^ *\{\w+\}$", operator.published().__doc__ or "", re.MULTILINE), operator.name
+        assert not re.search(r"^ *\{\w+\}$", operator.public_function().__doc__ or "", re.MULTILINE), operator.name
     for name, value in public():
         assert not re.search(r"^ *\{\w+\}$", value.__doc__ or "", re.MULTILINE), name

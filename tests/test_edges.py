@@ -1,5 +1,4 @@
-"""What stands at the edge of an operator's arguments and is no line of `operators/rows`: every function on 0-d tensors, layers
-with few parameters, bags that end early."""
+"""Test edge cases of arguments that `operators/rows` does not cover: 0-d tensors, layers with few parameters, short bags."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ import gradlab
 from gradlab.backend import sizes
 from gradlab.nn import functional, init
 
-PLACES = {
+NAMESPACES = {
     "gradlab": gradlab,
     "functional": functional,
     "init": init,
@@ -24,8 +23,8 @@ PLACES = {
     "linalg": gradlab.linalg,
     "Tensor": gradlab.Tensor,
 }
-MORE = (), (0.5,), (2,), (True,), (False,), (0, 1), (-1.0, 1.0), "t"  # t: such a tensor, n: an integer one
-SETTINGS = "set_", "manual_seed", "seed", "use_", "inference_mode", "compile", "save", "load"
+FURTHER_ARGUMENTS = (), (0.5,), (2,), (True,), (False,), (0, 1), (-1.0, 1.0), "t"  # t: another tensor of the same kind
+EXCLUDED_PREFIXES = "set_", "manual_seed", "seed", "use_", "inference_mode", "compile", "save", "load"
 
 
 def zero_d() -> list[Any]:
@@ -39,11 +38,11 @@ def zero_d() -> list[Any]:
 
 
 def functions() -> Iterator[tuple[str, str]]:
-    for place, module in PLACES.items():
+    for place, module in NAMESPACES.items():
         public = getattr(module, "__all__", dir(module))
         for name in dir(module):
             function = getattr(module, name, None)
-            if isinstance(function, types.FunctionType) and not name.startswith(("_", *SETTINGS)) and name in public:
+            if isinstance(function, types.FunctionType) and not name.startswith(("_", *EXCLUDED_PREFIXES)) and name in public:
                 yield place, name
 
 
@@ -56,18 +55,18 @@ def tensors(result: Any) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_no_result_is_a_number_of_numpy() -> None:
-    """NumPy makes numbers of 0-d arrays at every turn; a tensor holds an array."""
+def test_results_contain_arrays_and_not_numpy_scalars() -> None:
+    """Many NumPy operations convert 0-d arrays to scalars. A tensor must always contain an array."""
     odd, called = set(), 0
     with warnings.catch_warnings(), gradlab.random.fork_rng():
         warnings.simplefilter("ignore")
         for place, name in functions():
-            function = getattr(PLACES[place], name)
-            for more in MORE:
+            function = getattr(NAMESPACES[place], name)
+            for more in FURTHER_ARGUMENTS:
                 for i in range(len(zero_d())):
                     given = [zero_d()[i], *(zero_d()[i if m == "t" else 3] if isinstance(m, str) else m for m in more)]
                     made = None
-                    with contextlib.suppress(Exception):  # not what it takes
+                    with contextlib.suppress(Exception):  # the arguments are not valid for this function
                         made = function(*given)
                         called += 1
                     odd |= {(place, name) for x in (*tensors(made), *tensors(given)) if type(x.array) is not np.ndarray}
@@ -76,7 +75,7 @@ def test_no_result_is_a_number_of_numpy() -> None:
 
 
 def test_lstm_with_projections_and_no_biases() -> None:
-    """By hand: c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = W_hr (sigmoid(o) tanh(c'))."""
+    """Compare with the formulas: c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = W_hr (sigmoid(o) tanh(c'))."""
     gradlab.manual_seed(0)
     layer = gradlab.nn.LSTM(2, 3, num_layers=2, proj_size=2, bias=False)
     x = gradlab.randn(4, 1, 2)
@@ -99,8 +98,8 @@ def test_lstm_with_projections_and_no_biases() -> None:
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("sum", [[3.0], [4.0]]), ("mean", [[1.5], [4.0]]), ("max", [[2.0], [4.0]])])
-def test_what_lies_behind_the_last_offset_is_in_no_bag(mode: str, expected: list[list[float]]) -> None:
-    """(torch divides the mean of the last bag by the number of all that follow.)"""
+def test_elements_after_the_last_offset_are_ignored(mode: str, expected: list[list[float]]) -> None:
+    """Torch's mean of the last bag is wrong: it divides by the number of all following elements."""
     table = gradlab.tensor([[1.0], [2.0], [4.0]], requires_grad=True)
     found = functional.embedding_bag(
         gradlab.tensor([0, 1, 2, 1]), table, gradlab.tensor([0, 2, 3]), mode=mode, include_last_offset=True
@@ -110,7 +109,7 @@ def test_what_lies_behind_the_last_offset_is_in_no_bag(mode: str, expected: list
     assert table.grad.tolist() == {"sum": [[1], [1], [1]], "mean": [[0.5], [0.5], [1]], "max": [[0], [1], [1]]}[mode]
 
 
-def test_weights_of_what_is_in_no_bag_get_no_gradient() -> None:
+def test_weights_of_ignored_elements_have_gradient_0() -> None:
     table, weights = gradlab.tensor([[1.0], [2.0], [4.0]]), gradlab.ones(4, requires_grad=True)
     functional.embedding_bag(
         gradlab.tensor([0, 1, 2, 1]),
@@ -123,25 +122,25 @@ def test_weights_of_what_is_in_no_bag_get_no_gradient() -> None:
     assert weights.grad.tolist() == [1, 2, 4, 0]
 
 
-def reduced(x: Any, source: Any, kind: str) -> Any:
+def index_reduce(x: Any, source: Any, kind: str) -> Any:
     return x.index_reduce(0, gradlab.tensor([0, 2, 0, 3, 2]), source, kind, include_self=False)
 
 
 @pytest.mark.parametrize("kind", ["prod", "mean", "amax", "amin"])
-def test_index_reduce_without_the_own_numbers(kind: str) -> None:
-    """Values by hand, and derivatives against differences. (torch differentiates its product wrongly for the second time.)"""
+def test_index_reduce_without_self(kind: str) -> None:
+    """Compare values with NumPy and derivatives with numerical ones. Torch's second derivative of the product is wrong."""
     numbers = np.random.default_rng(0)
     x, source = (gradlab.from_numpy(numbers.standard_normal(shape)).requires_grad_() for shape in ((4, 3), (5, 3)))
     reduce = {"prod": np.prod, "mean": np.mean, "amax": np.max, "amin": np.min}[kind]
     s = source.detach().numpy()
     expected = np.stack([reduce(s[[0, 2]], 0), x.detach().numpy()[1], reduce(s[[1, 4]], 0), s[3]])
-    assert np.allclose(reduced(x, source, kind).detach().numpy(), expected)
-    assert gradlab.autograd.gradcheck(lambda x, s: reduced(x, s, kind), (x, source))
-    assert gradlab.autograd.gradgradcheck(lambda x, s: reduced(x, s, kind), (x, source))
+    assert np.allclose(index_reduce(x, source, kind).detach().numpy(), expected)
+    assert gradlab.autograd.gradcheck(lambda x, s: index_reduce(x, s, kind), (x, source))
+    assert gradlab.autograd.gradgradcheck(lambda x, s: index_reduce(x, s, kind), (x, source))
 
 
-def test_a_number_that_is_left_out_shares_no_gradient() -> None:
-    """(In torch it takes its part of an extreme's gradient, which is then lost.)"""
+def test_an_excluded_element_gets_no_gradient() -> None:
+    """In torch an excluded element takes a share of the gradient of an extremum, which is lost."""
     source = gradlab.tensor([2.0, 1.0], requires_grad=True)
     gradlab.tensor([2.0]).index_reduce(0, gradlab.tensor([0, 0]), source, "amax", include_self=False).sum().backward()
     assert source.grad.tolist() == [1, 0]
@@ -149,8 +148,8 @@ def test_a_number_that_is_left_out_shares_no_gradient() -> None:
 
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
-def test_grid_sample_is_differentiated_twice(mode: str, padding: str) -> None:
-    """Against differences; the places are kept away from the kinks, which are at whole and half pixels."""
+def test_second_derivatives_of_grid_sample(mode: str, padding: str) -> None:
+    """Compare with numerical derivatives, at positions away from the kinks at integers and half-integers."""
     numbers = np.random.default_rng(1)
     image = gradlab.from_numpy(numbers.standard_normal((1, 2, 3, 4))).requires_grad_()
     pixels = numbers.integers(-2, 5, (1, 2, 3, 2)) + numbers.uniform(0.1, 0.4, (1, 2, 3, 2))
@@ -163,7 +162,7 @@ def test_grid_sample_is_differentiated_twice(mode: str, padding: str) -> None:
     assert gradlab.autograd.gradgradcheck(sample, (image, grid))
 
 
-def test_a_module_in_parallel_is_the_module() -> None:
+def test_data_parallel_wraps_the_module() -> None:
     inner = gradlab.nn.Linear(2, 3)
     outer = gradlab.nn.DataParallel(inner, device_ids=[0])
     x = gradlab.ones(4, 2)
@@ -174,7 +173,7 @@ def test_a_module_in_parallel_is_the_module() -> None:
     assert [name for name, _ in outer.named_parameters()] == ["module.weight", "module.bias"]
 
 
-def test_flags_of_cudnn_are_put_back() -> None:
+def test_cudnn_flags_are_restored() -> None:
     cudnn = gradlab.backends.cudnn
     before = cudnn.enabled, cudnn.benchmark
     with contextlib.suppress(ZeroDivisionError), cudnn.flags(enabled=False, benchmark=True):
@@ -183,7 +182,7 @@ def test_flags_of_cudnn_are_put_back() -> None:
     assert (cudnn.enabled, cudnn.benchmark) == before
 
 
-def test_set_and_resize_of_what_requires_gradients() -> None:
+def test_set_and_resize_of_tensors_that_require_gradients() -> None:
     p = gradlab.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         p.set_(gradlab.zeros(3))
@@ -202,8 +201,8 @@ def test_set_and_resize_of_what_requires_gradients() -> None:
             write()
 
 
-def test_a_tensor_without_axes_stands_for_a_number() -> None:
-    """Where a number is asked for, as in torch."""
+def test_0d_tensors_are_accepted_as_numbers() -> None:
+    """A 0-d tensor is accepted in place of a number, as in PyTorch."""
     x, two = gradlab.tensor([-3.0, 0.5, 4.0]), gradlab.tensor(2.0)
     assert functional.hardtanh(x, -two, two).tolist() == [-2, 0.5, 2]
     assert functional.leaky_relu(x, gradlab.tensor(0.5)).tolist() == [-1.5, 0.5, 4]
@@ -211,8 +210,8 @@ def test_a_tensor_without_axes_stands_for_a_number() -> None:
     assert gradlab.logit(gradlab.tensor(0.5), gradlab.tensor(0.25)).item() == 0
 
 
-def test_positions_are_int64_where_sizes_have_32_bits(monkeypatch):
-    """As on Pyodide, where NumPy's positions are int32: what becomes of them is run there, by the recorded rows."""
-    monkeypatch.setattr(sizes, "WIDE", False)
+def test_indices_are_int64_on_32_bit_platforms(monkeypatch):
+    """On Pyodide NumPy's indices are int32. The recorded rows test the effects there."""
+    monkeypatch.setattr(sizes, "INTP_IS_64_BIT", False)
     positions = sizes.as_long(np.array([3, 1], np.int32))
     assert positions.dtype == np.int64 and positions.tolist() == [3, 1]

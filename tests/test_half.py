@@ -1,9 +1,8 @@
-"""float16 on gradlab and on a live torch: magnitudes from the smallest subnormal number to the largest.
+"""Compare float16 operations of gradlab and torch, for magnitudes from the smallest subnormal number to the largest number.
 
-torch computes with halves in float32 and rounds once (its opmath), operation by operation; so an operation is right where it is
-within a rounding of the same operation in double, from the same halves, or of torch's own half result. What is made of several
-operations, gradients above all, is rounded at each of them, in torch too: its bound is that many roundings. Where torch itself
-leaves the range of float16 on the way, gradlab may have the number.
+Torch computes a float16 operation in float32 and rounds the result once (opmath). A result is correct if it is within one
+rounding of the float64 result or of torch's float16 result. Composite operations and gradients are rounded in each step, also in
+torch, so their bound is the number of roundings. Where torch overflows in an intermediate step, gradlab may return the number.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ torch = pytest.importorskip("torch", reason="the extra 'oracle' is not installed
 pytestmark = pytest.mark.oracle
 
 EPS, TINY, MAX = 2.0**-11, 2.0**-24, 65504.0  # half a unit in the last place, the smallest number, the largest
-# Each line: roundings that a correct result may have (n: two, and the gradient as a whole twenty, being a difference of rounded
-# terms), then expressions of x, y (4, 6), w (6, 3), u (2, 6, 6), k (a kernel), s (a number).
+# Each line: the number of roundings allowed, and expressions of x, y (4, 6), w (6, 3), u (2, 6, 6), k (a kernel), s (a number).
+# n allows two roundings, and twenty for the gradient, which is a difference of rounded terms.
 ROWS = """
 1: x + s | x - s | s - x | x * s | s * x | x / s | x + y | x - y | x * y | x / y | x ** 2 | x ** 3 | x ** 0.3 | lib.rsub(x, s)
 1: lib.add(x, y, alpha=3) | lib.sub(x, y, alpha=3) | lib.addcmul(x, y, y) | lib.addcdiv(x[:, :3], y[:, 3:], y[:, :3])
@@ -62,7 +61,7 @@ CASES = [(line[0], text.strip()) for line in ROWS.strip().splitlines() for text 
 
 
 def halves(seed: int, scale: float) -> dict[str, np.ndarray]:
-    """Leaves of one magnitude each: x of `scale`, the others of that or of 1."""
+    """Return leaves of random magnitudes: `scale` for x, `scale` or a fixed one for the others."""
     draw = np.random.default_rng(seed)
     shapes = {"x": (4, 6), "y": (4, 6), "w": (6, 3), "k": (4, 4, 3), "u": (2, 6, 6)}
     sizes = {
@@ -76,7 +75,7 @@ def halves(seed: int, scale: float) -> dict[str, np.ndarray]:
 
 
 def run(lib: Any, text: str, leaves: dict[str, np.ndarray], s: float, dtype: str, weights: np.ndarray | None) -> Any:
-    """The result, and the gradients of its product with weights by every leaf."""
+    """Return the result, and the gradients of its weighted sum for every leaf."""
     names = {n: lib.from_numpy(v.copy()).to(getattr(lib, dtype)).requires_grad_() for n, v in leaves.items()}
     made = eval(text, {"lib": lib, "F": lib.nn.functional, "s": s, **names})
     if weights is None:
@@ -89,8 +88,8 @@ def array(x: Any) -> np.ndarray:
     return x.detach().numpy(force=True)
 
 
-def off(found: np.ndarray, exact: np.ndarray, roundings: int) -> np.ndarray:
-    """Where `found` is no correct rounding of `exact`, the double."""
+def wrong_elements(found: np.ndarray, exact: np.ndarray, roundings: int) -> np.ndarray:
+    """Return a mask of the elements of `found` that are not correct roundings of the float64 array `exact`."""
     with np.errstate(all="ignore"):
         bound = roundings * EPS * np.abs(exact) + roundings * TINY
         right = np.abs(found.astype(float) - exact) <= bound
@@ -101,9 +100,9 @@ def off(found: np.ndarray, exact: np.ndarray, roundings: int) -> np.ndarray:
     return ~right
 
 
-def near(found: np.ndarray, other: np.ndarray, roundings: int) -> np.ndarray:
-    """Where two half results agree."""
-    return ~off(found, other.astype(float), roundings)
+def agreeing_elements(found: np.ndarray, other: np.ndarray, roundings: int) -> np.ndarray:
+    """Return a mask of the elements that agree in two float16 results."""
+    return ~wrong_elements(found, other.astype(float), roundings)
 
 
 @pytest.mark.parametrize(("roundings", "text"), CASES, ids=[text for _, text in CASES])
@@ -116,7 +115,7 @@ def test_forward_is_rounded_once(roundings: str, text: str) -> None:
             found = run(gradlab, text, leaves, s, "float16", None)[0]
             assert found.dtype == gradlab.float16 and tuple(found.shape) == theirs.shape
             allowed = 2 if roundings == "n" else int(roundings)
-            wrong = off(array(found), exact, allowed) & ~near(array(found), theirs, allowed)
+            wrong = wrong_elements(array(found), exact, allowed) & ~agreeing_elements(array(found), theirs, allowed)
             assert not wrong.any(), (scale, s, array(found)[wrong], theirs[wrong], exact[wrong])
 
 
@@ -137,15 +136,17 @@ def test_gradients(roundings: str, text: str) -> None:
                     if roundings == "n":
                         right = array(exact[name])
                         wrong = np.abs(array(g).astype(float) - right) > 20 * EPS * np.abs(right).max() + 4 * TINY
-                        wrong &= ~near(array(g), array(theirs[name]), 20)
+                        wrong &= ~agreeing_elements(array(g), array(theirs[name]), 20)
                     else:
                         allowed = 4 * int(roundings)
-                        wrong = off(array(g), array(exact[name]), allowed) & ~near(array(g), array(theirs[name]), allowed)
+                        wrong = wrong_elements(array(g), array(exact[name]), allowed) & ~agreeing_elements(
+                            array(g), array(theirs[name]), allowed
+                        )
                     assert not wrong.any(), (name, scale, s, *(array(one)[wrong] for one in (g, theirs[name], exact[name])))
 
 
-def test_a_half_operation_keeps_its_face() -> None:
-    """Computed in float32, it is still an operation on halves: its node, what it saved, and what passes through hooks."""
+def test_nodes_and_hooks_of_halves_have_dtype_float16() -> None:
+    """Although it is computed in float32, its node, saved tensors and hooks have dtype float16."""
     x = gradlab.tensor([0.5, -2.0], dtype=gradlab.half, requires_grad=True)
     y = gradlab.nn.functional.gelu(x * 1)
     seen = []
@@ -183,8 +184,8 @@ def test_second_derivatives_and_tangents_of_halves() -> None:
             assert np.allclose(ours, exact, rtol=8 * EPS, atol=4 * EPS)
 
 
-def test_many_halves_are_added_up_in_single() -> None:
-    """In float16 a sum of ones stays at 2048."""
+def test_sums_of_many_halves_are_computed_in_float32() -> None:
+    """A sum of ones in float16 would stop at 2048."""
     row = gradlab.ones(3, dtype=gradlab.half, requires_grad=True)
     table = gradlab.ones(5000, 3, dtype=gradlab.half)
     for y in (table + row, table * row, table @ row):

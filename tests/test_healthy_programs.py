@@ -1,4 +1,4 @@
-"""Of `python -m benchmarks.healthy`: which cells train, what is substituted, and which findings are read from a text."""
+"""Test `python -m benchmarks.healthy`: detection of training cells, substitutions, and parsing of findings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CELLS = {
     "by a method": (["class T:\n    def fit(self):\n        loss.backward()", "T().fit()"], [1]),
     "a method of that name is another": (["def train(net):\n    loss.backward()", "net.train()"], []),
     "a function of that name is another": (["class T:\n    def train(self):\n        loss.backward()", "train()"], []),
-    "a function that is handed over": (["def closure():\n    loss.backward()", "optimizer.step(closure)"], [1]),
+    "a function that is passed as an argument": (["def closure():\n    loss.backward()", "optimizer.step(closure)"], [1]),
     "it was defined anew": (["def train():\n    loss.backward()", "def train():\n    pass", "train()"], []),
     "below a magic of cells": (["%%time\nloss.backward()"], [0]),
     "with a line for a shell": (["!ls\nloss.backward()"], [0]),
@@ -42,16 +42,16 @@ CELLS = {
 
 
 @pytest.mark.parametrize(("sources", "expected"), CELLS.values(), ids=CELLS)
-def test_which_cells_train(sources, expected):
+def test_training_cells(sources, expected):
     assert training_cells(sources) == expected
 
 
-def test_what_else_sweeps():
+def test_other_names_of_training_methods():
     cells = ["def train(trainer):\n    trainer.fit(model)", "train(pl.Trainer())", "trainer.test(model)"]
     assert training_cells(cells) == [] and training_cells(cells, ["backward", "fit"]) == [1]
 
 
-def test_cells_without_what_is_for_a_shell():
+def test_shell_commands_are_removed_from_cells():
     kept = "%%time\nx = 1 if y else 2\n%timeit f(x)\n"
     assert without_shell(f"!pip install it\n%matplotlib inline\n  %load_ext tensorboard\n?f\n{kept}") == kept
 
@@ -62,19 +62,19 @@ def test_the_cells_of_a_notebook(tmp_path):
     assert cells_of(tmp_path / "one.ipynb") == ["", "x = 1\n"]
 
 
-def test_what_is_substituted_is_there():
+def test_substitutions_must_match():
     assert substituted("lr = 1\nsteps = 200", ("200=>20", "lr = 1=>lr = 2")) == "lr = 2\nsteps = 20"
     assert json.loads(substituted(json.dumps('open("a")'), ('"a"=>"b"',))) == 'open("b")'
     with pytest.raises(ChangedError, match="300"):
         substituted("steps = 200", ("300=>20",))
 
 
-def test_a_seed_is_put_in():
+def test_the_seed_is_inserted():
     program = Program("it/train.py", ("--seed", "{seed}"), ("import torch=>seed({seed})", "{x}=>{y}")).seeded(3)
     assert program.arguments == ("--seed", "3") and program.substitutions == ("import torch=>seed(3)", "{x}=>{y}")
 
 
-def test_a_copy_has_its_data_and_its_substitutions_and_the_fetched_one_stays(tmp_path):
+def test_a_copy_has_data_and_substitutions_and_the_original_is_unchanged(tmp_path):
     fetched = tmp_path / "fetched"
     (fetched / "repository/models/parts").mkdir(parents=True)
     (fetched / "repository/models/train.py").write_text("steps = 200")
@@ -91,14 +91,12 @@ def test_a_copy_has_its_data_and_its_substitutions_and_the_fetched_one_stays(tmp
     assert (fetched / "repository/models/train.py").read_text() == "steps = 200"
 
 
-PROBLEM = Finding(
-    "one", "the first cause in `net(x)` on line 3, of which much is to be said: " + "so much " * 12 + "that it wraps.", 3
-)
+PROBLEM = Finding("one", "the first cause in `net(x)` on line 3, with a long text: " + "so many words " * 9 + "that it wraps.", 3)
 NOTE = Finding("two", "the second, on line 4.", 4, fix="Do it.", remark=True)
 FURTHER = tuple(Finding(f"kind {k}", f"number {k}.", 5, remark=True) for k in range(7))
 
 
-def test_findings_that_the_command_prints():
+def test_findings_are_read_from_the_output_of_the_command():
     script = Script("train.py", "/train.py", "", (), "/")
     visit = Visit(script, 0, Diagnosis.of([PROBLEM, NOTE, *FURTHER]), None, sweeps=3000)
     run = Run(0.0, 0)
@@ -107,7 +105,7 @@ def test_findings_that_the_command_prints():
     assert len(run.notes) + run.hidden["Note"] == 8 and run.hidden["Problem"] == 0
 
 
-def test_findings_that_cells_show():
+def test_findings_are_read_from_the_output_of_cells():
     cells = [findings_view.text([PROBLEM], [NOTE, *FURTHER]), findings_view.text([], [])]
     run = Run(0.0, 0)
     read_findings("".join(f"── cell {k}\na report\n{said}\n" for k, said in enumerate(cells)), run)
@@ -126,12 +124,12 @@ def test_the_table():
     assert {line(row).count("|") for row in rows} | {first.count("|") for first in heading().split("\n")} == {9}
     assert "\n    Note: a bias\n    1 more Notes" in line(rows[0], said=True)
     assert totals(rows) == (
-        "2 programs ran: 1 Problems but for 1 true faults, 3 Notes, of which 1 are useless (1 runs have one). "
+        "2 programs ran: 1 false Problems, 1 true faults, 3 Notes, of which 1 are useless (1 runs have one). "
         "Time: 3.00 in the geometric mean, 3.75 in the median, at most 6.00."
     )
     assert totals(rows[2:]) == "No program ran."
 
 
-def test_each_program_has_a_repository_and_is_there_once():
+def test_each_program_has_a_repository_and_is_listed_once():
     assert {program.repository for program in PROGRAMS} == set(REPOSITORIES)
     assert len({program.file for program in PROGRAMS}) == len(PROGRAMS) >= 30

@@ -1,4 +1,4 @@
-"""What follows torch's sentence in an error says what arrived and what to do, for the mistakes that beginners make most."""
+"""Check the hints in errors for common mistakes of beginners: they say what was given and what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISTAKES = r"""
 x.detach().sum().backward()
     element 0 of tensors does not require grad.*set requires_grad=True on the input
 n.sum().backward()
-    element 0 of tensors.*dtype gradlab\.int64.*write data as 1\. and not 1
+    element 0 of tensors.*dtype gradlab\.int64.*write data as 1\. instead of 1
 (x > 0).sum().backward()
     element 0 of tensors.*differentiate what comes before a comparison
 (x * 2).backward()
@@ -22,9 +22,9 @@ n.sum().backward()
 (x * 2).backward(gl.ones(3))
     Mismatch in shape.*Size\(\[3\]\).*Size\(\[2, 3\]\).*one weight for each element of the output
 gl.tensor([1, 2], requires_grad=True)
-    Only Tensors of floating point.*dtype gradlab\.int64: write 1\. and not 1, or give dtype=gl\.float32
+    Only Tensors of floating point.*dtype gradlab\.int64: write 1\. instead of 1, or pass dtype=gl\.float32
 n.requires_grad_()
-    only Tensors of floating point dtype.*write 1\. and not 1, or call \.float\(\) first
+    only Tensors of floating point dtype.*write 1\. instead of 1, or call \.float\(\) first
 (lambda y: (y.backward(), y.backward()))((x * x).sum())
     Trying to backward through the graph a second time.*MulBackward0.*retain_graph=True to the earlier
 x.add_(1)
@@ -44,7 +44,7 @@ bool(x > 0)
 len(x.sum())
     len\(\) of a 0-d tensor.*\.item\(\)
 x + gl.ones(4)
-    size of tensor a \(3\).*shapes are \[2, 3\] and \[4\]: from the last axis on.*unsqueeze
+    size of tensor a \(3\).*shapes are \[2, 3\] and \[4\]\. Starting from the last axis.*unsqueeze
 x @ x
     mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\).*columns of the first.*rows of the second
 x.mm(gl.ones(3))
@@ -54,7 +54,7 @@ x @ n.T
 gl.from_numpy(np.array([[1], [2, 3]], object))
     can't convert np\.ndarray of type numpy\.object_.*rows of one length, or call array\.astype\(float\)
 gl.tensor([[1, 2], [3]])
-    expected sequence of length 2 at dim 1 \(got 1\).*all be of one length
+    expected sequence of length 2 at dim 1 \(got 1\).*must have the same length
 gl.tensor([n, n])
     only integer tensors.*gl\.stack or gl\.cat
 gl.tensor(np.array(["1"]))
@@ -62,11 +62,11 @@ gl.tensor(np.array(["1"]))
 gl.from_numpy([1.0])
     expected np\.ndarray \(got list\).*gl\.tensor takes
 gl.zeros(2, dtype="float32")
-    argument 'dtype' must be gradlab\.dtype, not str.*Write gl\.float32
+    argument 'dtype' must be gradlab\.dtype, not str.*Use a dtype such as gl\.float32
 gl.zeros((2,), (3,))
     takes 1 positional argument but 2 were given.*one tuple of integers
 x.to("float64")
-    Invalid device string: 'float64'.*a dtype is no string
+    Invalid device string: 'float64'.*a dtype is not a string
 gl.multinomial(gl.ones(3), 4)
     cannot sample n_sample.*replacement=True
 x.bfloat16()
@@ -84,7 +84,7 @@ gl.hub
 gl.tensor(1 + 2j)
     complex numbers are not supported
 """
-LINES = [line.strip() for line in MISTAKES.strip().splitlines()]  # what is typed, and below what is said
+LINES = [line.strip() for line in MISTAKES.strip().splitlines()]  # alternating: a mistake, and a pattern of its error
 TABLE = list(zip(LINES[0::2], LINES[1::2], strict=True))
 
 
@@ -93,12 +93,12 @@ def test_hint(mistake: str, words: str) -> None:
     x, n = gl.ones(2, 3).requires_grad_(), gl.ones(2, 3, dtype=gl.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(Exception) as raised:  # noqa: PT011  (the words say which)
+        with pytest.raises(Exception) as raised:  # noqa: PT011  (the pattern is checked below)
             eval(mistake, {"gl": gl, "np": np, "x": x, "n": n})
     assert re.search(words, str(raised.value), re.DOTALL), str(raised.value)
 
 
-def test_the_dimension_that_is_meant_is_named() -> None:
+def test_the_mismatched_dimension_is_named() -> None:
     with pytest.raises(RuntimeError, match="at non-singleton dimension 1"):
         gl.ones(2, 3) + gl.ones(2, 4)
 

@@ -1,4 +1,4 @@
-"""Memory shared with other libraries, and gradlab in the place of torch."""
+"""Test sharing of memory with other libraries, and running programs for torch with gradlab."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import gradlab as gl
 
 
 def run(source: str) -> str:
-    """What a fresh process prints."""
+    """Run code in a new process and return what it prints."""
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(source)], capture_output=True, text=True, check=True
     ).stdout
 
 
 # --------------------------------------------------------------------------------------------------------------- DLPack
-def test_numpy_takes_a_tensor_and_shares_its_memory() -> None:
+def test_numpy_imports_a_tensor_and_shares_its_memory() -> None:
     x = gl.arange(6.0).reshape(2, 3)
     array = np.from_dlpack(x.t())
     assert array.shape == (3, 2) and array.strides == (4, 12)
@@ -30,7 +30,7 @@ def test_numpy_takes_a_tensor_and_shares_its_memory() -> None:
     assert x.__dlpack_device__() == (1, 0)
 
 
-def test_a_tensor_of_an_array_shares_its_memory() -> None:
+def test_a_tensor_from_an_array_shares_its_memory() -> None:
     array = np.arange(4, dtype=np.int32)
     for source in (array, gl.from_numpy(array), array.__dlpack__()):
         x = gl.from_dlpack(source)
@@ -39,7 +39,7 @@ def test_a_tensor_of_an_array_shares_its_memory() -> None:
     assert gl.from_dlpack(array, copy=True).add_(1).tolist() != array.tolist()
 
 
-def test_what_dlpack_refuses() -> None:
+def test_errors_of_dlpack() -> None:
     with pytest.raises(BufferError, match=r"Can't export tensors that require gradient, use tensor\.detach\(\)"):
         np.from_dlpack(gl.ones(2, requires_grad=True))
     with pytest.raises(RuntimeError, match="from_dlpack received an invalid capsule"):
@@ -75,7 +75,7 @@ def test_numpy_shares_memory_both_ways() -> None:
     assert np.array(x) is not array and np.asarray(x, dtype=np.float32).dtype == np.float32
 
 
-def test_a_read_only_array_is_shared_and_never_written_to() -> None:
+def test_a_read_only_array_is_shared_and_cannot_be_written() -> None:
     array = np.ones(3)
     array.flags.writeable = False
     with pytest.warns(UserWarning, match="The given NumPy array is not writable"):
@@ -87,7 +87,7 @@ def test_a_read_only_array_is_shared_and_never_written_to() -> None:
     assert (x + 1).tolist() == [2, 2, 2]
 
 
-def test_ufuncs_of_numpy_make_tensors() -> None:
+def test_numpy_ufuncs_return_tensors() -> None:
     x = gl.tensor([1.0, 4.0])
     assert isinstance(np.sqrt(x), gl.Tensor) and np.sqrt(x).tolist() == [1, 2]
     assert np.isnan(x).dtype is gl.uint8
@@ -95,7 +95,7 @@ def test_ufuncs_of_numpy_make_tensors() -> None:
         np.sqrt(gl.ones(2, requires_grad=True))
 
 
-# ------------------------------------------------------------------------------------------------ in the place of torch
+# ----------------------------------------------------------------------------------------------- gradlab under torch's name
 @pytest.mark.e2e
 def test_a_program_for_torch_runs() -> None:
     printed = run("""
@@ -124,7 +124,7 @@ def test_a_program_for_torch_runs() -> None:
 
 
 @pytest.mark.e2e
-def test_what_gradlab_has_not_is_said() -> None:
+def test_missing_names_and_modules_raise_an_error() -> None:
     printed = run("""
         import gradlab
         gradlab.as_torch()
@@ -136,7 +136,7 @@ def test_what_gradlab_has_not_is_said() -> None:
             except Exception as error:
                 print(type(error).__name__, error)
     """).splitlines()
-    assert printed[0] == "ModuleNotFoundError No module named 'torch.jit': gradlab does not have this module of torch's yet."
+    assert printed[0] == "ModuleNotFoundError No module named 'torch.jit': gradlab does not have this module of torch yet."
     assert printed[1].startswith("ModuleNotFoundError No module named 'torch.nn.nothing': gradlab does not have")
     assert printed[2].startswith("AttributeError module 'gradlab' has no attribute 'hub'")
     assert printed[3].startswith("AttributeError 'Tensor' object has no attribute 'nothing'")
@@ -144,7 +144,7 @@ def test_what_gradlab_has_not_is_said() -> None:
 
 
 @pytest.mark.e2e
-def test_it_can_be_undone() -> None:
+def test_as_torch_can_be_undone() -> None:
     printed = run("""
         import sys
         import gradlab
@@ -176,7 +176,7 @@ def test_torch_itself_is_not_replaced() -> None:
         except RuntimeError as error:
             print(error)
     """)
-    assert printed.startswith("torch is imported already, and gradlab cannot take its place")
+    assert printed.startswith("torch is already imported, so gradlab cannot replace it")
 
 
 @pytest.mark.parametrize("flag", ["cudnn.deterministic", "cudnn.benchmark", "cudnn.enabled", "cuda.matmul.allow_tf32"])
@@ -191,7 +191,7 @@ def test_flags_can_be_set(flag: str) -> None:
     setattr(owner, name, before)
 
 
-def test_settings_are_remembered() -> None:
+def test_settings_are_kept() -> None:
     threads = gl.get_num_threads()
     gl.set_num_threads(3)
     assert gl.get_num_threads() == 3
@@ -212,7 +212,7 @@ def test_settings_are_remembered() -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("level", [0, 1, 2, "default", "warn", "error", 3, -1, "loud", 1.5, None])
-def test_the_debug_mode_of_determinism_is_torchs(level: Any) -> None:
+def test_the_deterministic_debug_mode_agrees_with_torch(level: Any) -> None:
     torch = pytest.importorskip("torch")
     try:
         for library in (torch, gl):

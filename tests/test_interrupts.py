@@ -1,7 +1,7 @@
-"""An interrupt leaves no mode or observer behind, wherever it strikes.
+"""Check that an interrupt at any place leaves no mode or observer behind.
 
-One comes at each place in turn where the interpreter looks for one, so what `tests/test_soak.py` leaves to chance is complete
-here. The gate takes some places of each piece of work, which lie as far from one another.
+Each place where the interpreter handles interrupts is tested in turn, while `tests/test_soak.py` uses random ones. By default
+only some evenly spaced places of each situation are tested.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import threading
 from unittest import mock
 
 import pytest
-from interrupting import interrupted
-from leftovers import clear, clear_torch, left_behind, left_in_torch, surroundings
+from interrupting import run_interrupted
+from leftovers import find_leftovers, find_torch_leftovers, reset_state, reset_torch_state, script_state
 from threads import no_threads
-from waiting import LONG
+from waiting import TIMEOUT_SECONDS
 
 import gradlab as gl
 from gradlab.autograd import forward_ad, graph
 from gradlab.core import engine
 from gradlab.core.observers import Observer, observing
-from gradlab.core.scopes import scoped
+from gradlab.core.scopes import scope_guard
 from gradlab.explore.watch.finding import Found
 from gradlab.utils.checkpoint import checkpoint
 
@@ -54,15 +54,15 @@ class Onlooker(Observer):
         pass
 
 
-def the_same(x):
+def identity(x):
     return x
 
 
-def x_of():
+def make_leaf():
     return gl.tensor([0.5, 1.5], requires_grad=True)
 
 
-def entered(make):
+def enter_and_exit(make):
     def work():
         with make():
             pass
@@ -70,42 +70,42 @@ def entered(make):
     return work
 
 
-def decorated(make):
+def call_decorated(make):
     def work():
-        make()(the_same)(1)
+        make()(identity)(1)
 
     return work
 
 
 def backward():
-    Doubled.apply(x_of()).tanh().sum().backward()
+    Doubled.apply(make_leaf()).tanh().sum().backward()
 
 
-def twice():
-    x = x_of()
+def differentiate_twice():
+    x = make_leaf()
     (g,) = gl.autograd.grad(Doubled.apply(x).sin().sum(), [x], create_graph=True)
     gl.autograd.grad(g.sum(), [x])
 
 
-def seen():
+def observe_backward():
     with observing(Onlooker()):
-        x_of().sin().sum().backward()
+        make_leaf().sin().sum().backward()
 
 
-def deep(inner, levels=3):
-    """Sweeps inside of sweeps, the last of which calls `inner` and has a thread of its own for its stack."""
+def nest_sweeps(inner, levels=3):
+    """Run nested sweeps. The innermost calls `inner` and runs in a thread of its own."""
     with gl.enable_grad():
-        y = x_of() * 2
-    y.register_hook(lambda g: deep(inner, levels - 1) if levels else inner())
+        y = make_leaf() * 2
+    y.register_hook(lambda g: nest_sweeps(inner, levels - 1) if levels else inner())
     y.backward(gl.ones(2))
 
 
-def continued_in_a_thread():
-    with mock.patch.object(engine, "DEEP", 1):
-        deep(lambda: None)
+def sweep_in_another_thread():
+    with mock.patch.object(engine, "MAX_NESTED_SWEEPS", 1):
+        nest_sweeps(lambda: None)
 
 
-def generated():
+def run_generator():
     @gl.no_grad()
     def steps():
         yield 1
@@ -118,146 +118,149 @@ LAYER = gl.nn.Linear(2, 1)
 OPTIMIZER = gl.optim.SGD(LAYER.parameters(), lr=0.0)
 
 
-def found():
+def watch_session():
     training = Found(dict)
-    return scoped(training.open, training.close)
+    return scope_guard(training.open, training.close)
 
 
-def hooks_of_a_watch():
-    """What is left of a watched training on its model and its optimizer."""
-    of_tensors = [p for p in LAYER.parameters() if p.node.proper.hooks and (p._backward_hooks or p.node.proper.hooks.accumulated)]
+def remaining_watch_hooks():
+    """Return the tensors and hooks that a watched training left on its model and optimizer."""
+    of_tensors = [
+        p for p in LAYER.parameters() if p.node.real_node.hooks and (p._backward_hooks or p.node.real_node.hooks.accumulated)
+    ]
     return [*of_tensors, *OPTIMIZER._before, *OPTIMIZER._after]
 
 
 def dual():
     with forward_ad.dual_level():
-        x = forward_ad.make_dual(x_of(), gl.ones(2))
+        x = forward_ad.make_dual(make_leaf(), gl.ones(2))
         forward_ad.unpack_dual(Doubled.apply(x).tanh())
 
 
-def accepted(error):
-    """Whether nobody can help it: an `__exit__` in Python has been called and has not begun."""
+def is_unavoidable(error):
+    """Return True if cleanup was impossible: the interrupt came between the call of an `__exit__` and its first line."""
     return error.where[1] == "the beginning of __exit__"
 
 
 SITUATIONS = {
-    "no_grad": entered(gl.no_grad),
-    "enable_grad": entered(gl.enable_grad),
-    "inference_mode": entered(gl.inference_mode),
-    "no_grad as decorator": decorated(gl.no_grad),
-    "inference_mode as decorator": decorated(gl.inference_mode),
-    "set_grad_enabled as decorator": decorated(lambda: gl.set_grad_enabled(True)),
-    "generator": generated,
-    "record_sites": entered(gl.record_sites),
-    "watching": entered(lambda: observing(Observer())),
-    "watching a sweep": entered(lambda: observing(Onlooker())),
-    "saved_tensors_hooks": entered(lambda: graph.saved_tensors_hooks(the_same, the_same)),
-    "save_on_cpu": entered(graph.save_on_cpu),
-    "disable_saved_tensors_hooks": entered(lambda: graph.disable_saved_tensors_hooks("no")),
-    "allow_mutation_on_saved_tensors": entered(graph.allow_mutation_on_saved_tensors),
-    "cudnn.flags": entered(gl.backends.cudnn.flags),
-    "detect_anomaly": entered(gl.autograd.detect_anomaly),
-    "dual_level": entered(forward_ad.dual_level),
+    "no_grad": enter_and_exit(gl.no_grad),
+    "enable_grad": enter_and_exit(gl.enable_grad),
+    "inference_mode": enter_and_exit(gl.inference_mode),
+    "no_grad as decorator": call_decorated(gl.no_grad),
+    "inference_mode as decorator": call_decorated(gl.inference_mode),
+    "set_grad_enabled as decorator": call_decorated(lambda: gl.set_grad_enabled(True)),
+    "generator": run_generator,
+    "record_sites": enter_and_exit(gl.record_sites),
+    "watching": enter_and_exit(lambda: observing(Observer())),
+    "watching a sweep": enter_and_exit(lambda: observing(Onlooker())),
+    "saved_tensors_hooks": enter_and_exit(lambda: graph.saved_tensors_hooks(identity, identity)),
+    "save_on_cpu": enter_and_exit(graph.save_on_cpu),
+    "disable_saved_tensors_hooks": enter_and_exit(lambda: graph.disable_saved_tensors_hooks("no")),
+    "allow_mutation_on_saved_tensors": enter_and_exit(graph.allow_mutation_on_saved_tensors),
+    "cudnn.flags": enter_and_exit(gl.backends.cudnn.flags),
+    "detect_anomaly": enter_and_exit(gl.autograd.detect_anomaly),
+    "dual_level": enter_and_exit(forward_ad.dual_level),
     "backward": backward,
-    "grad, twice": twice,
-    "backward, watched": seen,
-    "backward, continued in a thread": continued_in_a_thread,
+    "grad, twice": differentiate_twice,
+    "backward, watched": observe_backward,
+    "backward, continued in a thread": sweep_in_another_thread,
     "dual numbers": dual,
-    "a checkpoint": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=False).sum().backward(),
-    "a checkpoint, reentrant": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=True).sum().backward(),
-    "func.grad": lambda: gl.func.grad(lambda x: x.sin().sum())(x_of()),
-    "func.jvp": lambda: gl.func.jvp(lambda x: x.sin(), (x_of().detach(),), (gl.ones(2),)),
-    "func.vjp": lambda: gl.func.vjp(lambda x: x.sin(), x_of())[1](gl.ones(2)),
-    "func.hessian": lambda: gl.func.hessian(lambda x: x.sin().sum())(x_of().detach()),
-    "functional.jvp": lambda: gl.autograd.functional.jvp(lambda x: x.sin(), x_of(), gl.ones(2)),
-    "functional.hessian": lambda: gl.autograd.functional.hessian(lambda x: x.sin().sum(), x_of()),
-    "jacobian": lambda: gl.jacobian(lambda x: x.sin(), x_of()),
-    "step_through": lambda: gl.step_through(x_of().sin().sum()),
-    "watch": entered(lambda: gl.watch(LAYER, OPTIMIZER)),
-    "watch, found": entered(found),
-    "gradcheck": lambda: gl.autograd.gradcheck(lambda x: x.sin(), x_of().double()),
+    "a checkpoint": lambda: checkpoint(lambda x: x.tanh(), make_leaf(), use_reentrant=False).sum().backward(),
+    "a checkpoint, reentrant": lambda: checkpoint(lambda x: x.tanh(), make_leaf(), use_reentrant=True).sum().backward(),
+    "func.grad": lambda: gl.func.grad(lambda x: x.sin().sum())(make_leaf()),
+    "func.jvp": lambda: gl.func.jvp(lambda x: x.sin(), (make_leaf().detach(),), (gl.ones(2),)),
+    "func.vjp": lambda: gl.func.vjp(lambda x: x.sin(), make_leaf())[1](gl.ones(2)),
+    "func.hessian": lambda: gl.func.hessian(lambda x: x.sin().sum())(make_leaf().detach()),
+    "functional.jvp": lambda: gl.autograd.functional.jvp(lambda x: x.sin(), make_leaf(), gl.ones(2)),
+    "functional.hessian": lambda: gl.autograd.functional.hessian(lambda x: x.sin().sum(), make_leaf()),
+    "jacobian": lambda: gl.jacobian(lambda x: x.sin(), make_leaf()),
+    "step_through": lambda: gl.step_through(make_leaf().sin().sum()),
+    "watch": enter_and_exit(lambda: gl.watch(LAYER, OPTIMIZER)),
+    "watch, found": enter_and_exit(watch_session),
+    "gradcheck": lambda: gl.autograd.gradcheck(lambda x: x.sin(), make_leaf().double()),
 }
 
 
-SOME = 60
-every_place_or_some = pytest.mark.parametrize(
+SAMPLED_PLACES = 60
+sampled_or_all_places = pytest.mark.parametrize(
     "most",
-    [pytest.param(SOME, marks=pytest.mark.slow), pytest.param(sys.maxsize, marks=pytest.mark.exhaustive)],
+    [pytest.param(SAMPLED_PLACES, marks=pytest.mark.slow), pytest.param(sys.maxsize, marks=pytest.mark.exhaustive)],
     ids=["some", "all"],
 )
 
 
-def spread(places, most):
-    """The numbers of all places, or of about `most` of them."""
+def select_places(places, most):
+    """Return the numbers of all places, or of about `most` evenly spaced ones."""
     return range(1, places + 1, max(1, places // most))
 
 
-@every_place_or_some
+@sampled_or_all_places
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_an_interrupt_leaves_nothing_behind(situation, most, monkeypatch):
-    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
+def test_an_interrupt_leaves_no_global_state(situation, most, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # errors in destructors are reported, not raised
     work = SITUATIONS[situation]
-    work()  # functions are generated, modules imported: once
-    places, found, threads = interrupted(work, 0).seen, [], set(threading.enumerate())
+    work()  # warm up: generates functions and imports modules
+    places, found, threads = run_interrupted(work, 0).seen, [], set(threading.enumerate())
     assert places > 0
-    for at in spread(places, most):
-        struck = interrupted(work, at)
-        if left_behind() or hooks_of_a_watch():
-            gc.collect()  # a traceback in a cycle holds what was not left
-        if left := [*left_behind(), *hooks_of_a_watch(), *(set(threading.enumerate()) - threads)]:
-            clear()
-            if not accepted(struck):
-                found.append((*struck.where, left))
+    for at in select_places(places, most):
+        interrupt = run_interrupted(work, at)
+        if find_leftovers() or remaining_watch_hooks():
+            gc.collect()  # a traceback in a reference cycle may keep a context manager alive
+        if left := [*find_leftovers(), *remaining_watch_hooks(), *(set(threading.enumerate()) - threads)]:
+            reset_state()
+            if not is_unavoidable(interrupt):
+                found.append((*interrupt.where, left))
     assert found == []
 
 
 @no_threads
-@pytest.mark.parametrize(("levels", "interrupts"), [(1, 1), (4, 1), (1, 2)])  # with DEEP = 1, in a second thread and in a third
+# With MAX_NESTED_SWEEPS = 1, in a second thread and in a third.
+@pytest.mark.parametrize(("levels", "interrupts"), [(1, 1), (4, 1), (1, 2)])
 def test_an_interrupt_stops_the_sweep_of_another_thread(levels, interrupts, monkeypatch):
-    """The thread that waits is interrupted while a hook runs in the other. It waits for the hook unless interrupted again."""
+    """The waiting thread is interrupted while a hook runs in the other one. It waits for the hook unless interrupted again."""
     at_the_hook, go_on, waits, join = threading.Event(), threading.Event(), [], threading.Thread.join
-    leaf, main, before = x_of(), threading.current_thread(), set(threading.enumerate())
+    leaf, main, before = make_leaf(), threading.current_thread(), set(threading.enumerate())
 
     def inner():
         with gl.enable_grad():
             y = leaf * 2
-        y.register_hook(lambda g: (at_the_hook.set(), go_on.wait(LONG))[0])
+        y.register_hook(lambda g: (at_the_hook.set(), go_on.wait(TIMEOUT_SECONDS))[0])
         y.backward(gl.ones(2))
 
     def join_interrupted(thread, timeout=None):
         if threading.current_thread() is main:
             waits.append(thread)
             if len(waits) <= interrupts:
-                assert at_the_hook.wait(LONG)
+                assert at_the_hook.wait(TIMEOUT_SECONDS)
                 raise KeyboardInterrupt
             go_on.set()
         join(thread, timeout)
 
     monkeypatch.setattr(threading.Thread, "join", join_interrupted)
-    monkeypatch.setattr(engine, "DEEP", 1)
+    monkeypatch.setattr(engine, "MAX_NESTED_SWEEPS", 1)
     with pytest.raises(KeyboardInterrupt):
-        deep(inner, levels)
+        nest_sweeps(inner, levels)
     left = set(threading.enumerate()) - before
     go_on.set()
     for thread in left:
-        join(thread, LONG)
-    assert leaf.grad is None, "it went on"
+        join(thread, TIMEOUT_SECONDS)
+    assert leaf.grad is None, "the sweep continued"
     assert len(left) == interrupts - 1
 
 
-# ------------------------------------------------------------------------------------------------------ what explorers set
+# ----------------------------------------------------------------------------------------------------- state of the explorers
 EXPLORE = os.path.join(os.path.dirname(gl.__file__), "explore", "")
 TRACING = tuple(EXPLORE + name for name in ("trace/tracing.py", "trace/reading.py", "libraries/recording_"))
 
 
-def explored():
+def trace_backward():
     with gl.tracing():
-        x_of().sin().sum().backward()
+        make_leaf().sin().sum().backward()
 
 
-def explored_asleep():
-    """The recorder has had its share: it sleeps, counts one backward, and wakes up."""
+def trace_while_paused():
+    """The recorder has used its time budget: it pauses, counts one backward call, and resumes."""
     import torch
 
     model = torch.nn.Linear(1, 1)
@@ -267,30 +270,30 @@ def explored_asleep():
             model(torch.ones(1)).sum().backward()
 
 
-@every_place_or_some
-@pytest.mark.parametrize("work", [explored, pytest.param(explored_asleep, marks=pytest.mark.torch)])
-def test_an_interrupt_leaves_no_recording_behind(work, most, monkeypatch):
+@sampled_or_all_places
+@pytest.mark.parametrize("work", [trace_backward, pytest.param(trace_while_paused, marks=pytest.mark.torch)])
+def test_an_interrupt_stops_tracing(work, most, monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
-    in_torch = work is explored_asleep
+    in_torch = work is trace_while_paused
     work()
-    places, found = interrupted(work, 0, (*TRACING, contextlib.__file__)).seen, []
+    places, found = run_interrupted(work, 0, (*TRACING, contextlib.__file__)).seen, []
     assert places > 100
-    for at in spread(places, most):
-        struck = interrupted(work, at, (*TRACING, contextlib.__file__))
-        left = left_behind() + (left_in_torch() if in_torch else [])
+    for at in select_places(places, most):
+        interrupt = run_interrupted(work, at, (*TRACING, contextlib.__file__))
+        left = find_leftovers() + (find_torch_leftovers() if in_torch else [])
         if left:
             gc.collect()
-            left = left_behind() + (left_in_torch() if in_torch else [])
+            left = find_leftovers() + (find_torch_leftovers() if in_torch else [])
         if left:
-            clear()
+            reset_state()
             if in_torch:
-                clear_torch()
-            if not accepted(struck):
-                found.append((*struck.where, left))
+                reset_torch_state()
+            if not is_unavoidable(interrupt):
+                found.append((*interrupt.where, left))
     assert found == []
 
 
-def of_a_script(tmp_path):
+def prepare_script(tmp_path):
     from gradlab.explore.script.import_hooks import arrivals
     from gradlab.explore.script.program import running, script
 
@@ -305,35 +308,35 @@ def of_a_script(tmp_path):
     return run, lambda: None
 
 
-def of_a_compiler(tmp_path):
+def prepare_compiler(tmp_path):
     from gradlab.explore.script.eager import eagerly
 
     def run():
         with eagerly():
             pass
 
-    return run, left_in_torch
+    return run, find_torch_leftovers
 
 
-@every_place_or_some
-@pytest.mark.parametrize("made", [of_a_script, pytest.param(of_a_compiler, marks=pytest.mark.torch)])
-def test_an_interrupt_leaves_a_scripts_surroundings_as_they_were(made, tmp_path, most, monkeypatch):
-    if made is of_a_compiler:
+@sampled_or_all_places
+@pytest.mark.parametrize("made", [prepare_script, pytest.param(prepare_compiler, marks=pytest.mark.torch)])
+def test_an_interrupt_restores_the_interpreter_state_of_a_script(made, tmp_path, most, monkeypatch):
+    if made is prepare_compiler:
         pytest.importorskip("torch._dynamo")
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
     run, others = made(tmp_path)
     files = EXPLORE + "script", contextlib.__file__
-    before = surroundings()
+    before = script_state()
     run()
-    places, found = interrupted(run, 0, files).seen, []
-    assert places > 5 and surroundings() == before and not others()
-    for at in spread(places, most):
-        struck = interrupted(run, at, files)
+    places, found = run_interrupted(run, 0, files).seen, []
+    assert places > 5 and script_state() == before and not others()
+    for at in select_places(places, most):
+        interrupt = run_interrupted(run, at, files)
         gc.collect()
-        if surroundings() != before or others():
-            found += [] if accepted(struck) else [(*struck.where, others())]
+        if script_state() != before or others():
+            found += [] if is_unavoidable(interrupt) else [(*interrupt.where, others())]
             sys.argv[:], sys.path[:], sys.meta_path[:] = before[:3]
             sys.modules["__main__"] = before[3]
             if others():
-                clear_torch()
+                reset_torch_state()
     assert found == []

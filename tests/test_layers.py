@@ -1,4 +1,4 @@
-"""The layers: imports point down only, and `import gradlab` loads NumPy and the standard library, nothing more."""
+"""Check the layers of the package: imports point downwards, and `import gradlab` loads only NumPy and the standard library."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ HEAVY = (
 )
 
 
-CLOCKS = {"perf_counter", "monotonic", "process_time", "perf_counter_ns", "monotonic_ns", "time_ns"}
-WITH_A_CLOCK = {
-    "gradlab.clock",  # the one that tests set
-    "gradlab.homework.ways.engine",  # runs where a call of gradlab's would count as the student's
+CLOCK_FUNCTIONS = {"perf_counter", "monotonic", "process_time", "perf_counter_ns", "monotonic_ns", "time_ns"}
+MODULES_WITH_A_CLOCK = {
+    "gradlab.clock",  # the one that tests can set
+    "gradlab.homework.ways.engine",  # calls of gradlab would be counted as the student's there
 }
 
 
@@ -60,13 +60,13 @@ NAMES = {module_of(path) for path in MODULES}
 
 @functools.cache
 def nodes_of(path: Path) -> list[ast.AST]:
-    """Of the syntax tree of a module, each after its parent."""
+    """Return the nodes of a module's syntax tree, each after its parent."""
     return list(ast.walk(ast.parse(path.read_text())))
 
 
 @functools.cache
 def imports_of(path: Path, *, typed: bool = False) -> list[tuple[str, bool]]:
-    """(module, at import time?) of each import, made by `import_module("…")` too; those under TYPE_CHECKING only if `typed`."""
+    """Return (module, at import time?) for each import and `import_module("…")`; those under TYPE_CHECKING only if `typed`."""
     nodes = nodes_of(path)
     skipped = {
         id(n)
@@ -93,7 +93,7 @@ def imports_of(path: Path, *, typed: bool = False) -> list[tuple[str, bool]]:
     return found
 
 
-def test_imports_are_seen_in_every_spelling(tmp_path):
+def test_all_forms_of_imports_are_found(tmp_path):
     path = tmp_path / "module.py"
     path.write_text(
         "from typing import TYPE_CHECKING\nimport gradlab.a\nfrom gradlab.core import node\nfrom gradlab import c\n"
@@ -111,8 +111,8 @@ def test_imports_are_seen_in_every_spelling(tmp_path):
 
 
 @pytest.mark.parametrize("typed", [False, True])
-def test_imports_make_no_circle(typed):
-    """Those inside functions counted, and those for type checkers: but for the one by which these know a tensor's methods."""
+def test_imports_have_no_cycles(typed):
+    """Imports inside functions and for type checkers count, except the one that defines a tensor's methods for them."""
     graph = {module_of(p): {name for name, _ in imports_of(p, typed=typed)} & NAMES - {module_of(p)} for p in MODULES}
     if typed:
         graph["gradlab.core.tensor"].remove("gradlab.methods.tensor")
@@ -120,7 +120,7 @@ def test_imports_make_no_circle(typed):
 
 
 def test_the_core_names_no_rule():
-    """Nor anything above it by a string: what it needs is registered (`core.registry.used`, `core.errors.explain_with`)."""
+    """Nor does it name modules above it in strings. They are registered by `core.registry.used` or `core.errors.explain_with`."""
     rules = set(PRIMITIVES)
     for path in (PACKAGE / "core").glob("*.py"):
         for node in nodes_of(path):
@@ -131,39 +131,39 @@ def test_the_core_names_no_rule():
                 assert not above, f"{path.name} names {node.value}"
 
 
-AFTER_THE_USER = {
+LOADED_BY_ADAPTER = {
     (f"{name}_torch.py", "torch") for name in ("compiling", "forms", "gauging", "recording", "reducing", "risky", "unseen")
 }  # loaded by torch's adapter, inside functions
 
 
-def test_what_imports_torch_is_loaded_by_its_adapter_alone():
+def test_modules_that_import_torch_are_loaded_only_by_its_adapter():
     for path in MODULES:
         for name, at_import in imports_of(path):
-            if f"{name.rpartition('.')[2]}.py" in {file for file, _ in AFTER_THE_USER}:
-                assert path.name in {file for file, _ in AFTER_THE_USER} or (path.name == "library_torch.py" and not at_import)
+            if f"{name.rpartition('.')[2]}.py" in {file for file, _ in LOADED_BY_ADAPTER}:
+                assert path.name in {file for file, _ in LOADED_BY_ADAPTER} or (path.name == "library_torch.py" and not at_import)
 
 
 def test_imports_point_down():
-    check_each(MODULES, points_down)
+    check_each(MODULES, check_imports)
 
 
-def points_down(path):
+def check_imports(path):
     module = module_of(path)
     if module in ("gradlab", "gradlab.__main__", "gradlab.cli"):
         return
     for name, at_import in imports_of(path):
         if name.startswith("gradlab."):
             assert layer_of(name) <= layer_of(module), f"{module} imports {name}, which is above it"
-        elif at_import and name.split(".")[0] in HEAVY and (path.name, name.split(".")[0]) not in AFTER_THE_USER:
+        elif at_import and name.split(".")[0] in HEAVY and (path.name, name.split(".")[0]) not in LOADED_BY_ADAPTER:
             assert layer_of(module) == LAYERS.index("notebook"), f"{module} imports {name} when it is loaded"
         if name.split(".")[0] in ("IPython", "ipywidgets", "anywidget"):
             assert layer_of(module) == LAYERS.index("notebook"), f"{module} imports {name}"
 
 
-def test_all_read_one_clock():
-    """`gradlab.clock`, which tests set by hand."""
+def test_all_modules_read_one_clock():
+    """All time limits read `gradlab.clock`, which tests can set."""
     names = {path: {getattr(node, "attr", getattr(node, "id", "")) for node in nodes_of(path)} for path in MODULES}
-    assert {module_of(path) for path, found in names.items() if CLOCKS & found} == WITH_A_CLOCK
+    assert {module_of(path) for path, found in names.items() if CLOCK_FUNCTIONS & found} == MODULES_WITH_A_CLOCK
 
 
 def test_no_module_over_600_lines():
@@ -172,33 +172,33 @@ def test_no_module_over_600_lines():
 
 
 EXPLORE = [path for path in MODULES if path.is_relative_to(PACKAGE / "explore")]
-PUBLIC = {"_getframe", "_replace"}  # of the standard library, and documented
-OF_TORCH = {  # what its users rely on, `_version` most of all: without these a node's order and a mode's place are not to be had
+PUBLIC_IN_STDLIB = {"_getframe", "_replace"}  # documented names of the standard library
+ALLOWED_OF_TORCH = {  # widely used; there is no public way to get a node's order or a mode's position
     *("_version", "_get_sequence_nr", "_sequence_nr", "_values"),
     *("_get_current_function_mode_stack", "_pop_mode", "_push_mode"),
 }
-HIDING = {  # what torch's own code uses to compute unseen by modes, and on tensors of every kind: there is no public way
+ALLOWED_TO_HIDE = {  # used by torch itself to compute without modes, on tensors of all kinds; there is no public way
     *("_C", "_autograd", "_functions", "_functorch"),
     *("_DisableTorchDispatch", "_disable_current_modes", "_dispatch_tls_is_dispatch_key_excluded", "_len_torch_dispatch_stack"),
     *("_enable_record_function", "_profiler_enabled"),
 }
 
 
-def test_explorers_reach_into_nobodys_underscore():
-    """Not by an attribute, nor by an import. IPython's `_repr_mimebundle_` and its like are protocols."""
+def test_explorers_use_no_private_names():
+    """Neither by attribute nor by import. Protocols such as IPython's `_repr_mimebundle_` are allowed."""
     assert len(EXPLORE) > 100
-    check_each(EXPLORE, reaches_into_nobody)
+    check_each(EXPLORE, check_private_names)
 
 
-def reaches_into_nobody(path):
+def check_private_names(path):
     reached = []
     for node in nodes_of(path):
         if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
             reached.append((node.attr, ast.unparse(node)))
         elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
             reached += [(alias.name, f"{node.module}.{alias.name}") for alias in node.names]
-    allowed = PUBLIC | (OF_TORCH if path.name.endswith("_torch.py") else set())
-    allowed |= HIDING if path.name in ("forms_torch.py", "unseen_torch.py") else set()
+    allowed = PUBLIC_IN_STDLIB | (ALLOWED_OF_TORCH if path.name.endswith("_torch.py") else set())
+    allowed |= ALLOWED_TO_HIDE if path.name in ("forms_torch.py", "unseen_torch.py") else set()
     assert [text for name, text in reached if name.startswith("_") and not name.endswith("_") and name not in allowed] == []
 
 
@@ -223,7 +223,7 @@ MAGICS = "magics", "gradcheck_magic", "graph_magic", "jacobian_magic"
 
 
 def test_code_is_generated_in_one_module_only():
-    """And evaluated in the magics: what the user wrote on their line, in the user's own namespace."""
+    """Magics also evaluate the user's expressions, in the user's namespace."""
     for path in MODULES:
         called = [n.func for n in nodes_of(path) if isinstance(n, ast.Call)]
         calls = [function.id for function in called if isinstance(function, ast.Name)]
@@ -244,18 +244,20 @@ def test_code_is_generated_in_one_module_only():
         (gradlab.cuda, "nvtx"),
     ],
 )
-def test_names_that_are_missing_say_so(module, name):
-    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute '{name}': it is not a name"):
+def test_missing_names_have_a_helpful_error(module, name):
+    with pytest.raises(
+        AttributeError, match=f"module '{module.__name__}' has no attribute '{name}': it is not one of PyTorch's names"
+    ):
         getattr(module, name)
 
 
-def test_star_import_brings_torch_names_and_no_modules():
+def test_star_import_imports_names_of_torch_and_no_modules():
     space: dict[str, object] = {}
     exec("from gradlab import *", space)
     assert {"tensor", "randn", "no_grad", "float32", "pi"} <= set(space)
     assert not [name for name, value in space.items() if type(value) is type(ast) and name != "__builtins__"]
 
 
-def test_dir_offers_the_explorers_but_not_the_workings():
+def test_dir_lists_the_explorers_but_no_internal_modules():
     assert {"graph", "jacobian", "explain", "formula", "tensor"} <= set(dir(gradlab))
     assert not {"core", "rules", "backend"} & set(dir(gradlab))

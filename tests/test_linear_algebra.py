@@ -1,4 +1,4 @@
-"""What the recorded rows of linear algebra cannot say: where torch gives no answer, and what it says only once."""
+"""Test linear algebra beyond the recorded rows: cases in which torch returns no gradient, and warnings given once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.ops import products
-from gradlab.rules.linalg import failed
+from gradlab.rules.linalg import has_failed
 
 SINGULAR = {
     "rank 2": [[1.0, 2, 3], [2, 4, 6], [1, 1, 1]],
@@ -19,8 +19,8 @@ SINGULAR = {
 }
 
 
-def minors(matrix):
-    """The cofactors, by deleting rows and columns."""
+def cofactors(matrix):
+    """Return the cofactors of a matrix."""
     n = len(matrix)
     return np.array(
         [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(matrix, i, 0), j, 1)) for j in range(n)] for i in range(n)]
@@ -32,7 +32,7 @@ def minors(matrix):
 def test_the_gradient_of_a_zero_determinant_is_the_cofactors(rows, create_graph):
     x = gl.tensor(rows, dtype=gl.float64, requires_grad=True)
     (g,) = gl.autograd.grad(x.det(), x, create_graph=create_graph)
-    np.testing.assert_allclose(g.detach().numpy(), minors(np.array(rows)), atol=1e-12)
+    np.testing.assert_allclose(g.detach().numpy(), cofactors(np.array(rows)), atol=1e-12)
 
 
 def test_second_derivatives_of_a_zero_determinant():
@@ -43,11 +43,13 @@ def test_second_derivatives_of_a_zero_determinant():
     for i, j in itertools.product(range(3), repeat=2):
         step = np.zeros((3, 3))
         step[i, j] = 1e-5
-        np.testing.assert_allclose(second[i, j].item(), ((minors(rows + step) - minors(rows - step)) * w).sum() / 2e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            second[i, j].item(), ((cofactors(rows + step) - cofactors(rows - step)) * w).sum() / 2e-5, atol=1e-6
+        )
 
 
 def test_eigenvectors_of_equal_eigenvalues_have_no_gradient():
-    """Not zeros: a function of them that does not depend on their choice would be given a wrong slope in silence."""
+    """The gradient is not finite. Zeros would be silently wrong."""
     x = gl.eye(2, dtype=gl.float64).requires_grad_()
     values, vectors = gl.linalg.eigh(x)
     (g,) = gl.autograd.grad(values.sum(), x, retain_graph=True)
@@ -81,7 +83,7 @@ def test_chains_are_multiplied_in_the_cheapest_order(sizes):
         "ijk,jil->kl",
     ],
 )
-def test_einsum_is_numpys(equation):
+def test_einsum_agrees_with_numpy(equation):
     rng, size = np.random.default_rng(0), dict(zip("abcdeijkl", itertools.cycle((2, 3, 4)), strict=False))
     operands = [
         rng.standard_normal(tuple(3 if c == "." else size[c] for c in operand.replace("...", ".")))
@@ -92,8 +94,8 @@ def test_einsum_is_numpys(equation):
 
 
 @pytest.mark.parametrize("call", [lambda x: gl.cross(x, x), gl.chain_matmul, gl.cholesky, gl.qr, gl.lu])
-def test_what_is_to_go_is_said_once(call):
-    products.WARNED.clear()
+def test_deprecated_functions_warn_once(call):
+    products.WARNINGS_GIVEN.clear()
     with pytest.warns(UserWarning, match=r"(?i)deprecated") as warned:
         [call(gl.eye(3)) for _ in range(2)]
     assert len(warned) == 1 and warned[0].filename == __file__
@@ -106,12 +108,12 @@ def test_results_have_names():
 
 
 @pytest.mark.parametrize("function", [gl.linalg.eig, gl.linalg.eigvals])
-def test_complex_results_are_refused(function):
+def test_complex_results_are_not_supported(function):
     with pytest.raises(NotImplementedError, match="complex tensors are not supported"):
         function(gl.eye(2))
 
 
-def test_the_error_is_caught_by_its_public_name():
+def test_the_error_has_a_public_name():
     with pytest.raises(gl.linalg.LinAlgError, match="diagonal element 2 is zero"):
         gl.ones(2, 2).inverse()
 
@@ -135,11 +137,11 @@ SQUARES = {
 }
 
 
-@pytest.mark.skipif(sys.platform == "emscripten", reason="NumPy is told of no failure there")
+@pytest.mark.skipif(sys.platform == "emscripten", reason="NumPy does not report failures there")
 @pytest.mark.parametrize("matrix", SQUARES)
 @pytest.mark.parametrize("name", SOLVERS)
-def test_a_failure_is_seen_where_numpy_is_told_of_none(name, matrix):
-    """As on WebAssembly, where it gives NaN for each matrix that failed; here NumPy itself says which those are."""
+def test_failures_are_found_if_numpy_does_not_report_them(name, matrix):
+    """On WebAssembly, NumPy returns NaN for each matrix that failed. Here, NumPy's errors determine which ones failed."""
     given = np.array(SQUARES[matrix])
     try:
         result, raised = SOLVERS[name](given), False
@@ -152,7 +154,7 @@ def test_a_failure_is_seen_where_numpy_is_told_of_none(name, matrix):
                 results.append(np.full({"solve": (2, 1), "svd": 2, "eigh": 2}.get(name, (2, 2)), np.nan))
         result = np.stack(results).reshape(*given.shape[:-2], *results[0].shape)
     with np.errstate(invalid="ignore"):
-        assert failed(np, name, result, given) == raised
+        assert has_failed(np, name, result, given) == raised
 
 
 def test_an_operation_with_several_results_is_one_node():

@@ -1,4 +1,4 @@
-"""The names that teaching material uses are there (counted in 1452 files of courses), but for modules, optimizers, loaders."""
+"""Check that the names used in teaching material exist (from 1452 files of courses), except modules, optimizers and loaders."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def test_functional(name: str) -> None:
     assert callable(getattr(gradlab.nn.functional, name))
 
 
-def test_a_tensor_lists_only_what_is_there() -> None:
+def test_dir_of_a_tensor_lists_only_existing_names() -> None:
     for name in dir(gradlab.Tensor):
         assert hasattr(gradlab.Tensor, name), name
     x = gradlab.ones(2, 2)
-    unset = {"_frozen", "lost", "_role", "_tangent", "view_record", "imag"}  # slots; what only complex numbers have
+    unset = {"_frozen", "lost", "_role", "_tangent", "view_record", "imag"}  # slots that may be unset, and the imaginary part
     assert not [name for name in dir(x) if name not in unset and not hasattr(x, name)]
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'sparse_mask'"):
         x.sparse_mask  # noqa: B018

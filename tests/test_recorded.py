@@ -1,4 +1,4 @@
-"""The recorder of torch's expectations: rows come in one by one, each by the version that recorded it."""
+"""Test the recorder of torch's results: it records single rows, each with the version of torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def torch(version):
 CASES = {"one": lambda lib: lib.__version__, "two": lambda lib: [1.5, float("inf")]}
 
 
-def test_rows_are_added_by_any_version(here):
+def test_rows_can_be_added_by_another_version(here):
     (here / "group").mkdir()
     recorded.record("group/topic", CASES, torch("2.13.0+cpu")).write("group/topic")
     assert json.loads((here / "group/expected/topic.json").read_text()) == {
@@ -31,18 +31,18 @@ def test_rows_are_added_by_any_version(here):
     }
     more = {"three": lambda lib: 3, **CASES}
     recorded.record("group/topic", more, torch("2.14.1")).write("group/topic")
-    book = recorded.Book.of("group/topic")
+    book = recorded.Recording.load("group/topic")
     assert book.rows == {"three": 3, "one": "2.13.0+cpu", "two": [1.5, float("inf")]}  # in the order of the table
     assert book.versions == {"three": "2.14.1", "one": "2.13.0", "two": "2.13.0"}
-    assert list(recorded.recorded_by("group/topic", torch("2.13.0"))) == ["one", "two"]
-    assert list(recorded.recorded_by("group/topic", torch("2.14.1+cu130"))) == ["three"]
+    assert list(recorded.titles_recorded_by("group/topic", torch("2.13.0"))) == ["one", "two"]
+    assert list(recorded.titles_recorded_by("group/topic", torch("2.14.1+cu130"))) == ["three"]
 
 
-def test_again_records_all_and_what_is_gone_is_dropped(here):
+def test_again_records_all_rows_and_drops_removed_ones(here):
     (here / "group").mkdir()
     recorded.record("group/topic", CASES, torch("2.13.0")).write("group/topic")
     recorded.record("group/topic", {"one": CASES["one"]}, torch("2.14.1"), again=True).write("group/topic")
-    assert recorded.Book.of("group/topic") == recorded.Book({"one": "2.14.1"}, {"one": "2.14.1"})
+    assert recorded.Recording.load("group/topic") == recorded.Recording({"one": "2.14.1"}, {"one": "2.14.1"})
 
 
 def test_every_topic_is_recorded():

@@ -1,4 +1,4 @@
-"""Results with named parts; and what tables of operators cannot say of reductions: accuracy, silence, refusals."""
+"""Test named results, and properties of reductions that the operators' tables do not cover: accuracy, warnings, errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_result_survives_pickling():
     assert again.indices.tolist() == [1, 0]
 
 
-def test_a_derivative_that_is_not_known_is_refused():
+def test_an_unknown_derivative_raises_an_error():
     x = gl.tensor([3.0, 1.0, 3.0], requires_grad=True)
     y = gl.unique(x)
     assert y.grad_fn.name() == "Unique2Backward0"
@@ -40,21 +40,21 @@ def test_a_derivative_that_is_not_known_is_refused():
         (y.sum() + x.sum()).backward()
 
 
-def test_long_sums_keep_their_digits():
-    """Against exact sums: in float32 a plain loop would lose four of seven digits."""
+def test_long_sums_are_accurate():
+    """Compare with exact sums. A simple loop in float32 would lose four of seven digits."""
     x = np.random.default_rng(0).uniform(0, 1, 300_000).astype(np.float32)
     t = gl.from_numpy(x)
     exact = math.fsum(x.tolist())
     assert t.sum().item() == pytest.approx(exact, rel=1e-6)
     assert t.mean().item() == pytest.approx(exact / x.size, rel=1e-6)
     assert t.cumsum(0)[-1].item() == pytest.approx(exact, rel=1e-6)
-    assert t.half().sum().item() == math.inf  # as it is beyond float16
+    assert t.half().sum().item() == math.inf  # out of the range of float16
     assert t.half().mean().item() == pytest.approx(0.5, abs=1e-3)
     assert t.var().item() == pytest.approx(1 / 12, rel=1e-2)
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "std", "nansum", "nanmean", "max", "norm", "median"])
-def test_nothing_is_warned_of_infinities(name):
+def test_infinities_cause_no_warnings(name):
     x = gl.tensor([[math.inf, -math.inf, math.nan], [0.0, 1e38, 1e38]], requires_grad=True)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", category=RuntimeWarning, module=r"(?!gradlab\.)")
@@ -63,8 +63,8 @@ def test_nothing_is_warned_of_infinities(name):
             y.sum().backward()
 
 
-def test_a_product_with_zeros_has_all_its_derivatives():
-    """d² (x₁ x₂ x₃) / dx₁ dx₂ = x₃, whatever is zero. (Torch's product of everything says 0 here.)"""
+def test_second_derivatives_of_a_product_with_zeros():
+    """The derivative d² (x₁ x₂ x₃) / dx₁ dx₂ is x₃, whichever factor is zero. Torch's product over all elements returns 0."""
     x = gl.tensor([0.0, 0.0, 3.0], requires_grad=True)
     (gradient,) = gl.autograd.grad(x.prod(), [x], create_graph=True)
     assert gradient.tolist() == [0.0, 0.0, 0.0]
@@ -72,7 +72,7 @@ def test_a_product_with_zeros_has_all_its_derivatives():
     assert rows == [[0.0, 3.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
 
 
-def test_a_reduction_keeps_what_backward_reads_and_no_more():
+def test_a_reduction_saves_only_what_backward_needs():
     x = gl.randn(4, 3).requires_grad_()
     results = x.sum(), x.mean(0), x.var(0), x.std(), x.softmax(1), x.cumsum(0)
     assert [len(y.grad_fn.saved) for y in results] == [0, 0, 1, 2, 1, 0]

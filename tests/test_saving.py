@@ -1,4 +1,4 @@
-"""What is saved is loaded as it was, nothing but data is read, and torch's files are understood."""
+"""Test `save` and `load`: objects are restored, only data is read, and files of `torch.save` are supported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 import gradlab as gl
 
 
-def again(obj: Any, **options: Any) -> Any:
+def save_and_load(obj: Any, **options: Any) -> Any:
     file = io.BytesIO()
     gl.save(obj, file)
     file.seek(0)
@@ -33,54 +33,54 @@ PLAIN = [None, True, 0, -(2**70), 1.5, float("inf"), -0.0, "ä\n", b"\x00\xff", 
 
 @pytest.mark.parametrize("obj", PLAIN, ids=repr)
 def test_plain_data(obj: Any) -> None:
-    found = again(obj)
+    found = save_and_load(obj)
     assert found == obj and type(found) is type(obj) and repr(found) == repr(obj)
 
 
 def test_nan() -> None:
-    assert str(again([float("nan"), float("-inf")])) == "[nan, -inf]"
+    assert str(save_and_load([float("nan"), float("-inf")])) == "[nan, -inf]"
 
 
 @pytest.mark.parametrize("dtype", [gl.bool, gl.uint8, gl.int8, gl.int16, gl.int32, gl.int64, gl.float16, gl.float32, gl.float64])
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 3)])
 def test_tensors(dtype: gl.dtype, shape: tuple[int, ...]) -> None:
     x = (gl.rand(shape) * 100).to(dtype)
-    found = again(x)
+    found = save_and_load(x)
     assert found.dtype is dtype and found.shape == x.shape and gl.equal(found, x) and not found.requires_grad
     found.zero_()
 
 
 def test_requires_grad_and_history() -> None:
     x = gl.ones(2, requires_grad=True)
-    leaf, result = again([x, x * 2])
+    leaf, result = save_and_load([x, x * 2])
     assert leaf.requires_grad and leaf.is_leaf and leaf.grad is None
     assert result.requires_grad and result.is_leaf
 
 
 def test_numpy() -> None:
-    array, number = again([np.arange(6.0).reshape(2, 3).T, np.float32(2.5)])
+    array, number = save_and_load([np.arange(6.0).reshape(2, 3).T, np.float32(2.5)])
     assert np.array_equal(array, np.arange(6.0).reshape(2, 3).T)
     assert number == np.float32(2.5) and type(number) is np.float32
 
 
-def test_memory_is_shared_as_before() -> None:
+def test_shared_memory_is_shared_after_loading() -> None:
     x = gl.arange(12.0).reshape(3, 4)
-    base, row, column, flipped, same = again([x, x[1], x[:, 2], x.t(), x])
+    base, row, column, flipped, same = save_and_load([x, x[1], x[:, 2], x.t(), x])
     assert same is base
     base[1, 2] = 100
     assert row[2] == column[1] == flipped[2, 1] == 100
     assert flipped.stride() == (1, 4)
 
 
-def test_a_view_alone_does_not_carry_its_base() -> None:
+def test_a_view_is_saved_without_its_base() -> None:
     file = io.BytesIO()
     gl.save(gl.zeros(1000, 1000)[0, :3], file)
     assert file.tell() < 2000
 
 
-def test_state_dicts_share() -> None:
+def test_state_dicts_share_memory() -> None:
     w = gl.randn(3, 3)
-    loaded = again({"encoder.w": w, "decoder.w": w.t()})
+    loaded = save_and_load({"encoder.w": w, "decoder.w": w.t()})
     loaded["encoder.w"][0, 1] = 7
     assert loaded["decoder.w"][1, 0] == 7
 
@@ -92,14 +92,14 @@ def test_paths(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.pt", "b.pth"]
 
 
-def test_an_interrupted_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.pt"
     gl.save({"epoch": 1}, path)
 
-    def full(*args: Any, **options: Any) -> None:
+    def raise_disk_full(*args: Any, **options: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(np.lib.format, "write_array", full)
+    monkeypatch.setattr(np.lib.format, "write_array", raise_disk_full)
     with pytest.raises(OSError, match="disk full"):
         gl.save({"x": gl.ones(2)}, path)
     assert gl.load(path) == {"epoch": 1}
@@ -121,7 +121,7 @@ class Model:
         (np.array([None]), "ndarray"),
     ],
 )
-def test_what_cannot_be_saved_is_named(obj: Any, words: str) -> None:
+def test_errors_name_the_object_that_cannot_be_saved(obj: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):
         gl.save(obj, io.BytesIO())
 
@@ -132,7 +132,7 @@ def test_cycles_are_refused() -> None:
     with pytest.raises(ValueError, match=r"the object\[1\]\['a'\] contains itself"):
         gl.save(a, io.BytesIO())
     shared = [1]
-    assert again([shared, shared]) == [[1], [1]]
+    assert save_and_load([shared, shared]) == [[1], [1]]
 
 
 def test_wrong_files(tmp_path: Path) -> None:
@@ -145,12 +145,12 @@ def test_wrong_files(tmp_path: Path) -> None:
     with pytest.raises(AttributeError, match=r"You can only gradlab\.load from a file that is seekable"):
         gl.load(3)
     for content in (b"", b"hello", pickle.dumps({"a": 1})):
-        with pytest.raises(RuntimeError, match=r"neither one that gradlab\.save wrote nor a zip file of torch\.save's"):
+        with pytest.raises(RuntimeError, match=r"written neither by gradlab\.save nor as a zip file by torch\.save"):
             gl.load(io.BytesIO(content))
 
 
-def damaged(change: Any) -> io.BytesIO:
-    """A saved tensor, with the structure changed."""
+def with_structure(change: Any) -> io.BytesIO:
+    """Return a saved file with a changed structure."""
     file = io.BytesIO()
     x = gl.arange(6.0)
     gl.save([x, x[2:]], file)
@@ -176,13 +176,13 @@ def damaged(change: Any) -> io.BytesIO:
         {"array": "../0"},
     ],
 )
-def test_a_tensor_never_leaves_its_memory(change: dict[str, Any]) -> None:
-    def changed(structure: dict[str, Any]) -> dict[str, Any]:
+def test_a_tensor_cannot_exceed_its_memory(change: dict[str, Any]) -> None:
+    def apply_change(structure: dict[str, Any]) -> dict[str, Any]:
         structure["tensors"][1] |= change
         return structure
 
     with pytest.raises(RuntimeError, match="the file is damaged"):
-        gl.load(damaged(changed))
+        gl.load(with_structure(apply_change))
 
 
 @pytest.mark.parametrize(
@@ -190,26 +190,26 @@ def test_a_tensor_never_leaves_its_memory(change: dict[str, Any]) -> None:
 )
 def test_unknown_structure_is_refused(obj: Any) -> None:
     with pytest.raises(RuntimeError, match="the file is damaged"):
-        gl.load(damaged(lambda structure: structure | {"object": obj}))
+        gl.load(with_structure(lambda structure: structure | {"object": obj}))
 
 
-def test_a_newer_format_is_named() -> None:
+def test_a_newer_format_raises_an_error() -> None:
     with pytest.raises(RuntimeError, match="has format 99"):
-        gl.load(damaged(lambda structure: structure | {"version": 99}))
+        gl.load(with_structure(lambda structure: structure | {"version": 99}))
 
 
 def test_map_location() -> None:
     for where in ("cpu", gl.device("cpu"), lambda storage, location: storage, {"cuda:0": "cpu"}):
-        assert again(gl.ones(2), map_location=where).device == gl.device("cpu")
+        assert save_and_load(gl.ones(2), map_location=where).device == gl.device("cpu")
     if not gl.cuda.is_available():
-        file = damaged(lambda structure: structure | {"tensors": [t | {"device": "cuda:0"} for t in structure["tensors"]]})
+        file = with_structure(lambda structure: structure | {"tensors": [t | {"device": "cuda:0"} for t in structure["tensors"]]})
         with pytest.raises(RuntimeError, match=r"Attempting to deserialize object on a CUDA device but gradlab\.cuda"):
             gl.load(file)
         assert gl.load(file, map_location="cpu")[1].tolist() == [2, 3, 4, 5]
-    assert again(gl.ones(2), weights_only=True, mmap=False).tolist() == [1, 1]
+    assert save_and_load(gl.ones(2), weights_only=True, mmap=False).tolist() == [1, 1]
 
 
-# ---------------------------------------------------------------------------------------------------------- torch's files
+# ---------------------------------------------------------------------------------------------------- files of torch.save
 def of_torch(obj: Any) -> io.BytesIO:
     torch = pytest.importorskip("torch")
     file = io.BytesIO()
@@ -266,14 +266,14 @@ def test_tensors_of_torch() -> None:
 
 
 @pytest.mark.oracle
-def test_torch_files_with_code_are_refused() -> None:
+def test_torch_files_with_code_are_rejected() -> None:
     torch = pytest.importorskip("torch")
 
     class Bomb:
         def __reduce__(self) -> Any:
             return os.system, ("echo boom > /dev/stderr",)
 
-    with pytest.raises(TypeError, match=r"names (posix|nt)\.system, and gradlab reads tensors and plain data alone"):
+    with pytest.raises(TypeError, match=r"names (posix|nt)\.system, but gradlab reads only tensors and plain data"):
         gl.load(of_torch({"a": Bomb()}))
     with pytest.raises(TypeError, match=r"names torch\.nn\.modules\.linear\.Linear.*save the state_dict\(\)"):
         gl.load(of_torch(torch.nn.Linear(2, 2)))
@@ -281,7 +281,7 @@ def test_torch_files_with_code_are_refused() -> None:
         gl.load(of_torch(torch.ones(2, dtype=torch.bfloat16)))
 
 
-def forged(pickled: bytes) -> io.BytesIO:
+def forged_file(pickled: bytes) -> io.BytesIO:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("a/data.pkl", pickled)
@@ -291,7 +291,7 @@ def forged(pickled: bytes) -> io.BytesIO:
 
 
 def tensor_of(offset: int, size: str, stride: str) -> bytes:
-    """A pickle as torch writes it, of a tensor in a storage of four floats."""
+    """Return a pickle, as written by torch, of a tensor in a storage of four floats."""
     return (
         b"ctorch._utils\n_rebuild_tensor_v2\n((S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI4\ntQ"
         + f"I{offset}\n{size}{stride}I00\nNtR.".encode()
@@ -299,7 +299,7 @@ def tensor_of(offset: int, size: str, stride: str) -> bytes:
 
 
 def test_forged_torch_files() -> None:
-    assert gl.load(forged(tensor_of(1, "(I3\nt", "(I1\nt"))).tolist() == [0, 0, 0]
+    assert gl.load(forged_file(tensor_of(1, "(I3\nt", "(I1\nt"))).tolist() == [0, 0, 0]
     for offset, size, stride in (
         (2, "(I3\nt", "(I1\nt"),
         (0, "(I3\nt", "(I2\nt"),
@@ -309,12 +309,12 @@ def test_forged_torch_files() -> None:
         (0, "(S'a'\nt", "(I1\nt"),
     ):
         with pytest.raises(RuntimeError, match="the file is damaged"):
-            gl.load(forged(tensor_of(offset, size, stride)))
+            gl.load(forged_file(tensor_of(offset, size, stride)))
     with pytest.raises(TypeError, match=r"names builtins\.eval"):
-        gl.load(forged(b"cbuiltins\neval\n(S'1'\ntR."))
+        gl.load(forged_file(b"cbuiltins\neval\n(S'1'\ntR."))
     for damaged in (b"(I1\n", b"ctorch\nfloat32\n(N(S'itemsize'\nI1\ndtb.", b"ccollections\nOrderedDict\n(N(S'get'\nI1\ndtb."):
         with pytest.raises(RuntimeError, match="the file is damaged"):
-            gl.load(forged(damaged))
+            gl.load(forged_file(damaged))
     assert gl.float32.itemsize == 4
 
 

@@ -1,8 +1,7 @@
-"""A long training in which things go wrong at random points: numbers, memory and modes come out as if nothing had happened.
+"""Train for many steps with random failures: values, memory and modes must be as in an undisturbed training.
 
-A step that fails is undone by the test and done again, so the parameters must end bit for bit where those of an undisturbed run
-end. After every step the thread's modes and observers are as at the start; at the end so are the hooks, the number of
-objects and the memory.
+The test undoes and repeats a failed step, so the final parameters must equal those of an undisturbed training bit for bit. After
+every step the thread's modes and observers are checked, and at the end the hooks, the number of objects and the memory.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from interrupting import interrupted
-from leftovers import left_behind
+from interrupting import run_interrupted
+from leftovers import find_leftovers
 
 import gradlab as gl
 from gradlab.autograd import forward_ad
@@ -28,12 +27,12 @@ from gradlab.core.observers import Observer, observing
 from gradlab.utils.checkpoint import checkpoint
 
 RATE = 0.05
-PLACES = 3000  # about as many as a step has at which an interrupt may come
-SOURCES = [tracemalloc.Filter(False, linecache.__file__), tracemalloc.Filter(False, "<frozen *")]  # read to word an error
+PLACES = 3000  # approximate number of places in a step where an interrupt may come
+SOURCES = [tracemalloc.Filter(False, linecache.__file__), tracemalloc.Filter(False, "<frozen *")]  # allocated for error messages
 
 
 class Doubled(gl.autograd.Function):
-    """2x, by hand."""
+    """Custom function 2x."""
 
     @staticmethod
     def forward(ctx, x):
@@ -47,7 +46,7 @@ class Doubled(gl.autograd.Function):
 
 
 class Training:
-    """A small regression: parameters, data, and one step of gradient descent."""
+    """Small regression: parameters, data and steps of gradient descent."""
 
     def __init__(self):
         made = np.random.default_rng(7)
@@ -59,7 +58,7 @@ class Training:
         w, b, _ = self.parameters
         h = (x @ w + b).tanh()
         h = h.clone()
-        h[:, 1:3].mul_(1.0)  # through a view: exact, but a new history
+        h[:, 1:3].mul_(1.0)  # through a view: keeps the values but rewrites the history
         return h
 
     def loss(self, i, hidden=None):
@@ -90,13 +89,13 @@ class Training:
             p.grad = None
 
 
-class Mishap(Exception):  # noqa: N818
-    """What hooks raise here."""
+class HookError(Exception):
+    """Error raised by hooks of this test."""
 
 
-# ------------------------------------------------------------------------------------------- what a step may be dressed with
-def quietly(training, i, chance):
-    """The step as it is, inside contexts that change no number."""
+# ------------------------------------------------------------------------------------------- contexts that change no values
+def step_in_contexts(training, i, chance):
+    """Run a step inside random contexts that do not change its values."""
     with ExitStack() as stack:
         if chance.random() < 0.4:
             stack.enter_context(gl.record_sites())
@@ -119,8 +118,8 @@ def quietly(training, i, chance):
     training.update(i)
 
 
-# ----------------------------------------------------------------------------------------------------- how a step may go wrong
-def raising(error):
+# ------------------------------------------------------------------------------------------------------------- failing steps
+def raising_hook(error):
     def hook(*args):
         raise error
 
@@ -129,39 +128,39 @@ def raising(error):
 
 def in_a_tensor_hook(training, i, error):
     loss = training.loss(i)
-    training.parameters[1].register_hook(raising(error)).remove()
-    with training.parameters[0].register_hook(raising(error)):
+    training.parameters[1].register_hook(raising_hook(error)).remove()
+    with training.parameters[0].register_hook(raising_hook(error)):
         loss.backward()
 
 
 def in_a_node_hook(training, i, error):
     loss = training.loss(i)
-    loss.grad_fn.next_functions[0][0].register_prehook(raising(error))
+    loss.grad_fn.next_functions[0][0].register_prehook(raising_hook(error))
     loss.backward()
 
 
 def after_accumulation(training, i, error):
-    with training.parameters[2].register_post_accumulate_grad_hook(raising(error)):
+    with training.parameters[2].register_post_accumulate_grad_hook(raising_hook(error)):
         training.step(i)
 
 
 def while_packing(training, i, error):
-    with gl.record_sites(), saved_tensors_hooks(raising(error), lambda t: t):
+    with gl.record_sites(), saved_tensors_hooks(raising_hook(error), lambda t: t):
         training.step(i)
 
 
 def while_unpacking(training, i, error):
-    with saved_tensors_hooks(lambda t: t, raising(error)):
+    with saved_tensors_hooks(lambda t: t, raising_hook(error)):
         training.step(i)
 
 
-def in_the_middle_of_a_sweep(training, i, error):
-    class Rude(Observer):
+def in_an_observer(training, i, error):
+    class FailingObserver(Observer):
         def visit(self, node, g, cotangents):
             if node.name() == "TanhBackward0":
                 raise error
 
-    with gl.autograd.detect_anomaly() if i % 2 else nullcontext(), observing(Rude()):
+    with gl.autograd.detect_anomaly() if i % 2 else nullcontext(), observing(FailingObserver()):
         training.step(i)
 
 
@@ -177,7 +176,7 @@ def in_a_checkpoint(training, i, error):
 
     def hidden(x):
         calls.append(1)
-        if len(calls) > 1:  # when it is computed again
+        if len(calls) > 1:  # in the recomputation
             raise error
         return training.hidden(x)
 
@@ -205,7 +204,7 @@ FAILURES = (
     after_accumulation,
     while_packing,
     while_unpacking,
-    in_the_middle_of_a_sweep,
+    in_an_observer,
     inside_modes,
     in_a_checkpoint,
     by_a_write,
@@ -214,8 +213,8 @@ FAILURES = (
 
 
 # ------------------------------------------------------------------------------------------------------------------- the test
-def disturbed(steps, seed):
-    """A training with mishaps; it returns the training, how many steps failed, and the growth of objects and bytes."""
+def train_with_failures(steps, seed):
+    """Train with failures. Return the training, the number of failed steps, and the growth in objects and bytes."""
     chance, training, failed = random.Random(seed), Training(), 0
     for i in range(steps):
         if i == steps // 4:
@@ -225,22 +224,22 @@ def disturbed(steps, seed):
             tracemalloc.start()  # it slows everything down
         values, kind = training.values(), chance.random()
         if kind < 0.6:
-            quietly(training, i, chance)
+            step_in_contexts(training, i, chance)
             again = False
         elif kind < 0.85:
-            failure, error = chance.choice(FAILURES), chance.choice((Mishap(), KeyboardInterrupt()))
-            with pytest.raises((Mishap, KeyboardInterrupt, RuntimeError)):
+            failure, error = chance.choice(FAILURES), chance.choice((HookError(), KeyboardInterrupt()))
+            with pytest.raises((HookError, KeyboardInterrupt, RuntimeError)):
                 failure(training, i, error)
             again = True
         else:
-            work = partial(quietly, training, i, chance)
-            struck = interrupted(work, at=chance.randrange(1, PLACES), files=("",)).where  # in anybody's code
+            work = partial(step_in_contexts, training, i, chance)
+            struck = run_interrupted(work, at=chance.randrange(1, PLACES), files=("",)).where  # in any file
             again = struck is not None
-            if left_behind():
-                gc.collect()  # a traceback in a cycle holds what was not left
-            if again and struck[1] == "the beginning of __exit__":  # nobody can undo anything then: it is called, and has not run
+            if find_leftovers():
+                gc.collect()  # a traceback in a reference cycle may keep a context manager alive
+            if again and struck[1] == "the beginning of __exit__":  # no cleanup: __exit__ has not started
                 mode.grad, mode.inference = True, False
-        assert left_behind() == [], f"after step {i} ({kind:.3f})"
+        assert find_leftovers() == [], f"after step {i} ({kind:.3f})"
         if again:
             failed += 1
             training.restore(values)
@@ -253,12 +252,12 @@ def disturbed(steps, seed):
     return training, failed, grown, size
 
 
-def soaked(steps, seed):
+def compare_with_undisturbed(steps, seed):
     plain = Training()
     for i in range(steps):
         plain.step(i)
-    disturbed(60, seed)  # functions are generated, sources read: once
-    training, failed, grown, size = disturbed(steps, seed)
+    train_with_failures(60, seed)  # warm up: generates functions and reads sources
+    training, failed, grown, size = train_with_failures(steps, seed)
     assert failed > steps // 5
     for p, q in zip(training.parameters, plain.parameters, strict=True):
         np.testing.assert_array_equal(p.array, q.array)
@@ -268,20 +267,20 @@ def soaked(steps, seed):
 
 
 @pytest.fixture(autouse=True)
-def interrupts_where_nobody_can_raise(monkeypatch):
-    """An interrupt that strikes inside a destructor is reported, not raised."""
+def silence_unraisable_interrupts(monkeypatch):
+    """Silence reports of interrupts in destructors, which are not raised."""
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
-def test_mishaps_leave_no_trace():
-    grown, size = soaked(300, seed=1)
+def test_failures_leave_no_trace():
+    grown, size = compare_with_undisturbed(300, seed=1)
     assert grown < 500 and size < 100_000, (grown, size)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
-def test_ten_thousand_steps_with_mishaps():
-    grown, size = soaked(10_000, seed=2)
+def test_ten_thousand_steps_with_failures():
+    grown, size = compare_with_undisturbed(10_000, seed=2)
     assert grown < 500 and size < 100_000, (grown, size)

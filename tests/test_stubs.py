@@ -1,4 +1,4 @@
-"""The stubs say what the declarations say, and what there is."""
+"""Check that the stubs agree with the declarations and the modules."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gradlab.core.operator import OPERATORS, Operator
 
 
 @pytest.mark.parametrize("path", stubs.STUBS)
-def test_a_stub_is_as_its_generator_writes_it(path):
+def test_stubs_are_up_to_date(path):
     assert (stubs.PACKAGE / path).read_text() == stubs.STUBS[path](), "run `python tests/stubs.py`"
 
 
 @pytest.mark.parametrize("path", stubs.STUBS)
-def test_a_stub_names_what_the_module_has(path):
+def test_stubs_list_the_names_of_the_module(path):
     module = importlib.import_module("gradlab." + path.removesuffix(".pyi").replace("/", "."))
     tree = ast.parse((stubs.PACKAGE / path).read_text())
     listed = next(ast.literal_eval(node.value) for node in tree.body if getattr(node, "targets", [None])[0] is not None)
@@ -34,8 +34,8 @@ def test_a_stub_names_what_the_module_has(path):
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda one: one.name)
-def test_every_place_of_an_operator_holds_its_function(operator: Operator):
-    function = operator.published()
+def test_all_names_of_an_operator_refer_to_one_function(operator: Operator):
+    function = operator.public_function()
     if operator.top and operator.is_primitive:
         assert {getattr(gradlab, name) for name in operator.names} == {function}
     if operator.method:
@@ -45,9 +45,9 @@ def test_every_place_of_an_operator_holds_its_function(operator: Operator):
     assert function.__name__ == operator.name
 
 
-@pytest.mark.parametrize("operator", stubs.declared(), ids=lambda one: one.name)
-def test_the_signature_is_the_stubs(operator: Operator):
-    shown = str(inspect.signature(operator.published())).replace("'", "")
+@pytest.mark.parametrize("operator", stubs.declared_operators(), ids=lambda one: one.name)
+def test_signatures_agree_with_the_stubs(operator: Operator):
+    shown = str(inspect.signature(operator.public_function())).replace("'", "")
     operands = ", ".join(f"{name}: Tensor" for name in operator.target.public)
     assert shown == f"({operands}, *, out: Tensor | None = None) -> Tensor"
     assert f"def {operator.name}{shown}:" in stubs.functions()

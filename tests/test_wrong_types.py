@@ -1,4 +1,7 @@
-"""What is no tensor is refused by a TypeError that names the function and the argument, by every public function and method."""
+"""Check that every public function and method rejects arguments that are not tensors with a helpful error.
+
+A TypeError names the function and the argument.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ from gradlab import autograd, func, linalg, special
 from gradlab.nn import functional
 
 SPACES = {"": gl, "linalg.": linalg, "nn.functional.": functional, "special.": special, "autograd.": autograd, "func.": func}
-# What opens something, or is for settings: no argument is a tensor.
-OTHERS = {"set_printoptions", "manual_seed", "playground", "demo", "watch", "load", "save", "seed"}
-WORDS = (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError, KeyError, AssertionError)
+# Functions without tensor arguments.
+WITHOUT_TENSORS = {"set_printoptions", "manual_seed", "playground", "demo", "watch", "load", "save", "seed"}
+ALLOWED_ERRORS = (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError, KeyError, AssertionError)
 
 
-def required(function: Any) -> int:
+def count_required(function: Any) -> int:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -34,25 +37,28 @@ def calls() -> Iterator[Any]:
     for place, space in SPACES.items():
         for name in sorted(getattr(space, "__all__", [n for n in dir(space) if not n.startswith("_")])):
             function = getattr(space, name, None)
-            if name in OTHERS or not callable(function) or inspect.isclass(function) or inspect.ismodule(function):
+            if name in WITHOUT_TENSORS or not callable(function) or inspect.isclass(function) or inspect.ismodule(function):
                 continue
             if id(function) not in seen:
                 seen.add(id(function))
-                yield pytest.param(function, max(required(function), 1), False, id=place + name)
+                yield pytest.param(function, max(count_required(function), 1), False, id=place + name)
     for name, function in vars(gl.Tensor).items():
         if not name.startswith("__") and inspect.isfunction(function) and id(function) not in seen:
             seen.add(id(function))
-            yield pytest.param(function, required(function), True, id=f"Tensor.{name}")
+            yield pytest.param(function, count_required(function), True, id=f"Tensor.{name}")
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("function", "count", "is_method"), list(calls()))
-def test_it_says_so(function, count, is_method):
+def test_wrong_types_raise_an_expected_error(function, count, is_method):
     x = gl.ones(3, 3)
     several = [(3,) * count, (x, *(3,) * (count - 1)), (x, x, *(3,) * (count - 2))[:count], ("a",) * count, (None,) * count]
     for given in several:
         given = (gl.ones(3, 3), *given[1:]) if is_method else given
-        with warnings.catch_warnings(), contextlib.suppress(*WORDS):  # an AttributeError would tell of our own attributes
+        with (
+            warnings.catch_warnings(),
+            contextlib.suppress(*ALLOWED_ERRORS),
+        ):  # an AttributeError would expose internal attributes
             warnings.simplefilter("ignore")
             function(*given)
 
@@ -70,9 +76,9 @@ def test_it_says_so(function, count, is_method):
         (lambda: functional.cross_entropy(gl.ones(1, 2), [1]), r"'target' \(position 2\) must be Tensor, not list"),
         (lambda: gl.ones(2).is_set_to(3), r"is_set_to\(\): argument 'tensor' \(position 1\) must be Tensor, not int"),
         (lambda: gl.index_add(gl.ones(2), 0, 3, gl.ones(1)), r"index_add\(\): argument 'index' \(position 3\) must be Tensor"),
-        (lambda: func.stack_module_state([gl.ones(2)]), "takes modules, and got Tensor"),
+        (lambda: func.stack_module_state([gl.ones(2)]), "expected modules, got Tensor"),
     ],
 )
-def test_the_words(call, words):
+def test_messages(call, words):
     with pytest.raises(TypeError, match=words):
         call()

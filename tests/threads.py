@@ -1,4 +1,4 @@
-"""Work in several threads at once."""
+"""Run work in several threads, and skip tests where threads or processes are not available."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ no_threads = pytest.mark.skipif(sys.platform == "emscripten", reason="there are 
 no_processes = pytest.mark.skipif(sys.platform == "emscripten", reason="there are no processes on Pyodide")
 
 
-def in_threads(work, count=4):
-    """Runs `work(i)` in threads that are switched often; errors are raised here."""
+def run_in_threads(work, count=4):
+    """Run `work(i)` in threads that are switched often. Raise the first error."""
     errors = []
 
     def run(i):

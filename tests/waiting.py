@@ -1,6 +1,6 @@
-"""Waiting for what another process or thread does: for a condition, never for a while. And a clock that is moved by hand.
+"""Wait for conditions instead of fixed times, and replace the clock by one that is moved by hand.
 
-`tests/test_fixed_waits.py` keeps fixed waits out of all other files.
+`tests/test_fixed_waits.py` checks that no other file waits for a fixed time.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-LONG = 120  # seconds after which something has failed, on a busy machine too
-TURN = 0.02
+TIMEOUT_SECONDS = 120  # more than anything takes, even on a busy machine
+POLL_SECONDS = 0.02
 
 
-def until(condition, what="the condition"):
-    """What the condition returns as soon as that is true; it is asked again and again."""
-    end = time.monotonic() + LONG
+def wait_until(condition, what="the condition"):
+    """Poll a condition until its value is true, and return the value."""
+    end = time.monotonic() + TIMEOUT_SECONDS
     while not (found := condition()):
-        assert time.monotonic() < end, f"{what} did not come true in {LONG} s"
-        time.sleep(TURN)
+        assert time.monotonic() < end, f"{what} did not come true in {TIMEOUT_SECONDS} s"
+        time.sleep(POLL_SECONDS)
     return found
 
 
-def address_of_jupyter(process, runtime):
-    """Where a Jupyter server listens, once it does: given port 0, it takes a free one, and writes down which."""
+def jupyter_url(process, runtime):
+    """Return the URL of a Jupyter server as soon as it responds. Started with port 0, it writes its port to a file."""
 
     def answering():
         assert process.poll() is None, "the server has ended"
         for told in runtime.glob("jpserver-*.json"):
-            with suppress(OSError, ValueError):  # nobody listens yet, or it is just being written
+            with suppress(OSError, ValueError):  # the server does not listen yet, or the file is incomplete
                 server = json.loads(told.read_text())
                 url = f"http://127.0.0.1:{server['port']}"
-                with urllib.request.urlopen(f"{url}/api?token={server['token']}", timeout=LONG):
+                with urllib.request.urlopen(f"{url}/api?token={server['token']}", timeout=TIMEOUT_SECONDS):
                     return url
         return None
 
-    return until(answering, "the start of Jupyter")
+    return wait_until(answering, "the start of Jupyter")
 
 
 class Gate:
-    """Holds up another process that runs `code`, until it is opened, and nobody after that: a named pipe, and then a file."""
+    """Barrier that blocks another process running `code` until it is opened: a named pipe, which is then replaced by a file."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -50,21 +50,21 @@ class Gate:
         self.code = f"__import__('pathlib').Path({self.path!r}).read_text()"
 
     @contextmanager
-    def reached(self):
-        """Wait until it has come here, and let it go on when the block ends."""
+    def hold(self):
+        """Wait until the other process has reached the gate, and let it continue at the end of the block."""
         with open(self.path, "w"):
             yield
             Path(f"{self.path}.opened").touch()
-            os.replace(f"{self.path}.opened", self.path)  # for who comes later
+            os.replace(f"{self.path}.opened", self.path)  # later processes pass
 
     def open(self):
-        """Let it go on, as soon as it has come here."""
-        with self.reached():
+        """Wait until the other process has reached the gate, and let it continue."""
+        with self.hold():
             pass
 
 
 class HandClock:
-    """A clock for `gradlab.clock.reading` that stands still until it is moved."""
+    """Clock for `gradlab.clock.use_source` that changes only when it is moved."""
 
     def __init__(self):
         self.time = 1000.0

@@ -27,21 +27,21 @@ with X.inference_mode(): h = w.exp()
 h = w.exp().detach()
 | loss = h.sum()
 | loss.backward()
-! leave detach() out on line 1, if its gradient is wanted
+! remove detach() on line 1 if you need the gradient
 > h = w.exp()
 | loss = h.sum()
 | loss.backward()
 parts = list(v.item() for v in w[0])
 | loss = X.tensor(parts).sum()
 | loss.backward()
-! go on with the tensor itself on line 1 (`X.stack` puts several together)
+! keep the tensor itself on line 1 (`X.stack` joins several)
 > parts = [v for v in w[0]]
 | loss = X.stack(parts).sum()
 | loss.backward()
 y = w.exp()
 | z = F.relu(y, inplace=True)
 | z.sum().backward()
-! leave `inplace=True` out on line 2
+! remove `inplace=True` on line 2
 > y = w.exp()
 | z = F.relu(y)
 | z.sum().backward()
@@ -49,7 +49,7 @@ m = nn.ReLU(inplace=True)
 | y = w.exp()
 | z = m(y)
 | z.sum().backward()
-! leave inplace=True out where it was asked for, or give it a clone()
+! remove inplace=True, or pass it a clone()
 > m = nn.ReLU()
 | y = w.exp()
 | z = m(y)
@@ -61,7 +61,7 @@ m = nn.ReLU(inplace=True)
 y = w * 2
 | y.sum().backward()
 | y.grad
-! write `y.retain_grad()` before backward()
+! call `y.retain_grad()` before backward()
 > y = w * 2
 | y.retain_grad()
 | y.sum().backward()
@@ -106,7 +106,7 @@ y = w * w
 a, b = X.ones(2), X.ones(2)
 | loss = (a * b).sum()
 | loss.backward()
-! call requires_grad_() on what to differentiate by (a or b) before line 2
+! call requires_grad_() on the tensor whose gradient you need (a or b) before line 2
 > a, b = X.ones(2), X.ones(2)
 | a.requires_grad_()
 | loss = (a * b).sum()
@@ -114,7 +114,7 @@ a, b = X.ones(2), X.ones(2)
 y = w * 1
 | z = w * 2
 | X.autograd.grad(z.sum(), y)
-! differentiate by the tensor that was used, or use this one
+! differentiate with respect to the tensor that was used, or use this one
 > y = w * 1
 | z = w * 2
 | X.autograd.grad(z.sum(), w)

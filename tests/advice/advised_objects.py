@@ -84,13 +84,13 @@ next(iter(X.utils.data.DataLoader([[1], [1, 2]], batch_size=2)))
 > next(iter(X.utils.data.DataLoader([[1], [1, 2]], batch_size=2, collate_fn=list)))
 -- random numbers and files
 X.set_rng_state(X.zeros(5056, dtype=X.uint8))
-! take it from get_rng_state().
+! use one returned by get_rng_state().
 > X.set_rng_state(X.get_rng_state())
 X.load(3)
 ! Please pre-load the data into a buffer like io.BytesIO and try to load from that.
 > X.save(x, f := io.BytesIO()); X.load(io.BytesIO(f.getvalue()))
 X.save(nn.Linear(1, 1), io.BytesIO())
-! save its state: x.state_dict().
+! Save its state: x.state_dict().
 > x = nn.Linear(1, 1); X.save(x.state_dict(), io.BytesIO())
 -- custom Functions and hooks
 class Two(X.autograd.Function):
@@ -129,14 +129,14 @@ class Keyword(X.autograd.Function):
 |     def forward(ctx, x, *, y): return x + y
 |     backward = staticmethod(lambda ctx, g: (g, g))
 | Keyword.apply(w, y=w)
-! Make it a parameter that has a position.
+! Make it a positional parameter.
 > class Keyword(X.autograd.Function):
 |     @staticmethod
 |     def forward(ctx, x, y): return x + y
 |     backward = staticmethod(lambda ctx, g: (g, g))
 | Keyword.apply(x, w)
 with X.autograd.graph.saved_tensors_hooks(lambda x: x.mul_(2), lambda x: x): w.detach().requires_grad_().exp()
-! Pack a changed copy instead: x.clone().
+! Pack a modified copy instead: x.clone().
 > with X.autograd.graph.saved_tensors_hooks(lambda x: x.clone().mul_(2), lambda x: x): w.detach().requires_grad_().exp()
 -- gradients
 X.autograd.backward(w.sum(), grad_variables=X.ones(()))
@@ -159,7 +159,7 @@ class Noisy(X.autograd.Function):
 |     forward = staticmethod(lambda ctx, x: x * 1)
 |     backward = staticmethod(lambda ctx, g: g * (1 + 1e-5 * X.rand(2, 3)))
 | X.autograd.gradcheck(Noisy.apply, (d.requires_grad_(),))
-! give gradcheck `nondet_tol=<tol>`.
+! pass `nondet_tol=<tol>` to gradcheck.
 > class Noisy(X.autograd.Function):
 |     forward = staticmethod(lambda ctx, x: x * 1)
 |     backward = staticmethod(lambda ctx, g: g * (1 + 1e-5 * X.rand(2, 3)))
@@ -171,7 +171,7 @@ with fw.dual_level(): fw.make_dual(n, n)
 ! Call .float() first.
 > with fw.dual_level(): fw.make_dual(n.float(), n.float())
 with fw.dual_level(): X.exp(fw.make_dual(x, x), out=d.float())
-! Leave out= away.
+! Omit out=.
 > with fw.dual_level(): X.exp(fw.make_dual(x, x))
 X.autograd.functional.jacobian(X.exp, x, create_graph=True, strategy="forward-mode", vectorize=True)
 ! Please either set `create_graph=False` or `strategy="reverse-mode"`.
@@ -193,7 +193,7 @@ X.utils.checkpoint.checkpoint(X.exp, w, use_reentrant=True, debug=True)
 ! Passing `context_fn` or `debug` is only supported when use_reentrant=False.
 > X.utils.checkpoint.checkpoint(X.exp, w, use_reentrant=False, debug=True); context_fn = None
 a = np.ones(3); a.flags.writeable = False; X.autograd.gradcheck(X.exp, (X.from_numpy(a).requires_grad_(),))
-! Give it a clone().
+! Pass a clone().
 > a = np.ones(3); a.flags.writeable = False; X.autograd.gradcheck(X.exp, (X.from_numpy(a).clone().requires_grad_(),))
 y = w * 1; z = y * y; y.detach_(); z.sum().backward()
 ! please use out-of-place `.detach()` instead.
@@ -205,11 +205,11 @@ y = w.exp(); y.sum().backward(); y.grad_fn._raw_saved_result.register_hooks(lamb
 ! set requires_grad=True on the input before computing.
 > x.requires_grad=True; (x * 2).sum().backward()
 x = w.exp(); x += 1; x.sum().backward()
-! Write to a copy (x = x + 1 rather than x += 1), or after backward().
+! Write to a copy (x = x + 1 instead of x += 1), or after backward().
 > x = w.exp(); x = x + 1; x.sum().backward()
 > x = w.exp(); x.sum().backward(); x = x + 1
 l = w.exp().sum(); l.backward(); l.backward()
-! give retain_graph=True to the earlier backward() or autograd.grad(), or add the losses and call it once.
+! pass retain_graph=True to the earlier backward() or autograd.grad(), or add the losses and call it once.
 > l = w.exp().sum(); l.backward(retain_graph=True); l.backward(); l = w.exp().sum()
 | X.autograd.grad(l, w, retain_graph=True); l.backward()
 > l = w.exp().sum(); (l + l).backward()

@@ -144,6 +144,9 @@ X.linalg.inv(n[:, :2])
 X.linalg.inv(s.half())
 ! Call .float() first.
 > X.linalg.inv(s.half().float())
+X.linalg.solve_triangular(s, x[0, :2], upper=True)
+! Use B.unsqueeze(-1) for a single vector.
+> B = x[0, :2]; X.linalg.solve_triangular(s, B.unsqueeze(-1), upper=True)
 X.linalg.solve(s, s.double())
 ! Convert one of them: x.float(), x.to(y.dtype).
 > x = s.double(); X.linalg.solve(s, x.float())
@@ -165,7 +168,7 @@ x.float_power_(2)
 > x.double().float_power_(2)
 > x.pow_(2)
 x.bfloat16()
-! use .half() (float16) or .float().
+! Use .half() or .float().
 > x.half()
 > x.float()
 X.rand(2, 3).bernoulli_(n)
@@ -272,10 +275,10 @@ X.multinomial(n, 1)
 ! Call .float().
 > X.multinomial(n.float(), 1)
 X.multinomial(x, 5)
-! give replacement=True, if an index may come twice.
+! Use replacement=True if an index may be drawn more than once.
 > X.multinomial(x, 5, replacement=True)
 X.multinomial(-x, 1)
-! Give probabilities or weights, such as softmax makes of scores.
+! Pass probabilities or non-negative weights, such as the output of softmax.
 > X.multinomial((-x).softmax(-1), 1)
 X.randperm(3, dtype=X.bool)
 ! Use an integer dtype.
@@ -292,13 +295,13 @@ X.nn.Parameter(n)
 > X.nn.Parameter(n.float())
 > X.nn.Parameter(n, requires_grad=False)
 n.requires_grad = True
-! write 1. and not 1, or call .float() first.
+! write 1. instead of 1, or call .float() first.
 > n = n.float(); n.requires_grad = True
 n.requires_grad_()
-! write 1. and not 1, or call .float() first.
+! write 1. instead of 1, or call .float() first.
 > n.float().requires_grad_()
 X.tensor([1], requires_grad=True)
-! write 1. and not 1, or give dtype=X.float32.
+! write 1. instead of 1, or pass dtype=X.float32.
 > X.tensor([1.], requires_grad=True)
 > X.tensor([1], dtype=X.float32, requires_grad=True)
 b - b
@@ -317,7 +320,7 @@ F.silu(n)
 ! Call .float() first.
 > F.silu(n.float())
 X.erfinv(n, out=n.clone())
-! Give an out= of dtype X.float32.
+! Pass an out= of dtype X.float32.
 > X.erfinv(n, out=X.empty(2, 3, dtype=X.float32))
 -- arguments of another kind
 X.exp([1., 2.])
@@ -331,24 +334,27 @@ x[0] = ['a']
 ! Make it a tensor: X.tensor(…).
 > x[0] = X.tensor([1., 2., 3.])
 X.zeros(2, dtype='float32')
-! Write X.float32 and the like.
+! Use a dtype such as X.float32.
 > X.zeros(2, dtype=X.float32)
 X.tensor({1., 2.})
-! A set or a dict has no order: give list(…) of it.
+! Sets and dicts have no order: pass list(…).
 > X.tensor(list({1., 2.}))
 X.tensor([x, x])
-! to put tensors together use X.stack or X.cat.
+! to combine tensors use X.stack or X.cat.
 > X.stack([x, x])
 > X.cat([x, x])
 X.tensor(x)
 ! it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True)
 > sourceTensor = x; sourceTensor.detach().clone(); sourceTensor.detach().clone().requires_grad_(True)
 X.asarray([1.], copy=False)
-! Leave copy=False away.
+! Remove copy=False.
 > X.asarray([1.])
 X.asarray(x, dtype=X.float64, copy=False)
-! Leave copy=False away.
+! Remove copy=False.
 > X.asarray(x, dtype=X.float64)
+x[::-1]
+! Use x.flip(dim) to reverse a dimension.
+> dim = 0; x.flip(dim)
 X.from_numpy(np.ones(3)[::-1])
 ! Copy it: array.copy().
 > array = np.ones(3)[::-1]; X.from_numpy(array.copy())
@@ -362,16 +368,16 @@ X.from_numpy(np.ones(3, '>f8'))
 ! Call array.astype(array.dtype.newbyteorder('=')).
 > array = np.ones(3, '>f8'); X.from_numpy(array.astype(array.dtype.newbyteorder('=')))
 X.from_numpy(np.array([1., 2.], object))
-! give it numbers in rows of one length, or call array.astype(float).
+! Use numbers in rows of one length, or call array.astype(float).
 > array = np.array([1., 2.], object); X.from_numpy(array.astype(float))
 X.from_numpy(np.array(['1', '2']))
-! The array holds text: call array.astype(float) if that is what the text says.
+! If the text is numbers, call array.astype(float).
 > array = np.array(['1', '2']); X.from_numpy(array.astype(float))
 X.from_numpy(np.array([1, 2], np.uint16))
 ! Call array.astype(numpy.int64).
 > import numpy; array = np.array([1, 2], np.uint16); X.from_numpy(array.astype(numpy.int64))
 X.arange(3, dtype=X.float64, out=x)
-! Leave dtype= away: the result is written in the dtype of out.
+! Remove dtype=: the result is written in the dtype of out.
 > X.arange(3, out=X.empty(3))
 X.range(0, 3)
 ! Instead, use gradlab.arange
@@ -398,22 +404,32 @@ x[0, 0][0]
 ! Use `tensor.item()` in Python to convert a 0-dim tensor to a number
 > tensor = x[0, 0]; tensor.item()
 X.from_dlpack(3)
-! Give an array of a library that has the DLPack protocol, or what its __dlpack__() returned
+! Expected an array of a library that supports the DLPack protocol, or the result of its __dlpack__()
 > X.from_dlpack(np.ones(3)); X.from_dlpack(x.__dlpack__())
 x.__dlpack__(stream=1)
-! leave stream= away.
+! leave stream= out.
 > x.__dlpack__()
 float(x)
-! pick an element by an index, or reduce it (.sum(), .mean()).
+! Select one element by its index, or reduce it with .sum() or .mean().
 > float(x[0, 0]); float(x.sum())
 > float(x.mean())
 bool(x)
-! Ask whether .any() or .all() of them are true; X.where chooses element by element.
+! Use .any() or .all(), or X.where to choose element by element.
 > bool(x.any())
 > bool(x.all()); X.where(x > 0, x, 0.)
 bool(x[:0])
-! Ask x.numel() > 0.
+! Use x.numel() > 0.
 > x = x[:0]; x.numel() > 0
+x.item()
+! Use .tolist() to get all elements, or reduce it with .sum() or .mean().
+> x.tolist(); x.sum().item()
+> x.mean().item()
+len(x[0, 0])
+! Use .item() to get its value.
+> x = x[0, 0]; x.item()
+iter(x[0, 0])
+! Use .item() to get its value.
+> x = x[0, 0]; x.item()
 x.view(3, 2).t().view(6)
 ! Use .reshape(...) instead.
 > x.view(3, 2).t().reshape(6)
@@ -430,7 +446,7 @@ X.chain_matmul(s, s)
 ! Use gradlab.linalg.multi_dot instead
 > gradlab.linalg.multi_dot([s, s])
 X.meshgrid(x[0], x[0])
-! indexing='ij' is what is done without.
+! Without it, indexing='ij' is used.
 > X.meshgrid(x[0], x[0], indexing='ij')
 X.scatter(x, 0, n[:1] * 0, x, reduce='add')
 ! Use gradlab.scatter_reduce instead for more reduction options.
@@ -442,19 +458,19 @@ X.iinfo(X.float32)
 ! Use gradlab.finfo to handle
 > gradlab.finfo(X.float32)
 X.as_strided(x.T, (2,), (1,))
-! call .contiguous() first, and give the strides of the copy.
+! Call .contiguous() first, and pass the strides of the copy.
 > X.as_strided(x.T.contiguous(), (2,), (1,))
 x[:0].amax()
 ! Specify the reduction dim with the 'dim' argument.
 > x[:0].amax(dim=1)
 X.linalg.inv(X.ones(2, 2))
-! pinv() gives a pseudo-inverse; lstsq() the best solution there is.
+! pinv() computes a pseudo-inverse, lstsq() a least-squares solution.
 > X.linalg.pinv(X.ones(2, 2)); X.linalg.lstsq(X.ones(2, 2), s)
 X.lstsq(s, s)
 ! Use gradlab.linalg.lstsq(A, B), its arguments reversed.
 > A = B = s; gradlab.linalg.lstsq(A, B)
 x.contiguous(memory_format=X.preserve_format)
-! Give X.contiguous_format.
+! Use X.contiguous_format.
 > x.contiguous(memory_format=X.contiguous_format)
 x.expand(4, 2, 3).add_(1)
 ! Please clone() the tensor before performing the operation.
@@ -464,7 +480,7 @@ X.take(x, n[0], out=x.view(-1)[:3])
 > X.take(x.clone(), n[0], out=x.view(-1)[:3])
 -- history
 X.exp(w, out=x)
-! Leave out= away, or compute inside `with X.no_grad():`.
+! Omit out=, or compute inside `with X.no_grad():`.
 > X.exp(w)
 > with X.no_grad(): X.exp(w, out=x)
 w.numpy()
@@ -478,7 +494,7 @@ w.__dlpack__()
 > var = w * 1; var_no_grad = var.detach()
 with X.inference_mode(): v = x * 1
 | v.requires_grad_()
-! Take a clone of it: x.clone().requires_grad_().
+! Clone it first: x.clone().requires_grad_().
 > with X.inference_mode(): x = x * 1
 | x.clone().requires_grad_()
 with X.inference_mode(): v = x * 1
@@ -492,14 +508,17 @@ with gradlab.inference_mode(): v = x * 1
 > with gradlab.no_grad(): v = x * 1
 | v * w
 w.grad = d
-! Give one of the tensor's dtype: grad.to(x.dtype).
+! Assign grad.to(x.dtype).
 > x, grad = w, d; x.grad = grad.to(x.dtype)
 x.volatile = True
 ! Use `with gradlab.no_grad():` instead.
 > with gradlab.no_grad(): w * 2
 x.register_hook(print)
-! Set requires_grad=True on it, or on what it is made of.
+! Set requires_grad=True on it, or on a tensor it is computed from.
 > x.requires_grad=True; x.register_hook(print)
+x.retain_grad()
+! Set requires_grad=True on a tensor it is computed from.
+> x.requires_grad=True; x.retain_grad()
 x.register_post_accumulate_grad_hook(print)
 ! Set requires_grad=True on it.
 > x.requires_grad=True; x.register_post_accumulate_grad_hook(print)
@@ -530,10 +549,10 @@ F.soft_margin_loss(x, w)
 ! Give target.detach().
 > target = w; F.soft_margin_loss(x, target.detach())
 X.bincount(n[0], w[0]).sum().backward()
-! detach() its argument if no gradient is meant to pass.
+! Call detach() on its argument if no gradient is needed.
 > X.bincount(n[0], w[0].detach())
 (w // 2).sum().backward()
-! Call detach() on what it is computed from.
+! Call detach() on its inputs.
 > (w.detach() // 2).sum()
 X.linalg.qr(X.ones(3, 2, requires_grad=True), mode='complete').Q.sum().backward()
 ! Use mode='reduced'.

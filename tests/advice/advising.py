@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gradlab
-from gradlab.ops.products import WARNED
+from gradlab.ops.products import WARNINGS_GIVEN
 
 CALL = r"(?:[\w*\])]+(?:\.\w+)*)?\.?\w+\((?:[^()]|\([^()]*\))*\)"
 NAMED = r"\b[a-z_]+=(?:'\w+'|[\w.]+)?"  # an argument
 ATTRIBUTE = r"(?:\b(?:gradlab|X))?\.[a-z_]\w*(?:\.\w+)*"
 CODE = re.compile(rf"`([^`]+)`|({CALL})|({NAMED})|({ATTRIBUTE})\b|(\w+\[[^ ]+\])|(\bx = x \+ 1\b)")
-GOES = re.compile(r"(?:instead of|rather than|[Ll]eave|outside) `?$")
+GOES = re.compile(r"(?:instead of|rather than|[Ll]eave|[Oo]mit|[Rr]emove|outside) `?$")
 
 
 class Row(NamedTuple):
@@ -79,7 +79,7 @@ def run(program: str, setup: str, name: str, lines: bool = False) -> str:
         warnings.simplefilter("always")
         exec(named(setup, name), space)
         caught.clear()
-        WARNED.clear()  # what is said once a process is said again
+        WARNINGS_GIVEN.clear()  # what is said once a process is said again
         try:
             warnings.simplefilter("ignore", RuntimeWarning)  # as gradlab sets it
             with gradlab.record_sites() if lines else nullcontext():
@@ -102,8 +102,8 @@ def named(text: str, name: str) -> str:
 # ------------------------------------------------------------------------------------------ what the package can say
 VERBS = (
     "add|ask|begin|call|clone|come|compare|compute|consider|convert|copy|define|detach|differentiate|enter|flatten|get|give|go|"
-    "install|leave|list|make|move|multiply|open|pack|pass|put|read|reduce|replace|return|run|save|see|set|specify|take|try|turn|"
-    "unpack|update|use|wrap|write"
+    "install|leave|list|make|move|multiply|omit|open|pack|pass|put|read|reduce|replace|return|run|save|see|set|specify|take|try|"
+    "turn|unpack|update|use|wrap|write"
 )
 ASKS = re.compile(
     r"(?:(?:^|[.:;,)—]) ?\(?|\b(?:and|or|please|rather|must|should|can|could|to|first|simply|instead,) )"

@@ -276,19 +276,19 @@ def taken(source, message):
     if "instead of" in fix:
         assert line == code[1]
         return [with_line([code[0]])]
-    if fix.startswith("put"):
+    if fix.startswith("add"):
         return [with_line([code[0], line])]
     if "has the right shape" in fix:
         return [with_line([re.sub(r"backward\(.*\)$", f"backward({code[0]})", line)])]
     if fix.startswith("write") and "retain_graph" in fix:
         assert ast_call(code[0]) in line
         return [with_line([line.replace(line[line.index(ast_call(code[0])) :], code[0])])]
-    if fix.startswith("detach() what one step hands"):
+    if fix.startswith("detach what one step passes"):
         return [source.rstrip("\n") + "\n    " + re.search(r"\((h = h\.detach\(\))\)", fix)[1] + "\n"]
-    if "write x.clone(), or x itself" in fix:
+    if "use x.clone() or x itself" in fix:
         return [with_line([re.sub(r"\w+\.tensor\(x\)", new, line)]) for new in ("x.clone()", "x")]
-    if "leave" in fix:
-        return [with_line([line.replace("." + re.search(r"leave \.?(\S+) out", fix)[1], "")])]
+    if "remove" in fix:
+        return [with_line([line.replace("." + re.search(r"remove \.?(\S+)", fix)[1], "")])]
     if "requires_grad_()" in fix:
         calls = [one for one in code if one.endswith("requires_grad_()")] or re.findall(r"call (\S+\.requires_grad_\(\))", fix)
         return [with_line([*calls, line])]
@@ -330,7 +330,7 @@ def test_a_leaf_that_a_step_binds_anew_is_updated_in_place(update, name, where):
     source = stepping(update, apart=where == "apart")
     _, lines, message = run(source, name, f"step {update} {name} {where}.py")
     assert message.startswith("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed.")
-    assert "write `w.retain_grad()`" not in message
+    assert "call `w.retain_grad()`" not in message
     (changed,) = taken(lines, message)
     space, _, said = run(changed, name, f"step again {update} {name} {where}.py")
     assert said == ""
@@ -382,4 +382,4 @@ def test_a_name_that_is_bound_anew_by_something_else_may_retain_its_gradient():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         exec(typed("w = gl.ones(3, requires_grad=True)\nw = w * 2\nw.sum().backward()\nw.grad\nv = w\n", "else.py"), {"gl": gl})
-    assert "write `w.retain_grad()` before backward()" in str(caught[0].message)
+    assert "call `w.retain_grad()` before backward()" in str(caught[0].message)

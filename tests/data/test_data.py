@@ -12,7 +12,7 @@ from typing import Any
 
 import data_cases
 import pytest
-from recorded import recorded_by, rows
+from recorded import rows, titles_recorded_by
 
 import gradlab
 
@@ -39,7 +39,7 @@ def test_as_recorded(topic: str, name: str) -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_recorded_is_what_torch_does(topic: str) -> None:
     torch = pytest.importorskip("torch")
-    for name in recorded_by(f"data/{topic}", torch):
+    for name in titles_recorded_by(f"data/{topic}", torch):
         assert json.loads(json.dumps(TOPICS[topic][name](torch))) == RECORDED[topic][name], name
 
 

@@ -8,7 +8,7 @@ import pytest
 from watched import LIBRARIES, data, library, mlp
 
 import gradlab as gl
-from gradlab.diagnose.faults import CALLBACKS, Faults, FaultWarning, Watcher, guarded_method
+from gradlab.diagnose.faults import OBSERVER_METHODS, Faults, FaultWarning, Watcher, guarded_method
 from gradlab.explore.libraries.backward_calls import AtPoles, GradlabBackwardCalls
 from gradlab.explore.libraries.recording_gradlab import GradlabRecording
 from gradlab.explore.trace.happenings import Happenings
@@ -57,7 +57,7 @@ def faults_of(program):
 
 def observed(kind):
     """The callbacks that a class of observers, or one above it, defines."""
-    return sorted(name for name in CALLBACKS if any(name in vars(one) for one in kind.__mro__[:-3]))
+    return sorted(name for name in OBSERVER_METHODS if any(name in vars(one) for one in kind.__mro__[:-3]))
 
 
 RECORDER = [
@@ -99,7 +99,14 @@ def test_an_observer_that_fails_ends_no_program(name, monkeypatch):
 
     weights, told = faults_of(program)
     assert weights == plain
-    if name not in ("joined", "rebased", "refused", "recast", "swept", "born"):  # nothing of the kind happens there
+    if name not in (
+        "on_join",
+        "on_rebase",
+        "on_backward_refused",
+        "on_cast",
+        "sweep_origin",
+        "on_create",
+    ):  # nothing of the kind happens there
         assert len(told) == 1 and "StruckError: struck" in str(told[0].message)
 
 
@@ -112,7 +119,7 @@ def callbacks_of_torch():
 @pytest.mark.parametrize("name", callbacks_of_torch())
 def test_what_fails_while_torch_is_recorded_ends_no_program(name, monkeypatch):
     torch = pytest.importorskip("torch")
-    from leftovers import clear_torch, left_in_torch
+    from leftovers import find_torch_leftovers, reset_torch_state
 
     from gradlab.explore.libraries.recording_torch import TorchRecording
 
@@ -131,8 +138,8 @@ def test_what_fails_while_torch_is_recorded_ends_no_program(name, monkeypatch):
     assert weights == plain
     assert len(told) == 1 and "StruckError: struck" in str(told[0].message)
     if name == "steps":
-        clear_torch()  # what takes the mode away was struck itself
-    assert left_in_torch() == []
+        reset_torch_state()  # what takes the mode away was struck itself
+    assert find_torch_leftovers() == []
 
 
 @pytest.mark.torch
@@ -243,7 +250,7 @@ def test_every_observer_that_only_looks_is_a_watcher():
         return {kind, *(one for child in kind.__subclasses__() for one in below(child))}
 
     looking = {one.__name__ for one in below(Observer) - below(Watcher)} - {"Observer"}
-    assert looking >= {"Inference", "Packing", "Level", "Anomaly"}
+    assert looking >= {"Inference", "PackingObserver", "Level", "Anomaly"}
     assert {"Sites", "GradlabRecording", "GradlabBackwardCalls", "AtPoles"} <= {one.__name__ for one in below(Watcher)}
 
 
@@ -261,7 +268,7 @@ def test_the_warning_says_what_failed_where_and_how_to_report_it():
 
 
 def test_there_is_one_warning_however_often_it_fails():
-    guarded = Faults("did something").guarded(strike)
+    guarded = Faults("did something").guard(strike)
     result, told = faults_of(lambda: [guarded(), guarded(), guarded()])
     assert result == [None] * 3 and len(told) == 1
 

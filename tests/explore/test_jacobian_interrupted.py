@@ -11,13 +11,13 @@ import sys
 
 import numpy as np
 import pytest
-from interrupting import OURS, interrupted
-from leftovers import left_behind
+from interrupting import GRADLAB_FILES, run_interrupted
+from leftovers import find_leftovers
 
 import gradlab as gl
 from gradlab.explore.jacobian.view_model import JacobianViewModel
 
-EXPLORE = os.path.join(OURS[0], "explore")
+EXPLORE = os.path.join(GRADLAB_FILES[0], "explore")
 W = gl.tensor(np.random.default_rng(0).normal(size=(9, 7)))
 AT = np.linspace(-1, 1, 7)
 WANTED = (1 - np.tanh(W.numpy() @ AT) ** 2)[:, None] * W.numpy()
@@ -31,12 +31,12 @@ def f(x):
 def tried(work, again, stride):
     """Interrupt `work()` at places `stride` apart, then call `again()`; whatever did not come out right."""
     work()
-    places, wrong = interrupted(work, 0, EXPLORE).seen, []
+    places, wrong = run_interrupted(work, 0, EXPLORE).seen, []
     for at in range(1, places + 1, stride):
-        struck = interrupted(work, at, EXPLORE)
-        if left_behind():
+        struck = run_interrupted(work, at, EXPLORE)
+        if find_leftovers():
             gc.collect()  # a traceback in a cycle holds what was not left
-        left = left_behind()
+        left = find_leftovers()
         if left or not np.allclose(again(), WANTED, rtol=1e-12):
             wrong.append((struck.where, left))
     assert places > 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from differences import by_differences
+from differences import numerical_jacobian
 
 import gradlab as gl
 from gradlab.explore.jacobian import compute_block, hessian, jacobian, scatter
@@ -91,7 +91,7 @@ def test_all_methods_give_one_matrix(seed):
 
     x = gl.tensor(start)
     whole = np.asarray(jacobian(ours, x, method="rows"))
-    np.testing.assert_allclose(whole, by_differences(numbers, start), atol=2e-7, rtol=1e-6)
+    np.testing.assert_allclose(whole, numerical_jacobian(numbers, start), atol=2e-7, rtol=1e-6)
     for way in (*WAYS[1:], {"sparsity": np.abs(whole) > 0}, {"sparsity": np.ones(whole.shape, bool), "chunk_size": 4}):
         J = jacobian(ours, x, **way)
         np.testing.assert_allclose(J.dense(), whole, atol=1e-13, rtol=1e-11, err_msg=f"{way}: {J.plan}")
@@ -365,7 +365,7 @@ def test_hessians_of_random_functions(seed):
 
     x = gl.tensor(start)
     whole = np.asarray(hessian(energy, x, method="rows"))
-    np.testing.assert_allclose(whole, by_differences(gradient, start), atol=1e-6 * max(1, np.abs(whole).max()), rtol=1e-5)
+    np.testing.assert_allclose(whole, numerical_jacobian(gradient, start), atol=1e-6 * max(1, np.abs(whole).max()), rtol=1e-5)
     for way in WAYS[1:]:
         np.testing.assert_allclose(hessian(energy, x, **way), whole, atol=1e-11 * max(1, np.abs(whole).max()), err_msg=str(way))
 

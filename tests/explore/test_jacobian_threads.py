@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 from explore.banded import METHODS, ROWS, asked, the_matrix
-from threads import in_threads
+from threads import run_in_threads
 
 from gradlab.explore.heat_cells import KNOWN
 from gradlab.explore.jacobian.view_model import JacobianViewModel
@@ -45,14 +45,14 @@ def test_four_threads_that_ask_for_rows_products_and_the_whole(method, with_out)
                 got, expected = WAYS[draw.integers(len(WAYS) if k else 3)](J, int(draw.integers(ROWS - 3)))
                 np.testing.assert_allclose(got, expected, atol=1e-13)
 
-        in_threads(work)
+        run_in_threads(work)
         np.testing.assert_allclose(np.asarray(J), WANTED, atol=1e-13)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_threads_that_ask_for_the_whole_share_its_sweeps(method):
     J = asked(method)
-    in_threads(lambda _: np.asarray(J), 4)
+    run_in_threads(lambda _: np.asarray(J), 4)
     assert J.sweeps == J.plan.sweeps
 
 

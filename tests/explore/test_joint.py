@@ -7,7 +7,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.core.sparsity import pattern
-from gradlab.diagnose.out_of_memory import held
+from gradlab.diagnose.out_of_memory import saved_tensor_sizes
 from gradlab.explore.trace.reading import trace_of
 
 
@@ -69,14 +69,14 @@ def test_nan_is_traced_to_it():
         v, m = gl.var_mean(x)
         with (
             pytest.warns(UserWarning, match="Error detected in MulBackward0"),
-            pytest.raises(RuntimeError, match="In the forward pass VarMeanBackward0 was given nan"),
+            pytest.raises(RuntimeError, match="In the forward pass, VarMeanBackward0 received nan"),
         ):
             (v * m).backward()
 
 
 def test_what_it_holds_is_counted():
     x, s, m = results("std_mean")
-    assert sorted(held([m.node])) == [
+    assert sorted(saved_tensor_sizes([m.node])) == [
         ("StdMeanBackward0, its argument x (2×3 float32)", 24),
         ("StdMeanBackward0, its result (2 float32)", 8),
     ]

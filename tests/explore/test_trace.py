@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from leftovers import watching
+from leftovers import active_observers
 
 import gradlab as gl
 from gradlab.core.observers import observers
@@ -332,7 +332,7 @@ def test_nothing_is_left_behind(lib, ends):
             out.backward()
     except ZeroDivisionError:
         pass
-    assert observers.active == () and not watching()
+    assert observers.active == () and not active_observers()
     if torch is not None:
         from torch.nn.modules import module as modules
         from torch.overrides import _len_torch_function_stack

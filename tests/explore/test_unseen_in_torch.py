@@ -16,10 +16,10 @@ from gradlab.explore.trace.recorder import Recorder
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from leftovers import left_in_torch  # noqa: E402
+from leftovers import find_torch_leftovers  # noqa: E402
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from waiting import LONG  # noqa: E402
+from waiting import TIMEOUT_SECONDS  # noqa: E402
 
 
 def same_warnings(program):
@@ -448,7 +448,7 @@ def test_modes_of_the_program_stay_where_they_are_while_recording_pauses_and_res
         assert _get_current_function_mode_stack()[1] is ours
         torch.set_default_device(None)
         assert _get_current_function_mode_stack() == [ours]
-    assert left_in_torch() == []
+    assert find_torch_leftovers() == []
 
 
 def test_an_optimizer_that_steps_in_a_hook_leaves_the_mode_where_it_is():
@@ -488,7 +488,7 @@ def test_compiled_code_is_compiled_as_without_us():
     assert all(torch.equal(a, b) for a, b in zip(plain[0], seen[0], strict=True))
     assert traced.sweeps == 4
     assert [node.label for node in traced.trace.nodes if node.kind == "operation"] == ["×", "sin", "×", "sum"]
-    assert left_in_torch() == []
+    assert find_torch_leftovers() == []
 
 
 # ------------------------------------------------------------------------------------------------------ what is let go of
@@ -533,10 +533,10 @@ def test_recordings_in_two_threads_leave_nothing_behind():
     opened, closed, done = threading.Event(), threading.Event(), []
 
     def other():
-        assert opened.wait(LONG)
+        assert opened.wait(TIMEOUT_SECONDS)
         with gl.tracing() as traced:
             closed_by_now.set()
-            assert closed.wait(LONG)
+            assert closed.wait(TIMEOUT_SECONDS)
             (torch.ones(2, requires_grad=True) * 2).sum().backward()
         done.append(traced.sweeps)
 
@@ -547,11 +547,11 @@ def test_recordings_in_two_threads_leave_nothing_behind():
         first_recording = first._recorder._recordings["torch"]
         first_recording.pause()  # it replaces functions then
         opened.set()
-        assert closed_by_now.wait(LONG)
+        assert closed_by_now.wait(TIMEOUT_SECONDS)
     closed.set()
-    thread.join(LONG)
+    thread.join(TIMEOUT_SECONDS)
     assert done == [1]
-    assert left_in_torch() == []
+    assert find_torch_leftovers() == []
 
 
 def test_a_fault_is_no_error_of_the_programs_even_where_warnings_are(monkeypatch, capsys):

@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from watched import LIBRARIES, data, library, mlp, numbers
 
 import gradlab as gl
@@ -328,7 +328,7 @@ HEALTHY = {
 }
 
 
-@pytest.mark.parametrize("seed", first_in_the_gate(0, 1, 2))
+@pytest.mark.parametrize("seed", exhaustive_after_first(0, 1, 2))
 @pytest.mark.parametrize("name", HEALTHY)
 def test_of_a_healthy_run_nothing_is_said(lib, name, seed):
     widths, activation, optimizer, settings, batch = HEALTHY[name]

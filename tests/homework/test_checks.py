@@ -157,7 +157,7 @@ ENDLESS = "def jacobian_by_rows(f, x):\n    while True:\n        pass\n"
 
 
 def test_an_endless_loop_ends_with_a_sentence():
-    with clock.reading(perf_counter):
+    with clock.use_source(perf_counter):
         found = load(SOURCE).check(1, cells(ENDLESS), purse=Purse(0.5, 0.5, 0.1))
     assert found.points == 0
     assert "is there a loop that never ends?" in str(found)

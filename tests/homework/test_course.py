@@ -28,7 +28,7 @@ def test_students_get_no_solutions_and_keep_their_work(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["course", str(tmp_path)]) == 0
     assert path.read_text() == "mine"
-    assert f"kept yours: {path}" in capsys.readouterr().out
+    assert f"skipped {path} (already exists)" in capsys.readouterr().out
 
 
 def test_a_teacher_gets_the_source(tmp_path):
@@ -129,7 +129,7 @@ def test_checks_beside_submissions_do_not_count_and_named_ones_do(tmp_path, caps
     assert cli.main(["course", str(folder), "--summary", "--checks", str(tmp_path / "none")]) == 1
     assert "there is no checks.py in" in capsys.readouterr().err
     assert cli.main(["course", str(folder), "--checks", str(own)]) == 1
-    assert "--checks goes with --summary" in capsys.readouterr().err
+    assert "--checks requires --summary" in capsys.readouterr().err
 
 
 def test_guesses_are_summed_up_by_what_was_said_first(tmp_path, capsys):
@@ -158,13 +158,13 @@ def test_nothing_to_sum_up_is_said(tmp_path, capsys):
     assert cli.main(["course", str(tmp_path), "--summary"]) == 1
     assert "there is nothing to sum up" in capsys.readouterr().err
     assert cli.main(["course", str(tmp_path / "none"), "--summary"]) == 1
-    assert "there is no folder" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_a_file_in_the_way_is_said(tmp_path, capsys):
     (tmp_path / "x").write_text("")
     assert cli.main(["course", str(tmp_path / "x")]) == 1
-    assert "is a file. Name a folder" in capsys.readouterr().err
+    assert "is a file. Give a folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_the_answer_is_not_given_away(name):
 
 
 def test_a_turn_that_never_ends_is_stopped():
-    with clock.reading(perf_counter):
+    with clock.use_source(perf_counter):
         found = verdict(5, RIGHT["answer4"], *ENDLESS, purse=Purse(1, 1, 0.1))
     assert "is there a loop that never ends?" in str(found)
     assert found.findings[0].good and not found.findings[1].good  # where the eigenvalue is negative u turns round for ever

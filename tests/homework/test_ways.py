@@ -139,7 +139,7 @@ def test_what_comes_too_late_is_told_in_the_check_s_words():
     def checks(student):
         student.function("f", late="is it 2^40 paths?")(gl.tensor(1.0))
 
-    with clock.reading(perf_counter):
+    with clock.use_source(perf_counter):
         found = checked(checks, cells("def f(x):\n    while True:\n        pass"), purse=Purse(0.3, 0.3, 0.1))
     assert "did not end within" in told(found) and "is it 2^40 paths?" in told(found)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from layers_cases import TOPICS
-from recorded import recorded_by, rows
+from recorded import rows, titles_recorded_by
 
 import gradlab
 from gradlab.nn.modules.sequences import SEQUENCES
@@ -75,7 +75,7 @@ def test_the_recording_is_torchs(topic: str) -> None:
     torch = pytest.importorskip("torch")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for line in recorded_by(f"nn/{topic}", torch):
+        for line in titles_recorded_by(f"nn/{topic}", torch):
             agree(
                 json.loads(json.dumps(TOPICS[topic][line](torch)).replace("torch.", "gradlab.")),
                 json.loads(json.dumps(RECORDED[topic][line]).replace("torch.", "gradlab.")),

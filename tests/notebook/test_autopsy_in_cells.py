@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from leftovers import watching
+from leftovers import active_observers
 
 from gradlab.core.observers import observers
 
@@ -16,7 +16,7 @@ LEAF = "x = gl.tensor([1., 2., 3.], requires_grad=True)"
 def cell(shell):
     shell.ok(LEAF)
     yield shell
-    assert observers.active == () and not watching()
+    assert observers.active == () and not active_observers()
 
 
 def test_a_write_to_a_saved_tensor(cell):
@@ -66,7 +66,7 @@ def test_functions_of_earlier_cells_are_named_by_their_cell(cell):
 def test_recording_ends_with_the_cell(cell):
     for body in ("y = x.exp()", "1 / 0", "raise KeyboardInterrupt", "import sys; sys.exit()"):
         cell.run(f"%%grad\n{body}")
-        assert observers.active == () and not watching()
+        assert observers.active == () and not active_observers()
     cell.ok("z = x.exp()")
     assert not hasattr(cell.ns["z"].node, "site")
     assert hasattr(cell.ns["y"].node, "site")

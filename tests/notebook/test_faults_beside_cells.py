@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from waiting import LONG
+from waiting import TIMEOUT_SECONDS
 
 import gradlab as gl
 from gradlab.diagnose.faults import FaultWarning
@@ -116,17 +116,17 @@ def in_two_threads(shell, first, second):
 
     def pause():
         paused.set()
-        assert resumed.wait(LONG)
+        assert resumed.wait(TIMEOUT_SECONDS)
 
     shell.ns["pause"] = pause
     thread = threading.Thread(target=lambda: ran.append(shell.ip.run_cell(first)))
     thread.start()
-    assert paused.wait(LONG)
+    assert paused.wait(TIMEOUT_SECONDS)
     try:
         shell.ok(second)
     finally:
         resumed.set()
-        thread.join(LONG)
+        thread.join(TIMEOUT_SECONDS)
     assert ran[0].success
 
 
@@ -160,7 +160,7 @@ def test_one_cell_at_a_time_is_looked_at(monkeypatch):
     def examine(case):
         asking = threading.Thread(target=lambda: free.append(HOUSE.turn.acquire(blocking=False)))
         asking.start()
-        asking.join(LONG)
+        asking.join(TIMEOUT_SECONDS)
         return gl.doctor(gl.ones(1, requires_grad=True).sum())
 
     monkeypatch.setattr("gradlab.explore.doctor.clinic.examine", examine)

@@ -32,7 +32,7 @@ def test_wrong_gradients(cell):
     said = cell.ok("%gradcheck cut(x, w)").stdout
     assert said.startswith(
         "cut(x, w): the gradients are NOT what differences give.\n"
-        "The worst entry: output 0[2] by w[2]: analytical 0, numerical 2,"
+        "The worst entry: output 0[2] with respect to w[2]: analytical 0, numerical 2,"
     )
     assert "a step that the graph does not see: detach()" in said
 

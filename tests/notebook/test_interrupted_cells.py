@@ -7,11 +7,11 @@ import os
 import sys
 
 import pytest
-from interrupting import OURS, interrupted
-from leftovers import clear, left_behind
+from interrupting import GRADLAB_FILES, run_interrupted
+from leftovers import find_leftovers, reset_state
 
 FILES = tuple(
-    os.path.join(OURS[0], *path.split("/"))
+    os.path.join(GRADLAB_FILES[0], *path.split("/"))
     for path in ("notebook/magics.py", "core/engine.py", "core/watching.py", "diagnose/sites.py")
 )
 
@@ -25,14 +25,14 @@ def test_an_interrupted_cell_leaves_nothing_to_the_next(shell, monkeypatch):
 
     shell.ip.run_cell("import gradlab as gl")
     cell()
-    places, found = interrupted(cell, 0, FILES).seen, []
+    places, found = run_interrupted(cell, 0, FILES).seen, []
     assert places > 50
     for at in range(1, places + 1):
-        struck = interrupted(cell, at, FILES)
-        if left_behind():
+        struck = run_interrupted(cell, at, FILES)
+        if find_leftovers():
             gc.collect()
             shell.ip.run_cell("pass")
-        if left := left_behind():
+        if left := find_leftovers():
             found.append((*struck.where, left))
-            clear()
+            reset_state()
     assert found == []

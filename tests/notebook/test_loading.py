@@ -53,7 +53,7 @@ def registries(ip):
         "path hooks": names(sys.path_hooks),
         "atexit": atexit._ncallbacks(),
         "displayhook": [repr(sys.displayhook), repr(sys.excepthook)],
-        "failed": notebook.failed is not None,
+        "failed": notebook.last_error is not None,
     }
     for kind, table in ip.magics_manager.magics.items():
         found[f"{kind} magics"] = sorted(table)

@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
-from gradlab.diagnose.source_locations import positions, quoted
+from gradlab.diagnose.source_locations import positions, quote_site
 from gradlab.explore.report import Report
 from gradlab.notebook.extension import load_ipython_extension, unload_ipython_extension
 
@@ -20,8 +20,8 @@ NO_GRADIENT = (
     "or it was made under no_grad() or by detach()."
 )
 DETACHED = (
-    "has requires_grad=False: its history was lost at cell line 2: d = x.detach(); detach() gives the values of a leaf "
-    "(shape [3]) without their history. Fix: leave detach() out on line 2, if its gradient is wanted."
+    "has requires_grad=False: its history was lost at cell line 2: d = x.detach(); detach() returns the values of a leaf "
+    "(shape [3]) without their history. Fix: remove detach() on line 2 if you need the gradient."
 )
 LEAVES = "x = gl.tensor([1., 2., 3.], requires_grad=True)\nw = gl.tensor([[1., 2.], [3., 4.]], requires_grad=True)"
 
@@ -537,7 +537,7 @@ def test_the_source_of_a_line_is_found_as_long_as_what_it_made_exists(cell, line
         gc.collect()
         linecache.checkcache()
         cell.ok("%grad -q --no-graph x.sum()")
-    assert [quoted(one.node.site)[:18] for one in cell.ns["kept"]] == ["%grad, `x.exp()` i"] * 2
+    assert [quote_site(one.node.site)[:18] for one in cell.ns["kept"]] == ["%grad, `x.exp()` i"] * 2
     cell.ns["kept"].clear()
     positions.code = None  # it holds the code that was looked up last
     gc.collect()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gradlab as gl
-from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.sites import is_gradlab_file
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -79,7 +79,7 @@ def test_warnings_are_those_of_the_plain_cell(shell, magic, line):
     plain, once = recorded(shell, "# a plain cell", line)
     assert plain, "the line warns"
     seen, once_seen = recorded(shell, magic, line)
-    assert not [name for _, _, name, _ in seen if is_ours(name)], seen
+    assert not [name for _, _, name, _ in seen if is_gradlab_file(name)], seen
     assert [one for one in seen if "here" in one] == [one for one in plain if "here" in one]
     assert [one[:2] for one in seen] == [one[:2] for one in plain]
     assert once_seen == once

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from leftovers import left_behind
+from leftovers import find_leftovers
 
 SETUP = """import LIB as lib, gradlab as gl
 lib.manual_seed(0)
@@ -61,7 +61,7 @@ def test_an_error_is_shown_as_always_and_what_was_seen_stays(ready):
     ran = ready.run(f"%%watch -o w\n{LOOP}\n    if i == 7: 1 / 0")
     assert isinstance(ran.error, ZeroDivisionError)
     assert ready.ns["w"].steps == 8 and ready.ns["w"].interrupted == "ZeroDivisionError"
-    assert left_behind() == []
+    assert find_leftovers() == []
 
 
 def test_options(ready):
@@ -74,7 +74,7 @@ def test_options(ready):
 
 def test_nothing_is_left(ready):
     ready.ok(f"%%watch -q\n{LOOP}")
-    assert left_behind() == []
+    assert find_leftovers() == []
     lib = ready.ns["lib"]
     if lib.__name__ == "torch":
         assert lib.Tensor.backward.__module__ == "torch._tensor"

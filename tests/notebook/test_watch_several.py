@@ -7,7 +7,7 @@ import re
 import sys
 
 import pytest
-from leftovers import left_behind, left_in_torch
+from leftovers import find_leftovers, find_torch_leftovers
 
 from gradlab.explore.trace.labels import short
 from gradlab.explore.watch import Watch
@@ -40,9 +40,9 @@ IN_TURN = """for act in [nn.Sigmoid, nn.Tanh, nn.ReLU]:
 def ready(request, shell):
     shell.ok(SETUP.replace("LIB", request.param))
     yield shell
-    assert left_behind() == []
+    assert find_leftovers() == []
     if request.param == "torch":
-        assert left_in_torch() == []
+        assert find_torch_leftovers() == []
 
 
 def living(shell):

@@ -15,7 +15,7 @@ import numpy as np
 import optim_cases
 import pytest
 import schedule_cases
-from recorded import recorded_by, rows
+from recorded import rows, titles_recorded_by
 
 import gradlab
 
@@ -61,7 +61,7 @@ def test_as_recorded(topic: str, name: str) -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_recorded_is_what_torch_does(topic: str) -> None:
     torch = pytest.importorskip("torch")
-    for name in recorded_by(f"optim/{topic}", torch):
+    for name in titles_recorded_by(f"optim/{topic}", torch):
         assert_agrees(as_plain(TOPICS[topic][name](torch)), RECORDED[topic][name], "torch")
 
 

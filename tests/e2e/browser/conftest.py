@@ -16,7 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for `import lab`: test folders are no packages
 
 import lab
-from waiting import LONG
+from waiting import TIMEOUT_SECONDS
 
 
 def missing(reason):
@@ -132,7 +132,7 @@ def open_widget(browser):
 
     def open_(widget, live=True, **options):
         context = browser.new_context(viewport={"width": 940, "height": 640}, **options)
-        context.set_default_timeout(LONG * 1000)
+        context.set_default_timeout(TIMEOUT_SECONDS * 1000)
         contexts.append(context)
         page = context.new_page()
         page.faults = []

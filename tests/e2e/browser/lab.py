@@ -28,14 +28,14 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from waiting import LONG, address_of_jupyter
+from waiting import TIMEOUT_SECONDS, jupyter_url
 
 try:
     from playwright.sync_api import expect
 except ImportError:  # the fixture `browser` skips or fails, and says why
     expect = None
 else:
-    expect.set_options(timeout=LONG * 1000)
+    expect.set_options(timeout=TIMEOUT_SECONDS * 1000)
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -176,7 +176,7 @@ class Server:
             stderr=subprocess.STDOUT,
         )
         try:
-            self.url = address_of_jupyter(self._process, folder / "jupyter_runtime_dir")
+            self.url = jupyter_url(self._process, folder / "jupyter_runtime_dir")
         except AssertionError as error:
             self.stop()
             log = (folder / "server.log").read_text(errors="replace")
@@ -215,7 +215,7 @@ class NotebookPage:
         self.requests_outside: list[str] = []
         self.errors: list[str] = []
         self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
-        self.context.set_default_timeout(LONG * 1000)
+        self.context.set_default_timeout(TIMEOUT_SECONDS * 1000)
         self.context.route("**/*", self._route(server.url))
         self.page = self.context.new_page()
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))

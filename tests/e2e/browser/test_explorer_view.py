@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from lab import expect
 
 import gradlab as gl
@@ -316,7 +316,7 @@ def test_what_users_wrote_is_inert(open_widget):
     assert page.locator(".gl-explorer img").count() == 0 and page.evaluate("window.hurt") is None
 
 
-@pytest.mark.parametrize("width", first_in_the_gate(700, 1000, 1300))
+@pytest.mark.parametrize("width", exhaustive_after_first(700, 1000, 1300))
 def test_nothing_is_cut_off(open_widget, width):
     page = open_widget(encoder())
     page.set_viewport_size({"width": width, "height": 900})

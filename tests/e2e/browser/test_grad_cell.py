@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from lab import expect
-from waiting import LONG
+from waiting import TIMEOUT_SECONDS
 
 SETUP = """%load_ext gradlab
 import gradlab as gl
@@ -23,7 +23,7 @@ EVIL = (
 LOADED = "images => images.length && images.every(i => i.complete && i.naturalWidth > 0)"
 
 
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
+@pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
 def test_a_report_is_seen(open_notebook, tmp_path, theme):
     page = open_notebook([SETUP, LOSS, WRONG, EVIL], theme=theme)
     for i in range(4):
@@ -71,7 +71,7 @@ def test_a_report_is_seen_in_a_notebook_that_is_not_trusted(open_notebook, brows
     notebook["metadata"]["downloaded"] = True  # so that no signature fits
     (jupyter.root / "untrusted.ipynb").write_text(json.dumps(notebook))
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
-    context.set_default_timeout(LONG * 1000)
+    context.set_default_timeout(TIMEOUT_SECONDS * 1000)
     copy = context.new_page()
     copy.goto(f"{jupyter.url}/lab/tree/untrusted.ipynb?token={jupyter.token}&reset")
     cell = copy.locator(".jp-NotebookPanel .jp-CodeCell").nth(1).locator(".jp-OutputArea")

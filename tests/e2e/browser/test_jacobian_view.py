@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from lab import Cells, drawn, expect
 
 import gradlab as gl
@@ -192,7 +192,7 @@ def test_forgotten_lines_are_run_and_shown(open_widget):
     press(page, "step")
     happened = page.get_by_text("This is what then happens")
     expect(happened).to_contain_text("RuntimeError: Trying to backward through the graph a second time")
-    expect(happened).to_contain_text("What MvBackward0 had saved is freed")  # of this graph: w @ (x * x)
+    expect(happened).to_contain_text("The values saved by MvBackward0 have been freed")  # of this graph: w @ (x * x)
     page.get_by_label("retain the graph").uncheck()
     idle(page)
     expect(page.get_by_text("This is what then happens")).to_be_hidden()
@@ -509,7 +509,7 @@ def long_example():
     return jacobian(x * gl.linspace(-1, 1, 400, dtype=gl.float64), x)
 
 
-@pytest.mark.parametrize("width", first_in_the_gate(940, 1240, 640))
+@pytest.mark.parametrize("width", exhaustive_after_first(940, 1240, 640))
 @pytest.mark.parametrize("made", [lambda: example()[0], wide_example, long_example], ids=["small", "wide", "long"])
 def test_nothing_moves_at_the_first_step(open_widget, width, made):
     page = open_widget(made().widget())
@@ -636,7 +636,7 @@ READABLE = """() => {
   return wrong; }"""
 
 
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
+@pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
 def test_everything_can_be_read(open_widget, theme):
     J, _ = example()
     page = open_widget(J.widget(), color_scheme=theme)
@@ -663,7 +663,7 @@ OVERLAPS = """() => {
     .filter(([, b]) => shared(a, b, 'left', 'right') && shared(a, b, 'top', 'bottom')).map(([other]) => [one, other])); }"""
 
 
-@pytest.mark.parametrize("width", first_in_the_gate(940, 1500, 1240, 640))
+@pytest.mark.parametrize("width", exhaustive_after_first(940, 1500, 1240, 640))
 def test_no_part_lies_on_another(open_widget, width):
     x = gl.tensor([1.0, 2.0, 3.0], dtype=gl.float64).requires_grad_()
     wide = gl.stack([x[0] * x[1], x[1] ** 2, x[2] * x[0], x.sum()])  # a wide graph gets the width below all else

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from homework.submissions import FORGETS_TO_ZERO, RIGHT
 from lab import expect
 
@@ -31,7 +31,7 @@ def retype(page, at, text):
     page.page.keyboard.insert_text(text.strip("\n"))
 
 
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
+@pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
 def test_a_mistake_is_checked_mended_and_checked_again(open_notebook, course, theme, tmp_path):
     path = course / "homework" / "hw3_jacobian" / "hw3_jacobian.ipynb"
     at = places(path)

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 from lab import expect
-from waiting import until
+from waiting import wait_until
 
 SETUP = "import gradlab as gl\ndef f(x):\n    return x**3 / 3 - x"
 SHOW = 'P = gl.playground(f, x=(-2.4, 2.4), at={"x": 1.6}, lr=0.5)\nP'
@@ -38,7 +38,9 @@ def test_it_is_live_and_its_static_view_is_saved(open_notebook, tmp_path, theme)
     def saved():
         return [output["data"] for output in page.save()["cells"][1]["outputs"]]
 
-    static, live = until(lambda: (both := saved()) and "1 step of SGD" in "".join(both[0]["text/html"]) and both, "a new picture")
+    static, live = wait_until(
+        lambda: (both := saved()) and "1 step of SGD" in "".join(both[0]["text/html"]) and both, "a new picture"
+    )
     assert "at x = 1.49" in "".join(static["text/plain"])
     assert "application/vnd.jupyter.widget-view+json" in live
     ground = view.evaluate("node => getComputedStyle(node).backgroundColor")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from lab import expect
 
 CELLS = [
@@ -18,7 +18,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
+@pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
 def test_it_is_answered_by_clicks_and_by_keys(open_notebook, tmp_path, theme):
     page = open_notebook(CELLS, theme=theme)
     for k in range(7):

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from lab import expect
 
 import gradlab as gl
@@ -240,8 +240,8 @@ def contrast(page, selector, ground):
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
-@pytest.mark.parametrize("width", first_in_the_gate(700, 340, 1000, 1300))
+@pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
+@pytest.mark.parametrize("width", exhaustive_after_first(700, 340, 1000, 1300))
 def test_themes_and_widths(open_widget, theme, width):
     page = open_widget(contour(steps=11).widget(), color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})

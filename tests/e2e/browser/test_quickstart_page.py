@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 
 from gradlab import cli
 
@@ -17,7 +17,7 @@ def quickstart(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
+@pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
 def test_every_picture_is_shown_without_a_network(browser, quickstart, theme):
     context = browser.new_context(offline=True, color_scheme=theme, viewport={"width": 1000, "height": 900})
     try:

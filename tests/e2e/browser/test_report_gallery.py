@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "gallery"))  # test folders are no packages
 
@@ -105,7 +105,7 @@ def test_each_cell_says_what_it_should(gallery):
         assert not cell.reports or not errors
 
 
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
+@pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
 def test_in_jupyterlab(gallery, theme, tmp_path):
     page = gallery.open.page
     wanted = f"JupyterLab {theme.title()}"

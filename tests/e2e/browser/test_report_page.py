@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "explore"))  # for `import traced`: test folders are no packages
 
@@ -61,8 +61,8 @@ def pages(tmp_path_factory):
     return {name: report.save(folder / f"{name}.html") for name, report in reports.items()}
 
 
-@pytest.mark.parametrize("theme", first_in_the_gate("light", "dark"))
-@pytest.mark.parametrize("width", first_in_the_gate(1000, 1300, 700))
+@pytest.mark.parametrize("theme", exhaustive_after_first("light", "dark"))
+@pytest.mark.parametrize("width", exhaustive_after_first(1000, 1300, 700))
 @pytest.mark.parametrize("name", ["few", "model"])
 def test_all_text_is_seen(browser, pages, name, width, theme):
     context = browser.new_context(offline=True, color_scheme=theme, viewport={"width": width, "height": 900})

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from lab import drawn, expect
 
 import gradlab as gl
@@ -116,7 +116,7 @@ def test_ten_thousand_steps_open(browser, tmp_path):
     page.context.close()
 
 
-@pytest.mark.parametrize("width", first_in_the_gate(700, 1000, 1300))
+@pytest.mark.parametrize("width", exhaustive_after_first(700, 1000, 1300))
 def test_nothing_is_cut_off(run, browser, tmp_path, width):
     page = open_page(browser, run.save(tmp_path / "run.html"))
     page.set_viewport_size({"width": width, "height": 800})

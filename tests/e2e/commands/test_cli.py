@@ -132,13 +132,13 @@ def test_a_file_that_appears_while_the_notebook_runs_stays(here, capsys, monkeyp
     monkeypatch.setattr(cli, "execute", lambda notebook: (here / "quickstart.html").write_text("mine"))
     assert cli.main(["quickstart"]) == 1
     assert (here / "quickstart.html").read_text() == "mine"
-    assert "appeared meanwhile" in capsys.readouterr().err
+    assert "was not overwritten" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_not_there(here, capsys, monkeypatch):
     monkeypatch.setattr(cli, "execute", lambda notebook: pytest.fail("it should not run at all"))
     assert cli.main(["quickstart", "-o", "no/such/page.html"]) == 1
-    assert "no folder no/such" in capsys.readouterr().err
+    assert "the folder no/such does not exist" in capsys.readouterr().err
 
 
 def test_a_cell_that_fails_is_shown(here, tour, capsys):
@@ -210,7 +210,7 @@ def test_lab_leaves_the_users_notebooks_alone(here, launched, capsys):
     (here / "quickstart.ipynb").write_text("my work")
     assert cli.main(["lab"]) == 0
     assert (here / "quickstart.ipynb").read_text() == "my work"
-    assert f"kept yours: {here / 'quickstart.ipynb'}" in capsys.readouterr().out
+    assert f"skipped {here / 'quickstart.ipynb'} (already exists)" in capsys.readouterr().out
 
 
 def test_lab_in_another_folder_with_options_for_jupyterlab(here, launched):

@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from waiting import address_of_jupyter
+from waiting import jupyter_url
 
 import gradlab
 
@@ -174,7 +174,7 @@ def test_jupyterlab_from_the_wheel(elsewhere, tmp_path):
         stderr=subprocess.STDOUT,
     )
     try:
-        url = address_of_jupyter(server, tmp_path / "RUNTIME")
+        url = jupyter_url(server, tmp_path / "RUNTIME")
         with urllib.request.urlopen(f"{url}/api/contents/quickstart.ipynb?token=t") as reply:
             assert reply.status == 200
     finally:

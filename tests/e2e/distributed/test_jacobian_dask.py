@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from explore import slowly
 from explore.banded import METHODS, ROWS, START, a_file, asked, the_matrix, x_of
-from grouped import first_in_the_gate
-from waiting import LONG, Gate, until
+from grouped import exhaustive_after_first
+from waiting import TIMEOUT_SECONDS, Gate, wait_until
 
 import gradlab as gl
 from gradlab.explore.jacobian.targets.zarr_array import ZarrArray
@@ -135,7 +135,7 @@ def killing(client, at):
     return tell
 
 
-@pytest.mark.parametrize("method", first_in_the_gate("batched", "sparse", "columns"))
+@pytest.mark.parametrize("method", exhaustive_after_first("batched", "sparse", "columns"))
 def test_a_worker_that_is_killed_in_the_middle(tmp_path, method):
     sparsity = slowly.pattern() if method == "sparse" else None
     options = {"method": method} if sparsity is None else {"method": method, "sparsity": sparsity}
@@ -171,7 +171,7 @@ def begun(address, store, method, gate):
 def test_the_client_is_killed_and_another_process_goes_on(cluster, tmp_path, method):
     gate = Gate(tmp_path / "gate")
     process = begun(cluster.scheduler_address, tmp_path / "J", method, gate.path)
-    with gate.reached():
+    with gate.hold():
         process.kill()
         process.communicate()
     left = slowly.asked(partial(slowly.slow, gate=gate.path), method, out=tmp_path / "J", resume=True)
@@ -196,7 +196,7 @@ def test_the_scheduler_is_killed_and_one_process_goes_on(tmp_path):
     try:
         scheduler = start("distributed.cli.dask_scheduler", "--scheduler-file", file, "--port", "0", "--no-dashboard")
         start("distributed.cli.dask_worker", "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny")
-        until(lambda: os.path.exists(file), "the scheduler's file")
+        wait_until(lambda: os.path.exists(file), "the scheduler's file")
         client = distributed.Client(scheduler_file=file, set_as_default=False, timeout=60)
         client.wait_for_workers(1)
         J = slowly.asked(executor=client, out=tmp_path / "J", resume=True)
@@ -224,9 +224,9 @@ def test_ctrl_c_keeps_what_is_done(client, tmp_path):
     gate, over = Gate(tmp_path / "gate"), threading.Event()
 
     def interrupt():
-        with gate.reached():
+        with gate.hold():
             os.kill(os.getpid(), signal.SIGINT)
-            over.wait(LONG)
+            over.wait(TIMEOUT_SECONDS)
 
     J = slowly.asked(partial(slowly.slow, gate=gate.path), executor=client)
     thread = threading.Thread(target=interrupt)

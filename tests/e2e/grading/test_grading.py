@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from homework.answers import ANSWERS, IDLE, TABLE
 from homework.notebook_of import cells
 from homework.submissions import FORGES, INTENDED, RIGHT, SOURCE, submission, written, written_as
-from waiting import HandClock, until
+from waiting import HandClock, wait_until
 
-from gradlab.clock import reading
+from gradlab.clock import use_source
 from gradlab.homework import load, run
 from gradlab.homework.grading import ALTOGETHER, CELLS, DIED, GRACE, KILLED, SPENT, Gone, Submission, graded
 from gradlab.homework.probes import Probe
@@ -132,7 +132,7 @@ probes.Probe.elsewhere = property(lambda self: 0)
 }
 
 
-@pytest.mark.parametrize("name", first_in_the_gate(FIRST, *(name for name in FORGERIES if name != FIRST)))
+@pytest.mark.parametrize("name", exhaustive_after_first(FIRST, *(name for name in FORGERIES if name != FIRST)))
 def test_a_forgery_earns_nothing(tmp_path, name):
     assert points([FORGERIES[name]], tmp_path) == (0, 0, 0, 0, 0, 0)
 
@@ -255,8 +255,8 @@ while True:
 @pytest.mark.parametrize(("seconds", "words"), [(CELLS[0] + GRACE, KILLED), (ALTOGETHER, SPENT.format(ALTOGETHER))])
 def test_what_does_not_answer_is_ended_when_the_clock_says_so(tmp_path, seconds, words):
     by_hand = HandClock()
-    with reading(by_hand), Submission([START, STUCK, "print('still here')"], tmp_path) as submission:
-        moving = threading.Thread(target=lambda: (until((tmp_path / "here").exists), by_hand.move(seconds)))
+    with use_source(by_hand), Submission([START, STUCK, "print('still here')"], tmp_path) as submission:
+        moving = threading.Thread(target=lambda: (wait_until((tmp_path / "here").exists), by_hand.move(seconds)))
         moving.start()
         if seconds == ALTOGETHER:
             with pytest.raises(Gone, match=re.escape(words)):
@@ -296,7 +296,7 @@ def test_nothing_is_left_running(tmp_path):
         submission.run()
         child, own = int(submission.outputs[1][0]["text"]), submission._process.pid
     for number in (child, own):
-        until(lambda number=number: not _lives(number), f"the end of {number}")
+        wait_until(lambda number=number: not _lives(number), f"the end of {number}")
 
 
 def _lives(number):

@@ -111,7 +111,7 @@ def test_the_course_is_copied_and_checked(python, tmp_path):
         f"print([one.points for one in run(Path({str(folder)!r}) / '{NAME}.ipynb')])"
     )
     assert run(tmp_path, python, "-c", code).stdout == "[0, 0, 0, 0, 0, 0]\n"
-    assert run(tmp_path, python, "-m", "gradlab", "course", "mine").stdout.count("kept yours") == len(
+    assert run(tmp_path, python, "-m", "gradlab", "course", "mine").stdout.count("already exists") == len(
         [*SOURCE.parents[1].glob("lessons/*.ipynb"), *SOURCE.parent.glob("*/*.ipynb"), *SOURCE.parent.glob("*/checks.py")]
     )
 

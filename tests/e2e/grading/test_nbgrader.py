@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from homework.submissions import INTENDED, NAME, SOURCE, source, written
 
 from gradlab import cli
@@ -208,7 +208,7 @@ def test_zip_collect_finds_the_students(course):
     shutil.rmtree(course / "submitted" / "anna-b")
 
 
-@pytest.mark.parametrize("name", first_in_the_gate(*sorted(path.parent.name for path in SOURCE.parent.glob("*/checks.py"))))
+@pytest.mark.parametrize("name", exhaustive_after_first(*sorted(path.parent.name for path in SOURCE.parent.glob("*/checks.py"))))
 def test_the_students_version_is_the_one_nbgrader_makes(course, name):
     if name != NAME:
         nbgrader(course, "generate_assignment", name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from e2e.kernels.running import cell, nbclient, nbformat, read, run_twice
-from grouped import first_in_the_gate
+from grouped import exhaustive_after_first
 from notebooks.cases import lessons
 
 LESSONS = lessons()
@@ -14,7 +14,7 @@ OPEN = "Say first what you expect"
 FIRST = "lesson_5"
 
 
-@pytest.fixture(scope="module", params=first_in_the_gate(FIRST, *(name for name in LESSONS if name != FIRST)))
+@pytest.fixture(scope="module", params=exhaustive_after_first(FIRST, *(name for name in LESSONS if name != FIRST)))
 def lesson(request):
     return LESSONS[request.param]
 

@@ -17,7 +17,7 @@ INSIDE = os.environ["GRADLAB_INSIDE"]
 
 @pytest.fixture(autouse=True)
 def inside():
-    with clock.reading(lambda: 0.0):
+    with clock.use_source(lambda: 0.0):
         if INSIDE == "tracing":
             with gl.tracing():
                 yield
