@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(run=_doctor)
     demo = commands.add_parser(
         "demo",
-        help="run a model that does not learn, show why, and fix it (30 seconds)",
+        help="run a model that does not learn, show why, and fix it (about 30 seconds)",
         description="Run a model that does not learn, print what is wrong with it, run it again with the fix, and write all of "
         "this to one HTML file that needs no network. Uses PyTorch if it is installed, gradlab's own tensors otherwise.",
     )

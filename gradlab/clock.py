@@ -1,6 +1,7 @@
 """The clock for time budgets and time limits.
 
-All of them use `now` instead of Python's clocks, so that a test can set the time and is independent of the load of the machine.
+All time budgets and limits use `now` instead of Python's clocks, so that tests can set the time and do not depend on the load of
+the machine.
 """
 
 from __future__ import annotations

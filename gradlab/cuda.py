@@ -69,7 +69,7 @@ __all__ = [
 def is_available() -> bool:
     """Return True if a CUDA GPU can be used: CuPy imports, a device responds, and a small kernel compiles and runs.
 
-    The result is computed once.
+    The check runs only once per process.
     """
     return _cuda.probe()
 
@@ -101,21 +101,22 @@ def is_bf16_supported() -> bool:
 
 
 def manual_seed(seed: int) -> None:
-    """Set the seed of the current GPU's random number generator.
+    """Give the current GPU its own random number generator, with a given seed.
 
-    A GPU without a generator of its own uses that of the CPU, whose seed `gradlab.manual_seed` sets.
+    A GPU without its own generator uses that of the CPU. `gradlab.manual_seed` removes the generators of all GPUs and sets the
+    seed of the CPU's.
     """
     _streams.seed_gpu(_current_gpu(), seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Set the seed of the random number generators of all GPUs."""
+    """Give each GPU its own random number generator, with a given seed."""
     for number in range(device_count()):
         _streams.seed_gpu(number, seed)
 
 
 def seed() -> None:
-    """Set the seed of the current GPU's random number generator to a number from the operating system."""
+    """Give the current GPU its own random number generator, with a seed from the operating system."""
     manual_seed(int.from_bytes(_os.urandom(8)))
 
 
@@ -125,7 +126,7 @@ def get_rng_state(device: Any = "cuda") -> _Tensor:
 
 
 def set_rng_state(new_state: _Tensor, device: Any = "cuda") -> None:
-    """Set the state of a GPU's random number generator to one that `get_rng_state` returned."""
+    """Give a GPU its own random number generator, in a state that `get_rng_state` returned."""
     if not isinstance(new_state, _Tensor):
         raise TypeError(f"expected a gradlab.ByteTensor, but got {type(new_state).__name__}")
     _streams.set_gpu_state(_cupy_and_index(device)[1], new_state.array)
@@ -153,7 +154,10 @@ def set_device(device: Any) -> None:
 
 
 class device:  # noqa: N801  (torch's name)
-    """Context manager that changes the current GPU: an index, a string such as "cuda:1" or a device. None has no effect."""
+    """Context manager that makes a GPU the current one, given as an index, a string such as "cuda:1" or a device.
+
+    None has no effect.
+    """
 
     def __init__(self, device: Any) -> None:
         self.given = device

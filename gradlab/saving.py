@@ -35,7 +35,7 @@ from gradlab.zips import open_archive, read_member
 __all__ = ["load", "save"]
 
 STRUCTURE, VERSION = "gradlab.json", 1
-ARRAY_KINDS = "biufSU"  # kinds of arrays
+ARRAY_KINDS = "biufSU"  # NumPy's codes for the kinds of arrays that can be saved
 NPY_HEADER = re.compile(
     rb"\x93NUMPY(?:\x01\x00..|[\x02\x03]\x00....)\{'descr': '([<>|][" + ARRAY_KINDS.encode() + rb"]\d{1,9})', "
     rb"'fortran_order': (True|False), 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n",
@@ -168,6 +168,8 @@ def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
     ------
     TypeError
         If `obj` contains an object of another type. The error says where.
+    ValueError
+        If a container in `obj` contains itself.
     RuntimeError
         If the parent folder does not exist.
 
@@ -286,12 +288,12 @@ def device_mapping(map_location: Any) -> Callable[[str], device]:
     """Return a function that maps the device of a saved tensor to the device to load it to."""
     if map_location is None or isinstance(map_location, dict):
         targets = {str(saved): device(where) for saved, where in (map_location or {}).items()}
-        return lambda saved: targets[saved] if saved in targets else _check_available(device(saved))
+        return lambda saved: targets[saved] if saved in targets else _require_available(device(saved))
     where = device("cpu") if callable(map_location) else device(map_location)
     return lambda saved: where
 
 
-def _check_available(where: device) -> device:
+def _require_available(where: device) -> device:
     if where.type == "cuda" and not cuda.probe():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but gradlab.cuda.is_available() is False. If you "

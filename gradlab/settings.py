@@ -165,7 +165,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Return True if `use_deterministic_algorithms(True)` was called last.
+    """Return True if deterministic algorithms are enabled by `use_deterministic_algorithms` or the debug mode.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Return True if `use_deterministic_algorithms` was last called with `warn_only=True`.
+    """Return True if `warn_only` is enabled by `use_deterministic_algorithms` or the debug mode.
 
     Returns
     -------

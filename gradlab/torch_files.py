@@ -2,7 +2,7 @@
 
 Such a file is a zip archive. `data.pkl` is a pickle of the object, in which each tensor is a call of `_rebuild_tensor_v2` on a
 storage with a persistent id. `data/KEY` is the memory of a storage. A pickle can name any function of any module. This reader
-implements the few that rebuild tensors and plain data itself, and rejects all other names.
+has its own versions of the few that rebuild tensors and plain data, and rejects all other names.
 
 It is based on the standard library's unpickler in Python. The one in C allocates memory for any number of objects that a damaged
 file asks for.

@@ -1,7 +1,8 @@
 """Read untrusted zip files for `load`. Damaged files and decompression bombs raise an error.
 
-Neither `gradlab.save` nor `torch.save` compresses, so the members of a file are together no larger than the file. A file that was
-compressed again may be somewhat smaller, but one that expands far more is treated as a decompression bomb and not read.
+Neither `gradlab.save` nor `torch.save` compresses, so the members of a file are together no larger than the file. A file that
+somebody compressed afterwards may be smaller than its members. One that expands far more than that is treated as a decompression
+bomb and not read.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ __all__ = [
 
 _LAZY = ("anomaly_mode", "forward_ad", "functional", "grad_mode")  # modules that are imported on first use
 _LAZY_NAMES = {"detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode"}
-_lacking = _module_getattr("gradlab.autograd")
+_raise_missing = _module_getattr("gradlab.autograd")
 
 
 def __getattr__(name: str) -> _Any:
@@ -49,4 +49,4 @@ def __getattr__(name: str) -> _Any:
         return import_module(f"gradlab.autograd.{name}")
     if name in _LAZY_NAMES:
         return getattr(__getattr__(_LAZY_NAMES[name]), name)
-    return _lacking(name)
+    return _raise_missing(name)

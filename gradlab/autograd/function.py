@@ -256,7 +256,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Exists for compatibility with PyTorch and is never called: `vmap` runs a Function once for each slice.
+        """Always raise an error. `gradlab.func.vmap` runs a Function once for each slice and never calls this method.
 
         Parameters
         ----------

@@ -215,7 +215,7 @@ class BackwardCFunction(FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """Saved tensors with their history. Raises an error if one was modified in place or if they have been freed."""
+        """Saved tensors with their history. It is an error if one was modified in place or if they have been freed."""
         node = self._node
         if node.in_jvp and node.for_jvp:
             return restore(node, node.for_jvp)

@@ -213,7 +213,7 @@ def vhp(
 def hvp(
     func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Tensors]:
-    """Compute `func(inputs)`, a single number, and Hv, the product of the Hessian and a vector, in forward mode over reverse."""
+    """Compute `func(inputs)`, a single number, and Hv, the product of the Hessian and a vector, forward over reverse."""
     with enable_grad():
         several, xs = _fresh_inputs("hvp", inputs, create_graph)
         along = _direction(v, xs, several, "hvp", create_graph)

@@ -92,7 +92,10 @@ def reaches_outside_leaves(tensors: Iterable[Tensor], own: Sequence[Tensor] = ()
 
 
 def to_outside(x: Tensor, own: Sequence[Tensor]) -> Tensor:
-    """Return a result for the caller of a transform: with its tangent, and with history only if it leads to leaves outside."""
+    """Return a result for the caller of a transform, with its tangent.
+
+    It keeps its history only if gradients are enabled and the history leads to leaves outside the transform.
+    """
     if x.node is None or (mode.grad and reaches_outside_leaves((x,), own)):
         return x
     result, tangent = x.detach(), tangent_of(x)

@@ -367,7 +367,7 @@ def gradcheck(
         Arguments of `func`. The tensors that require gradients are checked. They should be of double precision.
     eps : float, default: 1e-6
         Step size of the differences.
-    atol, rtol : float
+    atol, rtol : float, default: 1e-5 and 1e-3
         Absolute and relative tolerance: an entry passes if it differs by at most atol + rtol * |numerical|.
     raise_exception : bool, default: True
         Raise GradcheckError if the check fails. Otherwise return False.

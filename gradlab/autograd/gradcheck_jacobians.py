@@ -61,7 +61,7 @@ def central_differences(
 ) -> list[Any]:
     """Return the central difference of each output when `array[at]` changes by plus and minus `by`.
 
-    Raises an error if the shape or dtype of an output is not that of the corresponding tensor in `like`.
+    Raise an error if the shape or dtype of an output is not that of the corresponding tensor in `like`.
     """
     original = array[at].copy()
     try:

@@ -1,4 +1,4 @@
-"""Nodes and edges of the graph, and hooks on several gradients, with the names of `torch.autograd.graph`."""
+"""Nodes and edges of the graph, and hooks on gradients and saved tensors, with the names of `torch.autograd.graph`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Hooks on tensors saved for the backward pass, with the names of `torch.autograd.graph`.
 
-Each is a pair of functions. `pack` is called with every tensor that is saved, and `unpack` with the value that `pack` returned,
+They are pairs of functions. `pack` is called with every tensor that is saved, and `unpack` with the value that `pack` returned,
 each time the tensor is needed. `core.saved` describes how a node stores packed values.
 """
 

@@ -2,9 +2,9 @@
 
 On the host a value out of bounds raises immediately. On a device, reading a value makes the host wait for all preceding work,
 and CuPy, which does not check, silently wraps an index. So the minimum and maximum are computed and kept on the device, and the
-next operation that waits for it (`item`, `bool`, printing, `cpu`, `synchronize`) checks them first. Hence nothing computed from
-a wrong index is read before the error is raised. With `debug.at_once` the check runs with the operation, so that the traceback
-leads to it.
+next operation that waits for the device (`item`, `bool`, printing, `cpu`, `synchronize`) checks them first. Thus nothing computed
+from a wrong index is read before the error is raised. With `debug.at_once` the check runs with the operation, so that the
+traceback leads to it.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class MersenneTwister:
     # ---------------------------------------------------------------------------------------------------------- seeding
     @with_lock
     def manual_seed(self, seed: Any) -> MersenneTwister:
-        """Set the seed, an integer from -2**63 to 2**64 - 1. 2**64 is added to a negative one."""
+        """Restart the stream from a seed, an integer from -2**63 to 2**64 - 1. 2**64 is added to a negative one."""
         number = int(seed)
         if not -(2**63) <= number < 2**64:
             raise ValueError(f"Overflow when unpacking long long: a seed must be from -2**63 to 2**64 - 1, got {number}.")
@@ -107,7 +107,7 @@ class MersenneTwister:
 
     @with_lock
     def seed(self) -> int:
-        """Set the seed to a number drawn by the operating system, and return it."""
+        """Restart the stream from a seed drawn by the operating system, and return the seed."""
         self.manual_seed(int.from_bytes(os.urandom(8)))
         return self._seed
 

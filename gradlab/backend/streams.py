@@ -31,13 +31,13 @@ def stream_of(number: int) -> MersenneTwister:
 
 
 def seed_gpu(number: int, seed: int) -> None:
-    """Seed a GPU's own stream. It differs from the default stream with the same seed."""
+    """Give a GPU its own stream with this seed. It differs from the default stream with the same seed."""
     seed = int(seed)
     gpu_streams.setdefault(number, MersenneTwister()).manual_seed((seed * WEYL_INCREMENT + 1) % 2**32)
 
 
 def set_gpu_state(number: int, state: np.ndarray) -> None:
-    """Set the state of a GPU's own stream."""
+    """Give a GPU its own stream in this state."""
     own = MersenneTwister()
     own.set_state(state)
     gpu_streams[number] = own

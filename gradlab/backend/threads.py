@@ -126,7 +126,7 @@ class Worker:
             del job  # do not keep its arrays alive until the next job
 
     def stop(self) -> None:
-        """End the thread after its current piece and wait for it."""
+        """End the thread after its current job and wait for it."""
         self.stopping = True
         self.wake()
         if self.thread is not threading.current_thread():

@@ -28,7 +28,7 @@ def arrays_in(value: Any) -> Iterator[Any]:
 def move_to_one_device(op: Any, operands: tuple[Tensor, ...], meta: tuple[Any, ...] = ()) -> list[Tensor] | None:
     """Move 0-d operands on the CPU to the device of the others, after a forward failed.
 
-    Returns None if all operands are on one device, so that the error has another cause. Arrays in the metadata (an index, a mask)
+    Return None if all operands are on one device, so that the error has another cause. Arrays in the metadata (an index, a mask)
     are not moved.
 
     Raises

@@ -345,7 +345,7 @@ def _as_tensors(values: Sequence[Any], traced: bool) -> tuple[Any, ...]:
 
 
 def _check_hook_result(hook: Any, result: Any, original: Any) -> Any:
-    """Check the result of a hook that may replace the Tensor `original`, or None if there was no gradient."""
+    """Check and return the result of a hook that may replace the Tensor `original` (None if there was no gradient)."""
     if result is None:
         return None
     name = getattr(hook, "__name__", type(hook).__name__)
@@ -365,7 +365,7 @@ def _check_hook_result(hook: Any, result: Any, original: Any) -> Any:
 
 
 def _check_hook_results(hook: Any, results: Any, originals: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Check the result of a hook that may replace a tuple."""
+    """Check and return the result of a hook that may replace the tuple `originals`, or return these if it is None."""
     if results is None:
         return originals
     if not isinstance(results, tuple):

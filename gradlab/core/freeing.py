@@ -19,7 +19,7 @@ class _State:
 
 
 def free_node(node: Any) -> None:
-    """Empty a node, as its `__del__`. The outermost call frees what it held."""
+    """Move the references of a node to `PENDING`, as its `__del__`. The outermost call frees them."""
     kind = type(node)
     extra = EXTRA_SLOTS.get(kind)
     if extra is None:

@@ -40,8 +40,8 @@ GENERATED_FUNCTIONS = "record", "apply", "vjp", "scalar_vjp", "traced_vjp", "jvp
 def number_tensor(value: float, like: Any) -> Tensor:
     """Return a Python number as a constant tensor with the dtype and device of the floating point array `like`.
 
-    Equal numbers share one read-only tensor. Long graphs then do not hold thousands of them, and a number is not sent to a GPU
-    repeatedly.
+    Equal numbers, except 0, share one tensor, which is read-only on the host. Long graphs then do not hold thousands of them, and
+    a number is not sent to a GPU repeatedly.
     """
     host = type(like) is np.ndarray
     cache = None
@@ -182,7 +182,7 @@ def register_source(label: str, source: str) -> str:
 
 @functools.cache
 def compile_source(source: str) -> CodeType:
-    """Compile a source once. Primitives of the same form share it, and compiling takes most of the time of `import gradlab`."""
+    """Compile a source once. Primitives of the same form share it, and a compilation takes about 0.4 ms."""
     return compile(source, "<gradlab>", "exec")
 
 

@@ -21,7 +21,7 @@ _lock = threading.RLock()  # sweeps in several threads may share leaves
 
 
 def add_to_grad(tensor: Tensor, g: Any, traced: bool, borrowed: bool) -> None:
-    """Add a cotangent, an array or a Tensor if `traced`, to a leaf's `.grad`. A borrowed one is copied."""
+    """Add a cotangent, an array or a Tensor if `traced`, to a leaf's `.grad`. The first one is copied if it is borrowed."""
     with _lock:
         held = tensor.grad_slot
         if held is None:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from gradlab.core.errors import wrong_type
-from gradlab.core.modes import DecoratorContextManager, check_bool, mode
+from gradlab.core.modes import DecoratorContextManager, mode, require_bool
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.observers import GLOBAL_OBSERVERS, OBSERVERS, Observer
 from gradlab.core.storage import FRESH, Storage
@@ -120,7 +120,7 @@ class inference_mode(DecoratorContextManager):  # noqa: N801  (torch's name)
         return instance(mode)  # `@inference_mode` without parentheses
 
     def __init__(self, mode: bool = True) -> None:
-        self.wanted = check_bool("inference_mode", "mode", mode)
+        self.wanted = require_bool("inference_mode", "mode", mode)
         self.before: list[tuple[bool, bool, bool]] = []
 
     def __enter__(self) -> None:

@@ -26,7 +26,8 @@ MODE_REFUSALS = {
     "no_grad": "no_grad mode and is being modified inplace with grad mode enabled",
     "inference": "inference mode and is being modified inplace in normal mode",
 }
-FUNCTION_VIEW_REFUSAL = " is a view and is being modified inplace. This view "  # for a view from a custom Function
+# Part of the refusal of a view from a custom Function, which is the whole message.
+FUNCTION_VIEW_REFUSAL = " is a view and is being modified inplace. This view "
 
 
 def check_writable(tensor: Tensor, wanted: bool = False) -> None:

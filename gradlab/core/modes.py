@@ -290,7 +290,7 @@ class set_grad_enabled(_GradMode):  # noqa: N801  (torch's name)
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
-        self.wanted = check_bool("set_grad_enabled", "enabled", mode)
+        self.wanted = require_bool("set_grad_enabled", "enabled", mode)
         self.outer = globals()["mode"].grad
         globals()["mode"].grad = self.wanted
 
@@ -346,7 +346,7 @@ class set_multithreading_enabled(DecoratorContextManager):  # noqa: N801  (torch
 
     def __init__(self, mode: bool) -> None:
         self.outer = globals()["mode"].multithreading
-        globals()["mode"].multithreading = self.wanted = check_bool("set_multithreading_enabled", "mode", mode)
+        globals()["mode"].multithreading = self.wanted = require_bool("set_multithreading_enabled", "mode", mode)
 
     def __enter__(self) -> Any:
         mode.multithreading = self.wanted
@@ -358,7 +358,7 @@ class set_multithreading_enabled(DecoratorContextManager):  # noqa: N801  (torch
         return type(self)(self.wanted)
 
 
-def check_bool(function: str, argument: str, value: Any) -> bool:
+def require_bool(function: str, argument: str, value: Any) -> bool:
     """Return the value as a bool. Raise a TypeError if it is not one."""
     if type(value).__name__ not in ("bool", "bool_"):
         raise TypeError(f"{function}(): argument '{argument}' (position 1) must be bool, not {type(value).__name__}")

@@ -80,7 +80,7 @@ class Node:
     dtype: Any  # a NumPy dtype
     meta: tuple[Any, ...]
     storage: Any
-    saved: Any  # a tuple; PackedItems if hooks hold some of it; or the reason why it was freed
+    saved: Any  # a tuple; PackedItems if hooks hold some of it; or, if freed, the origin of the sweep that freed it, or None
     shape: tuple[int, ...]
     site: Any  # where it was recorded; set only if an observer records sites
     note: Any  # annotation by an explorer; set only if one is active

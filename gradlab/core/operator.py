@@ -33,7 +33,7 @@ from collections.abc import Callable
 from inspect import cleandoc
 from typing import Any, TypeVar
 
-from gradlab.core.registry import Origin, refuse_taken_name
+from gradlab.core.registry import Origin, taken_name_message
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -96,7 +96,7 @@ PARAMETERS = {
     ),
 }
 # For each dtype rule (`core.promotion`), the dtypes of an operand (a suffix to "of any shape") and the dtype of the result.
-DTYPES = {
+DTYPE_DESCRIPTIONS = {
     "same": (" and dtype", "same dtype"),
     "number": (", floating point or integers", "same dtype"),
     "float": (" and dtype; integers and bools are computed in the default dtype", "floating point"),
@@ -141,7 +141,7 @@ class Operator:
         self.is_primitive = hasattr(target, "record")
         self.origin: Origin = getattr(target, "origin", None) or (target.__module__, target.__qualname__)
         for one in self.names:
-            refusal = one in NAMES and refuse_taken_name("an operator", one, NAMES[one].origin, self.origin)
+            refusal = one in NAMES and taken_name_message("an operator", one, NAMES[one].origin, self.origin)
             if refusal:
                 raise ValueError(refusal)
         OPERATORS[name] = self
@@ -178,7 +178,7 @@ class Operator:
     def docstring(self) -> str:
         """Return the numpydoc docstring of a primitive's function."""
         op = self.target
-        operands, result = DTYPES[op.promote]
+        operands, result = DTYPE_DESCRIPTIONS[op.promote]
         shapes = "Same shape as `input`" if len(op.args) == 1 else "Broadcast shape of the operands"
         parameters = [PARAMETERS[name] for name in op.public]
         parameters[0] = parameters[0].replace("of any shape.", f"of any shape{operands}.")

@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def copy_to_out(name: str, out: Any, result: Tensor, inputs: Iterable[Any] = (), disjoint: bool = False) -> Tensor:
     """Copy `result` into `out`, resizing `out` if its shape differs, and return `out`. No gradient passes.
 
-    A tensor among `inputs` may be `out` itself, unless `disjoint` is True, but must not share only a part of its memory.
+    A tensor among `inputs` must not overlap `out` partly. It may be `out` itself, unless `disjoint` is True.
     """
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -118,4 +118,4 @@ def takes_out(function: F, disjoint_from: int | None = None) -> F:
     return with_out  # type: ignore[return-value]
 
 
-takes_disjoint_out = functools.partial(takes_out, disjoint_from=0)  # for functions whose outputs read elements elsewhere
+takes_disjoint_out = functools.partial(takes_out, disjoint_from=0)  # for functions whose outputs depend on other positions

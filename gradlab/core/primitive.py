@@ -45,7 +45,7 @@ from gradlab.core.errors import RuleError
 from gradlab.core.generate import parameters
 from gradlab.core.node import PUBLIC_MODULE, Node
 from gradlab.core.promotion import GUARDS
-from gradlab.core.registry import PRIMITIVES, find_origin, refuse_taken_name
+from gradlab.core.registry import PRIMITIVES, find_origin, taken_name_message
 from gradlab.core.saved_names import saved_properties
 
 Rule = Callable[..., Any]
@@ -106,10 +106,10 @@ class Primitive:
         self.origin = find_origin(forward)
         self._check_declaration()
         self.tangents = {arg: jvp[arg] if jvp else self._derived_jvp(arg) for arg in vjp}
-        self.needs = {arg: self._check_rule(arg, vjp[arg], "g") for arg in vjp}  # values that each rule saves
+        self.needs = {arg: self._find_needs(arg, vjp[arg], "g") for arg in vjp}  # values that each rule saves
         if jvp:
             for arg in vjp:
-                self.needs[arg] |= self._check_rule(arg, jvp[arg], "t")
+                self.needs[arg] |= self._find_needs(arg, jvp[arg], "t")
         if kind == "bilinear" and not jvp:
             for arg in vjp:
                 self.needs[arg] |= set(self.args) - {arg}
@@ -158,7 +158,7 @@ class Primitive:
 
     def _check_declaration(self) -> None:
         if self.name in PRIMITIVES:
-            refusal = refuse_taken_name("a primitive", self.name, PRIMITIVES[self.name].origin, self.origin)
+            refusal = taken_name_message("a primitive", self.name, PRIMITIVES[self.name].origin, self.origin)
             if refusal is not None:
                 raise RuleError(refusal)
         if unknown := set(self.rules) - set(self.args):
@@ -173,7 +173,7 @@ class Primitive:
         if self.promote not in GUARDS:
             raise RuleError(f"{self.name}: promote must be one of {sorted(GUARDS)}, got {self.promote!r}.")
 
-    def _check_rule(self, arg: str, rule: Rule, incoming: str) -> set[str]:
+    def _find_needs(self, arg: str, rule: Rule, incoming: str) -> set[str]:
         allowed = {incoming, "xp", "lead", "out", "out_shape", f"{arg}_shape", *self.args, *self.meta}
         if self.variadic:
             allowed |= {"position"}
@@ -209,7 +209,7 @@ def elementwise(
     piecewise: bool = False,
     **rules: Rule,
 ) -> Primitive:
-    """Declare a primitive whose output elements each depend only on the input elements at the same position."""
+    """Declare a primitive whose output elements depend only on the inputs at the same position, after broadcasting."""
     return Primitive(
         name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote, piecewise=piecewise
     )
@@ -231,9 +231,10 @@ def linear(
 ) -> Primitive:
     """Declare a primitive that is linear in its arguments jointly. Each rule is a transpose.
 
-    `batch(lead, *metadata)` returns the metadata of the op applied to a batch. It is needed if negative axes do not make them
-    equal. `accumulate_into(total, g, lead, *metadata)` is for a primitive that reads a part of its argument. It adds the
-    argument's cotangent to `total` in place, in time proportional to the part, and returns True if it did.
+    `batch(lead, *metadata)` returns the metadata of the op applied to a batch. It is needed if they differ from those of the op
+    itself; with negative axes they are usually equal. `accumulate_into(total, g, lead, *metadata)` is for a primitive that reads
+    a part of its argument. It adds the argument's cotangent to `total` in place, in time proportional to the part, and returns
+    True if it did.
     """
     return Primitive(
         name,

@@ -23,7 +23,7 @@ def find_origin(function: Callable[..., Any]) -> Origin:
     return str(frame.f_globals.get("__name__")), str(getattr(function, "__qualname__", type(function).__name__))
 
 
-def refuse_taken_name(kind: str, name: str, taken: Origin, origin: Origin) -> str | None:
+def taken_name_message(kind: str, name: str, taken: Origin, origin: Origin) -> str | None:
     """Return the error message if `name` cannot be declared again, or None if it can.
 
     A notebook cell or a user's module that runs again may replace its own declaration: the same function of the same module.

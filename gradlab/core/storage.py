@@ -37,8 +37,9 @@ class Storage:
 class View:
     """Derivation of a view: its `base` and the (primitive, metadata) `steps` from there.
 
-    `refusal` says why the view may not be written to: "no_grad" (it was created there), "Output 0 of Split" (it is one of several
-    outputs), or "" if it may.
+    `refusal` says why the view may not be written to: "no_grad" or "inference" (the mode in which it was created), "Output 0 of
+    Split" (it is one of several outputs), or the whole message for a view from a custom Function. It is "" if the view may be
+    written to.
     """
 
     __slots__ = ("base", "refusal", "steps")
@@ -55,7 +56,7 @@ clock = SimpleNamespace(last_write=1)
 _write_lock = threading.RLock()
 
 
-def current_tick() -> int:
+def peek_tick() -> int:
     """Return the next tick without taking it."""
     return int(repr(ticks).removeprefix("count(").partition(",")[0])
 

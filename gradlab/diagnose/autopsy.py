@@ -1,8 +1,8 @@
 """Explanations of errors about gradients: the operation, the line, and the shortest fix.
 
-An error begins with PyTorch's sentence, unchanged, so that a web search finds it. The facts below come only from the graph, from
-the records of `diagnose.sites`, and from the source of the current line. If sites were not recorded, one sentence says how to
-record them. This module is loaded when the first error is raised.
+An error begins with PyTorch's sentence, unchanged, so that a web search finds it. The facts after it come only from the graph,
+from the records of `diagnose.sites`, and from the source of the current line. If sites were not recorded, one sentence says how
+to record them. This module is loaded when the first error is raised.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def fix_for_write(write: Write, location: SourceLocation | None) -> str:
 
 
 def suggest_replacement(location: SourceLocation, function_name: str = "") -> str:
-    """Return what to write instead of a statement that modifies a saved tensor through `function_name`."""
+    """Return what to write instead of a statement that modifies a saved tensor, by `function_name` if that is known."""
     statement, call, at = location.statement, location.node, f" on {location.short}"
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, (ast.Name, ast.Attribute)):
         target = source_of(statement.target)
@@ -225,9 +225,9 @@ FIX_FREED_GRAPH = "{way}, or add the losses and call backward() once"
 
 
 def find_carried_state(freed: Freed, roots: list[Any]) -> Any:
-    """Find the state that a loop carries from one step to the next, if that is why the graph was freed.
+    """Find the state that a loop carries from one step to the next past a backward pass that freed the graph.
 
-    Return the newest node that was recorded before the freeing call, on a line that also ran after it. None if there is none.
+    Return the newest node that was recorded before that pass, on a line that ran again after it, or None.
     """
     graph = [node for node in nodes_behind(roots) if node.op is not None and hasattr(node, "site")]
     again = {node.site[:2] for node in graph if node.order < freed.tick}
@@ -348,7 +348,7 @@ def facts_of_loss(loss: Loss) -> list[tuple[str, str]]:
     why, fix = HISTORY_LOSSES.get(loss.how.rpartition(", then ")[2].removesuffix("_"), unknown)
     what = f"{loss.what} (shape {list(loss.shape)})"
     return [
-        ("lost", location.quote() if location is not None else "at an unknown line"),
+        ("lost", location.quote() if location is not None else "an unknown line"),
         ("why", why.format(what=what)),
         ("fix", fix.format(at=at)),
     ]
@@ -471,7 +471,7 @@ def non_leaf_message(first: str, tensor: Any, here: SourceLocation | None, origi
 
 
 def _has_no_named_leaf(tensor: Any) -> bool:
-    """Return True if no leaf behind a tensor has a name, for example because its name was assigned again."""
+    """Return True if no leaf with a gradient behind a tensor has a name, for example because the name was assigned again."""
     return not names_of_leaves(tensor)
 
 
@@ -492,7 +492,10 @@ def names_of_leaves(tensor: Any) -> list[str]:
 
 
 def add_current_line(plain: RuntimeError, *fixes: tuple[str, str]) -> RuntimeError:
-    """Return an error with the current line, and the fix of the first pair (method, fix) whose method the line calls."""
+    """Return an error with the current line, and the fix of the first pair (method, fix) whose method the line calls.
+
+    An empty method fits every line.
+    """
     location, first = location_of(site_here(2)), str(plain)
     if location is None or not location.text:
         return RuntimeError(spell_code(first))

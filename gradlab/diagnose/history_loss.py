@@ -14,7 +14,7 @@ HISTORY_LOSSES = {
     ),
     "position": (
         "a position in {what} is an integer, which has no gradient",
-        "use max or softmax instead of argmax{at}",
+        "use values instead of positions{at}, such as max or softmax instead of argmax",
     ),
     "cast": ("the cast of {what} to integers or bools has no gradient", "remove the cast{at}"),
     "tensor()": ("`gradlab.tensor(x)` copies the values of {what} without their history", "use x.clone() or x itself{at}"),

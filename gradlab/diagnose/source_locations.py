@@ -247,7 +247,7 @@ def variables(node: Any) -> Iterator[str]:
 
 
 def feeds_into(source: SourceLocation | None, reader: SourceLocation | None) -> bool:
-    """Return True if a statement assigns to a name, or calls a method of it, that another statement of the same code reads."""
+    """Return True if a statement assigns to a name, or calls its method, and another one of the same code reads that name."""
     if source is None or reader is None or (source.filename, source.function) != (reader.filename, reader.function):
         return False
     statement = source.statement

@@ -34,12 +34,12 @@ def vmap(
         Function of tensors without the mapped axis. It returns a Tensor, or a nested structure of tuples, lists and dictionaries
         of Tensors.
     in_dims : int or nested tuple, default: 0
-        Axis of each argument to map over. Arguments with None, and keyword arguments, are passed unchanged
-        to each call.
+        Axis of each argument to map over. Arguments with None, and keyword arguments, are passed unchanged to each call.
     out_dims : int, None or nested structure of these, default: 0
         Position of the mapped axis in each result. None is for a result that is the same for all slices.
     randomness : {"error", "different", "same"}, default: "error"
-        If `func` draws random numbers, raise an error, draw different numbers for each slice, or draw the same numbers for all.
+        What to do if `func` draws random numbers: raise an error, draw different numbers for each slice, or draw the same
+        numbers for all slices.
     chunk_size : int, optional
         Ignored, because only one slice is processed at a time.
 

@@ -242,7 +242,7 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """Return a function that calls `func`.
 
-    Exists for compatibility with PyTorch. In-place operations are not replaced, because gradlab does not compile programs.
+    It exists for compatibility with PyTorch. In-place operations are not replaced, because gradlab does not compile programs.
 
     Parameters
     ----------

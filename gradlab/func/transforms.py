@@ -400,9 +400,11 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 
     Raises
     ------
+    ValueError
+        If a primal or tangent is not floating point.
     RuntimeError
-        If `primals` is not a tuple, if the structure or shapes of `tangents` do not match, or if `strict` and an output does not
-        depend on the primals.
+        If `primals` is not a tuple or contains a value that is not a Tensor, if the structure or shapes of `tangents` do not
+        match, or if `strict` and an output does not depend on the primals.
 
     Examples
     --------

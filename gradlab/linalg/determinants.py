@@ -5,8 +5,8 @@ from __future__ import annotations
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor
 from gradlab.linalg.matrices import (
-    check_matrices,
     pick_and_reshape,
+    require_matrices,
 )
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import factorizations
@@ -49,11 +49,11 @@ def det(A: Tensor) -> Tensor:
 
 
 def determinant(A: Tensor) -> Tensor:
-    return factorizations.det.record(check_matrices("linalg.det", A))
+    return factorizations.det.record(require_matrices("linalg.det", A))
 
 
 def sign_and_logarithm(name: str, A: Tensor) -> list[Tensor]:
-    packed = factorizations.slogdet.record(check_matrices(name, A))
+    packed = factorizations.slogdet.record(require_matrices(name, A))
     pick, _ = pick_and_reshape("LinalgSlogdetBackward0")
     return [pick(packed, index=(Ellipsis, i), skip=0) for i in (0, 1)]
 

@@ -10,11 +10,11 @@ from gradlab.backend.namespaces import namespace_of, to_host
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.matrices import (
-    check_matrices,
     first_bad_minor,
     integer_tensor,
     not_converged_error,
     not_positive_error,
+    require_matrices,
     unpack_factors,
     wants_gradient,
 )
@@ -62,7 +62,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     tensor([[2.0000, 0.0000],
             [1.0000, 1.4142]])
     """
-    return cholesky_factor("linalg.cholesky", check_matrices("linalg.cholesky", input), upper, rules.cholesky)
+    return cholesky_factor("linalg.cholesky", require_matrices("linalg.cholesky", input), upper, rules.cholesky)
 
 
 def cholesky_factor(name: str, A: Tensor, upper: bool, op: Any) -> Tensor:
@@ -102,7 +102,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
     >>> gl.linalg.cholesky_ex(gl.tensor([[1.0, 2.0], [2.0, 1.0]])).info
     tensor(2, dtype=gradlab.int32)
     """
-    input = check_matrices("linalg.cholesky_ex", input)
+    input = require_matrices("linalg.cholesky_ex", input)
     try:
         whole = rules.cholesky.record(input, upper=upper)
         return CholeskyEx((whole, integer_tensor(np.zeros(input.array.shape[:-2], np.int32), input)))
@@ -128,7 +128,7 @@ def solve_by_cholesky(B: Tensor, L: Tensor, upper: bool, op: Any) -> Tensor:
 
 # ------------------------------------------------------------------------------------------------------------------ QR
 def qr_factors(A: Tensor, mode: str) -> list[Tensor]:
-    A = check_matrices("linalg.qr", A, square=False)
+    A = require_matrices("linalg.qr", A, square=False)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
     complete = mode == "complete"
@@ -179,7 +179,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Result:
 # ----------------------------------------------------------------------------------------------------------------- SVD
 def svd_factors(A: Tensor, full: bool) -> list[Tensor]:
     """Return U, S and Vᵀ."""
-    A = check_matrices("linalg.svd", A, square=False)
+    A = require_matrices("linalg.svd", A, square=False)
     try:
         if not wants_gradient(A):
             return list(map(constant, rules.singular_values_and_vectors(namespace_of[type(A.array)], A.array, full)))
@@ -252,7 +252,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     >>> gl.linalg.svdvals(gl.tensor([[3.0, 0.0], [0.0, 4.0]]))
     tensor([4., 3.])
     """
-    A = check_matrices("linalg.svd", A, square=False)
+    A = require_matrices("linalg.svd", A, square=False)
     if wants_gradient(A):
         return svd_factors(A, False)[1]
     xp = namespace_of[type(A.array)]
@@ -264,7 +264,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
 
 # --------------------------------------------------------------------------------------------- symmetric eigenvalues
 def eigh_factors(A: Tensor, UPLO: str) -> list[Tensor]:
-    A = check_matrices("linalg.eigh", A)
+    A = require_matrices("linalg.eigh", A)
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     lower = UPLO.upper() == "L"
@@ -349,7 +349,7 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """
     if type(input) is not Tensor or wants_gradient(input) or UPLO not in ("L", "U"):
         return eigh_factors(input, UPLO)[0]
-    input = check_matrices("linalg.eigh", input)
+    input = require_matrices("linalg.eigh", input)
     xp = namespace_of[type(input.array)]
     try:
         with raise_on_failure(xp):
@@ -379,7 +379,7 @@ def eig(input: Tensor) -> NoReturn:
     Examples
     --------
     >>> import gradlab as gl
-    >>> gl.linalg.eigh(gl.tensor([[4.0, 2.0], [2.0, 3.0]])).eigenvalues  # of a symmetric matrix
+    >>> gl.linalg.eigh(gl.tensor([[4.0, 2.0], [2.0, 3.0]])).eigenvalues  # for a symmetric matrix
     tensor([1.4384, 5.5616])
     """
     raise NotImplementedError(
@@ -409,7 +409,7 @@ def eigvals(input: Tensor) -> NoReturn:
     Examples
     --------
     >>> import gradlab as gl
-    >>> gl.linalg.eigh(gl.tensor([[4.0, 2.0], [2.0, 3.0]])).eigenvalues  # of a symmetric matrix
+    >>> gl.linalg.eigh(gl.tensor([[4.0, 2.0], [2.0, 3.0]])).eigenvalues  # for a symmetric matrix
     tensor([1.4384, 5.5616])
     """
     raise NotImplementedError(

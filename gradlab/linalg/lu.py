@@ -12,10 +12,10 @@ from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.matrices import (
     LinAlgError,
-    check_matrices,
     integer_tensor,
     lapack_getrf,
     pick_and_reshape,
+    require_matrices,
 )
 from gradlab.ops.arguments import check_tensors
 from gradlab.ops.products import last_axes_swapped
@@ -41,7 +41,7 @@ def lu_factors(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, np.ndarray, n
         check_tensors(name.replace(".", "_"), A=A)
     if A.array.ndim < 2:
         raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.array.shape)} instead")
-    A = check_matrices(name, A, square=False)
+    A = require_matrices(name, A, square=False)
     if not pivot:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
     array = to_host(A.array)
@@ -230,7 +230,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     """
     check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     name = "linalg.lu_solve"
-    LU = check_matrices(name, LU, argument="LU")
+    LU = require_matrices(name, LU, argument="LU")
     n = LU.array.shape[-1]
     if pivots.array.dtype != np.int32:
         raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type gradlab.int32, as lu_factor() returns it.")

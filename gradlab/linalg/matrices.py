@@ -29,7 +29,7 @@ KERNEL_NAMES = {
 KERNEL_ERROR_FOR_INTEGERS = {"linalg.eigh", "linalg.lu", "linalg.lu_factor"}  # these name it for integers, too
 
 
-def check_matrices(name: str, A: Any, square: bool = True, argument: str = "A") -> Tensor:
+def require_matrices(name: str, A: Any, square: bool = True, argument: str = "A") -> Tensor:
     """Return `A` if it is a tensor of floating point matrices, square ones if `square` is True. Raise torch's error otherwise."""
     if type(A) is not Tensor:
         check_tensors(name.replace(".", "_"), **{argument: A})

@@ -11,7 +11,7 @@ from gradlab.core.dtypes import dtype as Dtype  # noqa: N812
 from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.factors import svdvals
-from gradlab.linalg.matrices import LinAlgError, check_matrices, dtype_error, number_or_array
+from gradlab.linalg.matrices import LinAlgError, dtype_error, number_or_array, require_matrices
 from gradlab.linalg.solving import inv, inv_ex
 from gradlab.ops import extremes, norms, reductions
 from gradlab.ops.arguments import check_tensors, negative_dim
@@ -245,7 +245,7 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
         values = svdvals(input)
         first, last = (indexing.getitem.record(values, index=(Ellipsis, at), skip=0) for at in (slice(0, 1), slice(-1, None)))
         return squeeze(el.div.record(last, first) if p == -2 else el.div.record(first, last), -1)
-    input = check_matrices(f"linalg.cond(ord={p})", input)
+    input = require_matrices(f"linalg.cond(ord={p})", input)
     if p == "nuc":
         try:
             return el.mul.record(matrix_norm(input, p), matrix_norm(inv(input), p))
@@ -292,7 +292,7 @@ def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol
     if input.array.dtype.kind != "f":
         raise RuntimeError("This function doesn't handle types other than float and double. Call .float() first.")
     xp = namespace_of[type(input.array)]
-    whole = check_matrices("linalg.eigh", input).array if hermitian else input.array
+    whole = require_matrices("linalg.eigh", input).array if hermitian else input.array
     whole = complete_symmetric(whole, hermitian)
     values = check_result(xp, "svd", xp.linalg.svd(whole, compute_uv=False), whole)
     if tol is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from gradlab.core.out_argument import takes_out
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
-from gradlab.linalg.matrices import check_matrices, dtype_error
+from gradlab.linalg.matrices import dtype_error, require_matrices
 from gradlab.linalg.solving import invert
 from gradlab.ops import at_least, diagonals, products, reductions
 from gradlab.ops import shapes as layout
@@ -119,9 +119,9 @@ def power(A: Tensor, n: int) -> Tensor:
     if type(A) is not Tensor:
         products.check_tensors("linalg_matrix_power", A=A)
     if A.array.dtype.kind == "f" or A.array.ndim < 2:
-        A = check_matrices("linalg.matrix_power", A)
+        A = require_matrices("linalg.matrix_power", A)
     elif A.array.shape[-1] != A.array.shape[-2] or n < 0:
-        A = check_matrices("linalg.matrix_power" if n >= 0 else "linalg.inv", A)
+        A = require_matrices("linalg.matrix_power" if n >= 0 else "linalg.inv", A)
     if n == 0:
         return el.add.record(el.zero.record(A, value=0), products.identity_like(A, A.array.shape[-1]))
     if n == 1:
@@ -180,7 +180,7 @@ def exponential(A: Tensor) -> Tensor:
     if A.array.ndim < 2 or A.array.shape[-1] != A.array.shape[-2] or A.array.dtype.kind != "f":
         if A.array.ndim >= 2 and A.array.dtype.kind != "f" and A.array.shape[-1] == A.array.shape[-2]:
             raise dtype_error("linalg.matrix_exp", A)
-        A = check_matrices("linalg.matrix_exp", A)
+        A = require_matrices("linalg.matrix_exp", A)
     return matrix.matrix_exp.record(A)
 
 

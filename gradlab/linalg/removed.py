@@ -40,8 +40,12 @@ def _removed_function(name: str, instead: str, example: str) -> Any:
     return function
 
 
-eig = _removed_function("eig", "eigh, of a symmetric matrix", "eigh(A).eigenvalues\ntensor([1., 4.])")
+eig = _removed_function("eig", "eigh for a symmetric matrix", "eigh(A).eigenvalues\ntensor([1., 4.])")
 symeig = _removed_function("symeig", "eigh", "eigh(A).eigenvalues\ntensor([1., 4.])")
-solve = _removed_function("solve", "solve(A, B), its arguments reversed", "solve(A, gl.tensor([4.0, 1.0]))\ntensor([1., 1.])")
-lstsq = _removed_function("lstsq", "lstsq(A, B), its arguments reversed", "lstsq(A, gl.tensor([[4.0], [1.0]])).rank\ntensor(2)")
+solve = _removed_function(
+    "solve", "solve(A, B), with the arguments in this order", "solve(A, gl.tensor([4.0, 1.0]))\ntensor([1., 1.])"
+)
+lstsq = _removed_function(
+    "lstsq", "lstsq(A, B), with the arguments in this order", "lstsq(A, gl.tensor([[4.0], [1.0]])).rank\ntensor(2)"
+)
 matrix_rank = _removed_function("matrix_rank", "matrix_rank", "matrix_rank(A)\ntensor(2)")

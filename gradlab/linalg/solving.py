@@ -12,7 +12,6 @@ from gradlab.core.out_argument import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.matrices import (
     LinAlgError,
-    check_matrices,
     check_same_dtype,
     dtype_error,
     first_failure,
@@ -20,6 +19,7 @@ from gradlab.linalg.matrices import (
     integer_tensor,
     number_or_array,
     pick_and_reshape,
+    require_matrices,
     singular_error,
 )
 from gradlab.ops.arguments import check_tensors, not_a_tensor
@@ -67,7 +67,7 @@ def inv(A: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    return invert("linalg.inv", check_matrices("linalg.inv", A))
+    return invert("linalg.inv", require_matrices("linalg.inv", A))
 
 
 def invert(name: str, A: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Result:
     >>> gl.linalg.inv_ex(gl.ones(2, 2)).info
     tensor(2, dtype=gradlab.int32)
     """
-    A = check_matrices("linalg.inv_ex", A)
+    A = require_matrices("linalg.inv_ex", A)
     try:
         return InvEx((rules.inv.record(A), integer_tensor(np.zeros(A.array.shape[:-2], np.int32), A)))
     except np.linalg.LinAlgError:
@@ -174,7 +174,7 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
             "dimensions of float, double, cfloat or cdouble types. Call .float() on integers."
         )
     if hermitian:
-        input = check_matrices("linalg.eigh", input)
+        input = require_matrices("linalg.eigh", input)
     return rules.pinv.record(input, cutoff=tolerance(input, atol, rcond if rtol is None else rtol), hermitian=hermitian)
 
 
@@ -281,7 +281,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 def solve_system(name: str, A: Tensor, B: Tensor, left: bool) -> Tensor:
     vector = is_vector(A, B) if A.array.ndim >= 2 else False
-    A = check_matrices(name, A)
+    A = require_matrices(name, A)
     check_same_dtype(name, A, B)
     columns = as_columns(B) if vector else B
     n, have = A.array.shape[-1], columns.array.shape
@@ -387,7 +387,7 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
     """
     check_tensors("linalg_solve_triangular", input=input, B=B)
     name = "linalg.solve_triangular"
-    input = check_matrices(name, input)
+    input = require_matrices(name, input)
     check_same_dtype(name, input, B)
     if B.array.ndim < 2:
         raise RuntimeError(
@@ -479,13 +479,15 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     rcond : float, optional
         Singular values up to rcond · the largest one are treated as 0.
     driver : {"gelsy", "gels", "gelsd", "gelss"}, optional
-        LAPACK's method. Defaults to "gelsy". It determines which residuals and singular values are returned.
+        Name of a LAPACK driver. Defaults to "gelsy". The solution does not depend on it, but it determines which of the other
+        results are returned.
 
     Returns
     -------
     named tuple
-        `solution` (…, n, k); `residuals`, the squared norms of the residuals if m > n and the driver is not "gelsy"; `rank`; and
-        `singular_values` for "gelsd" and "gelss".
+        `solution` (…, n, k). `residuals` are the squared norms of the residuals if m > n, all matrices have rank n and the driver
+        is not "gelsy". `rank` is returned for all drivers except "gels", `singular_values` for "gelsd" and "gelss". Results that
+        are not returned are empty tensors.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.linalg.factors import CHOLESKY_INVERSE, CHOLESKY_SOLVE, cholesky_factor, qr_factors, solve_by_cholesky, svd_factors
 from gradlab.linalg.lu import lu_factor_ex
 from gradlab.linalg.lu import lu_solve as solve_from_factors
-from gradlab.linalg.matrices import check_matrices
+from gradlab.linalg.matrices import require_matrices
 from gradlab.linalg.toplevel import deprecation_message
 from gradlab.ops.arguments import check_tensors
 from gradlab.ops.products import identity_like, last_axes_swapped, warn_once
@@ -65,7 +65,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
             [1.0000, 1.4142]])
     """
     warn_once(deprecation_message("cholesky"))
-    return cholesky_factor("cholesky", check_matrices("cholesky", input), upper, CHOLESKY)
+    return cholesky_factor("cholesky", require_matrices("cholesky", input), upper, CHOLESKY)
 
 
 @composite()
@@ -109,7 +109,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
             f"Incompatible matrix sizes for cholesky_solve: each A matrix is {n[0]} by {n[1]} but each b matrix "
             f"is {have[0]} by {have[1]}"
         )
-    return solve_by_cholesky(input, check_matrices("cholesky_solve", L), upper, CHOLESKY_SOLVE)
+    return solve_by_cholesky(input, require_matrices("cholesky_solve", L), upper, CHOLESKY_SOLVE)
 
 
 @composite()
@@ -141,7 +141,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     tensor([[0.2500, 0.0000],
             [0.0000, 1.0000]])
     """
-    L = check_matrices("cholesky_inverse", L)
+    L = require_matrices("cholesky_inverse", L)
     return solve_by_cholesky(identity_like(L, L.array.shape[-1]), L, upper, CHOLESKY_INVERSE)
 
 

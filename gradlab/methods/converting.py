@@ -221,7 +221,7 @@ class Converting:
         ValueError
             If `dtype` is a string that does not name a type.
         TypeError
-            If `dtype` is not a dtype, a type or a string.
+            If `dtype` is any other object that does not name a dtype.
 
         Examples
         --------

@@ -11,7 +11,7 @@ from gradlab.ops.creation_arguments import parse_size
 
 
 def like_self(self: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-    """Fill in this tensor's dtype and device where `options` leave them out."""
+    """Set missing options to this tensor's dtype and device, and return the options."""
     if options.get("dtype") is None:
         options["dtype"] = self.dtype
     if options.get("device") is None:

@@ -1225,7 +1225,7 @@ class Declared:
         """Compute the p-norm of input - other."""
 
     def renorm(self, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
-        """Scale down the slices along a dimension whose norm exceeds `maxnorm`."""
+        """Scale slices along a dimension down to the norm `maxnorm` if their norm is larger."""
 
     def renorm_(self, p: float, dim: int, maxnorm: float) -> Tensor:
         """In-place version of `renorm`."""

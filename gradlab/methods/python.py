@@ -173,9 +173,9 @@ class Python:
             twin.requires_grad_()
         if role := getattr(self, "_role", ""):
             twin._role = role
-        if role != "Parameter":  # torch does not copy the gradient of a parameter
+        if role != "Parameter":  # torch copies neither the gradient nor the attributes of a parameter
             twin.grad_slot = copy.deepcopy(self.grad_slot, memo)
-            if self.__dict__:  # nor its attributes, which are copied only here
+            if self.__dict__:
                 twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin
 

@@ -18,7 +18,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.ops import random_sampling
 from gradlab.ops.broadcasting import expand
 from gradlab.ops.generators import Generator, find_engine
-from gradlab.ops.random_sampling import check_floating, draw_integers, draw_into
+from gradlab.ops.random_sampling import draw_integers, draw_into, require_floating
 from gradlab.rules.draws import DRAW_OF_NODE
 
 
@@ -93,7 +93,8 @@ class Random:
         low = named.pop("from", from_)
         if named:
             raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
-        engine, dtype = engine_for(self, "uniform_", generator), check_floating(self.array.dtype, random_sampling.UNIFORM_KERNEL)
+        engine = engine_for(self, "uniform_", generator)
+        dtype = require_floating(self.array.dtype, random_sampling.UNIFORM_KERNEL)
         return redraw(self, "UniformBackward0", lambda shape: engine.uniform(shape, dtype, float(low), float(to)))
 
     def normal_(self, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
@@ -125,7 +126,7 @@ class Random:
         >>> gl.empty(3).normal_()
         tensor([ 1.5410, -0.2934, -2.1788])
         """
-        engine, dtype = engine_for(self, "normal_", generator), check_floating(self.array.dtype, random_sampling.NORMAL_KERNEL)
+        engine, dtype = engine_for(self, "normal_", generator), require_floating(self.array.dtype, random_sampling.NORMAL_KERNEL)
         contiguous = self.array.flags.c_contiguous
         return redraw(self, "NormalBackward0", lambda shape: engine.normal(shape, dtype, float(mean), float(std), contiguous))
 
@@ -179,7 +180,8 @@ class Random:
         from_ : int, optional
             The lower bound. If it is the only argument it is the upper bound: `random_(10)` draws from 0 to 9.
         to : int, optional
-            The upper bound, which is excluded. Without bounds, integers are drawn from 0 to the largest of the dtype.
+            The upper bound, which is excluded. Without bounds, integers are drawn from 0 to the largest number up
+            to which the dtype represents every integer.
         generator : Generator, optional
             Random number generator to use. Defaults to the default generator.
         **named : optional
@@ -337,7 +339,7 @@ class Random:
         >>> gl.empty(3).log_normal_()
         tensor([5.9263e+01, 1.5116e+00, 3.4819e-02])
         """
-        check_floating(self.array.dtype, "log_normal_cpu")
+        require_floating(self.array.dtype, "log_normal_cpu")
         engine = engine_for(self, "log_normal_", generator)
         return redraw(self, "LogNormalBackward0", lambda shape: engine.log_normal(shape, mean, std))
 

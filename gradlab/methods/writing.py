@@ -22,7 +22,7 @@ from gradlab.core.primitive import Primitive
 from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops import indexing
-from gradlab.ops.creation import check_representable
+from gradlab.ops.creation import require_representable
 from gradlab.ops.creation_arguments import parse_size as as_sizes
 from gradlab.rules import elementwise as el
 
@@ -148,7 +148,7 @@ def fill_(input: Tensor, value: float | Tensor) -> Tensor:
         value = value.array.item()
     if not isinstance(value, (bool, int, float, np.generic)):
         raise invalid_combination("fill_", (value,), "(Tensor value)", "(Number value)")
-    value = check_representable(value, input.array.dtype)
+    value = require_representable(value, input.array.dtype)
     return input if fill_directly(input, value) else inplace.in_place(el.fill, input, value=value)
 
 

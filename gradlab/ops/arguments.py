@@ -112,7 +112,7 @@ def negative_dims(dim: Any, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(dims)) if ndim else ()
 
 
-def check_implemented(name: str, result: Any, other: Any) -> Tensor:
+def require_implemented(name: str, result: Any, other: Any) -> Tensor:
     """Return the result of an operator, or raise PyTorch's TypeError if it is NotImplemented."""
     if result is NotImplemented:
         raise TypeError(f"{name}(): argument 'other' (position 2) must be Tensor, not {type_name(other)}.")

@@ -16,7 +16,7 @@ from gradlab.core.errors import invalid_combination
 from gradlab.core.operator import Operator, build_docstring, composite
 from gradlab.core.promotion import PROMOTIONS, expected_tensor
 from gradlab.core.tensor import Tensor
-from gradlab.ops.arguments import FunctionInfo, check_implemented, convert_number
+from gradlab.ops.arguments import FunctionInfo, convert_number, require_implemented
 from gradlab.rules import elementwise as el
 
 __all__ = [
@@ -93,7 +93,7 @@ def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None)
     if type(input) is not Tensor and not isinstance(input, OPERAND_TYPES):
         raise expected_tensor(el.add, input)
     if alpha == 1 and type(alpha) is int:
-        return check_implemented("add", el.add.record(input, other, out=out), other)
+        return require_implemented("add", el.add.record(input, other, out=out), other)
     return _record_scaled(el.add, el.add_scaled, input, other, alpha, out)
 
 
@@ -138,12 +138,12 @@ def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None)
     if type(input) is not Tensor and not isinstance(input, OPERAND_TYPES):
         raise expected_tensor(el.sub, input)
     if alpha == 1 and type(alpha) is int:
-        return check_implemented("sub", el.sub.record(input, other, out=out), other)
+        return require_implemented("sub", el.sub.record(input, other, out=out), other)
     return _record_scaled(el.sub, el.sub_scaled, input, other, alpha, out)
 
 
 def _record_scaled(op: Any, scaled: Any, input: Any, other: Any, alpha: Any, out: Tensor | None) -> Tensor:
-    a, b = check_implemented(op.name, PROMOTIONS[op.promote](FunctionInfo(op.name), input, other), other)
+    a, b = require_implemented(op.name, PROMOTIONS[op.promote](FunctionInfo(op.name), input, other), other)
     kind = a.array.dtype.kind
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results. Write 1 for True.")
@@ -241,7 +241,7 @@ def mul(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """
     if type(input) is not Tensor and not isinstance(input, OPERAND_TYPES):
         raise expected_tensor(el.mul, input)
-    return check_implemented("mul", el.mul.record(input, other, out=out), other)
+    return require_implemented("mul", el.mul.record(input, other, out=out), other)
 
 
 # ------------------------------------------------------------------------------------------------------------ quotients
@@ -290,10 +290,10 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Ten
     if type(input) is not Tensor and not isinstance(input, OPERAND_TYPES):
         raise expected_tensor(el.div, input)
     if rounding_mode is None:
-        return check_implemented("div", el.div.record(input, other, out=out), other)
+        return require_implemented("div", el.div.record(input, other, out=out), other)
     if rounding_mode not in DIV_BY_ROUNDING_MODE:
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
-    return check_implemented("div", DIV_BY_ROUNDING_MODE[rounding_mode].record(input, other, out=out), other)
+    return require_implemented("div", DIV_BY_ROUNDING_MODE[rounding_mode].record(input, other, out=out), other)
 
 
 def reverse_div(self: Tensor, other: Any) -> Any:
@@ -334,7 +334,7 @@ def make_binary_function(
         doc,
         f"{'input' if of_number is None else 'either'} number out",
         "Broadcast shape and common dtype of the operands.",
-        ["TypeError\n    If neither operand is a Tensor.", "RuntimeError\n    If the shapes do not broadcast."],
+        ["TypeError\n    If an operand has the wrong type.", "RuntimeError\n    If the shapes do not broadcast."],
         f"{'' if public == name else 'special.'}{public}({operands}) -> tensor({result})",
     )
     Operator(public, function, **places)

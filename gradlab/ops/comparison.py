@@ -1,4 +1,4 @@
-"""Comparisons, logical and bitwise functions, and `where`. Their boolean results never require a gradient."""
+"""Comparisons, logical and bitwise functions, and `where`. Boolean results never require a gradient."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 RETURNS_BOOLS = "Broadcast shape of the operands, boolean. It never requires a gradient."
-RAISES_NO_TENSOR = "TypeError\n    If neither operand is a Tensor."
+RAISES_NO_TENSOR = "TypeError\n    If an operand has the wrong type."
 RAISES_NO_BROADCAST = "RuntimeError\n    If the shapes do not broadcast."
 SIGNATURES = "(Tensor input, Tensor other)", "(Tensor input, Number other)", "(Number self, Tensor other)"
 

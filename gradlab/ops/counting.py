@@ -397,8 +397,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     Returns
     -------
     Tensor
-        One-dimensional, with one more element than the largest integer (at least `minlength`): int64 without weights, float32
-        for float32 weights, otherwise float64.
+        One-dimensional, of length max(input) + 1 or `minlength`, whichever is larger. The dtype is int64 without weights,
+        float32 for float32 weights, and float64 otherwise.
 
     Raises
     ------

@@ -232,7 +232,7 @@ def fill_value_of(name: str, value: Any, position: int) -> Any:
     return value
 
 
-def check_representable(value: Any, wanted: np.dtype) -> Any:
+def require_representable(value: Any, wanted: np.dtype) -> Any:
     """Return the number as the dtype holds it, or raise PyTorch's error if it does not fit."""
     if wanted.kind == "f" and isinstance(value, float) and isfinite(value) and abs(value) > float(np.finfo(wanted).max):
         raise RuntimeError(
@@ -301,7 +301,7 @@ def full(
     value = fill_value_of("full", fill_value, 2)
     if dtype is None:
         dtype = np.dtype(bool) if isinstance(value, bool) else np.dtype(np.int64) if isinstance(value, int) else default.float
-    return xp.full(parse_size("full", (size,)), check_representable(value, dtype), dtype)
+    return xp.full(parse_size("full", (size,)), require_representable(value, dtype), dtype)
 
 
 @factory_like
@@ -470,7 +470,7 @@ def full_like(
     >>> gl.full_like(gl.tensor([1., 2.]), 3)
     tensor([3., 3.])
     """
-    return xp.full_like(input, check_representable(fill_value_of("full_like", fill_value, 2), dtype), dtype)
+    return xp.full_like(input, require_representable(fill_value_of("full_like", fill_value, 2), dtype), dtype)
 
 
 @factory

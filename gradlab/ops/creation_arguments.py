@@ -35,7 +35,7 @@ def resolve_device(asked: Device) -> device:
 
 
 def make_leaf(array: Any, where: Device, requires_grad: bool) -> Tensor:
-    """Return an array that has no other user as a leaf tensor on a device, by default the default device."""
+    """Return an array as a leaf tensor on a device, by default the default device. The array is copied only to move it."""
     tensor = constant(move_to(array, resolve_device(where)))
     if requires_grad:
         if array.dtype.kind != "f":

@@ -208,7 +208,7 @@ def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None)
 
     Notes
     -----
-    After a NaN, all values are NaN.
+    From the first NaN on, all values are NaN.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None)
 
     Notes
     -----
-    After a NaN, all values are NaN.
+    From the first NaN on, all values are NaN.
 
     Examples
     --------

@@ -420,7 +420,7 @@ def slice_scatter(
     Raises
     ------
     IndexError
-        If a dimension is out of range.
+        If `dim` is out of range.
     RuntimeError
         If the shape of `src` does not match, or the step is not positive.
 

@@ -17,7 +17,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.broadcasting import expand
 from gradlab.ops.creation_arguments import Device, make_leaf, parse_size, resolve_device
 from gradlab.ops.generators import Generator, find_engine
-from gradlab.ops.random_sampling import NORMAL_KERNEL, check_floating
+from gradlab.ops.random_sampling import NORMAL_KERNEL, require_floating
 from gradlab.rules.draws import DRAW_OF_NODE
 
 __all__ = ["bernoulli", "multinomial", "normal"]
@@ -73,7 +73,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     if p is None:
         chances = namespace_on(CPU).asarray(input.detach().cpu().array)
         if array.dtype.kind != "f":
-            check_floating(array.dtype, "bernoulli_tensor_cpu_p_")
+            require_floating(array.dtype, "bernoulli_tensor_cpu_p_")
         drawn = engine.bernoulli(chances)
     else:
         drawn = engine.bernoulli(float(p), array.shape)
@@ -150,11 +150,11 @@ def normal(
         raise invalid_combination("normal", (mean, std, *(() if size is None else (size,))), *NORMALS)
     if not tensors:
         shape = parse_size("normal", (size,))
-        wanted = check_floating(None if dtype is None else as_numpy_dtype(dtype, "normal"), NORMAL_KERNEL)
+        wanted = require_floating(None if dtype is None else as_numpy_dtype(dtype, "normal"), NORMAL_KERNEL)
         result = make_leaf(engine.normal(shape, wanted, mean=float(mean), std=float(std)), device, requires_grad)
         return _write_out("normal", out, result)
     for x in tensors:
-        check_floating(x.array.dtype, NORMAL_KERNEL)
+        require_floating(x.array.dtype, NORMAL_KERNEL)
     like = tensors[0].array
     xp = namespace_of[type(like)]
     m, s = (x.array if isinstance(x, Tensor) else x for x in (mean, std))

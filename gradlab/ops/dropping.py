@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Tensor])
 RETURNS, RAISES, RAISES_IN_PLACE = (
     "Same shape and dtype as `input`.",
     "or `input` is not floating point",
-    "`input` is a leaf that requires a gradient, or not floating point",
+    "or `input` is a leaf that requires a gradient or is not floating point",
 )
 SATURATION = 1.7580993408473766  # of SELU: scale times alpha
 

@@ -34,7 +34,7 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
     Raises
     ------
     IndexError
-        If a dimension is out of range.
+        If `dim` is out of range.
     RuntimeError
         If the number of parts is not positive, a tensor of indices does not have an integer dtype, or `input` is 0-d.
 

@@ -13,7 +13,7 @@ from gradlab.core.dtypes import default
 from gradlab.core.errors import invalid_combination, wrong_type
 from gradlab.core.numpy_warnings import silence
 from gradlab.core.tensor import Tensor
-from gradlab.ops.creation import check_representable
+from gradlab.ops.creation import require_representable
 from gradlab.ops.creation_arguments import Device, factory
 
 __all__ = ["arange", "linspace", "logspace", "range"]
@@ -179,7 +179,7 @@ def range(
     return arithmetic_sequence(start, start + (count - 0.5) * step, step, default.float if dtype is None else dtype)
 
 
-def check_bounds(name: str, start: Any, end: Any, steps: Any, wanted: np.dtype) -> tuple[Any, Any]:
+def parse_bounds(name: str, start: Any, end: Any, steps: Any, wanted: np.dtype) -> tuple[Any, Any]:
     """Return the two bounds of a range of `steps` numbers, as the dtype holds them."""
     bounds = []
     for argument, x in (("start", start), ("end", end)):
@@ -198,7 +198,7 @@ def check_bounds(name: str, start: Any, end: Any, steps: Any, wanted: np.dtype) 
     if wanted.kind == "b":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'. Use another dtype.")
     if steps > 1:
-        bounds = [check_representable(x, wanted) for x in bounds]
+        bounds = [require_representable(x, wanted) for x in bounds]
     return bounds[0], bounds[1]
 
 
@@ -251,7 +251,7 @@ def linspace(
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     wanted = default.float if dtype is None else dtype
-    bounds = check_bounds("linspace", start, end, steps, wanted)
+    bounds = parse_bounds("linspace", start, end, steps, wanted)
     if steps < 2:
         return np.full(steps, bounds[0]).astype(wanted)
     typed = wanted.type if wanted.kind == "f" else np.float64  # like torch, compute each half from its own end in this type
@@ -318,7 +318,7 @@ def logspace(
     tensor([1., 2., 4., 8.])
     """
     wanted = default.float if dtype is None else dtype
-    bounds = check_bounds("logspace", start, end, steps, wanted)
+    bounds = parse_bounds("logspace", start, end, steps, wanted)
     if steps < 2:
         powers = np.full(steps, float(bounds[0]))
     else:

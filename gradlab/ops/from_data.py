@@ -96,7 +96,7 @@ def cast_if_fits(array: np.ndarray, wanted: np.dtype) -> np.ndarray:
         if not (array.min() >= low and array.max() <= high):
             raise RuntimeError(
                 f"value cannot be converted to type {from_numpy_dtype(wanted).name} without overflow. "
-                f"Its range is {low} to {high}."
+                f"Expected values from {low} to {high}."
             )
         return array.astype(np.int64).astype(wanted)
     return array.astype(wanted)

@@ -146,7 +146,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     Raises
     ------
     IndexError
-        If a dimension is out of range.
+        If `dim` is out of range.
     RuntimeError
         If `indices` are not int64, or the shapes do not broadcast.
 
@@ -182,7 +182,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
 
 
 def index_grid(index: Any, axis: int) -> tuple[Any, ...]:
-    """Return an index array for each axis, which broadcast, for an `index` along one axis."""
+    """Convert an `index` along one axis to one index array for each axis. The arrays broadcast."""
     xp, n = namespace_of[type(index)], index.ndim
     return tuple(index if d - n == axis else xp.arange(index.shape[d]).reshape((-1,) + (1,) * (n - d - 1)) for d in range(n))
 

@@ -45,7 +45,7 @@ __all__ = [
 SEQUENCE_TYPES = frozenset((list, tuple))
 
 
-def check_sequence(name: str, tensors: Any) -> list[Tensor]:
+def require_sequence(name: str, tensors: Any) -> list[Tensor]:
     """Return the tensors of a list or tuple, or raise PyTorch's TypeError."""
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
@@ -120,7 +120,7 @@ def _cat(name: str) -> Any:
 
 def cat_with_checks(name: str, tensors: Any, dim: int) -> Tensor:
     """Concatenate tensors after PyTorch's checks, skipping those of shape [0]. `cat` calls this if its fast path fails."""
-    tensors = check_sequence(name, tensors)
+    tensors = require_sequence(name, tensors)
     if not tensors:
         raise ValueError("gradlab.cat(): expected a non-empty list of Tensors")
     nonempty = [x for x in tensors if x.array.shape != (0,)] or tensors[:1]
@@ -183,7 +183,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
             [2, 4]])
     """
     if type(tensors) not in SEQUENCE_TYPES or not tensors or type(tensors[0]) is not Tensor:
-        tensors = check_sequence("stack", tensors)
+        tensors = require_sequence("stack", tensors)
         if not tensors:
             raise RuntimeError("stack expects a non-empty TensorList")
     n = tensors[0].array.ndim + 1
@@ -204,7 +204,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
 def _stacking_function(name: str, prepare: Any, axis: Any, doc: str, result: str) -> Any:
     @takes_out
     def function(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-        several = check_sequence(name, tensors)
+        several = require_sequence(name, tensors)
         if not several:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         ready = [prepare(x) for x in several]

@@ -29,7 +29,7 @@ TAKE = rules.getitem.with_node("TakeBackward0", view=False)
 PUT, PUT_ADD = overwrite.with_node("PutBackward0"), rules.index_add.with_node("PutBackward0")
 
 
-def check_linear_indices(name: str, array: Any, index: Tensor) -> Any:
+def parse_linear_indices(name: str, array: Any, index: Tensor) -> Any:
     """Check indices of the flattened tensor, and return them as nonnegative numbers."""
     if index.array.dtype != np.int64:
         raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {index.dtype.word}")
@@ -78,7 +78,7 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([1, 4])
     """
     tensor_argument("take", index, "index", 1)
-    at = check_linear_indices("take", input.array, index)
+    at = parse_linear_indices("take", input.array, index)
     flat = reshape(input, (input.array.size,))
     if not at.ndim:
         taken = TAKE.record(flat, index=(at.reshape(1),), skip=0)
@@ -134,7 +134,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, 
         )
     x = at_least_1d(input)
     xp = namespace_of[type(x.array)]
-    at = xp.unravel_index(check_linear_indices("put_", input.array, index).reshape(-1), x.array.shape)
+    at = xp.unravel_index(parse_linear_indices("put_", input.array, index).reshape(-1), x.array.shape)
     patch = reshape(source, (source.array.size,))
     return PUT_ADD if accumulate else PUT, tuple(at), patch
 

@@ -90,7 +90,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2, *, out: Tensor | None = Non
 @composite(inplace="method")
 @takes_axis
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
-    """Scale down the slices along a dimension whose norm exceeds `maxnorm`.
+    """Scale slices along a dimension down to the norm `maxnorm` if their norm is larger.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from gradlab.core.modes import mode
 from gradlab.core.operator import composite
 from gradlab.core.out_argument import copy_to_out, takes_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import check_implemented, check_tensors, negative_dim
+from gradlab.ops.arguments import check_tensors, negative_dim, require_implemented
 from gradlab.ops.copies import clone, contiguous
 from gradlab.ops.permutation import TRANSPOSE
 from gradlab.ops.shapes import UNSAFE_VIEW, unsqueeze
@@ -154,7 +154,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     """
     if not isinstance(other, Tensor):
         check_tensors("matmul", input=input, other=other)
-    return check_implemented("matmul", matmul_operator(input, other), other)
+    return require_implemented("matmul", matmul_operator(input, other), other)
 
 
 @composite()

@@ -34,7 +34,7 @@ def _quantile(name: str, skip_nan: bool, input: Tensor, q: Any, dim: int | None,
     axis = -1 if dim is None else negative_dim(dim, x.ndim)
     if not x.size:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
-    levels = check_levels(name, input, q)
+    levels = parse_levels(name, input, q)
     rows = flatten(input) if dim is None or not x.ndim else input
     if axis != -1 and x.ndim:
         rows = shapes.permute.record(rows, axes=move_last(axis, x.ndim))
@@ -53,7 +53,7 @@ def _quantile(name: str, skip_nan: bool, input: Tensor, q: Any, dim: int | None,
     return RESHAPE_RESULT.record(values, shape=levels.array.shape + shape)
 
 
-def check_levels(name: str, input: Tensor, q: Any) -> Tensor:
+def parse_levels(name: str, input: Tensor, q: Any) -> Tensor:
     """Return `q` as a tensor of the dtype of `input`, after checking that it is at most 1-d and between 0 and 1."""
     x = input.array
     if not isinstance(q, Tensor):

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def check_floating(wanted: np.dtype | None, kernel: str) -> np.dtype:
+def require_floating(wanted: np.dtype | None, kernel: str) -> np.dtype:
     """Return the dtype if it is floating point, and the default dtype for None. Raise an error for others."""
     if wanted is None:
         return default.float
@@ -94,7 +94,7 @@ def rand(
     >>> gl.rand(2)
     tensor([0.4963, 0.7682])
     """
-    return find_engine("rand", generator, xp).uniform(parse_size("rand", shape, size), check_floating(dtype, UNIFORM_KERNEL))
+    return find_engine("rand", generator, xp).uniform(parse_size("rand", shape, size), require_floating(dtype, UNIFORM_KERNEL))
 
 
 @factory
@@ -144,7 +144,7 @@ def randn(
     >>> gl.randn(2)
     tensor([ 1.5410, -0.2934])
     """
-    return find_engine("randn", generator, xp).normal(parse_size("randn", shape, size), check_floating(dtype, NORMAL_KERNEL))
+    return find_engine("randn", generator, xp).normal(parse_size("randn", shape, size), require_floating(dtype, NORMAL_KERNEL))
 
 
 RANDINT_SIGNATURES = "(int high, tuple of ints size)", "(int low, int high, tuple of ints size)"
@@ -346,7 +346,7 @@ def rand_like(
     >>> gl.rand_like(gl.zeros(2, 3)).shape
     gradlab.Size([2, 3])
     """
-    wanted, engine = check_floating(dtype, UNIFORM_KERNEL), find_engine("rand_like", generator, xp)
+    wanted, engine = require_floating(dtype, UNIFORM_KERNEL), find_engine("rand_like", generator, xp)
     return draw_into(xp.empty_like(input, wanted), lambda shape: engine.uniform(shape, wanted))
 
 
@@ -392,7 +392,7 @@ def randn_like(
     >>> gl.randn_like(gl.zeros(2, 3)).shape
     gradlab.Size([2, 3])
     """
-    wanted, engine = check_floating(dtype, NORMAL_KERNEL), find_engine("randn_like", generator, xp)
+    wanted, engine = require_floating(dtype, NORMAL_KERNEL), find_engine("randn_like", generator, xp)
     array = xp.empty_like(input, wanted)
     return draw_into(array, lambda shape: engine.normal(shape, wanted, contiguous=array.flags.c_contiguous))
 

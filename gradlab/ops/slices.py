@@ -109,7 +109,7 @@ def check_slice_tensors(name: str, **arguments: Any) -> None:
             raise not_a_tensor(name, x, argument, position)
 
 
-def check_slice_write(
+def parse_slice_write(
     name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, error: type[Exception] = RuntimeError, words: str = ""
 ) -> tuple[int, Any]:
     """Check the arguments of a write of slices as PyTorch does. Return the negative axis and the indices along it."""
@@ -181,7 +181,7 @@ def index_add(
     >>> gl.index_add(gl.zeros(3), 0, gl.tensor([0, 2, 0]), gl.tensor([1., 2., 3.]), alpha=10)
     tensor([40.,  0., 20.])
     """
-    axis, at = check_slice_write("index_add", input, dim, index, source)
+    axis, at = parse_slice_write("index_add", input, dim, index, source)
     x = at_least_1d(input)
     scaled = source if alpha == 1 else source * convert_number(alpha, source.array.dtype)
     return rules.index_add, index_along(x, axis, at), at_least_1d(scaled)
@@ -235,7 +235,7 @@ def index_reduce(
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    axis, at = check_slice_write("index_reduce", input, dim, index, source, IndexError, "index out of range in self")
+    axis, at = parse_slice_write("index_reduce", input, dim, index, source, IndexError, "index out of range in self")
     patch = at_least_1d(source)
     along = at.reshape(-1, *(1,) * (-axis - 1))
     whole = namespace_of[type(at)].broadcast_to(along, patch.array.shape)

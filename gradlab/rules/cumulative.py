@@ -1,8 +1,8 @@
 """Cumulative sums, products and log-sum-exps along one axis. `axis` is a tuple with one negative axis, as in other modules.
 
 The rules of `cumprod` and `logcumsumexp` are one recurrence, r[i] = g[i] + a[i] r[i+1] (`solve_recurrence`). It does not
-divide, so zeros need no special case, and every factor of a log-sum-exp is at most 1. If each step has many elements, NumPy
-loops over the steps. Otherwise, and on a GPU, it takes log n steps of whole arrays.
+divide, so zeros need no special case, and every factor of a log-sum-exp is at most 1. On NumPy it is a loop over the steps if
+each step has many elements. Otherwise, and on a GPU, it takes log n steps of whole arrays.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def accumulate_along(xp: Namespace, name: str, x: Array, axis: int) -> Array:
 
 
 def running_totals(xp: Namespace, ufunc: np.ufunc, x: Array, axis: Axes, backwards: bool = False) -> Array:
-    """Return running sums or products, from the end if `backwards`. Floats are accumulated in float64, as in PyTorch."""
+    """Return running sums or products, from the end if `backwards`. Floats add up in float64, as in PyTorch on the CPU."""
     at, wide = axis[0], np.dtype(np.float64) if x.dtype.kind == "f" else x.dtype
     if xp is not np:
         totals = (xp.cumsum if ufunc is np.add else xp.cumprod)(xp.flip(x, axis=at) if backwards else x, axis=at, dtype=wide)

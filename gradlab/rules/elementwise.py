@@ -1,8 +1,8 @@
-"""Element-wise arithmetic, comparisons and selection. The Jacobian of each is diagonal, so a rule is a partial derivative.
+"""Element-wise arithmetic and selection (where, maximum, clamp).
 
-A rule with a parameter `g` is instead a map of the cotangent. It is used if a product would turn an infinite cotangent into NaN
-(relu, where) or take another pass (div). The only constants are Python numbers. Functions of one number are in
-`rules.elementary`.
+The Jacobian of each is diagonal, so a rule is a partial derivative. A rule with a parameter `g` instead maps the cotangent.
+It is used if a product would turn an infinite cotangent into NaN (relu, where) or take another pass (div). The only constants are
+Python numbers. Functions of one number are in `rules.elementary`.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ lerp_scalar = elementwise(
 )
 
 
-# ------------------------------------------------------------------------------------------------- quotients in whole steps
-def check_divisor(name: str, a: Array, b: Array) -> bool:
+# ------------------------------------------------------------------------------------ integer quotients and their remainders
+def has_float_divisor(name: str, a: Array, b: Array) -> bool:
     """Return True if b is floating point. Raise an error if it is a bool tensor, or an integer tensor with a 0 in it."""
     if b.dtype.kind == "f":
         return True
@@ -184,13 +184,13 @@ def check_divisor(name: str, a: Array, b: Array) -> bool:
 
 
 def floored_quotient(xp: Namespace, a: Array, b: Array) -> Array:
-    check_divisor("div_floor", a, b)
+    has_float_divisor("div_floor", a, b)
     return xp.floor_divide(a, b)
 
 
 def truncated_quotient(xp: Namespace, a: Array, b: Array) -> Array:
     """Compute a / b rounded towards 0. Integers are not converted to floats."""
-    if check_divisor("div_trunc", a, b):
+    if has_float_divisor("div_trunc", a, b):
         return xp.trunc(a / b)
     quotient = xp.floor_divide(a, b)
     return quotient + ((quotient < 0) & (quotient * b != a))
@@ -198,14 +198,14 @@ def truncated_quotient(xp: Namespace, a: Array, b: Array) -> Array:
 
 def modulo(xp: Namespace, a: Array, b: Array) -> Array:
     """Compute a - b · floor(a / b). A result of 0 has the sign of a as in C and PyTorch, not that of b as in Python and NumPy."""
-    floating = check_divisor("remainder", a, b)
+    floating = has_float_divisor("remainder", a, b)
     rest = xp.remainder(a, b)
     return xp.where(rest == 0, xp.copysign(rest, a), rest) if floating else rest
 
 
 def truncated_modulo(xp: Namespace, a: Array, b: Array) -> Array:
     """Compute a - b · trunc(a / b)."""
-    check_divisor("fmod", a, b)
+    has_float_divisor("fmod", a, b)
     return xp.fmod(a, b)
 
 

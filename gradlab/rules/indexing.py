@@ -65,7 +65,7 @@ MIN_SIZE_BY_ROWS = 100  # elements up to which `add.at` is quick at any index
 
 
 def add_at_index(total: Array, g: Array, lead: Shape, index: tuple[Any, ...], skip: int) -> bool:
-    """Add g to total[…, index], with repetition. Return False, and do nothing, for integer arrays behind other axes."""
+    """Add g to total[…, index]; repeated positions add up. Return False, and do nothing, for integer arrays behind other axes."""
     skip += len(lead)
     if all(not is_array(i) or i.dtype.kind == "b" for i in index) and (is_basic(index) or not skip):
         total[(slice(None),) * skip + index] += g  # no element comes up twice

@@ -8,7 +8,7 @@ from gradlab.rules.reductions import largest, restore_axes, total
 
 
 def subtract_maximum(xp: Namespace, x: Array, axis: Axes) -> Array:
-    """Return x minus its maximum along the axis."""
+    """Return x minus its maximum along the axis, as an array even if x is 0-d."""
     return xp.asarray(x - largest(x, axis, True)) if x.size else x.copy()
 
 

@@ -163,7 +163,7 @@ digamma: Primitive = operator(
 
 
 def derivative_of_digamma(xp: Namespace, x: Array, *, n: int) -> Array:
-    """Compute ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n + 1, x) (DLMF 5.15.1). For n = 1 and x < 1/2, reflect x (DLMF 5.15.6)."""
+    """Compute ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n + 1, x) (DLMF 5.15.1), and ψ for n = 0. For n = 1, reflect x < 1/2 (DLMF 5.15.6)."""
     library = special_of(x)
     if n == 0:
         result = library.digamma(x)

@@ -170,6 +170,12 @@ fw.make_dual(x, x)
 with fw.dual_level(): fw.make_dual(n, n)
 ! Call .float() first.
 > with fw.dual_level(): fw.make_dual(n.float(), n.float())
+with fw.dual_level(): tensor = fw.make_dual(x, x); fw.make_dual(tensor, x)
+! Use unpack_dual(tensor).primal, which has no tangent.
+> with fw.dual_level(): tensor = fw.make_dual(x, x); fw.make_dual(fw.unpack_dual(tensor).primal, x)
+with fw.dual_level(): tangent = fw.make_dual(x, x); fw.make_dual(x, tangent)
+! Use unpack_dual(tangent).primal, which has no tangent.
+> with fw.dual_level(): tangent = fw.make_dual(x, x); fw.make_dual(x, fw.unpack_dual(tangent).primal)
 with fw.dual_level(): X.exp(fw.make_dual(x, x), out=d.float())
 ! Omit out=.
 > with fw.dual_level(): X.exp(fw.make_dual(x, x))

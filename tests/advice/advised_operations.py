@@ -467,7 +467,7 @@ X.linalg.inv(X.ones(2, 2))
 ! pinv() computes a pseudo-inverse, lstsq() a least-squares solution.
 > X.linalg.pinv(X.ones(2, 2)); X.linalg.lstsq(X.ones(2, 2), s)
 X.lstsq(s, s)
-! Use gradlab.linalg.lstsq(A, B), its arguments reversed.
+! Use gradlab.linalg.lstsq(A, B), with the arguments in this order.
 > A = B = s; gradlab.linalg.lstsq(A, B)
 x.contiguous(memory_format=X.preserve_format)
 ! Use X.contiguous_format.
@@ -492,6 +492,11 @@ w.__dlpack__()
 (w * 1).requires_grad = False
 ! use var_no_grad = var.detach().
 > var = w * 1; var_no_grad = var.detach()
+with X.inference_mode(): x = x * 1
+| x._version
+! Use a clone made outside inference_mode: x.clone()._version.
+> with X.inference_mode(): x = x * 1
+| x.clone()._version
 with X.inference_mode(): v = x * 1
 | v.requires_grad_()
 ! Clone it first: x.clone().requires_grad_().

@@ -7,7 +7,6 @@ GPU = "it needs a GPU"
 WORDS = "code is what it speaks of, and what it asks for is no line to write"
 HELP = "help on a command or a setting"
 CODE = "a part of code that is put together by gradlab, and run as a whole in tests/explore"
-BATCHED = "a rule of a user's that treats a batch as something else"
 TORCH = "torch's sentence, whole, of something that has one way out, which is no single line"
 FILES = "it is about files"
 LOOP = "it is about a whole loop: tests/explore/test_watch.py and test_watch_findings.py have it"
@@ -19,12 +18,10 @@ NOTEBOOK = "it is about a homework's notebook, or a cell"
 
 NOT_TYPED = {
     "Expected all tensors to be on the same device, but found": GPU,
-    "write `with gradlab.cuda.device({}):`": GPU,
-    "assigned grad has data located on a different device.": GPU,
+    "use `with gradlab.cuda.device({}):`": GPU,
     "can't convert {} device type tensor to numpy.": GPU,
     "{} is only implemented on CPU tensors.": GPU,
     "Attempting to deserialize object on a CUDA device": GPU,
-    "Numerical gradient for function expected to be zero": WORDS,
     "Expected `func` to return outputs with the same": WORDS,
     "Function's jvp returned an invalid number of forward gradients": WORDS,
     "uniform_ expects to return a [from, to) range": WORDS,
@@ -55,8 +52,6 @@ NOT_TYPED = {
     "gradlab.linalg.lu_factor: U[{},{}] is zero": "torch's sentence, in which pivot stands as if it were no keyword",
     "Converting a tensor with requires_grad=True to a scalar": "torch's sentence, said once a process",
     "A saved tensor was modified in place by an operation that": "a guard: no operation that writes is known that is not seen",
-    "gradcheck or gradgradcheck failed while testing batched gradient": BATCHED,
-    "For output {} and input {}:\n\ngradcheck failed": BATCHED,
     "\nThe function must do the same both times": "it asks for more to look at, which mends nothing",
     "one of the variables needed for gradient computation has been modified by an inplace operation: tensor number": WORDS,
     "multiply({}, {})": "a part of a generated function",

@@ -321,7 +321,7 @@ MISTAKES = {
         {
             "lost": "lesson.py line 1, `x.argmax()` in `guess = x.argmax() * 1.`",
             "why": "a position in a leaf (shape [3]) is an integer, which has no gradient",
-            "fix": "use max or softmax instead of argmax on line 1",
+            "fix": "use values instead of positions on line 1, such as max or softmax instead of argmax",
         },
     ),
     "a cast to integers": (

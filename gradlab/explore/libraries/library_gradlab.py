@@ -17,7 +17,7 @@ from gradlab.core.forward import jvp_sweep
 from gradlab.core.modes import no_grad
 from gradlab.core.observers import Observer, observing
 from gradlab.core.ports import Bundle
-from gradlab.core.storage import current_tick
+from gradlab.core.storage import peek_tick
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.autopsy import why_lost
 from gradlab.explore.libraries.gauging import Gauge
@@ -127,7 +127,7 @@ class Gradlab(Library):
         return int(tensor.storage.version)
 
     def moment(self) -> int:
-        return -current_tick()
+        return -peek_tick()
 
     def is_parameter(self, tensor: Any) -> bool:
         return isinstance(tensor, Parameter)
