@@ -10,6 +10,7 @@ import pytest
 from gradlab import cli
 from gradlab.explore.demo import told
 
+pytestmark = pytest.mark.slow
 LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from grouped import exhaustive_after_first
 
 from gradlab import cli
 from gradlab.diagnose.source_locations import cells
@@ -502,7 +503,7 @@ def test_torch_is_traced_from_its_import_on(here):
 
 @pytest.mark.torch
 @pytest.mark.e2e
-@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.parametrize("context", exhaustive_after_first("fork", "spawn"))
 def test_data_loader_workers(context, here):
     (here / "train.py").write_text(f"""\
 import torch
@@ -642,7 +643,7 @@ for part in (model[0], model[2], model):
 
 @pytest.mark.torch
 @pytest.mark.e2e
-@pytest.mark.parametrize("kind", WRAPPERS)
+@pytest.mark.parametrize("kind", exhaustive_after_first("fully_shard", "DDP", "FSDP"))
 def test_distributed_models_run_unchanged_without_findings(kind, here):
     (here / "train.py").write_text(DISTRIBUTED.format(wrapped=WRAPPERS[kind]))
     plain, ours = run_python("train.py", cwd=here), run_python("-m", "gradlab", "doctor", "train.py", cwd=here)

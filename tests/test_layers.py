@@ -111,6 +111,7 @@ def test_all_forms_of_imports_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.slow
 def test_imports_have_no_cycles(typed):
     """Imports inside functions and for type checkers count, except the one that defines a tensor's methods for them."""
     graph = {module_of(p): {name for name, _ in imports_of(p, typed=typed)} & NAMES - {module_of(p)} for p in MODULES}

@@ -12,6 +12,7 @@ import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,8 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 def mannered(path: Path) -> Iterator[str]:
     """Yield each pattern found in the prose of a file: the line, the words, and what to write instead."""
+    if not PATTERN.search(path.read_text(encoding="utf-8")):  # most files: saves splitting it into tokens
+        return
     for number, line in prose(path):
         for match in PATTERN.finditer(line):
             if not line.rstrip('"').endswith("?"):
@@ -151,6 +154,7 @@ def is_below(path: Path, folders: tuple[str, ...]) -> bool:
     return any(path == ROOT / folder or ROOT / folder in path.parents for folder in folders)
 
 
+@cache
 def everything() -> list[Path]:
     return files("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "TORCH.md", "docs", "gradlab", "tests", ".ci",
                  "benchmarks", "notebooks", "hatch_build.py")  # fmt: skip

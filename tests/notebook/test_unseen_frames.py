@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from grouped import exhaustive_after_first
 
 import gradlab as gl
 from gradlab.diagnose.sites import is_gradlab_file
@@ -132,7 +133,7 @@ def test_under_tracing():
     assert [one.filename for one in told] == [__file__]
 
 
-@pytest.mark.parametrize("fails", ["p.grad.sum() @ p", "loss.backward()", "F.linear(p, torch.ones(3, 3))"])
+@pytest.mark.parametrize("fails", exhaustive_after_first("p.grad.sum() @ p", "loss.backward()", "F.linear(p, torch.ones(3, 3))"))
 def test_a_script(tmp_path, fails):
     """Both, under `gradlab doctor`: what the script writes to standard error is what Python alone shows."""
     script = tmp_path / "train.py"
