@@ -19,6 +19,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has one core; more thread
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+import numpy.testing  # NumPy 2.0 starts lscpu when this is first imported, which no test may do
 import pytest
 
 
