@@ -14,7 +14,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_writable
 from gradlab.core.dtypes import CATEGORY_OF_KIND
-from gradlab.core.errors import leaf_in_place, view_of_leaf_in_place, wrong_type
+from gradlab.core.errors import leaf_in_place, overlapping_memory, view_of_leaf_in_place, wrong_type
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid
 from gradlab.core.observers import OBSERVERS, notify_alias, notify_before_write, notify_rebase, notify_store
@@ -197,10 +197,7 @@ def store(target: Tensor, value: Tensor) -> None:
             "in-place operation cannot make its tensor larger."
         )
     if not is_writable(have):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            "location, or the memory is read-only. Please clone() the tensor before performing the operation."
-        )
+        raise overlapping_memory()
     have[...] = new
     commit(target, (), value)
 
