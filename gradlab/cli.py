@@ -80,6 +80,14 @@ def _split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
+def _add_output(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the options of a command that writes a file."""
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, default=Path(default), help="the file to write (default: ./%(default)s)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gradlab", description="See a derivative: gradients in Jupyter notebooks.")
     parser.add_argument("--version", action="version", version=f"gradlab {__version__}")
@@ -112,15 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a model that does not learn, print what is wrong with it, run it again with the fix, and write all of "
         "this to one HTML file that needs no network. Uses PyTorch if it is installed, gradlab's own tensors otherwise.",
     )
-    demo.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        default=Path("gradlab-demo.html"),
-        help="the file to write (default: ./%(default)s)",
-    )
-    demo.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
+    _add_output(demo, "gradlab-demo.html")
     demo.set_defaults(run=_demo)
     quickstart = commands.add_parser(
         "quickstart",
@@ -128,15 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run the tour, quickstart.ipynb, and write it with all its pictures to one HTML file that needs neither a "
         "network nor a kernel.",
     )
-    quickstart.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        default=Path("quickstart.html"),
-        help="the file to write (default: ./%(default)s)",
-    )
-    quickstart.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
+    _add_output(quickstart, "quickstart.html")
     quickstart.set_defaults(run=_quickstart)
     lab = commands.add_parser(
         "lab",
