@@ -105,7 +105,7 @@ def multiply_into_partial(g: Any, partial: Any, held: tuple[Any, ...]) -> Any:
     return np.multiply(g, partial)
 
 
-def require_tensors(xs: Any) -> Any:
+def require_operands(xs: Any) -> Any:
     """Check that the operands of a variadic op are Tensors, and return them."""
     for i, x in enumerate(xs):
         if not isinstance(x, Tensor):
@@ -146,7 +146,7 @@ GENERATED_GLOBALS: dict[str, Any] = {
     "number_tensor": number_tensor, "ndarray": np.ndarray, "namespace_of": namespace_of, "SCALARS": frozenset(SCALARS),
     "asarray": np.asarray, "own_storage": own_storage, "drop_dead_views": drop_dead_views, "ref": weakref.ref,
     "multiply": np.multiply, "as_output": as_output, "forward_failed": forward_failed, "move_to_one_device": move_to_one_device,
-    "fill_missing_tangents": fill_missing_tangents, "require_tensors": require_tensors,
+    "fill_missing_tangents": fill_missing_tangents, "require_operands": require_operands,
     "multiply_into_partial": multiply_into_partial, "MIN_SIZE_IN_PLACE": MIN_SIZE_IN_PLACE, "run_in_pieces": run_in_pieces,
     "MIN_SIZE_SHARED": MIN_SIZE_SHARED, "copy_to_out": copy_to_out, "with_zero_derivative": with_zero_derivative,
     "OBSERVERS": OBSERVERS, "notify_record": notify_record, "silence": silence, "to_float32": to_float32,
@@ -333,7 +333,7 @@ def generated(*{xs}{", " + ", ".join(keywords) if keywords else ""}):
     arrays, edges, recorded = [], [], False                         # one loop: each comprehension would take 0.2 µs
     for x in {xs}:
         if type(x) is not Tensor or x.array.dtype is not {xs}[0].array.dtype:
-            {xs} = promote(op, *require_tensors({xs}))
+            {xs} = promote(op, *require_operands({xs}))
             arrays = [x.array for x in {xs}]
             edges = [x.node for x in {xs}]
             recorded = any(edges)

@@ -31,7 +31,7 @@ from gradlab.core.tensor import Tensor, constant
 Steps = tuple[tuple[Any, dict[str, Any]], ...]
 
 
-class Call:
+class RecordedCall:
     """A substitute for the node of a call, recorded or not, on which its jvp rule runs. It saves all values."""
 
     __slots__ = ("dtype", "edges", "meta", "saved", "shape", "storage")
@@ -159,7 +159,7 @@ def result_tangent(
         seen: Tensor = op.record(operand_tangents[0], **dict(zip(op.meta, meta, strict=True)))
         return seen
     traced = mode.grad and (result.node is not None or any(t is not None and t.node is not None for t in operand_tangents))
-    call = Call(op, result, args, meta, traced)
+    call = RecordedCall(op, result, args, meta, traced)
     rules = op.traced_jvp if traced else op.jvp
     parts = [p for p in rules(call, [t if t is None or traced else t.array for t in operand_tangents], None, ()) if p is not None]
     total = parts[0]

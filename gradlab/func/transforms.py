@@ -55,7 +55,7 @@ def _positions(argnums: Any, count: int) -> tuple[int, ...]:
     return tuple(chosen)
 
 
-class Call:
+class TransformCall:
     """Call of a function on fresh inputs. Holds the inputs, `aux`, and whether results may have to be differentiable outside."""
 
     def __init__(self, args: tuple[Any, ...], argnums: Any) -> None:
@@ -146,7 +146,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     @wraps(func)
     @in_normal_mode
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
-        call = Call(args, argnums)
+        call = TransformCall(args, argnums)
         try:
             y = call.run(func, kwargs, has_aux, "grad_and_value(f)(*args)")
             if not isinstance(y, Tensor):
@@ -215,9 +215,11 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     return gradient
 
 
-def _vjp(func: Callable[..., Any], args: tuple[Any, ...], argnums: Any, has_aux: bool) -> tuple[Call, list[Tensor], Tree]:
+def _vjp(
+    func: Callable[..., Any], args: tuple[Any, ...], argnums: Any, has_aux: bool
+) -> tuple[TransformCall, list[Tensor], Tree]:
     """Call a function for `vjp` or `jacrev`. Return the recorded call, its outputs and their structure."""
-    call = Call(args, argnums)
+    call = TransformCall(args, argnums)
     try:
         ys, tree = _flatten_outputs(call.run(func, {}, has_aux, VJP), VJP)
         for y in ys:
@@ -351,7 +353,7 @@ def jacrev(
     return jacobian
 
 
-def _jacobian(call: Call, outputs: list[Tensor], tree: Tree, blocks: list[list[Tensor | None]], has_aux: bool) -> Any:
+def _jacobian(call: TransformCall, outputs: list[Tensor], tree: Tree, blocks: list[list[Tensor | None]], has_aux: bool) -> Any:
     """Nest the blocks of a Jacobian: in the structure of the outputs, and inside in the structure of the inputs."""
 
     def block_of(block: Tensor | None, y: Tensor, x: Tensor) -> Tensor:
@@ -426,7 +428,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     _check_tensors(along, "tangents")
     for x, u in zip(xs, along, strict=True):
         check_tangent(x, u)
-    call = Call(primals, None)
+    call = TransformCall(primals, None)
     try:
         ys, tree = _flatten_outputs(call.run(func, {}, has_aux, JVP), JVP)
         pushed = _push_tangents(call, ys, along)
@@ -441,7 +443,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         call.settle()
 
 
-def _push_tangents(call: Call, outputs: list[Tensor], along: list[Tensor]) -> list[Tensor | None]:
+def _push_tangents(call: TransformCall, outputs: list[Tensor], along: list[Tensor]) -> list[Tensor | None]:
     traced = outside_records() and differentiable_outside([*outputs, *along], call.inputs)
     with enable_grad_if(traced):
         return functional_helpers.tangents(outputs, call.inputs, along, traced=traced)
@@ -487,7 +489,7 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
     @wraps(func)
     @in_normal_mode
     def jacobian(*args: Any) -> Any:
-        call = Call(args, argnums)
+        call = TransformCall(args, argnums)
         try:
             ys, tree = _flatten_outputs(call.run(func, {}, has_aux, JVP), JVP)
             traced = call.needs_recording(*ys)
@@ -558,7 +560,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> push(gl.tensor([0.0, 1.0]))
     tensor([0., 4.])
     """
-    call = Call(primals, None)
+    call = TransformCall(primals, None)
     try:
         leaves, tree = flatten(call.run(func, {}, False, "linearize"))
         output = tree.build([call.to_outside(y) if isinstance(y, Tensor) else y for y in leaves])

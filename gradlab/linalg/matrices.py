@@ -17,7 +17,7 @@ from gradlab.rules import indexing, shapes
 from gradlab.rules.linalg import LinAlgError, check_result
 
 # For these functions torch's float16 error names the kernel. All others report a "low precision" dtype.
-KERNEL_NAMES = {
+FLOAT16_KERNEL_NAMES = {
     "linalg.qr": "geqrf_cpu",
     "linalg.svd": "linalg_svd_cpu",
     "linalg.solve": "lu_cpu",
@@ -49,8 +49,8 @@ def require_matrices(name: str, A: Any, square: bool = True, argument: str = "A"
 
 def dtype_error(name: str, A: Tensor) -> Exception:
     word, half = A.dtype.word, A.array.dtype.kind == "f"
-    if (half and name in KERNEL_NAMES) or name in KERNEL_ERROR_FOR_INTEGERS:
-        return NotImplementedError(f"\"{KERNEL_NAMES[name]}\" not implemented for '{word}'. Call .float() first.")
+    if (half and name in FLOAT16_KERNEL_NAMES) or name in KERNEL_ERROR_FOR_INTEGERS:
+        return NotImplementedError(f"\"{FLOAT16_KERNEL_NAMES[name]}\" not implemented for '{word}'. Call .float() first.")
     if half:
         return RuntimeError(f"{name}: Low precision dtypes not supported. Got {word}. Call .float() first.")
     return RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {word}. Call .float() first.")
