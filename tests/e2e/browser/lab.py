@@ -108,6 +108,12 @@ def drawn(page: Any) -> None:
     )
 
 
+def stop_clock(page: Any) -> None:
+    """Stop the timers of a page, which `page.clock.run_for` then advances. (After `install` alone they go on in real time.)"""
+    page.clock.install(time=0)
+    page.clock.pause_at(3600)
+
+
 class Cells:
     """Where the cells of a heat map with labels are on the page, which shows each in its column and row."""
 

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 from grouped import exhaustive_after_first
-from lab import Cells, drawn, expect
+from lab import Cells, drawn, expect, stop_clock
 
 import gradlab as gl
 from gradlab.explore.jacobian import jacobian
@@ -246,7 +246,7 @@ def test_the_accessibility_tree_names_everything(open_widget):
 def test_play_runs_to_the_end_and_pauses(open_widget):
     J, _ = example(rows=8)
     page = open_widget(J.widget())
-    page.clock.install()
+    stop_clock(page)
     page.get_by_role("button", name="play").click()
     for known in (1, 2):
         expect(head(page)).to_contain_text(f"{known} of 8 rows known")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from lab import stop_clock
 
 import gradlab as gl
 from gradlab.notebook.stepper_widget import StepperWidget
@@ -86,7 +87,7 @@ def test_keys_alone(open_page):
     page.keyboard.press("Enter")
     assert step_of(page) == 4
     page.keyboard.press("Home")
-    page.clock.install()
+    stop_clock(page)
     page.keyboard.press(" ")  # plays
     assert step_of(page) == 1
     page.clock.run_for(1200)  # a step lasts 1.1 s
