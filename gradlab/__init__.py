@@ -59,7 +59,7 @@ _LAZY = {
     "load": "gradlab.saving",
     "save": "gradlab.saving",
     "check_against_torch": "gradlab.explore.against",
-    "doctor": "gradlab.explore.doctor.clinic",
+    "doctor": "gradlab.explore.doctor.front",
     "explain": "gradlab.explore.report",
     "formula": "gradlab.explore.formula",
     "graph": "gradlab.explore.graph",
@@ -84,7 +84,7 @@ if _TYPE_CHECKING:
     from gradlab.diagnose.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
     from gradlab.diagnose.sites import record_sites
     from gradlab.explore.against import check_against_torch
-    from gradlab.explore.doctor.clinic import doctor
+    from gradlab.explore.doctor.front import doctor
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
     from gradlab.explore.graph.side_by_side import graphs

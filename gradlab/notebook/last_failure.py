@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from gradlab.explore.doctor.scene import Scene
+from gradlab.explore.doctor.context.scene import Scene
 
 LOOKS = frozenset(
     [

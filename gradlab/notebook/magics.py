@@ -130,7 +130,7 @@ class GradMagics(Magics):
         that leaves no trace. `gl.doctor()` returns the same.
         """
         if cell is None:
-            return self._clinic.tell(self.users())
+            return self._session.tell(self.users())
         self.parsed(parse_doctor, line)
         raise self.refused(DOCTOR, cell)
 
@@ -207,7 +207,7 @@ class GradMagics(Magics):
                 return
             ending = Ending(kind, text, mentions, assigned)
             recorder = recorder_of(self.shell, mentions, self.heat_maps)
-            recorder.on_end = lambda training: self._clinic.of_training(training, self.users())
+            recorder.on_end = lambda training: self._session.of_training(training, self.users())
             running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
             running.cells[-1].open()
 
@@ -234,7 +234,7 @@ class GradMagics(Magics):
             failed = result.error_in_exec or (_last_shown() if _last_shown() is not cell.shown else None)
             if not result.success or failed is not None:  # %%time of old shows an exception and goes on
                 with faults:
-                    diagnosis = self._clinic.look(cell.recorder, self.users(), error=failed)
+                    diagnosis = self._session.look(cell.recorder, self.users(), error=failed)
                     if cell.request.findings_only:
                         self._say(cell.request, diagnosis)
                     elif not cell.request.quiet:
@@ -266,13 +266,13 @@ class GradMagics(Magics):
         except BaseException as error:  # noqa: BLE001  (an interrupt too: it must reach the user as the cell's end)
             self._fail(result, error)
             with faults:
-                diagnosis = self._clinic.look(cell.recorder, self.users(), error=error)
+                diagnosis = self._session.look(cell.recorder, self.users(), error=error)
                 if not cell.request.quiet:
                     explain_below(diagnosis, error)
             return
         with faults:
             if cell.request.findings_only:
-                self._say(cell.request, self._clinic.look(cell.recorder, self.users(), value=self._wanted(cell)))
+                self._say(cell.request, self._session.look(cell.recorder, self.users(), value=self._wanted(cell)))
             elif report is not None:
                 self._finish(cell.request, self._diagnosed(cell, report), matrix, result.info, cell.swept)
 
@@ -285,8 +285,8 @@ class GradMagics(Magics):
         cells.current = None
         notebook.numbers, notebook.namespace, notebook.last_error = {}, {}, None
         self.forget()
-        if (doctor := sys.modules.get("gradlab.explore.doctor.clinic")) is not None:
-            doctor.HOUSE.forget()
+        if (doctor := sys.modules.get("gradlab.explore.doctor.session")) is not None:
+            doctor.NOTEBOOK.forget()
         remove_unused()
         for cell in list(self._widgets):
             self._close_widgets(cell)
@@ -320,10 +320,10 @@ class GradMagics(Magics):
 
         if isinstance(report, Report):
             swept = report.trace if report.trace.leaves else None  # else it is the structure of the graph alone
-            diagnosis = self._clinic.look(cell.recorder, self.users(), trace=swept, value=cell.differentiated)
+            diagnosis = self._session.look(cell.recorder, self.users(), trace=swept, value=cell.differentiated)
             others = others_of(cell.recorder, bounds=self.bounds(), with_graph=self.with_graph(cell.request))
             return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks, beside=others)
-        diagnosis = self._clinic.look(cell.recorder, self.users(), value=self._undifferentiated(cell))
+        diagnosis = self._session.look(cell.recorder, self.users(), value=self._undifferentiated(cell))
         return report.followed_by(diagnosis.findings)
 
     def _wanted(self, cell: Cell) -> Any:
@@ -353,10 +353,10 @@ class GradMagics(Magics):
         return {name: value for name, value in self.shell.user_ns.items() if name not in self.shell.user_ns_hidden}
 
     @property
-    def _clinic(self) -> Any:
-        from gradlab.explore.doctor.clinic import HOUSE
+    def _session(self) -> Any:
+        from gradlab.explore.doctor.session import NOTEBOOK
 
-        return HOUSE
+        return NOTEBOOK
 
     # -------------------------------------------------------------------------------------------------------- pieces
     def _finish(self, request: Request, report: Any, matrix: Any = None, info: Any = None, swept: Any = ()) -> None:

@@ -106,7 +106,7 @@ class WatchMagics(Magics):
 
     def _explain(self, error: BaseException) -> None:
         """What an error tells of the gradients, below it."""
-        from gradlab.explore.doctor.aftermath import error_findings
+        from gradlab.explore.doctor.after_run import error_findings
         from gradlab.notebook.explained_error import explain_below
 
         explain_below(error_findings(self._users(), error), error)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sweep import Net
 
-from gradlab.explore.doctor.case import Case
-from gradlab.explore.doctor.depth import depth
+from gradlab.explore.doctor.checks.depth import find_vanishing_and_exploding
+from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.trace.recorder import Recorder
 
 
@@ -31,7 +31,7 @@ def trace_of_net(net: Net, lib: Any, batch: int = 16, places: int = 8) -> Any:
 
 def claim(net: Net, lib: Any) -> str | None:
     """ "vanishing", "exploding" or None; of a recurrence by what its steps do."""
-    for finding in depth(Case(trace_of_net(net, lib), {})):
+    for finding in find_vanishing_and_exploding(Case(trace_of_net(net, lib), {})):
         if finding.kind == "recurrent":
             return "vanishing" if finding.evidence["first"] < finding.evidence["last"] else "exploding"
         return finding.kind

@@ -12,7 +12,7 @@ from typing_in import advised, beside, followed, form_of, spelled_otherwise
 from wrecks import WORDS, WRECKS
 
 import gradlab as gl
-from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.doctor.session import NOTEBOOK
 
 TORCH = (pytest.mark.torch,)
 
@@ -279,7 +279,7 @@ def test_an_error_of_a_seen_cell_has_its_line(run, name, library):
     row = WRECKS[name]
     ran = run(library, (*row.texts[:-1], f"%%doctor\n{row.texts[-1]}"))
     assert ran.error is not None
-    found = HOUSE.last
+    found = NOTEBOOK.last
     assert "could not be looked at" not in str(found), found
     first = found.findings[0]
     if name in OTHERWISE:

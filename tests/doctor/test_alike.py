@@ -104,7 +104,7 @@ def test_three_are_said_problems_before_notes():
     notes = [Finding("n", f"Remark {'abcde'[i]} on it.", remark=True, worth=9.0) for i in range(4)]
     found = Diagnosis.of([*notes, *problems], ["Nobody looked."])
     lines = found.text().splitlines()
-    assert lines[:2] == ["Problem: Cause b of it.", "Problem: Cause a of it."]
+    assert lines[:2] == ["Problem: Cause b of it. [p]", "Problem: Cause a of it. [p]"]
     assert lines[3:] == ["3 more notes: `.text(every=True)` has all of them.", "Nobody looked."]
     assert SHOWN == 3 and len(found.text(every=True).splitlines()) == 7
 

@@ -17,18 +17,25 @@ from test_planted import each as each_in_a_shell
 from tracing import case_of
 
 import gradlab
-from gradlab.explore.doctor.case import Case
-from gradlab.explore.doctor.depth import depth
+from gradlab.explore.doctor.checks.depth import find_vanishing_and_exploding
+from gradlab.explore.doctor.checks.losses import find_misused_losses
+from gradlab.explore.doctor.checks.non_finite import find_non_finite
+from gradlab.explore.doctor.checks.step_causes import without_consequences
+from gradlab.explore.doctor.checks.steps import find_wrong_steps
+from gradlab.explore.doctor.checks.sums import find_sums
+from gradlab.explore.doctor.checks.units import find_dead_and_saturated_units
+from gradlab.explore.doctor.checks.zeros import find_zero_gradients
+from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.findings import Diagnosis
-from gradlab.explore.doctor.losses import losses
-from gradlab.explore.doctor.numbers import numbers
-from gradlab.explore.doctor.progress import progress
-from gradlab.explore.doctor.step_causes import without_consequences
-from gradlab.explore.doctor.sums import sums
-from gradlab.explore.doctor.units import units
-from gradlab.explore.doctor.zeros import zeros
 
-FAMILIES = (depth, units, zeros, numbers, losses, sums)
+FAMILIES = (
+    find_vanishing_and_exploding,
+    find_dead_and_saturated_units,
+    find_zero_gradients,
+    find_non_finite,
+    find_misused_losses,
+    find_sums,
+)
 KINDS = frozenset(
     [
         "vanishing",
@@ -67,7 +74,7 @@ def diagnosis(case: Case | None) -> Diagnosis:
     """What these families find; nothing where nothing was swept."""
     if case is None:
         return Diagnosis()
-    causes = list(progress(case))
+    causes = list(find_wrong_steps(case))
     findings = without_consequences(case, [*causes, *(finding for family in FAMILIES for finding in family(case))])
     return Diagnosis.of([one for one in findings if one not in causes or one.kind in KINDS])
 
@@ -155,7 +162,10 @@ TRUE = {
             "places": "len(array(X))",
         },
     ),
-    "most units dead": ("dead", {"shut": "int((array(h) == 0).all(0).sum())", "units": "array(h).shape[1]"}),
+    "most units dead": (
+        "dead",
+        {"shut": "int((array(h) == 0).all(0).sum())", "units": "array(h).shape[1]"},
+    ),
     "tanh at its ends": (
         "saturated",
         {"flat": "int((1 - np.tanh(array(Z)) ** 2 < 0.01).sum())", "elements": "array(Z).size", "largest": "abs(array(Z)).max()"},
@@ -198,7 +208,7 @@ def test_evidence_is_what_numpy_says(name, library):
 
 @pytest.mark.parametrize("net", [Net("mlp", "sigmoid", "xavier", 32, 12, 0), Net("mlp", "relu", "one", 64, 8, 1)], ids=str)
 def test_norms_along_the_depth_are_those_of_numpy(net):
-    (finding,) = depth(Case(trace_of_net(net, gradlab)))
+    (finding,) = find_vanishing_and_exploding(Case(trace_of_net(net, gradlab)))
     kept = net.gains()  # at the input of each layer, of the output's
     slope = {"sigmoid": 12, "relu": 8}[net.activation]
     assert finding.evidence["layers"] == net.depth == slope

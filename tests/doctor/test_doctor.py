@@ -11,7 +11,8 @@ import pytest
 
 import gradlab as gl
 from gradlab.explore.doctor import examine as examining
-from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.doctor.registry import Check
+from gradlab.explore.doctor.session import NOTEBOOK
 
 
 def kinds(found):
@@ -54,7 +55,7 @@ def test_a_cell_with_nothing_to_differentiate_says_why(shell):
 
 
 def test_before_any_cell(shell):
-    HOUSE.forget()
+    NOTEBOOK.forget()
     found = gl.doctor()
     assert not found.findings
     assert "%%doctor" in str(found)
@@ -100,11 +101,11 @@ def test_wrong_arguments(call):
 
 
 # ---------------------------------------------------------------------------------------------------------- it does no harm
-def test_a_family_that_fails_breaks_no_cell(shell, monkeypatch):
+def test_a_check_that_fails_breaks_no_cell(shell, monkeypatch):
     def broken(case):
         raise ZeroDivisionError("by us")
 
-    monkeypatch.setattr(examining, "FAMILIES", [broken, *examining.FAMILIES])
+    monkeypatch.setattr(examining, "CHECKS_OF_RUNS", (Check(broken, ()), *examining.CHECKS_OF_RUNS))
     shell.ok("w = gl.ones(2, requires_grad=True); b = gl.zeros(2, requires_grad=True)")
     shell.ok("%%grad\nloss = ((w * 3.5).detach() + b).sum()")
     found = gl.doctor()
@@ -125,7 +126,7 @@ def test_nothing_is_held(shell):
 def test_the_past_is_plain_and_small(shell):
     shell.ok("ws = [gl.ones(2, requires_grad=True) for _ in range(3000)]")
     shell.ok("%%grad\nloss = sum(w.sum() for w in ws)\nloss.backward()")
-    assert len(pickle.dumps(HOUSE.past)) < 2**20
+    assert len(pickle.dumps(NOTEBOOK.past)) < 2**20
 
 
 # ------------------------------------------------------------------------------------------------------------ it is true
@@ -257,4 +258,4 @@ def test_faults_in_other_words(shell, before, cell, kind, line):
 
 def test_a_report_on_a_tensor_on_the_way_accuses_no_leaf_behind_it(shell):
     shell.ok("%%grad h -o r\nimport gradlab as gl\nx = gl.ones(3, requires_grad=True)\nh = x * 2\nloss = h.exp().sum()")
-    assert shell.ns["r"].findings == () and HOUSE.last.findings == ()
+    assert shell.ns["r"].findings == () and NOTEBOOK.last.findings == ()

@@ -14,7 +14,7 @@ from recomputing import POINTERS, RULES, Program
 from test_planted import FAULTS, each
 from witness import Witness
 
-from gradlab.explore.doctor import clinic
+from gradlab.explore.doctor import session
 
 NUMBER = re.compile(r"(?<![\w.\]])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?%?(?![\w\[])")
 # Bounds of calculus and of the words themselves: "1 / (2 · sqrt(0))", "more than 0.999 on one entry", "exactly 0", "±1", "n - 1".
@@ -41,10 +41,10 @@ def flat(value: Any) -> list[float]:
 def test_each_name_and_number_is_what_the_program_gives(run, monkeypatch, name, library):
     row = FAULTS[name]
     cases: list[Any] = []
-    examine = clinic.examine
-    monkeypatch.setattr(clinic, "examine", lambda case: cases.append(case) or examine(case))
+    examine = session.examine
+    monkeypatch.setattr(session, "examine", lambda case: cases.append(case) or examine(case))
     ran = run(library, row.texts)
-    findings, remarks = clinic.HOUSE.last.findings, clinic.HOUSE.last.remarks
+    findings, remarks = session.NOTEBOOK.last.findings, session.NOTEBOOK.last.remarks
     program = Program(Witness(library, row.texts), cases[-1])
     for finding in (*findings, *remarks):
         check_names(finding, cases[-1], program.w, ran.shell.ns, row.texts)

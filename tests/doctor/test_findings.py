@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_planted import FAULTS, HEALTHY, each
 
-from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.doctor.session import NOTEBOOK
 
 # Rows of which the cause cannot be seen, and why.
 BLIND = {
@@ -28,7 +28,7 @@ def test_a_fault_is_found(run, name, library):
     """Its kind comes first, on its line, in its words, and nothing that would make it worse is advised."""
     row = FAULTS[name]
     run(library, row.texts)
-    found = HOUSE.last
+    found = NOTEBOOK.last
     assert not found.unseen, found.unseen
     assert found.findings, found.remarks
     first = found.findings[0]
@@ -46,14 +46,14 @@ def test_a_fault_is_found(run, name, library):
 def test_a_cured_cell_is_not_accused_of_the_same(run, name, library):
     row = FAULTS[name]
     run(library, row.cured)
-    assert not [finding for finding in HOUSE.last.findings if finding.kind in row.kinds], HOUSE.last
+    assert not [finding for finding in NOTEBOOK.last.findings if finding.kind in row.kinds], NOTEBOOK.last
 
 
 @pytest.mark.parametrize(("name", "library"), each(HEALTHY))
 def test_the_healthy_are_left_in_peace(run, name, library):
     row = HEALTHY[name]
     run(library, row.texts)
-    found = HOUSE.last
+    found = NOTEBOOK.last
     assert not found.unseen, found.unseen
     assert not found.findings, found
     assert {remark.kind for remark in found.remarks} <= set(row.remarks), found

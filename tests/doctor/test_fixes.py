@@ -17,8 +17,8 @@ from test_findings import BLIND
 from test_planted import FAULTS, each
 from typing_in import advised, beside, followed, form_of, spelled_otherwise
 
-from gradlab.explore.doctor import clinic
-from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.doctor import session
+from gradlab.explore.doctor.session import NOTEBOOK
 
 # Kinds of which a fix may be a sentence, and why there is nothing to type.
 SENTENCES = {
@@ -60,11 +60,11 @@ class Examined:
     """The cells of a row, run and examined."""
 
     def __init__(self, run: Any, cases: list[Any], library: str, texts: tuple[str, ...]) -> None:
-        HOUSE.forget()
+        NOTEBOOK.forget()
         cases.clear()
         ran = run(library, texts)
         self.error, self.said = ran.error, ran.said
-        self.findings, self.remarks = HOUSE.last.findings, HOUSE.last.remarks
+        self.findings, self.remarks = NOTEBOOK.last.findings, NOTEBOOK.last.remarks
         self.kinds = Counter((one.kind, one.remark) for one in (*self.findings, *self.remarks))
         self.loss = first_loss(cases[-1].trace) if cases else None
         cases.clear()
@@ -84,8 +84,8 @@ def first_loss(trace: Any) -> float | None:
 def examined(run, monkeypatch):
     """Runs the cells of a row and examines them."""
     cases: list[Any] = []
-    examine = clinic.examine
-    monkeypatch.setattr(clinic, "examine", lambda case: cases.append(case) or examine(case))
+    examine = session.examine
+    monkeypatch.setattr(session, "examine", lambda case: cases.append(case) or examine(case))
     return lambda library, texts: Examined(run, cases, library, texts)
 
 

@@ -7,8 +7,8 @@ import pytest
 from symptoms import array
 from typing_in import advised, followed
 
-from gradlab.explore.doctor.clinic import HOUSE
-from gradlab.explore.doctor.loss_table import Influence
+from gradlab.explore.doctor.context.loss_table import Influence
+from gradlab.explore.doctor.session import NOTEBOOK
 
 LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
 MAKE = """
@@ -39,8 +39,8 @@ CLEARED = f"{LOOP}{GENERATOR}    d_opt.zero_grad()\n{DISCRIMINATOR}"
 
 
 def notes():
-    assert not HOUSE.last.unseen
-    return [one for one in HOUSE.last.remarks if one.kind == "accumulated"]
+    assert not NOTEBOOK.last.unseen
+    return [one for one in NOTEBOOK.last.remarks if one.kind == "accumulated"]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -67,7 +67,7 @@ def test_what_is_advised_clears_it(run, library):
     assert texts is not None
     ran = run(library, texts)
     assert ran.error is None and not notes()
-    assert len(ran.shell.ns["summed"]) == 3 and not HOUSE.last.findings
+    assert len(ran.shell.ns["summed"]) == 3 and not NOTEBOOK.last.findings
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -75,7 +75,7 @@ def test_it_is_not_noted_where_it_is_cleared_or_never_cleared(run, library):
     run(library, (MAKE, CLEARED)).leave()
     assert not notes()
     run(library, (MAKE, LEAK.replace("    d_opt.zero_grad()\n", ""))).leave()
-    assert [one.kind for one in HOUSE.last.findings] == ["accumulated"], "that is a Problem, and said once"
+    assert [one.kind for one in NOTEBOOK.last.findings] == ["accumulated"], "that is a Problem, and said once"
     assert not notes()
 
 

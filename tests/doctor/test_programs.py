@@ -10,7 +10,7 @@ import pytest
 from reading_programs import NAMES, read
 
 from gradlab import cli
-from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.doctor.session import NOTEBOOK
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -32,7 +32,7 @@ def diagnosed(shell, request):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the libraries warn of some faults
             error = shell.run(f"{request.param}\n{text}").error
-        return HOUSE.last, error
+        return NOTEBOOK.last, error
 
     yield ran
     shell.ip.InteractiveTB.evalue = shell.ip.InteractiveTB.tb = None  # these hold the frames of an error

@@ -8,9 +8,9 @@ import pytest
 from measured_runs import figures_of_steps, shares
 from test_planted import FAULTS, HEALTHY
 
-from gradlab.explore.doctor.progress import UP
-from gradlab.explore.doctor.step_causes import FAR
-from gradlab.explore.doctor.units import DEAD, SATURATED
+from gradlab.explore.doctor.checks.step_causes import FAR
+from gradlab.explore.doctor.checks.steps import UP
+from gradlab.explore.doctor.checks.units import DEAD, SATURATED
 
 
 @pytest.mark.slow

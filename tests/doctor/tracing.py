@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.diagnose.source_locations import cells, notebook
-from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.trace.recorder import Recorder
 
 numbers = count()

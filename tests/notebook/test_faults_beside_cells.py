@@ -10,7 +10,7 @@ from waiting import TIMEOUT_SECONDS
 
 import gradlab as gl
 from gradlab.diagnose.faults import FaultWarning
-from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.doctor.session import NOTEBOOK
 from gradlab.explore.watch.finding import Found
 from gradlab.explore.watch.watching import Watch
 from gradlab.notebook import extension, magics, reporting, transform
@@ -72,7 +72,7 @@ def test_a_cell_runs_whatever_fails_beside_it(shell, place, monkeypatch):
 
 
 def test_a_cell_that_fails_ends_with_its_own_error(shell, monkeypatch):
-    monkeypatch.setattr(HOUSE, "look", strike, raising=False)
+    monkeypatch.setattr(NOTEBOOK, "look", strike, raising=False)
     ran, faults = told(lambda: shell.run("%%grad\na = gl.tensor([2.0], requires_grad=True)\n1 / 0"))
     assert isinstance(ran.error, ZeroDivisionError) and len(faults) == 1
 
@@ -158,13 +158,13 @@ def test_one_cell_at_a_time_is_looked_at(monkeypatch):
     free = []
 
     def examine(case):
-        asking = threading.Thread(target=lambda: free.append(HOUSE.turn.acquire(blocking=False)))
+        asking = threading.Thread(target=lambda: free.append(NOTEBOOK.turn.acquire(blocking=False)))
         asking.start()
         asking.join(TIMEOUT_SECONDS)
         return gl.doctor(gl.ones(1, requires_grad=True).sum())
 
-    monkeypatch.setattr("gradlab.explore.doctor.clinic.examine", examine)
+    monkeypatch.setattr("gradlab.explore.doctor.session.examine", examine)
     with gl.tracing() as traced:
         gl.ones(2, requires_grad=True).sum().backward()
-        HOUSE.look(traced._recorder, {})
+        NOTEBOOK.look(traced._recorder, {})
     assert free and not any(free)

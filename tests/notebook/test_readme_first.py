@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.doctor.session import NOTEBOOK
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:Using a target size")]
@@ -32,6 +32,6 @@ def test_the_first_cell(shell, healthy):
     shell.ok(f"{SETUP}batches = [(x, {targets})] * 20")
     shell.ok(cell)
     if healthy:
-        assert HOUSE.last.findings == ()
+        assert NOTEBOOK.last.findings == ()
     else:
-        assert str(HOUSE.last).startswith(said), str(HOUSE.last)
+        assert str(NOTEBOOK.last).startswith(said), str(NOTEBOOK.last)

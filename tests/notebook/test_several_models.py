@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gradlab.diagnose.faults import FaultWarning
-from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.doctor.session import NOTEBOOK
 
 GRADLAB = "import gradlab as lib"
 TORCH = "import torch as lib"
@@ -90,7 +90,7 @@ def test_findings_are_of_their_models(ready):
     ready.ok(f"%%grad -o r\n{cell}")
     report = ready.ns["r"]
     twice = [one for one in report.findings if "softmax" in one.message]
-    assert [one.model for one in twice] == ["act=Tanh"] and HOUSE.last.findings == report.findings
+    assert [one.model for one in twice] == ["act=Tanh"] and NOTEBOOK.last.findings == report.findings
     assert [row.found for row in report.beside.rows(report)] == ["1 Problem", "nothing"]
     assert [one.kind for one in report.models["act=Tanh"].findings] == [twice[0].kind]
     assert "takes logits" not in report.why("net[0].weight").sentence, "another model's finding is no answer"
@@ -99,7 +99,7 @@ def test_findings_are_of_their_models(ready):
 def test_a_finding_of_all_is_one(ready):
     cell = "for act in [nn.Tanh, nn.Sigmoid]:\n    net = make(act)\n    net.append(nn.Softmax(1))\n    look(net)"
     ran = ready.ok(f"%%doctor\n{cell}")
-    (finding,) = [one for one in HOUSE.last.findings if "softmax" in one.message]
+    (finding,) = [one for one in NOTEBOOK.last.findings if "softmax" in one.message]
     assert finding.model == "act=Tanh and act=Sigmoid" and "Problem (act=Tanh and act=Sigmoid)" in ran.text
 
 
@@ -115,7 +115,7 @@ def test_models_that_take_turns(ready):
 def test_a_healthy_search_is_quiet(ready):
     cell = "".join(f"for lr in {rates}:\n    net = make(nn.Tanh)\n    train(net, 8, lr)\n" for rates in ([0.1, 0.2], [0.3, 0.4]))
     ready.ok(f"%%doctor\n{cell}")
-    assert not HOUSE.last.findings and not HOUSE.last.remarks and not HOUSE.last.unseen
+    assert not NOTEBOOK.last.findings and not NOTEBOOK.last.remarks and not NOTEBOOK.last.unseen
 
 
 def test_an_evil_label_is_inert(ready):
@@ -163,10 +163,10 @@ for step in range(6):
     two.backward()
     opt.step()"""
     ready.ok(cell)
-    (finding,) = HOUSE.last.findings
+    (finding,) = NOTEBOOK.last.findings
     assert "takes logits" in finding.message and finding.line == 6 and finding.node is None
     ready.ok(cell.replace(", nn.Softmax(1)", ""))
-    assert not HOUSE.last.findings and not HOUSE.last.remarks
+    assert not NOTEBOOK.last.findings and not NOTEBOOK.last.remarks
 
 
 def test_no_attribute_of_the_users_objects_is_asked_for(ready, recwarn):

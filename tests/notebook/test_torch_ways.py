@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.doctor.session import NOTEBOOK
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -23,7 +23,7 @@ def test_autograd_backward_is_seen(shell):
 def test_autograd_backward_of_what_has_no_history_is_explained(shell):
     ran = shell.run(START + "x = torch.ones(2, requires_grad=True)\nloss = x.detach().sum()\ntorch.autograd.backward(loss)")
     assert isinstance(ran.error, RuntimeError)
-    assert HOUSE.last.findings[0].kind == "detached" and HOUSE.last.findings[0].line == 6
+    assert NOTEBOOK.last.findings[0].kind == "detached" and NOTEBOOK.last.findings[0].line == 6
 
 
 def test_autograd_grad_is_said_not_to_be_looked_at(shell):
@@ -44,7 +44,7 @@ def test_sparse_gradients_are_reported(shell):
     text += "e(torch.tensor([1, 2])).sum().backward()\nopt.step()"
     ran = shell.ok(START + text)
     assert "e.weight" in ran.text
-    assert not HOUSE.last.findings and not HOUSE.last.unseen
+    assert not NOTEBOOK.last.findings and not NOTEBOOK.last.unseen
 
 
 def test_the_storage_of_what_was_looked_at_can_still_be_resized(shell):
@@ -74,11 +74,11 @@ for scale in {scales}:
 def test_the_first_call_with_a_nan_is_the_one_that_is_shown(shell):
     ran = shell.ok(START + LOOP.format(scales=[1.0, -1.0, -1.0]))
     assert "this is call 2, the first with a NaN or an infinity" in ran.text
-    assert HOUSE.last.findings[0].kind == "nan-born" and HOUSE.last.findings[0].line == 8
+    assert NOTEBOOK.last.findings[0].kind == "nan-born" and NOTEBOOK.last.findings[0].line == 8
 
 
 def test_a_program_that_has_come_back_is_left_in_peace(shell):
     """As a scaler does whose scale was too large."""
     ran = shell.ok(START + LOOP.format(scales=[1.0, -1.0, 2.0]))
     assert "this is the last call" in ran.text
-    assert not HOUSE.last.findings
+    assert not NOTEBOOK.last.findings

@@ -1,74 +1,122 @@
-"""Every family of causes, asked in turn."""
+"""Run the checks on a case.
+
+`ERRORS`, `RUNS` and `STATES` are the table of contents: the modules that define checks, in the order in which they are applied.
+A check in one of these modules is registered by its decorator (see `registry`), and nothing else has to be changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from types import ModuleType
 
-from gradlab.explore.doctor.advice import as_written
-from gradlab.explore.doctor.case import Case, listed
-from gradlab.explore.doctor.cut_history import cuts, flat
-from gradlab.explore.doctor.depth import depth
-from gradlab.explore.doctor.findings import Diagnosis, Finding
-from gradlab.explore.doctor.graph_errors import graph_errors
-from gradlab.explore.doctor.late_parameters import made_anew
-from gradlab.explore.doctor.leaves import frozen, rebound, unused
-from gradlab.explore.doctor.loss_table import leaks
-from gradlab.explore.doctor.losses import losses
-from gradlab.explore.doctor.numbers import numbers
-from gradlab.explore.doctor.progress import progress
-from gradlab.explore.doctor.refusals import refusals
-from gradlab.explore.doctor.replaced_leaves import replaced
-from gradlab.explore.doctor.step_causes import without_consequences
-from gradlab.explore.doctor.sums import sums
-from gradlab.explore.doctor.training import accumulated, empty, stale
-from gradlab.explore.doctor.units import units
-from gradlab.explore.doctor.zeros import zeros
-
-Family = Callable[[Case], Iterable[Finding]]
-
-FAMILIES: list[Family] = [
-    refusals,
-    graph_errors,
-    cuts,
-    flat,
-    rebound,
-    unused,
-    frozen,
-    stale,
-    replaced,
-    made_anew,
-    accumulated,
-    leaks,
-    empty,
-    progress,
+from gradlab import clock
+from gradlab.explore.doctor.checks import (
+    cut_history,
     depth,
-    units,
-    zeros,
-    numbers,
+    final_state,
+    late_parameters,
+    leaves,
+    loss_leaks,
     losses,
+    non_finite,
+    rebound_leaves,
+    replaced_leaves,
+    steps,
     sums,
-]
+    training,
+    units,
+    watched_runs,
+    zeros,
+)
+from gradlab.explore.doctor.checks.step_causes import without_consequences
+from gradlab.explore.doctor.context.case import Case, listed
+from gradlab.explore.doctor.context.code_edits import as_written
+from gradlab.explore.doctor.errors import graph_errors, refusals
+from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.doctor.registry import CHECKS, ERROR, RUN, STATE, Check
+from gradlab.explore.doctor.silencing import split_ignored
+
+ERRORS = (
+    refusals,  # numbers and arrays without a backward(), tensors that NumPy refuses
+    graph_errors,  # errors of backward(), and shapes, dtypes and devices that do not fit
+)
+RUNS = (
+    cut_history,  # detach(), .data, item(), NumPy, no_grad, integers, functions with derivative 0
+    rebound_leaves,  # the name of a leaf is bound to a computed tensor
+    leaves,  # leaves and modules that are not used, models that are frozen
+    training,  # optimizers with other parameters, gradients that add up, steps without gradients
+    replaced_leaves,  # a leaf that is created again while the optimizer holds the old one
+    late_parameters,  # layers that are created in forward()
+    loss_leaks,  # gradients of one loss that the step of another one uses
+    steps,  # steps that increase the loss, or are too large or too small
+    depth,  # gradients that vanish or explode over layers or time steps
+    units,  # dead and saturated units
+    zeros,  # gradients that are exactly 0: a factor 0, terms that cancel, underflow
+    non_finite,  # the operation that made the first NaN or infinity
+    losses,  # shapes that broadcast, probabilities instead of logits
+    sums,  # a sum over the batch instead of a mean
+)
+STATES = (final_state,)  # what a run without a recorder has left
+WATCHES = (watched_runs,)  # kinds that `gl.watch` reports over many steps (see watch/judging); it defines no checks
 
 
-OTHER_LOSSES: list[Family] = [depth, losses]  # what is looked for in the graph of a loss beside the one that is shown
+def _in_order(modules: Sequence[ModuleType], looks_at: str) -> tuple[Check, ...]:
+    """Return the checks that modules define, in the order of the modules and of their definitions."""
+    names = [module.__name__ for module in modules]
+    own = [one for one in CHECKS if one.looks_at == looks_at]
+    return tuple(sorted(own, key=lambda one: names.index(one.find.__module__)))
 
 
-def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
-    """What is found in a case, by all families unless some are given. One that fails is named in `unseen`."""
+CHECKS_OF_ERRORS = _in_order(ERRORS, ERROR)
+CHECKS_OF_RUNS = _in_order(RUNS, RUN)
+CHECKS_OF_STATES = _in_order(STATES, STATE)
+CHECKS_OF_EACH_LOSS = tuple(one for one in CHECKS_OF_RUNS if one.of_each_loss)
+
+
+def examine(case: Case, checks: Iterable[Check] | None = None) -> Diagnosis:
+    """Return what checks find in a case.
+
+    A check runs once for each case: its findings are kept in `case.found`. One that raises is reported in `unseen`.
+
+    Parameters
+    ----------
+    case : Case
+    checks : iterable of Check, optional
+        Default: those of errors and of runs.
+
+    Returns
+    -------
+    Diagnosis
+    """
     findings: list[Finding] = []
     unseen: list[str] = []
-    for family in FAMILIES if families is None else families:
-        try:
-            findings += family(case)
-        except Exception as error:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
-            unseen.append(f"What `{family.__name__}` looks for could not be looked at: {type(error).__name__}: {error}.")
+    seconds: dict[str, float] = {}
+    for one in (*CHECKS_OF_ERRORS, *CHECKS_OF_RUNS) if checks is None else checks:
+        if one.name not in case.found:
+            seconds[one.name] = _run(one, case)
+        found, failure = case.found[one.name]
+        findings += found
+        unseen += [failure] if failure else []
     if names := list(case.sharded.values()):
         unseen.append(
             f"{listed(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "
             "which of them get a gradient, and what they keep from step to step, was not seen."
         )
     findings = list(without_consequences(case, findings))
+    findings, ignored, unknown = split_ignored(findings, case)
     sources = [*case.programs, *([case.scene.program] if case.scene is not None else [])]
     findings = [replace(one, fix=as_written(one.fix, sources)) for one in findings]
-    return Diagnosis.of(findings, unseen)
+    return Diagnosis.of(findings, (*unseen, *unknown), ignored=ignored, seconds=seconds)
+
+
+def _run(one: Check, case: Case) -> float:
+    """Run a check, keep its findings in the case, and return how long it took, in seconds."""
+    start, failure = clock.now(), ""
+    found: list[Finding] = []
+    try:
+        found = list(one.find(case))
+    except Exception as error:  # noqa: BLE001  (what is reported about a user's cell must not make the cell fail)
+        failure = f"The check `{one.name}` failed: {type(error).__name__}: {error}."
+    case.found[one.name] = found, failure
+    return clock.now() - start

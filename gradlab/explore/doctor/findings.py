@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,18 +74,31 @@ class Diagnosis:
     remarks : tuple of Finding
         Notes.
     unseen : tuple of str
-        What could not be looked at, in a sentence each.
+        What could not be checked, in one sentence each.
+    ignored : int
+        The number of findings that are silenced.
+    seconds : mapping of str to float
+        How long each check took, by its name.
     """
 
     findings: tuple[Finding, ...] = ()
     remarks: tuple[Finding, ...] = ()
     unseen: tuple[str, ...] = ()
+    ignored: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, findings: Sequence[Finding], unseen: Sequence[str] = ()) -> Diagnosis:
-        """The findings sorted, Problems and Notes apart, those that are alike as one with a count.
+    def of(
+        cls,
+        findings: Sequence[Finding],
+        unseen: Sequence[str] = (),
+        *,
+        ignored: int = 0,
+        seconds: Mapping[str, float] | None = None,
+    ) -> Diagnosis:
+        """Sort findings by worth, separate Problems from Notes, and merge similar ones into one with a count.
 
-        Of two families that name one kind and the same fix in one line, the worthier is heard.
+        If two checks report the same kind and the same fix for one line, only the finding of greater worth is kept.
         """
         ordered = sorted(findings, key=lambda finding: -finding.worth)
         first = {(one.kind, one.line, one.fix, one.model): one for one in reversed(ordered)}
@@ -101,7 +114,25 @@ class Diagnosis:
             tuple(finding for finding in ordered if not finding.remark),
             tuple(finding for finding in ordered if finding.remark),
             tuple(unseen),
+            ignored,
+            dict(seconds or {}),
         )
+
+    def with_parts(self, findings: Sequence[Finding], unseen: Sequence[str], parts: Iterable[Diagnosis]) -> Diagnosis:
+        """Return the diagnosis of findings and sentences from this one and from others, with the counts and times of all."""
+        everything = [self, *parts]
+        seconds: dict[str, float] = {}
+        for one in everything:
+            for name, taken in one.seconds.items():
+                seconds[name] = seconds.get(name, 0.0) + taken
+        return Diagnosis.of(findings, unseen, ignored=sum(one.ignored for one in everything), seconds=seconds)
+
+    def without(self, kinds: Collection[str]) -> Diagnosis:
+        """Return the diagnosis without the findings of some kinds, which then count as ignored."""
+        findings = tuple(one for one in self.findings if one.kind not in kinds)
+        remarks = tuple(one for one in self.remarks if one.kind not in kinds)
+        dropped = len(self.findings) + len(self.remarks) - len(findings) - len(remarks)
+        return replace(self, findings=findings, remarks=remarks, ignored=self.ignored + dropped) if dropped else self
 
     def text(self, *, every: bool = False) -> str:
         """In words, for a terminal.
@@ -111,7 +142,8 @@ class Diagnosis:
         every : bool, default False
             All findings, not the first `SHOWN` and the number of the others.
         """
-        words = [f"Problem{_of(one)}: {one}" for one in self.findings] + [f"Note{_of(one)}: {one}" for one in self.remarks]
+        both = [*(("Problem", one) for one in self.findings), *(("Note", one) for one in self.remarks)]
+        words = [f"{word}{_of(one)}: {one} [{one.kind}]" for word, one in both]
         shown = len(words) if every else SHOWN
         lines = words[:shown] or ["Nothing was found."]
         if len(words) > shown:

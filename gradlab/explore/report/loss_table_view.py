@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradlab.explore.doctor.loss_table import Influence, Loss, LossTable
+from gradlab.explore.doctor.context.loss_table import Influence, Loss, LossTable
 from gradlab.explore.markup import Sentence, Span, code, count, listed, say, to_html, to_latex, to_text
 from gradlab.explore.report.table import RULE, TABULAR
 

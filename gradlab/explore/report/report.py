@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradlab.explore import report_picture as pictures
-from gradlab.explore.doctor.loss_table import LossTable, loss_table
+from gradlab.explore.doctor.context.loss_table import LossTable, loss_table
 from gradlab.explore.drawing import DIM, MAX_BYTES, SANS, Drawing, above, escape, text_width
 from gradlab.explore.graph import Graph
 from gradlab.explore.labels import unnumbered

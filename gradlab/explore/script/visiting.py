@@ -16,9 +16,9 @@ from math import isfinite
 from types import ModuleType
 from typing import Any
 
-from gradlab.explore.doctor.case import listed
-from gradlab.explore.doctor.clinic import Clinic
+from gradlab.explore.doctor.context.case import listed
 from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.doctor.session import Session
 from gradlab.explore.libraries.registry import awaited, library_of
 from gradlab.explore.markup import code, count, say
 from gradlab.explore.names import names_in, owners_in
@@ -94,7 +94,13 @@ class Visit:
         return replace(report, beside=self.others)
 
 
-def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str, Any]], None] | None = None) -> Visit:
+def visit(
+    program: Program,
+    *,
+    every: bool = False,
+    ignore: frozenset[str] = frozenset(),
+    after: Callable[[Mapping[str, Any]], None] | None = None,
+) -> Visit:
     """Run a script, and look at it when it has ended, however it ended.
 
     Parameters
@@ -102,6 +108,8 @@ def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str
     program : Program
     every : bool, default False
         Look at every call of backward, however long that takes.
+    ignore : frozenset of str, optional
+        The kinds of findings that are silenced.
     after : callable, optional
         Given the script's names when it has ended without an error, before they are let go.
 
@@ -111,8 +119,8 @@ def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str
     with running(program) as main:
         recorder = Recorder(lambda: vars(main))
         recorder.unhurried = every
-        clinic = Clinic()
-        recorder.on_end = lambda training: clinic.of_training(training, _module_getattr(main))
+        session = Session()
+        recorder.on_end = lambda training: session.of_training(training, _module_getattr(main), ignore)
         error: BaseException | None = None
         try:
             try:
@@ -134,7 +142,7 @@ def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str
                 raise SystemExit(ended)
             if after is not None and error is None:
                 after(vars(main))
-            return _looked_at(program, recorder, clinic, main, error, ended, compiled=eager.asked)
+            return _looked_at(program, recorder, session, main, error, ended, ignore, compiled=eager.asked)
         finally:
             recorder.forget()
 
@@ -162,10 +170,11 @@ def _module_getattr(main: ModuleType) -> dict[str, Any]:
 def _looked_at(
     program: Program,
     recorder: Recorder,
-    clinic: Clinic,
+    session: Session,
     main: ModuleType,
     error: BaseException | None,
     ended: int,
+    ignore: frozenset[str],
     *,
     compiled: bool,
 ) -> Visit:
@@ -177,10 +186,10 @@ def _looked_at(
         space = {**_where(error, program.filename), **space}
     failed = error if isinstance(error, Exception) else None
     trace = _trace(recorder)
-    diagnosis = clinic.look(recorder, space, trace=trace, error=failed)
+    diagnosis = session.look(recorder, space, trace=trace, error=failed, ignore=ignore)
     if lost := _never_seen(recorder, space, program):
         others = [one for one in diagnosis.remarks if one.kind != "nan-input"]  # which follow from it
-        diagnosis = Diagnosis.of([*diagnosis.findings, *others, lost], diagnosis.unseen)
+        diagnosis = diagnosis.with_parts([*diagnosis.findings, *others, lost], diagnosis.unseen, ()).without(ignore)
     unseen = tuple(_unseen(recorder, trace, failed, compiled))
     return Visit(program, ended, diagnosis, trace, recorder.sweeps, unseen, failed is not None, others_of(recorder))
 

@@ -37,6 +37,8 @@ class Line:
         The name that the statement assigns the very sub-expression to: "h" of `h = self.fc(x)`; else "".
     in_cell : bool
         Whether the file is the cell that ran.
+    file : str
+        The file, as tracebacks name it.
     """
 
     where: str
@@ -48,6 +50,7 @@ class Line:
     function: str = ""
     target: str = ""
     in_cell: bool = False
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class Lines:
             place.function,
             _target(statement, expression),
             place.filename == cells.current,
+            place.filename,
         )
 
     def _source(self, filename: str) -> Source:

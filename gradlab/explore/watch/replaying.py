@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.examine import examine
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.libraries import library_of

@@ -1,0 +1,427 @@
+"""What an error of cat, stack, view, expand, einsum, `tensor([[…]])` or a condition says: which operand and which dimension."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from gradlab.diagnose.source_locations import source_of
+from gradlab.explore.doctor.context.code_edits import grouped
+from gradlab.explore.doctor.context.scene import Scene
+from gradlab.explore.doctor.findings import Finding
+
+SHOWN = 4
+FIXED = {"vstack": 0, "row_stack": 0, "dstack": 2}  # along which dimension they join; hstack: 1, of one axis 0
+CATS = ("cat", "concat", "concatenate", "hstack", "column_stack", *FIXED)
+
+
+def misfit(scene: Scene, rule: str) -> Finding:
+    """The finding on operands of which no more is known than their shapes."""
+    named = [(source_of(node), list(one.shape)) for node, one in scene.operands]
+    named = named or [(name, list(one.shape)) for name, one in scene.tensors(scene.statement)]
+    shapes = f" ({', '.join(f'`{name}` {shape}' for name, shape in named[:SHOWN])})" if named else ""
+    return Finding("shape", f"{scene.said}: shapes do not fit{shapes}.", fix=rule, evidence=dict(named[:SHOWN]))
+
+
+# ------------------------------------------------------------------------------------------------------------ cat, stack
+def _joined(scene: Scene, match: re.Match[str]) -> Finding:
+    """Tensors that are joined along a dimension, and differ in another."""
+    along, expected, got, number = (int(match[i]) for i in (1, 2, 3, 4))
+    items = _items(scene)
+    names = [name for name, _ in items]
+    shapes: list[list[int] | None] = [shape for _, shape in items]
+    if number >= len(items) or shapes[0] is None or shapes[number] is None:
+        return Finding(
+            "shape",
+            f"{scene.said} joins along dimension {along}, so all other dimensions must be equal. One is {expected} in the first "
+            f"tensor and {got} in tensor {number}, counted from 0.",
+            evidence={"along": along, "expected": expected, "got": got, "tensor": number},
+        )
+    a, b = shapes[0] or [], shapes[number] or []
+    differ = [k for k in range(len(a)) if k != along and a[k] != b[k]]
+    at = differ[0] if differ else along
+    other = _fitting([shape for shape in shapes if shape is not None])
+    code = _along(scene, other) if other is not None and len(shapes) == sum(shape is not None for shape in shapes) else ""
+    return Finding(
+        "shape",
+        f"{scene.said} joins along dimension {along}, so all other dimensions must be equal: `{names[0]}` has shape {a} and "
+        f"`{names[number]}` {b}. Dimension {at} is {a[at]} and {b[at]}.",
+        fix=f"They fit along dimension {other}: {code}." if code else "Give them equal sizes there, by a slice or by padding.",
+        evidence={names[0]: a, names[number]: b, "along": along, "dimension": at, **({"fits": other} if code else {})},
+    )
+
+
+def _other_axes(scene: Scene, match: re.Match[str]) -> Finding:
+    """Tensors of different numbers of axes that are joined."""
+    items = [(name, shape, node) for (name, shape), node in zip(_items(scene), _nodes(scene), strict=False) if shape is not None]
+    odd = next(((one, other) for one in items for other in items if len(one[1]) < len(other[1])), None)
+    if odd is None:
+        return misfit(scene, "All of them need equally many axes.")
+    (name, shape, node), (longer, wanted, _) = odd
+    along = _dimension(scene, len(wanted))
+    code = ""
+    for k in range(len(wanted)):
+        made = [*shape[:k], 1, *shape[k:]]
+        if len(made) == len(wanted) and all(made[i] == wanted[i] for i in range(len(wanted)) if i != along):
+            code = scene.swapped(f"{grouped(name)}.unsqueeze({k})", node)
+            break
+    return Finding(
+        "shape",
+        f"{scene.said} joins tensors of equally many axes: `{name}` has shape {shape} and `{longer}` {wanted}.",
+        fix=f"Add an axis: {code}." if code else "Add an axis by unsqueeze.",
+        evidence={name: shape, longer: wanted},
+    )
+
+
+def _stacked(scene: Scene, match: re.Match[str]) -> Finding:
+    """Tensors that are stacked, and are not of one shape."""
+    first, second, entry = _sizes(match[1]), _sizes(match[3]), int(match[4])
+    items, start = _items(scene), int(match[2])
+    names = [f"`{items[i][0]}`" if i < len(items) else f"tensor {i}" for i in (start, entry)]
+    differ = [k for k in range(min(len(first), len(second))) if first[k] != second[k]]
+    where = (
+        f" Dimension {differ[0]} is {first[differ[0]]} and {second[differ[0]]}." if differ and len(first) == len(second) else ""
+    )
+    code, other = "", None
+    if items and isinstance(scene.node, ast.Call) and source_of(scene.node.func).endswith("stack"):
+        shapes = [shape for _, shape in items]
+        other = _fitting([shape for shape in shapes if shape is not None]) if None not in shapes else None
+        func = source_of(scene.node.func).removesuffix("stack") + "cat"
+        if other is not None and scene.node.args and source_of(scene.node.func).rpartition(".")[2] == "stack":
+            code = scene.swapped(f"{func}({source_of(scene.node.args[0])}, dim={other})", scene.node)
+    return Finding(
+        "shape",
+        f"{scene.said} stacks tensors of one shape: {names[0]} has shape {first} and {names[1]} {second}.{where}",
+        fix=f"To join them along dimension {other}, with no new axis: {code}."
+        if code
+        else "Give them one shape, by a slice or by padding.",
+        evidence={"first": first, "second": second, "dimension": differ[0] if differ else None, "entry": entry, "start": start},
+    )
+
+
+def _fitting(shapes: list[list[int]]) -> int | None:
+    """The dimension along which some shapes can be joined."""
+    if not shapes or len({len(shape) for shape in shapes}) != 1:
+        return None
+    for d in range(len(shapes[0])):
+        if len({(*shape[:d], *shape[d + 1 :]) for shape in shapes}) == 1:
+            return d
+    return None
+
+
+def _along(scene: Scene, dimension: int) -> str:
+    """The same call along another dimension."""
+    call = scene.node
+    name = source_of(call.func).rpartition(".")
+    if not call.args:
+        return ""
+    func = source_of(call.func) if name[2] not in ("hstack", "column_stack", *FIXED) else f"{name[0]}{name[1]}cat"
+    return scene.swapped(f"{func}({source_of(call.args[0])}, dim={dimension})", call)
+
+
+def _dimension(scene: Scene, axes: int) -> int:
+    """Along which dimension the failing call joins."""
+    call = scene.node
+    name = source_of(call.func).rpartition(".")[2] if isinstance(call, ast.Call) else ""
+    if name in FIXED:
+        return FIXED[name]
+    if name in ("hstack", "column_stack"):
+        return 1 if axes > 1 else 0
+    given = call.args[1:2] if isinstance(call, ast.Call) else []
+    given += [k.value for k in call.keywords if k.arg in ("dim", "axis")] if isinstance(call, ast.Call) else []
+    try:
+        return int(ast.literal_eval(given[0])) % axes if given else 0
+    except (ValueError, SyntaxError):
+        return 0
+
+
+def _nodes(scene: Scene) -> list[Any]:
+    """Return the expressions of the tensors in a call's list; if the list is given by name, those of its items."""
+    call = scene.node
+    if not isinstance(call, ast.Call) or not call.args:
+        return []
+    first = call.args[0]
+    if isinstance(first, (ast.List, ast.Tuple)):
+        return list(first.elts)
+    held = scene.value(first)
+    if type(held) in (list, tuple) and len(held) < 1000:
+        return [ast.parse(f"{source_of(first)}[{i}]", mode="eval").body for i in range(len(held))]
+    return []
+
+
+def _items(scene: Scene) -> list[tuple[str, list[int] | None]]:
+    """What the tensors that are joined are called, and their shapes as far as they are known."""
+    return [(source_of(node), scene.shape(node)) for node in _nodes(scene)]
+
+
+def _sizes(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"-?\d+", text)]
+
+
+# ---------------------------------------------------------------------------------------------------------- view, expand
+def _viewed(scene: Scene, match: re.Match[str]) -> Finding:
+    """A view of a size that does not fit."""
+    wanted, size = _sizes(match[1]), int(match[2])
+    call = scene.node
+    given = next(((node, one) for node, one in scene.operands if prod(one.shape) == size), None)
+    name = f"`{source_of(given[0])}`" if given is not None else "the tensor"
+    shape = list(given[1].shape) if given is not None else None
+    known = prod(n for n in wanted if n >= 0)
+    rule = (
+        f"With -1 in {wanted} the number of elements must be a multiple of {known}"
+        if -1 in wanted
+        else f"{wanted} has {known} elements"
+    )
+    code, words = "", "Give a size with as many elements."
+    if given is not None and shape is not None and len(wanted) == 2 and len(shape) > 2 and wanted[0] in (-1, shape[0]):
+        code = scene.swapped(f"{grouped(source_of(given[0]))}.flatten(1)", call)
+        words = f"To keep the first axis and flatten the others, {prod(shape[1:])} each"
+    return Finding(
+        "shape",
+        f"{scene.said}: {name} has {size} elements{f' (shape {shape})' if shape is not None else ''}. {rule}.",
+        fix=f"{words}: {code}." if code else "Give a size with as many elements, or look at the shape that comes before it.",
+        evidence={
+            "size": size,
+            "wanted": wanted,
+            "factor": known,
+            **({"shape": shape} if shape is not None else {}),
+            **({"flat": prod(shape[1:])} if code and shape is not None else {}),
+        },
+    )
+
+
+def _not_contiguous(scene: Scene, match: re.Match[str]) -> Finding:
+    """A view of a tensor that is not contiguous."""
+    call, code = scene.node, ""
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "view":
+        func = ast.Attribute(call.func.value, "reshape", ast.Load())
+        code = scene.swapped(source_of(ast.Call(func, call.args, call.keywords)), call)
+    name = f"`{source_of(call.func.value)}`" if code else "the tensor"
+    return Finding(
+        "shape",
+        f"{scene.said}: {name} is not contiguous in memory (it was transposed, permuted or expanded), and view() cannot join its "
+        "axes.",
+        fix=f"Copy where needed: {code}." if code else "Use reshape() in place of view().",
+    )
+
+
+def _expanded(scene: Scene, match: re.Match[str]) -> Finding:
+    """A tensor that is expanded along an axis whose size is not 1."""
+    wanted, own, axis = int(match[1]), int(match[2]), int(match[3])
+    found = re.search(r"Target sizes: (\[[-\d, ]*\])\.\s+Tensor sizes: (\[[\d, ]*\])", str(scene.error))
+    shapes = (_sizes(found[1]), _sizes(found[2])) if found else None
+    given = next((node for node, one in scene.operands if shapes and list(one.shape) == shapes[1]), None)
+    name = f"`{source_of(given)}`" if given is not None else "the tensor"
+    code = ""
+    if given is not None and shapes is not None:
+        for k in range(len(shapes[1]) + 1):
+            made = [*shapes[1][:k], 1, *shapes[1][k:]]
+            if len(made) == len(shapes[0]) and all(m in (1, n) for m, n in zip(made, shapes[0], strict=True)):
+                code = scene.swapped(f"{grouped(source_of(given))}.unsqueeze({k})", given)
+                break
+    statement = scene.statement
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript) and shapes:
+        target = source_of(statement.targets[0])
+        return Finding(
+            "shape",
+            f"{scene.said}: the place for it, `{target}`, has shape {shapes[0]}, and {name} has shape {shapes[1]}. Dimension "
+            f"{axis} is {wanted} and {own}.",
+            fix="Give it the shape of its place.",
+            evidence={"wanted": wanted, "own": own, "dimension": axis, "shape": shapes[1], "asked": shapes[0]},
+        )
+    what = f" {name} has shape {shapes[1]}, and {shapes[0]} was asked for." if shapes else ""
+    return Finding(
+        "shape",
+        f"{scene.said} expands axes of size 1 only.{what} Dimension {axis} of the result would have size {wanted}, and it is "
+        f"{own}.",
+        fix=f"Add an axis: {code}." if code else "",
+        evidence={
+            "wanted": wanted,
+            "own": own,
+            "dimension": axis,
+            **({"shape": shapes[1], "asked": shapes[0]} if shapes else {}),
+        },
+    )
+
+
+def _einsum(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain a letter of einsum that has two sizes."""
+    letter, size, operand, seen = match[1], int(match[2]), int(match[3]), int(match[4])
+    call = scene.node
+    text = call.args[0].value if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant) else None
+    tensors = call.args[1:] if isinstance(call, ast.Call) else []
+    terms = [term.strip() for term in text.partition("->")[0].split(",")] if isinstance(text, str) else []
+    parts: list[str] = []
+    evidence: dict[str, Any] = {"size": size, "seen": seen, "operand": operand}
+    for term, node in zip(terms, tensors, strict=False):
+        shape = scene.shape(node)
+        if letter in term and shape is not None and len(shape) == len(term):
+            name = source_of(node)
+            parts.append(f"{shape[term.index(letter)]} in `{name}` (shape {shape}, dimension {term.index(letter)})")
+            evidence |= {name: shape, f"dimension of {name}": term.index(letter)}
+    if len(parts) >= 2:
+        return Finding("shape", f"{scene.said}: the letter {letter} has two sizes: {' and '.join(parts)}.", evidence=evidence)
+    return Finding(
+        "shape",
+        f"{scene.said}: the letter {letter} has two sizes: {seen} before, and {size} in operand {operand}, counted from 0.",
+        evidence=evidence,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------- lists
+def _ragged(scene: Scene, match: re.Match[str]) -> Finding:
+    """Lists of different lengths of which one tensor cannot be made."""
+    expected, axis, got = int(match[1]), int(match[2]), int(match[3])
+    call = scene.node
+    node = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    held = _literal(scene, node)
+    lengths = [len(row) for row in held] if isinstance(held, (list, tuple)) and all(map(_is_row, held)) else []
+    name = source_of(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else ""
+    odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
+    rows = f"`{name}[0]` has {expected} items and `{name}[{odd}]` {got}" if name and odd is not None and axis == 1 else ""
+    code = ""
+    flat = bool(lengths) and axis == 1 and all(isinstance(one, (int, float)) for row in held for one in row)
+    if (
+        flat
+        and isinstance(call, ast.Call)
+        and node is not None
+        and not any(isinstance(n, ast.Name) and n.id == "row" for n in ast.walk(node))
+    ):
+        options = "".join(f", {ast.unparse(keyword)}" for keyword in call.keywords if keyword.arg == "dtype")
+        row = f"{source_of(call.func)}(row{options})"
+        padded = f"{scene.alias}.nn.utils.rnn.pad_sequence([{row} for row in {source_of(node)}], batch_first=True)"
+        code = scene.swapped(padded, call)
+    return Finding(
+        "shape",
+        f"{scene.said}: the lists within it are of different lengths, and a tensor has rows of one length. "
+        f"{rows or f'In dimension {axis} one has {expected} items and another {got}'}.",
+        fix=f"Fill the shorter ones with 0: {code}; or keep a list of tensors."
+        if code
+        else "Pad the shorter ones, or keep a list of tensors.",
+        evidence={"expected": expected, "got": got, "dimension": axis, **({"row": odd} if rows else {})},
+    )
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _literal(scene: Scene, node: Any) -> Any:
+    """A list that is written down or has a name."""
+    value = scene.value(node) if node is not None else None
+    try:
+        return ast.literal_eval(node) if value is None and node is not None else value
+    except (ValueError, TypeError, SyntaxError):
+        return None
+
+
+def _of_tensors(scene: Scene, match: re.Match[str]) -> Finding | None:
+    """`tensor([a, b])` of tensors that have several elements."""
+    call = scene.node
+    if not isinstance(call, ast.Call) or source_of(call.func).rpartition(".")[2] not in ("tensor", "as_tensor"):
+        return None
+    shapes = [shape for _, shape in _items(scene)]
+    if not shapes or None in shapes or len({tuple(shape or ()) for shape in shapes}) != 1:
+        return None
+    func = source_of(call.func).rpartition(".")[0] or scene.alias
+    code = scene.swapped(f"{func}.stack({source_of(call.args[0])})", call)
+    return Finding(
+        "shape",
+        f"{scene.said} makes a tensor of numbers, and it was given tensors of shape {shapes[0]}.",
+        fix=f"Put tensors together by stack: {code}." if code else "Put tensors together by stack.",
+        evidence={"shape": shapes[0]},
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ conditions
+def _condition(scene: Scene, match: re.Match[str]) -> Finding:
+    """A tensor of several elements where one truth value is needed."""
+    node, parent = _tested(scene)
+    if node is None:
+        return Finding(
+            "shape",
+            f"{scene.said} needs one truth value, and a tensor of several elements has one for each.",
+            fix="Ask whether any() or all() of them are true.",
+        )
+    text, shape = source_of(node), scene.shape(node)
+    of = f" has shape {shape}, so it" if shape is not None else ""
+    code = ""
+    if isinstance(parent, ast.BoolOp) and all(prod(scene.shape(value) or []) > 1 for value in parent.values):
+        sign = " & " if isinstance(parent.op, ast.And) else " | "
+        made = sign.join(f"({source_of(value)})" for value in parent.values)
+        bare = not isinstance(_parents(scene).get(id(parent)), (ast.If, ast.While, ast.Assert, ast.IfExp))
+        code = scene.swapped(made if bare else f"({made}).all()", parent)
+        fix = f"Combine element by element: {code}." if code else ""
+    elif isinstance(node, ast.Compare) and len(node.ops) > 1:
+        terms = [node.left, *node.comparators]
+        pairs = [source_of(ast.Compare(a, [op], [b])) for a, op, b in zip(terms, node.ops, terms[1:], strict=False)]
+        made = " & ".join(f"({pair})" for pair in pairs)
+        bare = not isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp))
+        code = scene.swapped(made if bare else f"({made}).all()", node)
+        fix = f"Combine element by element: {code}." if code else ""
+    else:
+        every = [scene.swapped(f"{grouped(text)}.{how}()", node) for how in ("any", "all")]
+        fix = f"Say whether one or all of them must be true: {every[0]}, or {every[1]}." if all(every) else ""
+    return Finding(
+        "shape",
+        f"{scene.said} needs one truth value, and `{text}`{of} has one for each element.",
+        fix=fix or "Ask whether any() or all() of them are true.",
+        evidence={"shape": shape} if shape is not None else {},
+    )
+
+
+def _parents(scene: Scene) -> dict[int, Any]:
+    return {id(child): parent for parent in ast.walk(scene.statement or ast.Pass()) for child in ast.iter_child_nodes(parent)}
+
+
+def _tested(scene: Scene) -> tuple[Any, Any]:
+    """The expression whose truth was asked for, and what it is a part of."""
+    statement, node = scene.statement, scene.node
+    parents = _parents(scene)
+    if node is not None:
+        parent = parents.get(id(node))
+        if isinstance(node, ast.BoolOp):
+            several = [value for value in node.values if prod(scene.shape(value) or []) > 1]
+            return (several or node.values)[0], node
+        if isinstance(node, ast.Compare) or isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp, ast.BoolOp)):
+            return node, parent
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return node.operand, node
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool" and node.args:
+            return node.args[0], node
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.BinOp)) and isinstance(parent, ast.comprehension):
+            return node, parent
+    if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+        test: Any = statement.test
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return test.operand, test
+        if not isinstance(test, ast.BoolOp):
+            return test, statement
+    return None, None
+
+
+Rule = tuple[str, Callable[[Scene, re.Match[str]], Finding | None]]
+JOINED: list[Rule] = [
+    (
+        r"Sizes of tensors must match except in dimension (\d+)\. Expected size (\d+) but got size (\d+) for tensor number (\d+)",
+        _joined,
+    ),
+    (r"Tensors must have same number of dimensions", _other_axes),
+    (r"expects each tensor to be equal size, but got (\[[\d, ]*\]) at entry (\d+) and (\[[\d, ]*\]) at entry (\d+)", _stacked),
+    (r"shape '(\[[-\d, ]*\])' is invalid for input of size (\d+)", _viewed),
+    (r"view size is not compatible with input tensor's size and stride", _not_contiguous),
+    (
+        r"The expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at non-singleton dimension (\d+)",
+        _expanded,
+    ),
+    (
+        r"einsum\(\): subscript (\w) has size (\d+) for operand (\d+) which does not broadcast with previously seen size (\d+)",
+        _einsum,
+    ),
+    (r"expected sequence of length (\d+) at dim (\d+) \(got (\d+)\)", _ragged),
+    (r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted to Scalar", _of_tensors),
+    (r"Boolean value of Tensor with more than one value is ambiguous", _condition),
+]
