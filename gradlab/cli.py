@@ -1,7 +1,7 @@
 """Command-line interface `gradlab`.
 
-`doctor` runs a script and reports problems with its gradients, `demo` shows this on a small model, `quickstart` runs the tour of
-the library, `lab` opens its notebooks, and `course` copies lessons and homework.
+`doctor` runs a script and reports problems with its gradients, or explains a kind of them, `demo` shows this on a small model,
+`quickstart` runs the tour of the library, `lab` opens its notebooks, and `course` copies lessons and homework.
 
 `quickstart` runs a copy of the notebook in a kernel of the current Python, in an empty temporary folder and without the user's
 IPython settings. It writes one HTML file that needs neither a network nor a kernel: scripts that nbconvert would fetch are
@@ -21,7 +21,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,14 @@ WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 class CommandError(Exception):
     """Error that is printed as a message, without a traceback."""
 
+    status = 1
+
+
+class UsageError(CommandError):
+    """Error in the arguments of `gradlab doctor`."""
+
+    status = 2
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command-line interface.
@@ -50,28 +58,53 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 on success, 1 on failure, 130 if interrupted, 141 if the reader of standard output has closed it.
-        Invalid arguments exit with 2.
+        The exit status: 0 on success, 1 on failure, 2 if the arguments of `gradlab doctor` are invalid, 130 if interrupted, 141
+        if the reader of standard output has closed it. Arguments that cannot be parsed exit with 2.
     """
     parser = _parser()
     words, script_arguments = _split_at_dashes(list(sys.argv[1:] if argv is None else argv))
     arguments, further = parser.parse_known_args(words)
     if further and arguments.run is not _lab:
         parser.error(f"unrecognized arguments: {' '.join(further)}")
+    arguments.is_process = argv is None  # nothing runs after the command
+    errors = sys.stderr  # a script may close or replace it
     try:
         status = int(arguments.run(arguments, script_arguments or [argument for argument in further if argument != "--"]))
-        sys.stdout.flush()  # raises here if the reader has closed the pipe
+        with _naming_output("standard output"):
+            if not getattr(sys.stdout, "closed", True):  # a script may have closed or replaced it
+                sys.stdout.flush()  # raises here if the reader has closed the pipe
         return status
     except CommandError as failure:
-        print(f"gradlab {arguments.command}: {failure}", file=sys.stderr)
-        return 1
+        with suppress(OSError, ValueError):
+            print(f"gradlab {arguments.command}: {failure}", file=errors)
+        return failure.status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader, for example `head`, has closed the pipe: not an error
-        with suppress(OSError, ValueError):  # buffered output would raise again when Python exits
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 141
+
+
+@contextmanager
+def _naming_output(name: str) -> Iterator[None]:
+    """Turn an error of writing, such as a full disk, into a message, except if the reader has closed the pipe."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard_output()
+        raise CommandError(f"cannot write {name}: {error.strerror}.") from error
+
+
+def _discard_output() -> None:
+    """Discard buffered output that cannot be written. It would raise again when Python exits."""
+    with suppress(OSError, ValueError, AttributeError):
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
@@ -95,11 +128,15 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser(
         "doctor",
         help="run a script and report problems with its gradients",
-        usage="gradlab doctor [--html FILE] [--all] [--every] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        usage="gradlab doctor [--format FORMAT] [--ignore KIND[,KIND]] [--html FILE] [--all] [--every] [--strict] [--timings]\n"
+        "                      (SCRIPT | -m MODULE) [ARGUMENT ...]\n"
+        "       gradlab doctor --explain [KIND]",
         description="Run a Python script that uses PyTorch or gradlab, with its arguments, as python would. When it ends, also "
         "by an error or Ctrl-C, print the problems found with its gradients to standard error.",
-        epilog="The exit status is that of the script if it is not 0. Otherwise it is 1 if a Problem was found, and 0 if not. "
-        "--html may also follow the script's arguments. Everything after the first -- is passed to the script.",
+        epilog="The exit status is that of the script if it is not 0. Otherwise it is 1 if a Problem was found (with --strict: "
+        "a Problem or a Note), and 0 if not. If the arguments are wrong, the script does not run, and the status is 2. Options "
+        "are given before SCRIPT. Everything after SCRIPT is passed to it, except --html. Everything after the first -- is "
+        "passed without exception.",
         allow_abbrev=False,
     )
     doctor.add_argument(
@@ -108,12 +145,35 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="write the findings and the report of the last backward call as an HTML page",
     )
-    doctor.add_argument("--all", action="store_true", help="print all findings, not only the first three")
+    doctor.add_argument(
+        "--format",
+        choices=("text", "json", "github", "sarif"),
+        default="text",
+        help="how to report: text (default), json, github (annotations in GitHub Actions), or sarif (for code scanning). Except "
+        "for text, the report is printed to standard output, and what the script prints goes to standard error",
+    )
+    doctor.add_argument(
+        "--ignore",
+        metavar="KIND[,KIND]",
+        action="append",
+        default=[],
+        help="do not report findings of these kinds, which are printed in brackets after a finding. May be repeated",
+    )
+    doctor.add_argument("--all", action="store_true", help="print all findings as text, not only the first three")
     doctor.add_argument("--every", action="store_true", help="check every backward call, however long that takes")
+    doctor.add_argument("--strict", action="store_true", help="exit with status 1 also if there are only Notes")
+    doctor.add_argument("--timings", action="store_true", help="print how long each check took, to standard error")
     doctor.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
-    doctor.add_argument("script", metavar="SCRIPT", help="the Python file to run")
+    doctor.add_argument(
+        "--explain",
+        metavar="KIND",
+        nargs="?",
+        const="",
+        help="run no script, but explain a kind of finding with an example. Without KIND, list all kinds",
+    )
+    doctor.add_argument("script", metavar="SCRIPT", nargs="?", help="the Python file to run")
     doctor.add_argument("given", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="arguments of the script")
-    doctor.set_defaults(run=_doctor)
+    doctor.set_defaults(run=_doctor, error=doctor.error)
     demo = commands.add_parser(
         "demo",
         help="run a model that does not learn, show why, and fix it (about 30 seconds)",
@@ -177,43 +237,56 @@ def notebooks() -> Path:
 
 # ------------------------------------------------------------------------------------------------------------- doctor
 def _doctor(arguments: argparse.Namespace, script_arguments: list[str]) -> int:
+    if arguments.explain is not None:
+        return _explain(arguments)
+    if arguments.script is None:
+        arguments.error("the following arguments are required: SCRIPT")
     from gradlab.explore import script
 
-    rest, page = _extract_html_option(arguments.given)
-    page = page or arguments.html
-    if page is not None:
-        page = page.absolute()  # the script may change the current directory
-        if page.is_dir():
-            raise CommandError(f"--html: expected a file, but {page} is a folder.")
-        if not page.parent.is_dir():
-            raise CommandError(f"--html: the folder {page.parent} does not exist.")
+    read = script.read_module if arguments.module else script.read_script
     try:
-        asked = (script.module if arguments.module else script.script)(arguments.script, [*rest, *script_arguments])
-    except script.NotAScriptError as error:
-        raise CommandError(str(error)) from None
-    visit = script.visit(asked, every=arguments.every)
-    with suppress(OSError, ValueError):  # print the script's output before the report
-        sys.stdout.flush()
-    print(script.text(visit, every=arguments.all), file=sys.stderr)
-    if page is not None:
-        try:
-            page.write_text(script.page_of(visit), encoding="utf-8")
-        except OSError as error:
-            raise CommandError(f"cannot write {page}: {error.strerror}.") from error
-        print(f"\nHTML page: {page}", file=sys.stderr)
-    return visit.status
+        rest, page = script.extract_html_option(arguments.given)
+        page = page or arguments.html
+        page = page and script.absolute_page(page)
+        ignore = script.read_kinds(arguments.ignore)
+        program = read(arguments.script, [*rest, *script_arguments])
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    errors = sys.stderr  # the script may close or replace it
+    redirect = script.redirect_stdout_to_stderr(restore=not arguments.is_process)
+    with nullcontext() if arguments.format == "text" else redirect as redirection:
+        output = sys.stdout
+        run = script.run_script(program, every=arguments.every, ignore=ignore)
+        status = run.exit_status(strict=arguments.strict)
+        script.flush_output(output)  # print the script's output before the report
+        failure = script.write_page(run, page) if page is not None else None  # before the report, whose reader may close the pipe
+        if redirection is None:
+            script.print_error(script.text(run, every=arguments.all), errors)
+        else:
+            make = {"json": script.json_report, "github": script.github_report, "sarif": script.sarif_report}[arguments.format]
+            with _naming_output("the report"):
+                redirection.write(make(run, status))
+        if arguments.timings:
+            script.print_error(f"\n{script.timings_table(run)}", errors)
+        if failure is not None:
+            raise CommandError(f"cannot write {page}: {failure.strerror}.") from failure
+        if page is not None:
+            script.print_error(f"\nHTML page: {page}", errors)
+    return status
 
 
-def _extract_html_option(arguments: list[str]) -> tuple[list[str], Path | None]:
-    """Return the script's arguments without `--html FILE`, and FILE if it was given."""
-    for at, word in enumerate(arguments):
-        if word.startswith("--html="):
-            return [*arguments[:at], *arguments[at + 1 :]], Path(word.removeprefix("--html="))
-        if word == "--html":
-            if at + 1 == len(arguments):
-                raise CommandError("--html: expected the name of a file.")
-            return [*arguments[:at], *arguments[at + 2 :]], Path(arguments[at + 1])
-    return arguments, None
+def _explain(arguments: argparse.Namespace) -> int:
+    from gradlab.explore.doctor.explain import explain, list_kinds
+
+    if arguments.script is not None:
+        raise UsageError("--explain takes one kind of finding and no script.")
+    try:
+        words = explain(arguments.explain) if arguments.explain else list_kinds()
+    except ValueError as error:
+        raise UsageError(f"--explain: {error}") from None
+    with _naming_output("standard output"):
+        print(words)
+    return 0
 
 
 # --------------------------------------------------------------------------------------------------------------- demo

@@ -26,14 +26,14 @@ def story(library):
 
 
 def source(one):
-    return one.visit.program.source
+    return one.run.program.source
 
 
 def test_the_finding_points_to_the_line_of_the_loss(story):
-    (finding,) = story.broken.visit.diagnosis.findings
+    (finding,) = story.broken.run.diagnosis.findings
     line = source(story.broken).splitlines().index("    loss = ((out - y) ** 2).mean()") + 1
     assert finding.line == line and "(96, 96)" in finding.message
-    assert not story.fixed.visit.diagnosis.findings and story.fixed.visit.status == 0
+    assert not story.fixed.run.diagnosis.findings and story.fixed.run.exit_status() == 0
 
 
 def test_the_printed_fix_is_applied_and_advised(story):
@@ -41,7 +41,7 @@ def test_the_printed_fix_is_applied_and_advised(story):
     assert removed[:2] == "- " and added[:2] == "+ "
     assert source(story.broken).replace(removed[2:], added[2:]) == source(story.fixed)
     (piece,) = re.findall(r"out\.\w+\(\d\)", added)
-    assert piece in story.broken.visit.diagnosis.findings[0].fix
+    assert piece in story.broken.run.diagnosis.findings[0].fix
 
 
 def test_only_the_fixed_program_learns(story):

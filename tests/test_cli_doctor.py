@@ -14,6 +14,10 @@ from grouped import exhaustive_after_first
 
 from gradlab import cli
 from gradlab.diagnose.source_locations import cells
+from gradlab.explore.doctor.examine import CHECKS_OF_RUNS
+from gradlab.explore.doctor.findings import Diagnosis
+from gradlab.explore.doctor.registry import KINDS
+from gradlab.explore.script import Program, ScriptRun, timings_table
 from gradlab.explore.trace import pacing
 
 TORCHES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
@@ -179,6 +183,92 @@ def test_three_findings_are_printed_and_all_with_the_option_all(doctor):
     assert every == sorted(every)
 
 
+def test_the_kind_is_printed_behind_the_message(doctor):
+    _, _, errors = doctor(FIVE_FAULTS)
+    blocks = [block for block in errors.split("\n\n") if "■ Problem" in block]
+    kinds = [re.search(r"\[([\w-]+)\](?:\n  → |$)", block)[1] for block in blocks]
+    assert len(kinds) == 3 and set(kinds) <= set(KINDS)
+    assert errors.count("--explain") == 1 and errors.endswith(
+        f"\n\nAbout a kind of finding: `gradlab doctor --explain {kinds[0]}`\n"
+    )
+    assert "--explain" not in doctor("print(1)\n")[2]
+
+
+# ----------------------------------------------------------------------------------------------- kinds and the exit status
+NOTE_AND_PROBLEM = """\
+import gradlab as torch
+from gradlab import nn
+
+model = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+out = model(torch.randn(16, 3))
+loss = ((out - torch.randn(16)) ** 2).mean()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "counts"),
+    [
+        ([], 1, "1 Problem, 1 Note"),
+        (["--ignore", "broadcast"], 0, "no Problem, 1 Note, 1 ignored"),
+        (["--ignore", "broadcast", "--strict"], 1, "no Problem, 1 Note, 1 ignored"),
+        (["--ignore=cancelled"], 1, "1 Problem, 1 ignored"),
+        (["--ignore", "broadcast,cancelled", "--strict"], 0, "no Problem, 2 ignored"),
+        (["--ignore", "broadcast", "--ignore", " cancelled,", "--strict"], 0, "no Problem, 2 ignored"),
+        (["--ignore", "vanishing"], 1, "1 Problem, 1 Note"),
+    ],
+)
+def test_ignored_kinds_are_counted_and_have_no_effect_on_the_status(options, status, counts, doctor):
+    found, _, errors = doctor(NOTE_AND_PROBLEM, before=options)
+    assert found == status and f"called backward() once: {counts}\n" in errors
+
+
+def test_an_unknown_kind_is_an_error_before_the_script_runs(doctor):
+    status, out, errors = doctor("print('ran')\n", before=["--ignore", "broadcast,detachd"])
+    assert (status, out) == (2, "") and errors.endswith("'detachd' is not a kind of finding. Did you mean 'detached'?\n")
+
+
+@pytest.mark.parametrize("kinds", [[""], [","], ["broadcast", " , "]])
+def test_the_option_ignore_without_a_kind_is_an_error(kinds, doctor):
+    options = [f"--ignore={words}" for words in kinds]
+    assert doctor("print('ran')\n", before=options) == (2, "", "gradlab doctor: --ignore: expected the name of a kind.\n")
+
+
+def test_options_after_the_script_are_passed_to_it(doctor):
+    words = ["--ignore", "broadcast", "--format", "json", "--strict", "--timings", "--explain"]
+    assert doctor("import sys\nprint(sys.argv[1:])\n", *words)[:2] == (0, f"{words}\n")
+
+
+def test_the_script_may_be_missing_only_if_a_kind_is_explained(here, capsys):
+    for words in (["doctor"], ["doctor", "--strict"], ["doctor", "-m"], ["doctor", "--html", "o.html"]):
+        with pytest.raises(SystemExit) as failure:
+            cli.main(words)
+        assert failure.value.code == 2 and "required: SCRIPT" in capsys.readouterr().err
+
+
+def test_the_timings_of_checks_are_printed_with_their_kinds(doctor):
+    status, out, errors = doctor(NOTE_AND_PROBLEM, before=["--timings"])
+    heading, *rows = errors[errors.index("check  ") :].split("\n\n")[0].splitlines()
+    names = {row.split()[0] for row in rows if not row.startswith(" ")}
+    assert (status, out) == (1, "") and heading.split() == ["check", "ms", "share", "kinds"]
+    assert names >= {check.name for check in CHECKS_OF_RUNS} and {"explain_graph_errors"} <= names
+    assert re.search(r"^find_sums +\d+\.\d{2} +(?:\d+%)? +sum-for-mean$", errors, re.MULTILINE)
+    assert re.search(r"\nAll checks took \d+\.\d{2} ms\. The script ran for \d+\.\d{2} s\.\n$", errors)
+
+
+def test_timings_are_sorted(clock):
+    """Each check has its share of the time."""
+    seconds = {"find_sums": 0.25, "find_cuts": 0.75, "explain_refusals": 0.0}
+    run = ScriptRun(Program("a.py", "/a.py", "", (), "/"), 0, Diagnosis(seconds=seconds), None, 1, seconds=4.0)
+    _, *rows, empty, last = timings_table(run).splitlines()
+    assert [row.split()[:3] for row in rows if not row.startswith(" ")] == [
+        ["find_cuts", "750.00", "75%"],
+        ["find_sums", "250.00", "25%"],
+        ["explain_refusals", "0.00", "0%"],
+    ]
+    assert last == "All checks took 1000.00 ms. The script ran for 4.00 s."
+
+
 @pytest.mark.parametrize("library", TORCHES)
 def test_parameters_in_attributes_have_names(library, doctor):
     """The second layer is not in the optimizer. Both are attributes of an object local to a function."""
@@ -211,12 +301,14 @@ main()
     assert status == 1 and "`self.model[2].weight`" in errors and "optimizer" in errors
 
 
+@pytest.mark.parametrize("package", ["parts", "parts.root"], ids=["package", "namespace package"])
 @pytest.mark.parametrize("library", TORCHES)
-def test_lines_in_modules_next_to_the_script_are_shown(library, doctor, here):
+def test_lines_in_modules_next_to_the_script_are_shown(library, package, doctor, here):
     (here / "parts").mkdir()
-    (here / "parts" / "__init__.py").write_text("from .root import root\n")
+    if package == "parts":
+        (here / "parts" / "__init__.py").write_text("from .root import root\n")
     (here / "parts" / "root.py").write_text(f"import {library} as torch\n\n\ndef root(x):\n    return torch.sqrt(x)\n")
-    text = f"import {library} as torch\nfrom parts import root\nw = torch.zeros(3, requires_grad=True)\n"
+    text = f"import {library} as torch\nfrom {package} import root\nw = torch.zeros(3, requires_grad=True)\n"
     text += "root(w * w).sum().backward()\n"
     status, _, errors = doctor(text)
     assert status == 1 and lines_of(errors) == [4]
@@ -310,7 +402,7 @@ def test_a_module_and_its_package(here, capsys):
     plain = run_python("-m", "pack.train", "x", "--html", cwd=here)
     assert cli.main(["doctor", "-m", "pack.train", "--", "x", "--html"]) == 0
     assert capsys.readouterr().out == plain.stdout == "5 ['x', '--html'] pack __main__\n"
-    assert cli.main(["doctor", "-m", "pack.nothing"]) == 1
+    assert cli.main(["doctor", "-m", "pack.nothing"]) == 2
     assert "no module pack.nothing" in capsys.readouterr().err
 
 
@@ -322,14 +414,14 @@ def test_a_module_and_its_package(here, capsys):
         ("lesson.ipynb", "%%doctor"),
         ("numpy.linalg", "gradlab doctor -m numpy.linalg"),
         ("train", "There is train.py"),
-        ("binary.py", "no Python source"),
+        ("binary.py", "is not Python source"),
     ],
 )
 def test_an_argument_that_is_not_a_script_is_an_error(name, said, here, capsys):
     (here / "train.py").write_text("")
     (here / "lesson.ipynb").write_text("{}")
     (here / "binary.py").write_bytes(b"\x93\0\xff")
-    assert cli.main(["doctor", name]) == 1
+    assert cli.main(["doctor", name]) == 2
     shown = capsys.readouterr()
     assert said in shown.err and not shown.out
 
@@ -443,7 +535,7 @@ def test_a_page_that_cannot_be_written_is_an_error_before_the_script_runs(doctor
         (["--html"], "expected the name"),
     ):
         status, out, errors = doctor("print('ran')\n", *words)
-        assert (status, out) == (1, "") and said in errors
+        assert (status, out) == (2, "") and said in errors
     assert doctor("import os\nos.mkdir('sub')\nos.chdir('sub')\n", "--html", "o.html")[0] == 0
     os.chdir(here)
     assert (here / "o.html").exists()
@@ -474,7 +566,7 @@ def test_nan_from_an_unchecked_step_is_found_with_the_option_every(library, doct
     monkeypatch.setattr(pacing, "allowance", lambda own: -1.0)  # no time is left after the first call
     text = NAN_AT_STEP_3.format(library=library)
     status, _, errors = doctor(text)
-    assert status == 1 and "`w` holds NaN" in errors and "6 of 8 were not" in errors and "sqrt" not in errors
+    assert status == 1 and "`w` holds NaN" in errors and "6 of 8 were not" in " ".join(errors.split()) and "sqrt" not in errors
     assert "8 times: 1 Problem\n" in errors, "consequences of the first problem are not reported"
     advice = re.search(r"`gradlab doctor (.*?)`", errors)[1].split()
     assert advice == ["--every", "train.py"]
@@ -605,7 +697,7 @@ print(resident() - before)
     ours = run_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert ours.returncode == 0, ours.stderr
     assert int(ours.stdout) < 1e6
-    assert "of 13\u202f000 backward calls were looked at" in ours.stderr
+    assert "of 13\u202f000 backward calls were checked" in ours.stderr
 
 
 DISTRIBUTED = """\

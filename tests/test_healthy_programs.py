@@ -20,7 +20,7 @@ from gradlab.explore.markup import count
 from gradlab.explore.report import findings_view
 from gradlab.explore.script import output
 from gradlab.explore.script.program import Program as Script
-from gradlab.explore.script.visiting import Visit
+from gradlab.explore.script.running import ScriptRun
 
 CELLS = {
     "it calls backward": (["loss.backward()"], [0]),
@@ -98,9 +98,9 @@ FURTHER = tuple(Finding(f"kind {k}", f"number {k}.", 5, remark=True) for k in ra
 
 def test_findings_are_read_from_the_output_of_the_command():
     script = Script("train.py", "/train.py", "", (), "/")
-    visit = Visit(script, 0, Diagnosis.of([PROBLEM, NOTE, *FURTHER]), None, sweeps=3000)
+    script_run = ScriptRun(script, 0, Diagnosis.of([PROBLEM, NOTE, *FURTHER]), None, backward_calls=3000)
     run = Run(0.0, 0)
-    read_findings(output.text(visit), run)
+    read_findings(output.text(script_run), run)
     assert (run.looked_at, run.problems, run.notes[0]) == (f"backward {count(3000, 'time')}", [PROBLEM.message], NOTE.message)
     assert len(run.notes) + run.hidden["Note"] == 8 and run.hidden["Problem"] == 0
 

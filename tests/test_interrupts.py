@@ -294,32 +294,50 @@ def test_an_interrupt_stops_tracing(work, most, monkeypatch):
 
 
 def prepare_script(tmp_path):
-    from gradlab.explore.script.import_hooks import arrivals
-    from gradlab.explore.script.program import running, script
+    from gradlab.explore.script.import_hooks import listen_to_imports
+    from gradlab.explore.script.program import read_script, script_environment
 
     (tmp_path / "awaited.py").write_text("x = 1\n")
     (tmp_path / "train.py").write_text("import awaited\n")
-    program = script(str(tmp_path / "train.py"))
+    program = read_script(str(tmp_path / "train.py"))
 
     def run():
-        with running(program) as main, arrivals({"awaited"}, lambda: None):
+        with script_environment(program) as main, listen_to_imports({"awaited"}, lambda: None):
             exec(compile(program.source, program.filename, "exec"), vars(main))
 
     return run, lambda: None
 
 
 def prepare_compiler(tmp_path):
-    from gradlab.explore.script.eager import eagerly
+    from gradlab.explore.script.eager import disable_compiler
 
     def run():
-        with eagerly():
+        with disable_compiler():
             pass
 
     return run, find_torch_leftovers
 
 
+def prepare_redirection(tmp_path):
+    from gradlab.explore.script.redirection import redirect_stdout_to_stderr
+
+    stream, descriptor = sys.stdout, os.dup(1)
+
+    def run():
+        with redirect_stdout_to_stderr():
+            pass
+
+    def restore():
+        left = ["sys.stdout"] * (sys.stdout is not stream) + ["descriptor 1"] * (not os.path.sameopenfile(1, descriptor))
+        sys.stdout = stream
+        os.dup2(descriptor, 1)
+        return left
+
+    return run, restore
+
+
 @sampled_or_all_places
-@pytest.mark.parametrize("made", [prepare_script, pytest.param(prepare_compiler, marks=pytest.mark.torch)])
+@pytest.mark.parametrize("made", [prepare_script, prepare_redirection, pytest.param(prepare_compiler, marks=pytest.mark.torch)])
 def test_an_interrupt_restores_the_interpreter_state_of_a_script(made, tmp_path, most, monkeypatch):
     if made is prepare_compiler:
         pytest.importorskip("torch._dynamo")

@@ -21,6 +21,7 @@ LIMIT = 300.0  # seconds
 CELL = re.compile(r"── cell \d+")
 HEAD = re.compile(r"── gradlab doctor: .* called backward\(\) (once|[\d\s]+ times)")
 FINDING = re.compile(r"(?:■|□) (Problem|Note)  (.*)")
+KIND = re.compile(r" +\[[\w-]+\]$")  # "[detached]", after a finding of a script
 REST = re.compile(r"(\d+) more (problem|note)s?", re.IGNORECASE)
 
 
@@ -187,7 +188,8 @@ def read_findings(said: str, into: Run) -> None:
                 if not following.startswith("    ") or following.strip().startswith("→"):
                     break
                 more.append(following.strip())
-            (into.problems if found[1] == "Problem" else into.notes).append(" ".join([found[2].strip(), *more]))
+            said = KIND.sub("", " ".join([found[2].strip(), *more]))
+            (into.problems if found[1] == "Problem" else into.notes).append(said)
         else:
             for count, word in REST.findall(line):
                 into.hidden[word.capitalize()] += int(count)

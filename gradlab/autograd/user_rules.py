@@ -21,6 +21,7 @@ from gradlab.core.inplace import broadcasts_to
 from gradlab.core.modes import mode
 from gradlab.core.node import Error, InputMetadata, Node
 from gradlab.core.ports import Bundle, MultiOutputNode
+from gradlab.core.properties import ORDINARY
 from gradlab.core.tangents import level_state
 from gradlab.core.tensor import Tensor, constant
 
@@ -90,6 +91,7 @@ class UserRules:
     saves: tuple[str, ...] = ()
     frees = False
     args = ("inputs",)
+    properties = ORDINARY
 
     def __init__(self, function: Any) -> None:
         self.function, self.name = function, function.__name__

@@ -4,10 +4,10 @@ The pieces do not depend on the number of threads, and each element is computed 
 are bitwise equal for any number of threads. Other arrays are computed whole, in particular those that are not C-contiguous, since
 the layout of a result follows that of its arguments.
 
-Threads are used only for functions that cost more than memory access, and from a size at which the typical call gains. Measured
-on two cores (float32, time with two threads over time with one, medians of alternating turns): exp and tanh of two million
-elements 0.64 to 0.84; a chain of products, sums, exp and tanh with its backward 0.98; exp and tanh of a million elements 0.73 to
-1.27, since a sleeping core must wake. A product gains nothing, because it is bound by memory.
+Threads are used only for functions that cost more than memory access, which primitives declare as `costly`, and from a size at
+which the typical call gains. Measured on two cores (float32, time with two threads over time with one, medians of alternating
+turns): exp and tanh of two million elements 0.64 to 0.84; a chain of products, sums, exp and tanh with its backward 0.98; exp and
+tanh of a million elements 0.73 to 1.27, since a sleeping core must wake. A product gains nothing, because it is bound by memory.
 """
 
 from __future__ import annotations
@@ -20,13 +20,6 @@ from gradlab.backend.threads import number_of_threads, run_pieces
 
 MIN_SIZE_SHARED = 2_000_000  # elements from which several threads are used
 PIECE_SIZE = 1 << 16  # elements per piece; smaller pieces cost more calls, larger ones leave threads idle at the end
-# fmt: off
-COSTLY_UFUNCS = frozenset((
-    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.power, np.float_power, np.logaddexp, np.logaddexp2,
-    np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.arctan2, np.hypot,
-    np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh,
-))
-# fmt: on
 
 
 def run_in_pieces(ufunc: np.ufunc, *arrays: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import SCALARS, cuda, namespace_of
-from gradlab.backend.pieces import COSTLY_UFUNCS, MIN_SIZE_SHARED, run_in_pieces
+from gradlab.backend.pieces import MIN_SIZE_SHARED, run_in_pieces
 from gradlab.core.devices import move_to_one_device
 from gradlab.core.engine import MIN_SIZE_IN_PLACE
 from gradlab.core.errors import forward_failed
@@ -232,7 +232,7 @@ def record_source(op: Primitive) -> str:
         mismatches, value = [], {k: v if k == "xp" else f"to_float32({v})" for k, v in value.items()}
     arguments = ", ".join([value[p] for p in op.call] + [f"{k}={k}" for k in op.meta])
     call = f"forward({arguments})"
-    if op.forward in COSTLY_UFUNCS:
+    if op.properties.costly:
         call = f"({call} if x_{args[0]}.size < MIN_SIZE_SHARED else run_in_pieces(forward, {arguments}))"
     saved = []
     for name in op.saves:  # a value is saved only if a gradient that needs it is required

@@ -67,7 +67,7 @@ class JointNode(MultiOutputNode):
 class Joint:
     """A primitive with several outputs: `Joint("VarMeanBackward0", var, mean)`.
 
-    It joins the nodes that its `primitives`, in order, recorded from the same arguments.
+    It joins the nodes that its `primitives`, in order, recorded from the same arguments. Its properties are those of the first.
 
     Parameters
     ----------
@@ -87,6 +87,7 @@ class Joint:
     def __init__(self, node: str, *primitives: Primitive, tex: str, formula: str) -> None:
         self.name = self.node_name = node
         self.tex, self.formula, self.args = tex, formula, primitives[0].args
+        self.properties = primitives[0].properties
         self.primitives = [member_primitive(op, node) for op in primitives]
         saved: dict[str, Any] = {}
         for i, op in enumerate(self.primitives):

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from gradlab.core.dtypes import from_numpy_dtype
 from gradlab.core.errors import size_of
 from gradlab.core.freeing import free_node
+from gradlab.core.properties import ORDINARY
 from gradlab.core.storage import tick
 
 CPP_NODE_NAMES = frozenset(("AccumulateGrad", "CopyBackwards", "CopySlices", "Error"))  # torch shows their C++ names
@@ -187,6 +188,7 @@ class _ErrorOp:
 
     name, kind, reads, view, variadic, foreign, accumulate_into = "error", "error", "all", False, "inputs", True, None
     meta = saves = frees = args = ()
+    properties = ORDINARY
 
     @staticmethod
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> Any:

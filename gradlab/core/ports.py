@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradlab.core.node import AccumulateGrad, Hooks, Node
+from gradlab.core.properties import ORDINARY
 from gradlab.core.storage import FRESH, own_storage, tick
 
 
@@ -57,6 +58,7 @@ class _PortOp:
 
     name, kind, reads, view, variadic, foreign, accumulate_into = "output", "output", "all", False, "x", False, None
     meta = saves = frees = args = ()
+    properties = ORDINARY
 
     @staticmethod
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:
@@ -110,6 +112,7 @@ class _ReshapedPortOp:
 
     name, kind, reads, view, variadic, foreign, accumulate_into = "output", "output", "all", False, "x", False, None
     meta = saves = frees = args = ()
+    properties = ORDINARY
 
     @staticmethod
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:

@@ -15,15 +15,17 @@ hand-written jvp `t`, the tangent), `out`, `xp` (the namespace), `lead` (the bat
 
 Further keywords:
 
-    view       the result aliases the first argument if the library returns a view
-    reads      the input elements on which an output element depends: "own", "index", "into", "axes", "all" or a function
-               (see `core.sparsity`)
-    promote    the dtype rule (see `core.promotion`)
-    node       the name of the graph node
-    tex        the notation
-    formula    LaTeX of the rule, used if the traced rule would be hard to read
-    piecewise  the rules only compare their arguments, as for max; torch then treats a recorded cotangent as a constant (for relu
-               it records a derivative of 0)
+    view        the result aliases the first argument if the library returns a view
+    reads       the input elements on which an output element depends: "own", "index", "into", "axes", "all" or a function
+                (see `core.sparsity`)
+    promote     the dtype rule (see `core.promotion`)
+    node        the name of the graph node
+    tex         the notation
+    formula     LaTeX of the rule, used if the traced rule would be hard to read
+    piecewise   the rules only compare their arguments, as for max; torch then treats a recorded cotangent as a constant (for relu
+                it records a derivative of 0)
+    properties  facts beside the calculus (see `core.properties`): poles, the range, whether data are only moved. `costly` lets
+                large arrays use several threads; the forward must then be a ufunc
 
 Every recording function takes `out`.
 
@@ -45,6 +47,7 @@ from gradlab.core.errors import RuleError
 from gradlab.core.generate import parameters
 from gradlab.core.node import PUBLIC_MODULE, Node
 from gradlab.core.promotion import GUARDS
+from gradlab.core.properties import ORDINARY, Properties, add_derived
 from gradlab.core.registry import PRIMITIVES, find_origin, taken_name_message
 from gradlab.core.saved_names import saved_properties
 
@@ -91,11 +94,13 @@ class Primitive:
         accumulate_into: Callable[..., bool] | None = None,
         explain: Callable[..., Exception | None] | None = None,
         piecewise: bool = False,
+        properties: Properties = ORDINARY,
     ) -> None:
         self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
         self.tex, self.formula, self.view, self.reads = tex, formula, view, reads
         self.promote, self.batch, self.explain = promote, batch, explain
         self.accumulate_into, self.piecewise = accumulate_into, piecewise
+        self.properties = add_derived(properties, kind, view)
         self.is_half = False  # True if it is the `half` of another primitive
         self.foreign = False  # True if its rules are user-defined (see autograd.user_rules)
         self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
@@ -133,7 +138,8 @@ class Primitive:
     def with_node(self, node: str, view: bool | None = None, half: bool = False) -> Primitive:
         """Return this primitive with a different node name. Torch numbers its overloads (`SumBackward0`, `SumBackward1`).
 
-        With `view=False` its results are not registered as views, because no other tensor uses their memory.
+        Its properties remain those of this primitive. With `view=False` its results are not registered as views, because no other
+        tensor uses their memory.
         """
         copy = object.__new__(Primitive)
         copy.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in generate.GENERATED_FUNCTIONS}
@@ -172,6 +178,8 @@ class Primitive:
             )
         if self.promote not in GUARDS:
             raise RuleError(f"{self.name}: promote must be one of {sorted(GUARDS)}, got {self.promote!r}.")
+        if self.properties.costly and not isinstance(self.forward, np.ufunc):
+            raise RuleError(f"{self.name}: only a ufunc can be costly, because it is computed in pieces; got {self.forward!r}.")
 
     def _find_needs(self, arg: str, rule: Rule, incoming: str) -> set[str]:
         allowed = {incoming, "xp", "lead", "out", "out_shape", f"{arg}_shape", *self.args, *self.meta}
@@ -207,11 +215,22 @@ def elementwise(
     formula: str | None = None,
     promote: str = "same",
     piecewise: bool = False,
+    properties: Properties = ORDINARY,
     **rules: Rule,
 ) -> Primitive:
     """Declare a primitive whose output elements depend only on the inputs at the same position, after broadcasting."""
     return Primitive(
-        name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote, piecewise=piecewise
+        name,
+        "elementwise",
+        forward,
+        rules,
+        None,
+        node=node,
+        tex=tex,
+        formula=formula,
+        promote=promote,
+        piecewise=piecewise,
+        properties=properties,
     )
 
 
@@ -227,6 +246,7 @@ def linear(
     promote: str = "same",
     batch: Callable[..., dict[str, Any]] | None = None,
     accumulate_into: Callable[..., bool] | None = None,
+    properties: Properties = ORDINARY,
     **transposes: Rule,
 ) -> Primitive:
     """Declare a primitive that is linear in its arguments jointly. Each rule is a transpose.
@@ -250,6 +270,7 @@ def linear(
         promote=promote,
         batch=batch,
         accumulate_into=accumulate_into,
+        properties=properties,
     )
 
 
@@ -263,6 +284,7 @@ def bilinear(
     formula: str | None = None,
     jvp: Rules | None = None,
     explain: Callable[..., Exception | None] | None = None,
+    properties: Properties = ORDINARY,
     **adjoints: Rule,
 ) -> Primitive:
     """Declare a primitive that is linear in each of its two arguments (sums of products). Each rule is the adjoint for a side."""
@@ -278,6 +300,7 @@ def bilinear(
         reads=reads,
         promote="single",
         explain=explain,
+        properties=properties,
     )
 
 
@@ -294,6 +317,7 @@ def primitive(
     promote: str = "same",
     explain: Callable[..., Exception | None] | None = None,
     piecewise: bool = False,
+    properties: Properties = ORDINARY,
 ) -> Primitive:
     """Declare a primitive with hand-written vjp and jvp rules."""
     return Primitive(
@@ -309,4 +333,5 @@ def primitive(
         promote=promote,
         explain=explain,
         piecewise=piecewise,
+        properties=properties,
     )

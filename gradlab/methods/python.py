@@ -20,6 +20,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.methods.declared import Declared
 from gradlab.ops import arithmetic, clamping, comparison, indexing, powers, products, splits
 from gradlab.rules import elementwise as el
+from gradlab.rules import quotients
 
 
 class Python:
@@ -31,7 +32,7 @@ class Python:
     __add__, __mul__, __sub__ = el.add.record, el.mul.record, el.sub.record
     __truediv__, __matmul__, __neg__, __abs__ = el.div.record, products.matmul_operator, el.neg.record, el.absolute.record
     __rsub__, __rtruediv__, __rpow__ = arithmetic.reverse_sub, arithmetic.reverse_div, powers.rpow_operator
-    __floordiv__, __pos__ = el.floor_divide.record, clamping.positive
+    __floordiv__, __pos__ = quotients.floor_divide.record, clamping.positive
     __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = (
         comparison.equals,
         comparison.differs,
@@ -60,13 +61,13 @@ class Python:
         return powers.pow_operator(self, exponent)
 
     def __mod__(self, other: Any) -> Any:
-        return (el.remainder if isinstance(other, Tensor) else el.remainder_scalar).record(self, other)
+        return (quotients.remainder if isinstance(other, Tensor) else quotients.remainder_scalar).record(self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return (el.remainder if isinstance(other, Tensor) else el.number_remainder).record(other, self)
+        return (quotients.remainder if isinstance(other, Tensor) else quotients.number_remainder).record(other, self)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return el.floor_divide.record(other, self)
+        return quotients.floor_divide.record(other, self)
 
     def __rlshift__(self, other: Any) -> Any:
         return comparison.shift_left(other, self)

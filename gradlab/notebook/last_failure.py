@@ -63,7 +63,7 @@ def last_failure(shell: Any) -> tuple[BaseException | None, str]:
         return None, ""
     texts = shell.user_ns.get("In") or [""]
     scene, numbers = Scene(error), _numbers(shell, texts)
-    first = next((step.place for step in scene.steps if step.place.filename in numbers), None)
+    first = next((step.place for step in scene.frames if step.place.filename in numbers), None)
     at = numbers.get(first.filename) if first is not None else None
     if first is None or at is None or at >= len(texts) or first.lines[first.line - 1].strip() not in texts[at]:
         return (error, "") if first is None and _is_last(shell, error) else (None, "")

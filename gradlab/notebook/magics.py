@@ -122,15 +122,22 @@ class GradMagics(Magics):
     def doctor(self, line: str, cell: str | None = None) -> Any:
         """Say what is wrong with gradients, and on which line.
 
-            %doctor              of the last run, watched or not: what was found in a %%grad or %%doctor cell, else what its error
-                                 tells and what it left in the namespace
-            %%doctor [-o NAME]   runs the cell, watched, and says what is found in it; an error is shown as always
+            %doctor     reports on the last run: the findings of a %%grad or %%doctor cell, or else those in its error and in the
+                        tensors that it left
+            %%doctor    runs the cell, records it, and reports on it; an error is shown as always
+
+        Both take `--ignore KIND,…`, which silences kinds of findings (they are printed in brackets after a finding), `-o NAME`,
+        which keeps the diagnosis under a name, and `-q`. A comment `# gradlab: ignore[KIND]` silences a kind on its line.
 
         `%%doctor` calls no backward(), and writes no .grad: a result that the cell does not differentiate is looked at by a sweep
         that leaves no trace. `gl.doctor()` returns the same.
         """
         if cell is None:
-            return self._session.tell(self.users())
+            request = self.parsed(parse_doctor, line)
+            diagnosis = self._session.report(self.users(), ignored_by(request))
+            if request.out is not None:
+                self.shell.user_ns[request.out] = diagnosis
+            return None if request.quiet else diagnosis
         self.parsed(parse_doctor, line)
         raise self.refused(DOCTOR, cell)
 
@@ -188,6 +195,7 @@ class GradMagics(Magics):
         """What the first line of a `%%grad` or `%%doctor` cell calls. A wrong option fails here, before the cell runs."""
         __tracebackhide__ = True
         request = self.parsed(PARSERS[magic], line)
+        ignored_by(request)
         if kind is None:
             raise UsageError(
                 f"{magic} cannot see the value of a cell that another magic runs in its own way: put {magic} on the first "
@@ -207,7 +215,7 @@ class GradMagics(Magics):
                 return
             ending = Ending(kind, text, mentions, assigned)
             recorder = recorder_of(self.shell, mentions, self.heat_maps)
-            recorder.on_end = lambda training: self._session.of_training(training, self.users())
+            recorder.on_end = lambda training: self._session.of_training(training, self.users(), ignored_by(request))
             running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
             running.cells[-1].open()
 
@@ -234,7 +242,7 @@ class GradMagics(Magics):
             failed = result.error_in_exec or (_last_shown() if _last_shown() is not cell.shown else None)
             if not result.success or failed is not None:  # %%time of old shows an exception and goes on
                 with faults:
-                    diagnosis = self._session.look(cell.recorder, self.users(), error=failed)
+                    diagnosis = self._session.look(cell.recorder, self.users(), error=failed, ignore=ignored_by(cell.request))
                     if cell.request.findings_only:
                         self._say(cell.request, diagnosis)
                     elif not cell.request.quiet:
@@ -266,13 +274,14 @@ class GradMagics(Magics):
         except BaseException as error:  # noqa: BLE001  (an interrupt too: it must reach the user as the cell's end)
             self._fail(result, error)
             with faults:
-                diagnosis = self._session.look(cell.recorder, self.users(), error=error)
+                diagnosis = self._session.look(cell.recorder, self.users(), error=error, ignore=ignored_by(cell.request))
                 if not cell.request.quiet:
                     explain_below(diagnosis, error)
             return
         with faults:
             if cell.request.findings_only:
-                self._say(cell.request, self._session.look(cell.recorder, self.users(), value=self._wanted(cell)))
+                ignore = ignored_by(cell.request)
+                self._say(cell.request, self._session.look(cell.recorder, self.users(), value=self._wanted(cell), ignore=ignore))
             elif report is not None:
                 self._finish(cell.request, self._diagnosed(cell, report), matrix, result.info, cell.swept)
 
@@ -320,10 +329,13 @@ class GradMagics(Magics):
 
         if isinstance(report, Report):
             swept = report.trace if report.trace.leaves else None  # else it is the structure of the graph alone
-            diagnosis = self._session.look(cell.recorder, self.users(), trace=swept, value=cell.differentiated)
+            diagnosis = self._session.look(
+                cell.recorder, self.users(), trace=swept, value=cell.differentiated, ignore=ignored_by(cell.request)
+            )
             others = others_of(cell.recorder, bounds=self.bounds(), with_graph=self.with_graph(cell.request))
             return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks, beside=others)
-        diagnosis = self._session.look(cell.recorder, self.users(), value=self._undifferentiated(cell))
+        ignore = ignored_by(cell.request)
+        diagnosis = self._session.look(cell.recorder, self.users(), value=self._undifferentiated(cell), ignore=ignore)
         return report.followed_by(diagnosis.findings)
 
     def _wanted(self, cell: Cell) -> Any:
@@ -485,6 +497,25 @@ def _last_shown() -> Any:
 def _key(info: Any) -> str:
     """What tells one cell from another: the front end's number, or its text."""
     return str(getattr(info, "cell_id", None) or getattr(info, "raw_cell", ""))
+
+
+def ignored_by(request: Request) -> frozenset[str]:
+    """Return the kinds of findings that a line silences.
+
+    Raises
+    ------
+    UsageError
+        If one of them is unknown.
+    """
+    if not request.ignore:
+        return frozenset()
+    import gradlab.explore.doctor.examine  # noqa: F401  (registers the kinds)
+    from gradlab.explore.doctor.registry import require_kinds
+
+    try:
+        return require_kinds(request.ignore)
+    except ValueError as error:
+        raise UsageError(f"--ignore: {error}") from None
 
 
 def recorder_of(shell: Any, mentions: tuple[str, ...], maps: int) -> Any:

@@ -81,6 +81,13 @@ OPTIONS = (
         "keep the report, the Jacobian, the graph, what the doctor found, or the watched run, under this name",
     ),
     Option(("-h", "--help"), "help", "", (CELL, LINE), "print this help, and run nothing"),
+    Option(
+        ("--ignore",),
+        "ignore",
+        "KIND,…",
+        (CELL, DOCTOR),
+        "silence findings of these kinds, which are printed in brackets after a finding; may be given several times",
+    ),
     Option(("--every",), "every", "N", (WATCH,), "look at every N-th step at most"),
     Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH), "show nothing"),
 )
@@ -105,6 +112,7 @@ class Request:
     level: str | None = None
     chunk: str | None = None
     every: str = "1"
+    ignore: tuple[str, ...] = ()
     live: bool = False
     findings_only: bool = False
     expression: str = ""
@@ -125,10 +133,16 @@ def parse_cell(line: str) -> Request:
 
 
 def parse_doctor(line: str) -> Request:
-    """Read the line of a `%%doctor` cell: options alone. Raises OptionError."""
+    """Read the line of `%%doctor` or `%doctor`: only options.
+
+    Raises
+    ------
+    OptionError
+        If the line has anything else.
+    """
     request, rest = _options(line, DOCTOR, stop_at_first_word=False)
     if rest:
-        raise OptionError(f"{DOCTOR} takes no names, and got {line.strip()!r}: it looks at all that the cell does.")
+        raise OptionError(f"{DOCTOR} takes only options, and got {line.strip()!r}. For one tensor, call gl.doctor(loss).")
     request.findings_only = True
     return request
 
@@ -202,7 +216,7 @@ def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Reques
             rest.append((start, end))
             i += 1
             continue
-        if option.field in seen:
+        if option.field in seen and option.field != "ignore":
             raise OptionError(f"{flag} is given twice.")
         seen.add(option.field)
         i += 1
@@ -220,7 +234,7 @@ def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Reques
                     raise OptionError(_unknown(line[slice(*words[i])], magic, known))
                 i += 1
             text = line[words[first][0] : words[i - 1][1]] if i > first else ""
-        elif option.field == "names":
+        elif option.field in ("names", "ignore"):
             text = ""  # a, b: blanks after (or before) the commas are read over
             while i < len(words) and (not text or text.endswith(",") or line[words[i][0]] == ","):
                 text += line[slice(*words[i])]
@@ -232,7 +246,8 @@ def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Reques
             text = ""
         if not text.strip() or text in known:
             raise OptionError(f"{flag} needs a value: {flag} {option.value}.")
-        setattr(request, option.field, _checked(option, text, flag))
+        value = _checked(option, text, flag)
+        setattr(request, option.field, (*request.ignore, *value) if option.field == "ignore" else value)
     for one, other in (("accumulate", "dry"), ("graph", "no_graph")):
         if getattr(request, one) and getattr(request, other):
             raise OptionError(f"--{one} and --{other.replace('_', '-')} exclude each other.")
@@ -244,6 +259,8 @@ def _checked(option: Option, text: str, flag: str) -> str | tuple[str, ...]:
         return _check_expression(text, f"what follows {flag}")
     if option.field == "names":
         return tuple(_check_name(part, f"what follows {flag}") for part in split_names(text))
+    if option.field == "ignore":
+        return tuple(kind.strip() for kind in text.split(",") if kind.strip())
     if option.choices and text not in option.choices:
         raise OptionError(f"{flag} is one of {', '.join(option.choices)}, and not {text!r}.")
     if option.choices:
@@ -363,7 +380,8 @@ def usage(magic: str) -> str:
 
 def complete(line: str, word: str) -> list[str]:
     """The options, or values of one, that `word` can become after a magic; those already given are left out."""
-    magic = next((one for one in (CELL, MATRIX, DOCTOR, GRAPH, WATCH) if line.lstrip().startswith(one)), LINE)
+    magics = {CELL: CELL, MATRIX: MATRIX, DOCTOR: DOCTOR, DOCTOR[1:]: DOCTOR, GRAPH: GRAPH, WATCH: WATCH}
+    magic = next((magics[one] for one in magics if line.lstrip().startswith(one)), LINE)
     words = line.split()
     typed = set(words)
     before = words[-2:-1] if word else words[-1:]

@@ -18,6 +18,7 @@ from gradlab.core.promotion import PROMOTIONS, expected_tensor
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import FunctionInfo, convert_number, require_implemented
 from gradlab.rules import elementwise as el
+from gradlab.rules import quotients
 
 __all__ = [
     "add",
@@ -245,7 +246,7 @@ def mul(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------------------------ quotients
-DIV_BY_ROUNDING_MODE = {None: el.div, "floor": el.div_floor, "trunc": el.div_trunc}
+DIV_BY_ROUNDING_MODE = {None: el.div, "floor": quotients.div_floor, "trunc": quotients.div_trunc}
 
 
 def _div_in_place(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -345,25 +346,25 @@ floor_divide = make_binary_function(
     "floor_divide",
     "Divide `input` by `other` and round down, element by element; integers stay integers.",
     "[7., -7.]; 2 -> [ 3., -4.]",
-    el.floor_divide,
-    of_number=el.floor_divide,
+    quotients.floor_divide,
+    of_number=quotients.floor_divide,
     inplace="method",
 )
 remainder = make_binary_function(
     "remainder",
     "Remainder with the sign of `other`, like Python's `%`: input - other · ⌊input / other⌋.",
     "[7., -7.]; 3 -> [1., 2.]",
-    el.remainder,
-    el.remainder_scalar,
-    el.number_remainder,
+    quotients.remainder,
+    quotients.remainder_scalar,
+    quotients.number_remainder,
     inplace="method",
 )
 fmod = make_binary_function(
     "fmod",
     "Remainder with the sign of `input`, like C's `fmod`: input - other · trunc(input / other).",
     "[7., -7.]; 3 -> [ 1., -1.]",
-    el.fmod,
-    el.fmod_scalar,
+    quotients.fmod,
+    quotients.fmod_scalar,
     inplace="method",
 )
 copysign = make_binary_function(

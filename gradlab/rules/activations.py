@@ -15,6 +15,7 @@ import numpy as np
 
 from gradlab.backend.special import special_of
 from gradlab.core.primitive import Primitive, elementwise
+from gradlab.core.properties import Properties
 from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementary import sigmoid
 from gradlab.rules.elementwise import INTEGER_OF_ITEMSIZE, keep_where
@@ -56,6 +57,7 @@ leaky_relu = elementwise(
     tex=r"\max({x}, 0) + {slope} \min({x}, 0)",
     formula=r"\bar{x} = [x > 0]\,\bar{y} + [x \le 0]\,s\,\bar{y}",
     x=lambda xp, g, x, slope: select(xp, x > 0, g, g * slope),
+    properties=Properties(keeps_sign=True, steepest=1, leaky=True),
 )
 prelu = elementwise(
     "prelu",
@@ -66,6 +68,7 @@ prelu = elementwise(
     formula=r"\bar{x} = [x > 0]\,\bar{y} + [x \le 0]\,w\,\bar{y}, \quad \bar{w} = [x \le 0]\,x\,\bar{y}",
     x=lambda xp, g, x, w: select(xp, x > 0, g, w * g),
     w=lambda xp, g, x: xp.where(x > 0, 0, x * g),
+    properties=Properties(leaky=True),
 )
 hardtanh = elementwise(
     "hardtanh",
@@ -74,6 +77,7 @@ hardtanh = elementwise(
     tex=r"\min(\max({x}, {low}), {high})",
     formula=r"\bar{x} = [a < x < b]\,\bar{y}",
     x=lambda xp, g, x, low, high: keep_where(xp, (x > low) & (x < high), g),
+    properties=Properties(keeps_sign=True, steepest=1, saturates="both", rectifier=True, sigmoidal=True),
 )
 hardsigmoid = elementwise(
     "hardsigmoid",
@@ -82,6 +86,7 @@ hardsigmoid = elementwise(
     tex=r"\tfrac{{1}}{{6}} \min(\max({x} + 3, 0), 6)",
     formula=r"\bar{x} = \tfrac{1}{6}\,[-3 < x < 3]\,\bar{y}",
     x=lambda xp, g, x: keep_where(xp, (x > -3) & (x < 3), g / 6),
+    properties=Properties(low=0, high=1, steepest=1 / 6, saturates="both", sigmoidal=True),
 )
 hardswish = elementwise(
     "hardswish",
@@ -90,6 +95,7 @@ hardswish = elementwise(
     tex=r"\tfrac{{1}}{{6}}\,{x} \min(\max({x} + 3, 0), 6)",
     formula=r"\bar{x} = [-3 < x < 3]\,(\tfrac{x}{3} + \tfrac{1}{2})\,\bar{y} + [x \ge 3]\,\bar{y}",
     x=lambda xp, g, x: keep_where(xp, x > -3, select(xp, x < 3, g * (x / 3 + 0.5), g)),
+    properties=Properties(low=-3 / 8, keeps_sign=True, steepest=3 / 2, saturates="below", rectifier=True),
 )
 softshrink = elementwise(
     "softshrink",
@@ -98,6 +104,7 @@ softshrink = elementwise(
     tex=r"\mathrm{{sgn}}({x}) \max(|{x}| - {limit}, 0)",
     formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
     x=lambda xp, g, x, limit: keep_where(xp, is_outside(x, limit), g),
+    properties=Properties(still=True, keeps_sign=True, steepest=1),
 )
 hardshrink = elementwise(
     "hardshrink",
@@ -106,6 +113,7 @@ hardshrink = elementwise(
     tex=r"[|{x}| > {limit}]\,{x}",
     formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
     x=lambda xp, g, x, limit: keep_where(xp, ~((x >= -limit) & (x <= limit)), g),
+    properties=Properties(still=True, keeps_sign=True, steepest=1),
 )
 threshold = elementwise(
     "threshold",
@@ -114,6 +122,7 @@ threshold = elementwise(
     tex=r"[{x} > {threshold}]\,{x} + [{x} \le {threshold}]\,{value}",
     formula=r"\bar{x} = [x > \theta]\,\bar{y}",
     x=lambda xp, g, x, threshold: keep_where(xp, ~(x <= threshold), g),
+    properties=Properties(steepest=1, saturates="below", rectifier=True),
 )
 
 
@@ -163,6 +172,7 @@ elu = elementwise(
     tex=r"\mathrm{{ELU}}({x})",
     formula=r"\bar{x} = s\,([x > 0] + [x \le 0]\,\alpha\,\beta\,e^{\beta x})\,\bar{y}",
     x=lambda x, alpha, scale, rate: elu_slope(x, alpha=alpha, scale=scale, rate=rate),
+    properties=Properties(keeps_sign=True, steepest=1, saturates="below", rectifier=True),
 )
 
 
@@ -191,6 +201,7 @@ softplus_slope = elementwise(
     formula=r"\bar{x} = \beta\,y\,(1 - y)\,\bar{y}",
     x=lambda xp, g, x, out, beta, threshold: xp.where(x * beta >= threshold, 0, g * out * (1 - out) * beta),
     promote="single",
+    properties=Properties(low=0, high=1, saturates="both"),
 )
 softplus = elementwise(
     "softplus",
@@ -199,6 +210,7 @@ softplus = elementwise(
     tex=r"\tfrac{{1}}{{\beta}} \log(1 + e^{{\beta {x}}})",
     formula=r"\bar{x} = \sigma(\beta x)\,\bar{y}",
     x=lambda x, beta, threshold: softplus_slope(x, beta=beta, threshold=threshold),
+    properties=Properties(low=0, steepest=1, saturates="below"),
 )
 
 
@@ -219,6 +231,7 @@ logsigmoid = elementwise(
     tex=r"\log \sigma({x})",
     formula=r"\bar{x} = \sigma(-x)\,\bar{y}",
     x=lambda x: sigmoid(-x),
+    properties=Properties(high=0, steepest=1, saturates="above"),
 )
 
 
@@ -242,6 +255,7 @@ silu = elementwise(
     tex=r"{x}\,\sigma({x})",
     formula=r"\bar{x} = \sigma(x)\,(1 + x\,(1 - \sigma(x)))\,\bar{y}",
     x=silu_slope,
+    properties=Properties(low=-0.27847, keeps_sign=True, steepest=1.0998393201, saturates="below", rectifier=True),
 )
 
 
@@ -264,6 +278,7 @@ mish = elementwise(
     tex=r"{x} \tanh \log(1 + e^{{{x}}})",
     formula=r"\bar{x} = (t + x\,\sigma(x)\,(1 - t^2))\,\bar{y}, \quad t = \tanh \log(1 + e^{x})",
     x=mish_slope,
+    properties=Properties(low=-0.30885, keeps_sign=True, steepest=1.0884981613, saturates="below", rectifier=True),
 )
 
 
@@ -374,6 +389,7 @@ gelu = elementwise(
     tex=r"{x}\,\Phi({x})",
     formula=r"\bar{x} = (\Phi(x) + x\,\varphi(x))\,\bar{y}",
     x=lambda x: gelu_slope(x),  # noqa: PLW0108  (the parameters of a primitive cannot be read)
+    properties=Properties(low=-0.16998, keeps_sign=True, steepest=1.1289041452, saturates="below", rectifier=True),
 )
 
 
@@ -395,4 +411,5 @@ gelu_tanh: Primitive = elementwise(
     tex=r"\tfrac{{1}}{{2}}\,{x}\,(1 + \tanh(\sqrt{{2/\pi}}\,({x} + 0.044715\,{x}^3)))",
     formula=r"\bar{x} = (s + 2\sqrt{2/\pi}\,x\,s\,(1 - s)\,(1 + 0.134145\,x^2))\,\bar{y}, \quad s = y / x",
     x=gelu_tanh_slope,
+    properties=Properties(low=-0.17005, keeps_sign=True, steepest=1.1289930687, saturates="below", rectifier=True),
 )

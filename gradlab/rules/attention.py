@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.primitive import bilinear, primitive
+from gradlab.core.properties import Properties
 from gradlab.core.sparsity import number_elements
 from gradlab.core.tensor import Tensor
 from gradlab.rules.arguments import Array, Axes, Namespace, Shape
@@ -61,6 +62,7 @@ scores = bilinear(
     query=lambda g, key, scale: rescale(multiply_matrices(g, key), scale),
     key=lambda g, query, scale: rescale(multiply_matrices(g.mT, query), scale),
     explain=lambda query, key: shape_mismatch(query, (*key[:-2], key[-1], key[-2])),
+    properties=Properties(product="matrix", short_name="@"),
 )
 mixture = bilinear(
     "mixture",
@@ -71,6 +73,7 @@ mixture = bilinear(
     weights=lambda g, value: multiply_matrices(g, value.mT),
     value=lambda g, weights: multiply_matrices(weights.mT, g),
     explain=shape_mismatch,
+    properties=Properties(product="matrix", short_name="@"),
 )
 
 
@@ -115,4 +118,5 @@ safe_softmax = primitive(
     vjp={"x": weights_slope},
     jvp={"x": lambda xp, t, out, axis: weights_slope(xp, t, out, axis)},  # noqa: PLW0108  (a jvp names its tangent `t`)
     promote="single",
+    properties=Properties(low=0, high=1, ignores_minus_inf=True),
 )

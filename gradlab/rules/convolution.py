@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.primitive import Primitive, bilinear, primitive
+from gradlab.core.properties import Properties
 from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 
@@ -339,6 +340,7 @@ conv = bilinear(
     formula=r"\bar{x} = \bar{y} \star^{\top} w,\quad \bar{w} = x \star \bar{y}",
     x=lambda g, w, plan, groups: conv_input(g, w, plan=plan, groups=groups),
     w=lambda g, x, plan, groups: conv_weight(x, g, plan=plan, groups=groups),
+    properties=Properties(product="layer", channels_first=True, short_name="convolution"),
 )
 conv_input: Primitive = bilinear(
     "conv_input",
@@ -349,6 +351,7 @@ conv_input: Primitive = bilinear(
     formula=r"\bar{y} = \bar{x} \star w,\quad \bar{w} = \bar{x} \star y",
     y=lambda g, w, plan, groups: conv(g, w, plan=plan, groups=groups),
     w=lambda g, y, plan, groups: conv_weight(g, y, plan=plan, groups=groups),
+    properties=Properties(product="layer"),
 )
 conv_weight: Primitive = bilinear(
     "conv_weight",
@@ -359,6 +362,7 @@ conv_weight: Primitive = bilinear(
     formula=r"\bar{x} = y \star^{\top} \bar{w},\quad \bar{y} = x \star \bar{w}",
     x=lambda g, y, plan, groups: conv_input(y, g, plan=plan, groups=groups),
     y=lambda g, x, plan, groups: conv(x, g, plan=plan, groups=groups),
+    properties=Properties(product="layer"),
 )
 conv_transpose = conv_input.with_node("ConvolutionBackward0")
 
@@ -392,4 +396,5 @@ conv_bias = primitive(
         "bias": lambda t, plan: t[(Ellipsis, None, slice(None), *(None,) * (plan.rank - 2))],
     },
     promote="single",
+    properties=Properties(product="layer", addend=2, channels_first=True, short_name="convolution"),
 )

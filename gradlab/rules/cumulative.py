@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from gradlab.core.primitive import Primitive, linear, primitive
+from gradlab.core.properties import Properties
 from gradlab.rules.arguments import MIN_STEPWISE_SIZE, Array, Axes, Namespace
 
 MIN_CONTIGUOUS_ELEMENTS = 16  # contiguous elements per step, from which whole rows are added at a time
@@ -118,6 +119,7 @@ cumsum: Primitive = linear(
     promote="sum",
     tex=r"\mathrm{{cumsum}}({x})",
     x=lambda g, axis, backwards: cumsum(g, axis=axis, backwards=not backwards),
+    properties=Properties(keeps_sign=True),
 )
 
 
@@ -139,6 +141,7 @@ cumprod = primitive(
     formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k \prod_{j \leq k,\, j \neq i} x_j",
     vjp={"x": cumprod_vjp},
     jvp={"x": cumprod_jvp},
+    properties=Properties(poles=True),
 )
 
 
@@ -165,4 +168,5 @@ logcumsumexp = primitive(
     vjp={"x": logcumsumexp_vjp},
     jvp={"x": logcumsumexp_jvp},
     promote="single",
+    properties=Properties(poles=True, ignores_minus_inf=True),
 )

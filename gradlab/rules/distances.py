@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.primitive import primitive
+from gradlab.core.properties import Properties
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 
 
@@ -55,4 +56,5 @@ cdist = primitive(
         "b": lambda xp, g, a, b, out: pull_back(xp, (g * reciprocal_or_zero(xp, out)).mT, b, a),
     },
     jvp={"a": push_forward, "b": lambda xp, t, a, b, out: push_forward(xp, t, b, a, out.mT).mT},
+    properties=Properties(poles=True, still=True, low=0, reduces="norm"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradlab.core.primitive import elementwise
+from gradlab.core.properties import Properties
 
 draw = elementwise(
     "draw",
@@ -11,6 +12,7 @@ draw = elementwise(
     tex=r"\mathrm{{draw}}({x})",
     formula=r"\bar{x} = 0",
     node="NormalBackward0",
+    properties=Properties(flat=True, draws=True),
 )
 DRAW_OF_NODE = {
     name: draw.with_node(name)

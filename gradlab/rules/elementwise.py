@@ -8,17 +8,16 @@ Python numbers. Functions of one number are in `rules.elementary`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, nan
+from math import inf, nan, pi
 from math import log as log_of
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
 
-from gradlab.backend.bounds import check_bounds
-from gradlab.core.errors import not_implemented
 from gradlab.core.operator import operator
 from gradlab.core.primitive import Primitive, elementwise
+from gradlab.core.properties import Properties
 from gradlab.core.registry import PRIMITIVES, core_primitives
 from gradlab.core.tensor import Tensor
 from gradlab.rules.arguments import Array, Namespace
@@ -73,7 +72,15 @@ def nondifferentiable_primitive(name: str, forward: Callable[..., Array], **opti
 
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic
-add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", promote="arithmetic")
+add = elementwise(
+    "add",
+    np.add,
+    a=lambda g: g,
+    b=lambda g: g,
+    tex="{a} + {b}",
+    promote="arithmetic",
+    properties=Properties(adds=True, short_name="+"),
+)
 add_scaled = elementwise(
     "add_scaled",
     lambda a, b, *, alpha: a + alpha * b,
@@ -83,15 +90,44 @@ add_scaled = elementwise(
     node="AddBackward0",
     formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}",
     promote="single",
+    properties=Properties(adds=True, short_name="+"),
 )
 sub_scaled = add_scaled.with_node("SubBackward0")
-sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", promote="difference")
-rsub = elementwise(
-    "rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1", promote="single"
+sub = elementwise(
+    "sub",
+    np.subtract,
+    a=lambda g: g,
+    b=lambda g: -g,
+    tex="{a} - {b}",
+    promote="difference",
+    properties=Properties(adds=True, short_name="−"),
 )
-mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}", promote="arithmetic")
+rsub = elementwise(
+    "rsub",
+    lambda x, *, other: other - x,
+    x=lambda g: -g,
+    tex="{other} - {x}",
+    node="RsubBackward1",
+    promote="single",
+    properties=Properties(adds=True),
+)
+mul = elementwise(
+    "mul",
+    np.multiply,
+    a=lambda b: b,
+    b=lambda a: a,
+    tex=r"{a}\,{b}",
+    promote="arithmetic",
+    properties=Properties(multiplies=True, short_name="×"),
+)
 div = elementwise(
-    "div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: g * (a / b / -b), tex=r"\frac{{{a}}}{{{b}}}", promote="float"
+    "div",
+    np.divide,
+    a=lambda g, b: g / b,
+    b=lambda g, a, b: g * (a / b / -b),
+    tex=r"\frac{{{a}}}{{{b}}}",
+    promote="float",
+    properties=Properties(poles=True, multiplies=True, short_name="÷"),
 )
 neg = operator(
     elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}"),
@@ -101,14 +137,28 @@ neg = operator(
     inplace="function",
 )
 absolute = operator(
-    elementwise("abs", np.absolute, x=sign_of, tex=r"\left|{x}\right|", promote="number"),
+    elementwise(
+        "abs",
+        np.absolute,
+        x=sign_of,
+        tex=r"\left|{x}\right|",
+        promote="number",
+        properties=Properties(still=True, low=0, steepest=1),
+    ),
     "The absolute value of each element. Its derivative at 0 is 0.",
     "[-1., 0., 2.] -> [1., 0., 2.]",
     aliases="absolute",
     inplace="abs_",
 )
 reciprocal = operator(
-    elementwise("reciprocal", lambda x: 1 / x, x=lambda out: -out * out, tex=r"\frac{{1}}{{{x}}}", promote="float"),
+    elementwise(
+        "reciprocal",
+        lambda x: 1 / x,
+        x=lambda out: -out * out,
+        tex=r"\frac{{1}}{{{x}}}",
+        promote="float",
+        properties=Properties(poles=True),
+    ),
     "1 divided by each element.",
     "[1., 2., 4.] -> [1.0000, 0.5000, 0.2500]",
     inplace="function",
@@ -122,6 +172,7 @@ addcmul = elementwise(
     promote="single tensors",
     tex=r"{x} + {value}\,{tensor1}\,{tensor2}",
     formula=r"\bar{x} = \bar{y},\quad \bar{a} = v\,b\,\bar{y},\quad \bar{b} = v\,a\,\bar{y}",
+    properties=Properties(addend=0),
 )
 addcdiv = elementwise(
     "addcdiv",
@@ -132,6 +183,7 @@ addcdiv = elementwise(
     promote="single tensors",
     tex=r"{x} + {value}\,\frac{{{tensor1}}}{{{tensor2}}}",
     formula=r"\bar{x} = \bar{y},\quad \bar{a} = \frac{v}{b}\,\bar{y},\quad \bar{b} = -\frac{v\,a}{b^2}\,\bar{y}",
+    properties=Properties(poles=True, addend=0),
 )
 
 
@@ -163,95 +215,6 @@ lerp_scalar = elementwise(
 )
 
 
-# ------------------------------------------------------------------------------------ integer quotients and their remainders
-def has_float_divisor(name: str, a: Array, b: Array) -> bool:
-    """Return True if b is floating point. Raise an error if it is a bool tensor, or an integer tensor with a 0 in it."""
-    if b.dtype.kind == "f":
-        return True
-    if b.dtype.kind == "b":
-        raise not_implemented(name, "Bool")
-    if a.size:
-        check_bounds(
-            name,
-            b.all(),
-            True,
-            True,
-            lambda wrong: RuntimeError(
-                "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."
-            ),
-        )
-    return False
-
-
-def floored_quotient(xp: Namespace, a: Array, b: Array) -> Array:
-    has_float_divisor("div_floor", a, b)
-    return xp.floor_divide(a, b)
-
-
-def truncated_quotient(xp: Namespace, a: Array, b: Array) -> Array:
-    """Compute a / b rounded towards 0. Integers are not converted to floats."""
-    if has_float_divisor("div_trunc", a, b):
-        return xp.trunc(a / b)
-    quotient = xp.floor_divide(a, b)
-    return quotient + ((quotient < 0) & (quotient * b != a))
-
-
-def modulo(xp: Namespace, a: Array, b: Array) -> Array:
-    """Compute a - b · floor(a / b). A result of 0 has the sign of a as in C and PyTorch, not that of b as in Python and NumPy."""
-    floating = has_float_divisor("remainder", a, b)
-    rest = xp.remainder(a, b)
-    return xp.where(rest == 0, xp.copysign(rest, a), rest) if floating else rest
-
-
-def truncated_modulo(xp: Namespace, a: Array, b: Array) -> Array:
-    """Compute a - b · trunc(a / b)."""
-    has_float_divisor("fmod", a, b)
-    return xp.fmod(a, b)
-
-
-div_floor = elementwise(
-    "div_floor",
-    floored_quotient,
-    a=zero_slope,
-    b=zero_slope,
-    node="DivBackward2",
-    tex=r"\lfloor {a} / {b} \rfloor",
-    promote="single",
-)
-div_trunc = elementwise(
-    "div_trunc",
-    truncated_quotient,
-    a=zero_slope,
-    b=zero_slope,
-    node="DivBackward2",
-    tex=r"\mathrm{{trunc}}({a} / {b})",
-    promote="single",
-)
-remainder = elementwise(
-    "remainder",
-    modulo,
-    a=lambda g: g,
-    b=lambda g, a, b: -g * div_floor(a, b),
-    node="RemainderBackward1",
-    tex=r"{a} \bmod {b}",
-    formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\lfloor a / b \rfloor",
-    promote="single",
-)
-fmod = elementwise(
-    "fmod",
-    truncated_modulo,
-    a=lambda g: g,
-    b=lambda g, a, b: -g * div_trunc(a, b),
-    node="FmodBackward1",
-    tex=r"{a} \,\mathrm{{fmod}}\, {b}",
-    formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\mathrm{trunc}(a / b)",
-    promote="single",
-)
-remainder_scalar, fmod_scalar = remainder.with_node("RemainderBackward0"), fmod.with_node("FmodBackward0")
-floor_divide = nondifferentiable_primitive("floor_divide", floored_quotient, tex=r"\lfloor {a} / {b} \rfloor")
-number_remainder = nondifferentiable_primitive("remainder", modulo, tex=r"{a} \bmod {b}")
-
-
 # --------------------------------------------------------------------------------------------------------------- powers
 def power(x: Array, exponent: float) -> Array:
     """Compute x ** exponent. Squares and cubes are products, which are as exact as multiplication and far quicker than `pow`."""
@@ -276,6 +239,7 @@ pow_scalar: Primitive = elementwise(
     ),
     tex="{x}^{{{exponent}}}",
     promote="single",
+    properties=Properties(poles=True, still=True, short_name="**"),
 )
 
 
@@ -295,6 +259,7 @@ pow_ = elementwise(
     b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)),
     tex="{a}^{{{b}}}",
     promote="single",
+    properties=Properties(poles=True, still=True, short_name="**"),
 )
 
 
@@ -313,6 +278,7 @@ rpow_scalar = elementwise(
     tex="{base}^{{{x}}}",
     formula=r"\bar{x} = \bar{y}\,y\,\log b",
     promote="single",
+    properties=Properties(poles=True, short_name="**"),
 )
 ldexp = operator(
     elementwise(
@@ -322,6 +288,7 @@ ldexp = operator(
         b=lambda out: out * LN2,
         promote="float tensors",
         tex=r"{a}\,2^{{{b}}}",
+        properties=Properties(poles=True),
     ),
     "`input` times 2 to the power of `other`.",
     "[1., 3.]; [2, -1] -> [4.0000, 1.5000]",
@@ -333,6 +300,7 @@ frexp: Primitive = elementwise(
     tex=r"{x} / 2^{{k}}",
     x=lambda g, exponent: frexp(g, exponent=exponent),
     formula=r"\bar{x} = \bar{y} / 2^k",
+    properties=Properties(poles=True),
 )
 hypot = operator(
     elementwise(
@@ -342,6 +310,7 @@ hypot = operator(
         b=lambda b, out: b / out,
         promote="real tensors",
         tex=r"\sqrt{{{a}^2 + {b}^2}}",
+        properties=Properties(poles=True, costly=True, low=0),
     ),
     "The hypotenuse of a right triangle with the legs `input` and `other`.",
     "[3., 5.]; [4., 12.] -> [ 5., 13.]",
@@ -355,6 +324,7 @@ atan2 = operator(
         promote="float tensors",
         b=lambda xp, g, a, b: angle_slope(xp, -g, a, a * a + b * b),
         tex=r"\mathrm{{atan2}}({a}, {b})",
+        properties=Properties(poles=True, costly=True, low=-pi, high=pi),
     ),
     "The angle, in radians, from the positive x-axis to the point (`other`, `input`).",
     "[1., -1.]; [1., 0.] -> [ 0.7854, -1.5708]",
@@ -376,6 +346,7 @@ logaddexp = operator(
         b=lambda xp, g, a, b: g / (1 + xp.exp(a - b)),
         promote="real tensors",
         tex=r"\log(e^{{{a}}} + e^{{{b}}})",
+        properties=Properties(poles=True, costly=True, ignores_minus_inf=True),
     ),
     "The logarithm of the sum of the exponentials of `input` and `other`, without overflow.",
     "[0., 1000.]; [0., 1000.] -> [6.9315e-01, 1.0007e+03]",
@@ -388,6 +359,7 @@ logaddexp2 = operator(
         b=lambda g, a, b: g / (1 + 2.0 ** (a - b)),
         promote="real tensors",
         tex=r"\log_2(2^{{{a}}} + 2^{{{b}}})",
+        properties=Properties(poles=True, costly=True, ignores_minus_inf=True),
     ),
     "The logarithm to base 2 of 2 ** `input` + 2 ** `other`, without overflow.",
     "[0., 1000.]; [0., 1000.] -> [1.0000e+00, 1.0010e+03]",
@@ -400,6 +372,7 @@ xlogy = elementwise(
     promote="float",
     piecewise=True,
     tex=r"{a} \log {b}",
+    properties=Properties(poles=True),
 )
 xlog1py = elementwise(
     "xlog1py",
@@ -410,6 +383,7 @@ xlog1py = elementwise(
     piecewise=True,
     node="SpecialXlog1PyBackward0",
     tex=r"{a} \log(1 + {b})",
+    properties=Properties(poles=True),
 )
 
 
@@ -421,6 +395,7 @@ relu = operator(
         x=lambda xp, g, out: zero_where(xp, out <= 0, g),
         tex=r"\max({x}, 0)",
         promote="number",
+        properties=Properties(still=True, low=0, keeps_sign=True, steepest=1, saturates="below", rectifier=True),
     ),
     "The rectified linear unit: positive elements are kept, others become 0. The derivative at 0 is 0.",
     "[-1., 0., 2.] -> [0., 0., 2.]",
@@ -432,6 +407,7 @@ where = elementwise(
     a=lambda xp, g, condition: keep_where(xp, condition, g),
     b=lambda xp, g, condition: zero_where(xp, condition, g),
     tex=r"[{condition}]\,{a} + [\lnot {condition}]\,{b}",
+    properties=Properties(keeps_sign=True, chooses=True, writes=True),
 )
 
 
@@ -449,6 +425,7 @@ maximum = operator(
         b=lambda xp, g, a, b: choice_cotangent(xp, g, a > b, a == b),
         tex=r"\max({a}, {b})",
         promote="tensors",
+        properties=Properties(keeps_sign=True),
     ),
     "The element-wise maximum of `input` and `other`; NaN if either is NaN. Equal elements share the gradient.",
     "[1., 5.]; [3., 2.] -> [3., 5.]",
@@ -462,6 +439,7 @@ minimum = operator(
         b=lambda xp, g, a, b: choice_cotangent(xp, g, b > a, a == b),
         tex=r"\min({a}, {b})",
         promote="tensors",
+        properties=Properties(keeps_sign=True),
     ),
     "The element-wise minimum of `input` and `other`; NaN if either is NaN. Equal elements share the gradient.",
     "[1., 5.]; [3., 2.] -> [1., 2.]",
@@ -476,6 +454,7 @@ fmax = operator(
         b=lambda xp, g, a, b: zero_where(xp, (a >= b) | (b != b), g),
         tex=r"\mathrm{{fmax}}({a}, {b})",
         formula=r"\bar{a} = [a \ge b]\,\bar{y},\quad \bar{b} = [a < b]\,\bar{y}",
+        properties=Properties(keeps_sign=True),
     ),
     "The element-wise maximum of `input` and `other`; if one of them is NaN, the other one.",
     "[1., float('nan')]; [3., 2.] -> [3., 2.]",
@@ -490,6 +469,7 @@ fmin = operator(
         b=lambda xp, g, a, b: zero_where(xp, (a <= b) | (b != b), g),
         tex=r"\mathrm{{fmin}}({a}, {b})",
         formula=r"\bar{a} = [a \le b]\,\bar{y},\quad \bar{b} = [a > b]\,\bar{y}",
+        properties=Properties(keeps_sign=True),
     ),
     "The element-wise minimum of `input` and `other`; if one of them is NaN, the other one.",
     "[1., float('nan')]; [3., 2.] -> [1., 2.]",
@@ -517,6 +497,7 @@ clamp = elementwise(
     node="ClampBackward1",
     tex=r"\mathrm{{clamp}}({x}, {min}, {max})",
     formula=r"\bar{x} = [m \le x \le M]\,\bar{y}",
+    properties=Properties(steepest=1, saturates="both", rectifier=True),
 )
 clamp_min, clamp_max = clamp.with_node("ClampMinBackward0"), clamp.with_node("ClampMaxBackward0")
 clamp_tensors = elementwise(
@@ -530,6 +511,7 @@ clamp_tensors = elementwise(
     max=lambda xp, g, x, min, max: keep_where(xp, (x > max) | (max < min), g),
     tex=r"\mathrm{{clamp}}({x}, {min}, {max})",
     formula=r"\bar{x} = [m \le x \le M]\,\bar{y},\; \bar{m} = [x < m < M]\,\bar{y},\; \bar{M} = [x > M \lor M < m]\,\bar{y}",
+    properties=Properties(steepest=1, saturates="both", rectifier=True),
 )
 clamp_min_tensor = elementwise(
     "clamp_min",
@@ -540,6 +522,7 @@ clamp_min_tensor = elementwise(
     piecewise=True,
     node="ClampMinBackward1",
     tex=r"\max({x}, {min})",
+    properties=Properties(steepest=1, saturates="below", rectifier=True, short_name="clamp"),
 )
 clamp_max_tensor = elementwise(
     "clamp_max",
@@ -550,6 +533,7 @@ clamp_max_tensor = elementwise(
     piecewise=True,
     node="ClampMaxBackward1",
     tex=r"\min({x}, {max})",
+    properties=Properties(steepest=1, saturates="above", rectifier=True, short_name="clamp"),
 )
 clamp_min_only, clamp_max_only = clamp_min_tensor.with_node("ClampBackward0"), clamp_max_tensor.with_node("ClampBackward0")
 copysign = elementwise(
@@ -586,8 +570,22 @@ def copy_keeping_order(x: Array) -> Array:
     return x.copy() if x.flags.c_contiguous else x.copy(order="C" if 0 in x.strides else "K")
 
 
-clone = elementwise("clone", copy_keeping_order, x=lambda g: g, tex="{x}")
+clone = elementwise("clone", copy_keeping_order, x=lambda g: g, tex="{x}", properties=Properties(moves="layout"))
 core_primitives.clone = clone
-fill = elementwise("fill", lambda xp, x, *, value: xp.full_like(x, value), x=zero_slope, tex="{value}", node="FillBackward2")
+fill = elementwise(
+    "fill",
+    lambda xp, x, *, value: xp.full_like(x, value),
+    x=zero_slope,
+    tex="{value}",
+    node="FillBackward2",
+    properties=Properties(flat=True, writes=True),
+)
 zero = fill.with_node("ZeroBackward0")
-replace = elementwise("replace", lambda x, *, value: value.astype(x.dtype), x=zero_slope, tex="{value}", formula=r"\bar{x} = 0")
+replace = elementwise(
+    "replace",
+    lambda x, *, value: value.astype(x.dtype),
+    x=zero_slope,
+    tex="{value}",
+    formula=r"\bar{x} = 0",
+    properties=Properties(flat=True, writes=True),
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gradlab.backend.accumulate import add_rows
 from gradlab.core.primitive import Primitive, linear
+from gradlab.core.properties import Properties
 from gradlab.core.tensor import Tensor, constant
 from gradlab.rules.arguments import Array, Namespace
 
@@ -27,6 +28,7 @@ embedding: Primitive = linear(
     weight=lambda xp, g, weight_shape, indices, factor: scale_rows(
         xp, embedding_dense(g, indices=indices, count=weight_shape[-2]), factor
     ),
+    properties=Properties(looks_up=True),
 )
 embedding_dense: Primitive = linear(
     "embedding_dense",

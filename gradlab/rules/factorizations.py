@@ -20,6 +20,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.primitive import Primitive, primitive
+from gradlab.core.properties import Properties
 from gradlab.core.tensor import Tensor, constant
 from gradlab.rules.arguments import Array, Namespace, Shape
 from gradlab.rules.linalg import (
@@ -123,6 +124,7 @@ cholesky = primitive(
     vjp={"x": cholesky_vjp},
     jvp={"x": cholesky_jvp},
     formula=r"\bar{x} = y^{-\top}\,\mathrm{sym}\,\Phi(y^\top \bar{y})\,y^{-1}",
+    properties=Properties(poles=True),
 )
 
 
@@ -187,6 +189,7 @@ qr = primitive(
     vjp={"x": qr_vjp},
     jvp={"x": qr_jvp},
     formula=r"\bar{x} = \bigl(\bar{Q} + Q\,\mathrm{copyltu}(R \bar{R}^\top - \bar{Q}^\top Q)\bigr) R^{-\top}",
+    properties=Properties(poles=True, several=True),
 )
 
 
@@ -269,6 +272,7 @@ svd: Primitive = primitive(
     r"+ \bar{S}\Bigr) V^\top + (1 - U U^\top)\,\bar{U} S^{-1} V^\top + U S^{-1} \bar{V}^\top (1 - V V^\top)",
     vjp={"x": svd_vjp},
     jvp={"x": svd_jvp},
+    properties=Properties(poles=True, several=True),
 )
 
 
@@ -305,6 +309,7 @@ eigh = primitive(
     formula=r"\bar{x} = V \Bigl(\bar{\Lambda} + \frac{V^\top \bar{V}}{\lambda_j - \lambda_i}\Bigr) V^\top",
     vjp={"x": eigh_vjp},
     jvp={"x": eigh_jvp},
+    properties=Properties(poles=True, several=True),
 )
 
 
@@ -375,6 +380,7 @@ lu = primitive(
     jvp={"x": lu_jvp},
     formula=r"\bar{x} = P^\top L^{-\top} \bigl(\mathrm{tril}(L^\top \bar{L}) + "
     r"\mathrm{triu}(\bar{U} U^\top)\bigr) U^{-\top}",
+    properties=Properties(poles=True),
 )
 
 
@@ -409,6 +415,7 @@ det: Primitive = primitive(
     formula=r"\bar{x} = \bar{y}\,y\,x^{-\top}",
     vjp={"x": lambda g, x, out: g[..., None, None] * cofactors(x, out)},
     jvp={"x": lambda xp, t, x, out: xp.sum(t * cofactors(x, out), axis=(-2, -1))},
+    properties=Properties(poles=True),
 )
 
 
@@ -433,6 +440,7 @@ slogdet = primitive(
     formula=r"\bar{x} = \bar{y}\,x^{-\top}",
     vjp={"x": lambda g, x, out: g[..., 1, None, None] * inverse_transpose(x, out)},
     jvp={"x": lambda xp, t, x, out: slogdet_tangent(xp, xp.sum(t * inverse_transpose(x, out), axis=(-2, -1)))},
+    properties=Properties(poles=True, several=True),
 )
 
 

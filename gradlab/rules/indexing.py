@@ -18,6 +18,7 @@ from gradlab.backend import accumulate
 from gradlab.backend.accumulate import add_rows
 from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.primitive import Primitive, elementwise, linear, primitive
+from gradlab.core.properties import Properties
 from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 from gradlab.rules.elementwise import keep_where
@@ -123,6 +124,7 @@ getitem = linear(
     accumulate_into=add_at_index,
     batch=lambda lead, index, skip: {"index": index, "skip": len(lead) + skip},
     x=lambda g, lead, x_shape, index, skip: scatter(g, shape=lead + x_shape, index=index, skip=len(lead) + skip),
+    properties=Properties(moves="part", inserts_axis=True),
 )
 scatter: Primitive = linear(
     "scatter",
@@ -132,6 +134,7 @@ scatter: Primitive = linear(
     tex=r"\mathrm{{scatter}}({x})",
     batch=lambda lead, shape, index, skip: {"shape": lead + shape, "index": index, "skip": len(lead) + skip},
     x=lambda g, lead, index, skip: getitem(g, index=index, skip=len(lead) + skip),
+    properties=Properties(writes=True),
 )
 
 
@@ -204,6 +207,7 @@ gather = linear(
     x=lambda g, lead, x_shape, axis, indices, keepdims: put_along(
         g, shape=lead + x_shape, axis=axis, indices=indices, keepdims=keepdims
     ),
+    properties=Properties(moves="part"),
 )
 put_along: Primitive = linear(
     "put_along",
@@ -226,4 +230,5 @@ masked_fill = elementwise(
     x=lambda xp, g, mask: keep_where(xp, ~mask, g),
     tex=r"[\lnot m]\,{x} + [m]\,{value}",
     formula=r"\bar{x} = [\lnot m]\,\bar{y}",
+    properties=Properties(chooses=True, writes=True, short_name="masked_fill"),
 )

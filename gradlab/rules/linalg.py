@@ -17,6 +17,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.triangular import solve_triangular
 from gradlab.core.primitive import Primitive, primitive
+from gradlab.core.properties import Properties
 from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.indexing import namespace_under
@@ -99,6 +100,7 @@ inv: Primitive = primitive(
     formula=r"\bar{x} = -y^\top\,\bar{y}\,y^\top",
     vjp={"x": lambda g, out: -(out.mT @ g @ out.mT)},
     jvp={"x": lambda t, out: -(out @ t @ out)},
+    properties=Properties(poles=True),
 )
 
 
@@ -144,6 +146,7 @@ pinv = primitive(
     r"+ y^\top y\, \bar{y}^\top (1 - y x)",
     vjp={"x": pinv_vjp},
     jvp={"x": lambda t, x, out, hermitian: pinv_jvp(t, complete_symmetric(x, hermitian), out)},
+    properties=Properties(poles=True),
 )
 
 
@@ -177,6 +180,7 @@ solve: Primitive = primitive(
         "a": lambda t, a, out, lead, a_shape, out_shape: -solve(a, insert_axes(t, lead, a_shape, out_shape) @ out),
         "b": lambda t, a, lead, b_shape, out_shape: solve(a, insert_axes(t, lead, b_shape, out_shape)),
     },
+    properties=Properties(poles=True),
 )
 
 
@@ -206,4 +210,5 @@ triangular: Primitive = primitive(
             a, insert_axes(t, lead, b_shape, out_shape), upper=upper, unit=unit
         ),
     },
+    properties=Properties(poles=True),
 )

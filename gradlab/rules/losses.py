@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.primitive import Primitive, linear, primitive
+from gradlab.core.properties import Loss, Properties
 from gradlab.rules.activations import hardtanh, logsigmoid
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 from gradlab.rules.elementary import sigmoid
@@ -57,6 +58,7 @@ def fused_loss(
     formula: str,
     factor: Array | float = 1,
     summed: Callable[..., Array] | None = None,
+    properties: Properties,
 ) -> Primitive:
     """Create a loss of predictions x and targets y of the same shape.
 
@@ -92,6 +94,7 @@ def fused_loss(
         promote="real tensors",
         vjp={arg: vjp(slope) for arg, slope in slopes.items()},
         jvp={arg: jvp(slope) for arg, slope in slopes.items()},
+        properties=properties,
     )
 
 
@@ -120,6 +123,7 @@ mse_loss = fused_loss(
     summed=sum_of_squares,
     tex=r"\tfrac{{1}}{{n}} \sum ({x} - {y})^2",
     formula=r"\bar{x} = \tfrac{2}{n}\,(x - y)\,\bar{L}",
+    properties=Properties(still=True, loss=Loss(takes="values"), short_name="mse_loss"),
 )
 smooth_l1_loss = fused_loss(
     "smooth_l1_loss",
@@ -128,6 +132,7 @@ smooth_l1_loss = fused_loss(
     node="SmoothL1LossBackward0",
     tex=r"\mathrm{{smooth\ L1}}({x}, {y})",
     formula=r"\bar{x} = \tfrac{1}{n} \min(\max(\tfrac{x - y}{\beta}, -1), 1)\,\bar{L}",
+    properties=Properties(still=True, loss=Loss(takes="values", bounded_slope=True)),
 )
 huber_loss = fused_loss(
     "huber_loss",
@@ -135,6 +140,7 @@ huber_loss = fused_loss(
     difference_slopes(lambda d, delta: hardtanh(d, low=-delta, high=delta)),
     tex=r"\mathrm{{Huber}}({x}, {y})",
     formula=r"\bar{x} = \tfrac{1}{n} \min(\max(x - y, -\delta), \delta)\,\bar{L}",
+    properties=Properties(still=True, loss=Loss(takes="values", bounded_slope=True)),
 )
 
 
@@ -156,6 +162,7 @@ binary_cross_entropy = fused_loss(
     {"x": cross_entropy_slope, "y": lambda xp, x, y, parameter: xp.log(1 - x) - xp.log(x)},
     tex=r"-\tfrac{{1}}{{n}} \sum {y} \log {x} + (1 - {y}) \log(1 - {x})",
     formula=r"\bar{x} = \tfrac{1}{n}\,\frac{x - y}{x\,(1 - x)}\,\bar{L}",
+    properties=Properties(poles=True, loss=Loss(takes="probabilities"), short_name="binary_cross_entropy"),
 )
 
 
@@ -181,6 +188,7 @@ binary_cross_entropy_with_logits = fused_loss(
     {"x": logit_slope, "y": logit_target_slope},
     tex=r"-\tfrac{{1}}{{n}} \sum {y} \log \sigma({x}) + (1 - {y}) \log \sigma(-{x})",
     formula=r"\bar{x} = \tfrac{1}{n}\,(\sigma(x) - y)\,\bar{L}",
+    properties=Properties(loss=Loss(takes="logits", bounded_slope=True), short_name="binary_cross_entropy_with_logits"),
 )
 
 soft_margin_loss = fused_loss(
@@ -189,6 +197,7 @@ soft_margin_loss = fused_loss(
     {"x": lambda xp, x, y, parameter: -y * sigmoid(-y * x)},
     tex=r"\tfrac{{1}}{{n}} \sum \log(1 + e^{{-{y} {x}}})",
     formula=r"\bar{x} = -\tfrac{1}{n}\,y\,\sigma(-y x)\,\bar{L}",
+    properties=Properties(loss=Loss(takes="scores", bounded_slope=True)),
 )
 
 
@@ -249,6 +258,7 @@ nll_loss = linear(
     tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
     # The rule names x because PyTorch's node depends on it: the gradient has a derivative by x, which is 0. x is saved anyway.
     x=lambda g, x, shape, at, weights, total: nll_entries(g, shape=shape, at=at, weights=weights, total=total),
+    properties=Properties(loss=Loss(takes="log-probabilities", bounded_slope=True), short_name="nll_loss"),
 )
 nll_loss_2d = nll_loss.with_node("NllLoss2DBackward0")
 nll_entries: Primitive = linear(

@@ -17,6 +17,7 @@ import numpy as np
 
 from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.primitive import Primitive, bilinear, primitive
+from gradlab.core.properties import Properties
 from gradlab.core.sparsity import number_elements
 from gradlab.rules.arguments import Array, Axes, Meta, Namespace, Shape
 from gradlab.rules.shapes import cat
@@ -75,6 +76,7 @@ matmul = bilinear(
     reads=matmul_groups,
     node="MmBackward0",
     explain=shape_mismatch,
+    properties=Properties(product="matrix", short_name="@"),
 )
 bmm = matmul.with_node("BmmBackward0")
 matvec = bilinear(
@@ -87,6 +89,7 @@ matvec = bilinear(
     reads=matvec_groups,
     node="MvBackward0",
     explain=shape_mismatch,
+    properties=Properties(product="matrix", short_name="@"),
 )
 dot = bilinear(
     "dot",
@@ -98,6 +101,7 @@ dot = bilinear(
     reads="all",
     node="DotBackward0",
     explain=shape_mismatch,
+    properties=Properties(product="matrix"),
 )
 vdot = dot.with_node("VdotBackward0")
 
@@ -147,6 +151,7 @@ addmm = primitive(
     jvp={"bias": insert_axes, "x": lambda t, w: t @ w, "w": lambda t, x: x @ t},
     explain=affine_mismatch,
     promote="single",
+    properties=Properties(product="matrix", addend=0, short_name="@"),
 )
 baddbmm = primitive(
     "baddbmm",
@@ -165,6 +170,7 @@ baddbmm = primitive(
     },
     explain=affine_mismatch,
     promote="single",
+    properties=Properties(product="matrix", addend=0),
 )
 scaled_addmm = baddbmm.with_node("AddmmBackward0")
 
@@ -270,4 +276,5 @@ matrix_exp: Primitive = primitive(
     vjp={"x": lambda xp, g, x: matrix_exponential_tangent(xp, x.mT, g)},
     jvp={"x": lambda xp, t, x: matrix_exponential_tangent(xp, x, t)},
     promote="single",
+    properties=Properties(poles=True),
 )

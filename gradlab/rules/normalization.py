@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.primitive import primitive
+from gradlab.core.properties import Properties
 from gradlab.core.sparsity import axis_groups, number_elements
 from gradlab.core.tensor import Tensor
 from gradlab.rules.arguments import Array, Axes, Meta, Namespace, Shape
@@ -287,6 +288,7 @@ normalized = primitive(
         )
     },
     promote="single",
+    properties=Properties(normalises=True),
 )
 affine_normalized = primitive(
     "affine_normalized",
@@ -303,4 +305,5 @@ affine_normalized = primitive(
     },
     jvp={"x": affine_jvp, "weight": weight_jvp, "bias": bias_jvp},
     promote="single",
+    properties=Properties(normalises=True),
 )

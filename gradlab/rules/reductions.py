@@ -14,6 +14,7 @@ import numpy as np
 
 from gradlab.core.joint import Joint
 from gradlab.core.primitive import Primitive, linear, primitive
+from gradlab.core.properties import Properties
 from gradlab.rules.arguments import MIN_STEPWISE_SIZE, Array, Axes, Namespace, Shape
 
 
@@ -70,6 +71,7 @@ sum_ = linear(
     node="SumBackward1",
     tex=r"\sum {x}",
     x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(restore_axes(xp, g, axis, keepdims), lead + x_shape),
+    properties=Properties(keeps_sign=True, reduces="sum"),
 )
 sum_all = sum_.with_node("SumBackward0")
 
@@ -83,6 +85,7 @@ mean = linear(
         restore_axes(xp, g, axis, keepdims) / count_reduced(x_shape, axis), lead + x_shape
     ),
     promote="single",
+    properties=Properties(keeps_sign=True, reduces="mean"),
 )
 mean_all = mean.with_node("MeanBackward0")
 
@@ -107,6 +110,7 @@ nansum = primitive(
     vjp={"x": lambda xp, g, x, axis, keepdims: restore_axes(xp, g, axis, keepdims) * is_number(xp, x)},
     jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * is_number(xp, x), axis, keepdims)},
     promote="single",
+    properties=Properties(keeps_sign=True, reduces="nansum"),
 )
 
 
@@ -169,6 +173,7 @@ product = primitive(
     formula=r"\bar{x}_i = \bar{y}\,\prod_{j \neq i} x_j",
     vjp={"x": lambda xp, g, x, axis, keepdims: restore_axes(xp, g, axis, keepdims) * products_of_others(xp, x, axis)},
     jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * products_of_others(xp, x, axis), axis, keepdims)},
+    properties=Properties(poles=True, reduces="product"),
 )
 product_all = product.with_node("ProdBackward0")
 
@@ -219,6 +224,7 @@ var = primitive(
     vjp={"x": var_vjp},
     jvp={"x": var_jvp},
     promote="single",
+    properties=Properties(poles=True, low=0, reduces="spread"),
 )
 std = primitive(
     "std",
@@ -237,6 +243,7 @@ std = primitive(
         )
     },
     promote="single",
+    properties=Properties(poles=True, low=0, reduces="spread"),
 )
 var_mean = Joint(
     "VarMeanBackward0",
@@ -306,11 +313,17 @@ vector_norm = primitive(
         )
     },
     promote="single",
+    properties=Properties(poles=True, still=True, low=0, reduces="norm"),
 )
 distance = vector_norm.with_node("DistBackward0")
 
 
 # ------------------------------------------------------------------------------------------------------------- extremes
+MAXIMUM = Properties(keeps_sign=True, ignores_minus_inf=True, reduces="extreme")
+MINIMUM = Properties(keeps_sign=True, reduces="extreme")
+RANK = Properties(keeps_sign=True, reduces="rank")
+
+
 def share_among_ties(xp: Namespace, g: Array, x: Array, extreme: Array, axis: Axes, nans: bool) -> Array:
     """Return g where x is the extreme value, divided evenly among ties, and 0 elsewhere.
 
@@ -323,7 +336,9 @@ def share_among_ties(xp: Namespace, g: Array, x: Array, extreme: Array, axis: Ax
     return xp.where(mask, g, 0) / total(xp, ones_where(xp, mask, extreme.dtype), axis, True)
 
 
-def extreme_primitive(name: str, node: str, function: Callable[..., Array], tex: str, nans: bool) -> Primitive:
+def extreme_primitive(
+    name: str, node: str, function: Callable[..., Array], tex: str, nans: bool, properties: Properties
+) -> Primitive:
     return primitive(
         name,
         function,
@@ -342,6 +357,7 @@ def extreme_primitive(name: str, node: str, function: Callable[..., Array], tex:
                 xp, share_among_ties(xp, t, x, restore_axes(xp, out, axis, keepdims), axis, nans), axis, keepdims
             )
         },
+        properties=properties,
     )
 
 
@@ -366,12 +382,20 @@ def lower_nanmedian(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> A
     return median.reshape((1,) * x.ndim) if keepdims else median
 
 
-amax = extreme_primitive("amax", "AmaxBackward0", lambda x, *, axis, keepdims: largest(x, axis, keepdims), r"\max", False)
-amin = extreme_primitive("amin", "AminBackward0", lambda x, *, axis, keepdims: smallest(x, axis, keepdims), r"\min", False)
-max_all = extreme_primitive("max", "MaxBackward1", lambda x, *, axis, keepdims: largest(x, axis, keepdims), r"\max", True)
-min_all = extreme_primitive("min", "MinBackward1", lambda x, *, axis, keepdims: smallest(x, axis, keepdims), r"\min", True)
-median = extreme_primitive("median", "MedianBackward0", lower_median, r"\mathrm{{median}}", True)
-nanmedian = extreme_primitive("nanmedian", "NanmedianBackward0", lower_nanmedian, r"\mathrm{{median}}", True)
+def largest_along(x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return largest(x, axis, keepdims)
+
+
+def smallest_along(x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return smallest(x, axis, keepdims)
+
+
+amax = extreme_primitive("amax", "AmaxBackward0", largest_along, r"\max", False, MAXIMUM)
+amin = extreme_primitive("amin", "AminBackward0", smallest_along, r"\min", False, MINIMUM)
+max_all = extreme_primitive("max", "MaxBackward1", largest_along, r"\max", True, MAXIMUM)
+min_all = extreme_primitive("min", "MinBackward1", smallest_along, r"\min", True, MINIMUM)
+median = extreme_primitive("median", "MedianBackward0", lower_median, r"\mathrm{{median}}", True, RANK)
+nanmedian = extreme_primitive("nanmedian", "NanmedianBackward0", lower_nanmedian, r"\mathrm{{median}}", True, RANK)
 aminmax = Joint(
     "AminmaxBackward0",
     amin,

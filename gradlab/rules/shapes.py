@@ -13,6 +13,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import make_writable, move_to, namespace_of
 from gradlab.core.primitive import Primitive, elementwise, linear
+from gradlab.core.properties import Properties
 from gradlab.core.registry import core_primitives
 from gradlab.rules.arguments import Array, Axes, Namespace, Shape
 from gradlab.rules.indexing import namespace_under, scatter
@@ -59,6 +60,7 @@ permute: Primitive = linear(
     tex=r"{x}^{{\top}}",
     x=lambda g, lead, axes: permute(g, axes=permutation_behind(lead, inverse_permutation(axes))),
     batch=lambda lead, axes: {"axes": permutation_behind(lead, axes)},
+    properties=Properties(transposes=True),
 )
 
 
@@ -96,6 +98,7 @@ expand = linear(
     tex="{x}",
     x=expand_vjp,
     batch=lambda lead, shape, skip: {"shape": lead + shape, "skip": len(lead) + skip},
+    properties=Properties(inserts_axis=True),
 )
 diagonal = linear(
     "diagonal",
@@ -105,6 +108,7 @@ diagonal = linear(
     tex=r"\mathrm{{diagonal}}({x})",
     batch=lambda lead, offset, axes: {"offset": offset, "axes": axes},
     x=lambda g, lead, x_shape, offset, axes: fill_diagonal(g, shape=lead + x_shape, offset=offset, axes=axes),
+    properties=Properties(moves="part"),
 )
 
 
@@ -156,6 +160,7 @@ unfold = linear(
     tex=r"\mathrm{{unfold}}({x})",
     x=lambda g, x_shape, axis, step: fold(g, length=x_shape[axis], axis=axis, step=step),
     batch=lambda lead, axis, size, step: {"axis": axis, "size": size, "step": step},
+    properties=Properties(moves="order"),
 )
 fold: Primitive = linear(
     "fold",
@@ -200,17 +205,21 @@ as_strided = linear(
     x=as_strided_vjp,
     tex=r"\mathrm{{as\_strided}}({x})",
     batch=lambda lead, shape, stride, offset, numel: {"shape": lead + shape, "stride": stride, "offset": offset, "numel": numel},
+    properties=Properties(moves="part"),
 )
 
 
 # --------------------------------------------------------------------------------------------------------------- copies
-contiguous = elementwise("contiguous", lambda x: x.copy(), x=lambda g: g, node="CloneBackward0", tex="{x}")
+contiguous = elementwise(
+    "contiguous", lambda x: x.copy(), x=lambda g: g, node="CloneBackward0", tex="{x}", properties=Properties(moves="layout")
+)
 flip: Primitive = linear(
     "flip",
     lambda xp, x, *, axes: xp.flip(x, axes).copy(),
     reads="index",
     tex=r"\mathrm{{flip}}({x})",
     x=lambda g, axes: flip(g, axes=axes),
+    properties=Properties(moves="order"),
 )
 roll: Primitive = linear(
     "roll",
@@ -218,6 +227,7 @@ roll: Primitive = linear(
     reads="index",
     tex=r"\mathrm{{roll}}({x})",
     x=lambda g, shifts, axes: roll(g, shifts=tuple([-n for n in shifts]), axes=axes),
+    properties=Properties(moves="order"),
 )
 tril: Primitive = linear(
     "tril",
@@ -225,6 +235,7 @@ tril: Primitive = linear(
     reads="index",
     tex=r"\mathrm{{tril}}({x})",
     x=lambda g, diagonal: tril(g, diagonal=diagonal),
+    properties=Properties(keeps_sign=True),
 )
 triu: Primitive = linear(
     "triu",
@@ -232,6 +243,7 @@ triu: Primitive = linear(
     reads="index",
     tex=r"\mathrm{{triu}}({x})",
     x=lambda g, diagonal: triu(g, diagonal=diagonal),
+    properties=Properties(keeps_sign=True),
 )
 
 
@@ -258,6 +270,7 @@ repeat = linear(
         g.reshape(lead + interleave(repeats, x_shape)), axis=tuple(range(-2 * len(repeats), 0, 2))
     ),
     batch=lambda lead, repeats: {"repeats": (1,) * len(lead) + repeats},
+    properties=Properties(moves="order"),
 )
 
 
@@ -273,6 +286,7 @@ cat = linear(
     reads="index",
     tex=r"\mathrm{{cat}}({xs})",
     xs=lambda g, position, axis, starts: narrow(g, axis, starts[position], starts[position + 1]),
+    properties=Properties(moves="join"),
 )
 
 
@@ -287,6 +301,7 @@ stack = linear(
     reads="index",
     tex=r"\mathrm{{stack}}({xs})",
     xs=lambda g, position, axis: g[(Ellipsis, position) + (slice(None),) * (-axis - 1)],
+    properties=Properties(moves="join"),
 )
 
 
@@ -311,9 +326,24 @@ def diagonal_block(g: Array, position: int, xs_shape: tuple[Shape, ...]) -> Arra
     return g[..., top:bottom, left:right]
 
 
-block_diag = linear("block_diag", block_diag_forward, reads="index", tex=r"\mathrm{{diag}}({xs})", xs=diagonal_block)
+block_diag = linear(
+    "block_diag",
+    block_diag_forward,
+    reads="index",
+    tex=r"\mathrm{{diag}}({xs})",
+    xs=diagonal_block,
+    properties=Properties(keeps_sign=True),
+)
 
-astype = linear("astype", lambda x, *, dtype: x.astype(dtype), x=lambda g: g, reads="own", node="ToCopyBackward0", tex="{x}")
+astype = linear(
+    "astype",
+    lambda x, *, dtype: x.astype(dtype),
+    x=lambda g: g,
+    reads="own",
+    node="ToCopyBackward0",
+    tex="{x}",
+    properties=Properties(moves="cast"),
+)
 # `back` is the device of x, to which the transpose moves the cotangent.
 transfer: Primitive = linear(
     "transfer",
@@ -322,5 +352,6 @@ transfer: Primitive = linear(
     node="ToCopyBackward0",
     tex="{x}",
     x=lambda g, where, back: transfer(g, where=back, back=where, waits=True),
+    properties=Properties(moves="cast"),
 )
 core_primitives.astype, core_primitives.transfer = astype, transfer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradlab.core.primitive import primitive
+from gradlab.core.properties import Properties
 from gradlab.rules.arguments import Array, Axes, Namespace
 from gradlab.rules.reductions import largest, restore_axes, total
 
@@ -28,6 +29,7 @@ softmax = primitive(
     vjp={"x": lambda xp, g, out, axis: out * (g - total(xp, g * out, axis, True))},
     jvp={"x": lambda xp, t, out, axis: out * (t - total(xp, t * out, axis, True))},
     promote="single",
+    properties=Properties(low=0, high=1, ignores_minus_inf=True),
 )
 
 
@@ -46,6 +48,7 @@ log_softmax = primitive(
     vjp={"x": lambda xp, g, out, axis: g - xp.exp(out) * total(xp, g, axis, True)},
     jvp={"x": lambda xp, t, out, axis: t - total(xp, xp.exp(out) * t, axis, True)},
     promote="single",
+    properties=Properties(high=0, ignores_minus_inf=True, short_name="log_softmax"),
 )
 
 
@@ -74,4 +77,5 @@ logsumexp = primitive(
             xp, t * xp.exp(x - restore_axes(xp, out, axis, keepdims)), axis, keepdims
         )
     },
+    properties=Properties(poles=True, ignores_minus_inf=True, reduces="logsumexp"),
 )

@@ -15,6 +15,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.special import special_of
 from gradlab.core.operator import operator
 from gradlab.core.primitive import Primitive, elementwise
+from gradlab.core.properties import Properties
 from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementwise import sign_of
 
@@ -44,7 +45,12 @@ def library_function_of_two(name: str) -> Callable[..., Array]:
 # --------------------------------------------------------------------------------------------- error function and normal
 erf = operator(
     elementwise(
-        "erf", library_function("erf"), x=lambda xp, x: 2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erf}}\,{x}"
+        "erf",
+        library_function("erf"),
+        x=lambda xp, x: 2 / ROOT_PI * xp.exp(-x * x),
+        promote="float",
+        tex=r"\mathrm{{erf}}\,{x}",
+        properties=Properties(low=-1, high=1, keeps_sign=True, steepest=2 / ROOT_PI, saturates="both", sigmoidal=True),
     ),
     "The error function of each element.",
     "[-1., 0., 1.] -> [-0.8427,  0.0000,  0.8427]",
@@ -58,6 +64,7 @@ erfc = operator(
         x=lambda xp, x: -2 / ROOT_PI * xp.exp(-x * x),
         promote="float",
         tex=r"\mathrm{{erfc}}\,{x}",
+        properties=Properties(low=0, high=2, steepest=2 / ROOT_PI, saturates="both"),
     ),
     "1 minus the error function of each element, exact where the error function is near 1.",
     "[-1., 0., 1.] -> [1.8427, 1.0000, 0.1573]",
@@ -72,6 +79,7 @@ erfcx = operator(
         promote="float",
         tex=r"\mathrm{{erfcx}}\,{x}",
         node="SpecialErfcxBackward0",
+        properties=Properties(poles=True, low=0, saturates="above"),
     ),
     "The scaled complementary error function of each element: exp(x²) erfc(x).",
     "[-1., 0., 1.] -> [5.0090, 1.0000, 0.4276]",
@@ -86,6 +94,7 @@ erfinv = operator(
         x=lambda xp, out: ROOT_PI / 2 * xp.exp(out * out),
         promote="float",
         tex=r"\mathrm{{erf}}^{{-1}}\,{x}",
+        properties=Properties(poles=True, keeps_sign=True),
     ),
     "The inverse of the error function of each element; NaN outside [-1, 1].",
     "[-0.5, 0., 0.5] -> [-0.4769,  0.0000,  0.4769]",
@@ -100,6 +109,7 @@ ndtri = operator(
         promote="float",
         tex=r"\Phi^{{-1}}({x})",
         node="SpecialNdtriBackward0",
+        properties=Properties(poles=True),
     ),
     "The quantile function of the standard normal distribution.",
     "[0.25, 0.5, 0.75] -> [-0.6745,  0.0000,  0.6745]",
@@ -116,6 +126,7 @@ log_ndtr = operator(
         tex=r"\log \Phi({x})",
         node="SpecialLogNdtrBackward0",
         formula=r"\bar{x} = \bar{y}\,\frac{\varphi(x)}{\Phi(x)}",
+        properties=Properties(high=0, saturates="above"),
     ),
     "The logarithm of the standard normal distribution function, exact far below 0.",
     "[-10., 0., 1.] -> [-53.2313,  -0.6931,  -0.1728]",
@@ -140,6 +151,7 @@ lgamma = operator(
         promote="float",
         tex=r"\log\left|\Gamma({x})\right|",
         formula=r"\bar{x} = \bar{y}\,\psi(x)",
+        properties=Properties(poles=True),
     ),
     "The logarithm of the absolute value of the gamma function.",
     "[0.5, 2., 4.] -> [0.5724, 0.0000, 1.7918]",
@@ -154,6 +166,7 @@ digamma: Primitive = operator(
         promote="float",
         tex=r"\psi({x})",
         formula=r"\bar{x} = \bar{y}\,\psi'(x)",
+        properties=Properties(poles=True),
     ),
     "The logarithmic derivative of the gamma function.",
     "[0.5, 1., 2.] -> [-1.9635, -0.5772,  0.4228]",
@@ -183,6 +196,7 @@ polygamma: Primitive = elementwise(
     promote="float",
     tex=r"\psi^{{({n})}}({x})",
     formula=r"\bar{x} = \bar{y}\,\psi^{(n+1)}(x)",
+    properties=Properties(poles=True),
 )
 
 
@@ -197,6 +211,7 @@ mvlgamma = elementwise(
     promote="float",
     tex=r"\log \Gamma_{{{p}}}({x})",
     formula=r"\bar{x} = \bar{y}\,\textstyle\sum_{j=0}^{p-1} \psi(x - j/2)",
+    properties=Properties(poles=True),
 )
 
 
@@ -223,6 +238,7 @@ igamma = operator(
         promote="real tensors",
         tex=r"P({a}, {b})",
         formula=r"\bar{b} = \bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
+        properties=Properties(poles=True, low=0, high=1),
     ),
     "The regularised lower incomplete gamma function P(`input`, `other`).",
     "[1., 2.]; [1., 3.] -> [0.6321, 0.8009]",
@@ -238,6 +254,7 @@ igammac = operator(
         b=lambda xp, a, b: -gamma_density(xp, a, b),
         tex=r"Q({a}, {b})",
         formula=r"\bar{b} = -\bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
+        properties=Properties(poles=True, low=0, high=1),
     ),
     "The regularised upper incomplete gamma function Q(`input`, `other`).",
     "[1., 2.]; [1., 3.] -> [0.3679, 0.1991]",
@@ -253,6 +270,7 @@ zeta: Primitive = elementwise(
     tex=r"\zeta({a}, {b})",
     node="SpecialZetaBackward0",
     formula=r"\bar{b} = -\bar{y}\,a\,\zeta(a + 1, b)",
+    properties=Properties(poles=True),
 )
 
 # --------------------------------------------------------------------------------------------- modified Bessel functions
@@ -273,6 +291,7 @@ i0 = operator(
         promote="float",
         tex="I_0({x})",
         formula=r"\bar{x} = \bar{y}\,I_1(x)",
+        properties=Properties(poles=True, still=True, low=1),
     ),
     "The modified Bessel function of the first kind of order 0.",
     "[0., 1., 2.] -> [1.0000, 1.2661, 2.2796]",
@@ -288,6 +307,7 @@ i1: Primitive = operator(
         tex="I_1({x})",
         node="SpecialI1Backward0",
         formula=r"\bar{x} = \bar{y}\,\left(I_0(x) - y / x\right)",
+        properties=Properties(poles=True, keeps_sign=True),
     ),
     "The modified Bessel function of the first kind of order 1.",
     "[0., 1., 2.] -> [0.0000, 0.5652, 1.5906]",
@@ -304,6 +324,7 @@ i0e = operator(
         tex=r"e^{{-|{x}|}} I_0({x})",
         node="SpecialI0EBackward0",
         formula=r"\bar{x} = \bar{y}\,e^{-|x|} (I_1(x) - \mathrm{sgn}(x)\,I_0(x))",
+        properties=Properties(still=True, low=0, high=1, saturates="both"),
     ),
     "The modified Bessel function of the first kind of order 0, scaled by exp(-abs(x)).",
     "[0., 1., 2.] -> [1.0000, 0.4658, 0.3085]",
@@ -320,6 +341,7 @@ i1e: Primitive = operator(
         node="SpecialI1EBackward0",
         x=lambda xp, x, out: slope_away_from_zero(xp, x, lambda safe: i0e(safe) - out * (sign_of(xp, safe) + 1 / safe), 0.5),
         formula=r"\bar{x} = \bar{y}\,\left(e^{-|x|} I_0(x) - y\,(\mathrm{sgn}(x) + 1 / x)\right)",
+        properties=Properties(keeps_sign=True, saturates="both"),
     ),
     "The modified Bessel function of the first kind of order 1, scaled by exp(-abs(x)).",
     "[0., 1., 2.] -> [0.0000, 0.2079, 0.2153]",
@@ -343,6 +365,7 @@ entr = operator(
         promote="float",
         tex=r"-{x} \log {x}",
         node="SpecialEntrBackward0",
+        properties=Properties(poles=True),
     ),
     "The entropy term -x log x of each element x: 0 at 0, -inf for negative elements.",
     "[0., 0.5, 1.] -> [0.0000, 0.3466, -0.0000]",

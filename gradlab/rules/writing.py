@@ -13,6 +13,7 @@ import numpy as np
 
 from gradlab.core.engine import unbroadcast
 from gradlab.core.primitive import primitive
+from gradlab.core.properties import Properties
 from gradlab.core.registry import core_primitives
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 from gradlab.rules.indexing import namespace_under
@@ -78,6 +79,7 @@ overwrite = primitive(
         "base": lambda xp, t, base_shape, steps: zero_inside(xp, t, steps, base_shape),
         "patch": lambda xp, t, lead, steps, out_shape: place(xp, t, steps, out_shape, lead),
     },
+    properties=Properties(writes=True),
 )
 
 
@@ -101,5 +103,6 @@ copy = primitive(
     tex="{patch}",
     vjp={"base": lambda xp, g: xp.zeros_like(g), "patch": lambda g: g},
     jvp={"base": lambda xp, t: xp.zeros_like(t), "patch": lambda t: t},
+    properties=Properties(writes=True),
 )
 core_primitives.copy, core_primitives.overwrite = copy, overwrite

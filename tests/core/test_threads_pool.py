@@ -12,10 +12,10 @@ import pytest
 
 import gradlab as gl
 from gradlab.backend import threads
-from gradlab.backend.pieces import COSTLY_UFUNCS, MIN_SIZE_SHARED, PIECE_SIZE, run_in_pieces
+from gradlab.backend.pieces import MIN_SIZE_SHARED, PIECE_SIZE, run_in_pieces
 from gradlab.core.registry import PRIMITIVES
 
-SHARING = sorted(name for name, op in PRIMITIVES.items() if op.forward in COSTLY_UFUNCS)
+SHARING = sorted(name for name, op in PRIMITIVES.items() if op.properties.costly)
 alone = pytest.mark.skipif(sys.platform == "emscripten", reason="there are no threads on Pyodide")
 
 

@@ -9,7 +9,7 @@ earlier one does where its line says `# %% grad`. Before the first cell the name
 
 - `#!` at the end of a line marks the line of the *cause*, which the finding must name, and `#?` a line that is as good. The
   marks are taken out before the cell runs. A fault without a mark has no line.
-- `kind` is a word of `KINDS`, or several where each would be right.
+- `kind` is the name of a kind of findings, or several where each would be right.
 - `shows` is the symptom, an expression over the names of the cells that is true; `symptoms` lists what it may call.
 - `cure` replaces pieces of the text, and then the symptom is gone. This is what proves that the row's cause is the cause.
 - `raises` is the error with which the last cell ends, if the fault ends it.
@@ -24,39 +24,9 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-KINDS = {
-    "detached": "detach() or .data cuts off something that is meant to learn",
-    "item": "a number taken out by item(), float() or tolist() enters the loss again",
-    "numpy": "the way leads through NumPy",
-    "no_grad": "made while nothing was recorded: no_grad, inference_mode, set_grad_enabled(False)",
-    "integer": "made into integers or booleans",
-    "non-differentiable": "an operation without a derivative: argmax, a comparison, indices, a draw; or of slope 0: round, sign",
-    "re-wrapped": "made into a new tensor: tensor(…), Parameter(…), requires_grad_() on a copy",
-    "rebound-leaf": "the name of a leaf now stands for something computed from it",
-    "unused-leaf": "a leaf that nothing was computed from",
-    "unused-module": "a layer that was not called",
-    "frozen": "nothing requires a gradient",
-    "accumulated": "gradients of several sweeps were added up without intent",
-    "stale-optimizer": "the optimizer does not hold these parameters",
-    "step-before-backward": "step() without the gradients of this loss: before backward(), or after they were zeroed",
-    "ascent": "the steps go up, or the loss has the wrong sign",
-    "vanishing": "a product of small factors along the depth",
-    "exploding": "a product of large factors along the depth",
-    "recurrent": "such a product over the steps of one cell",
-    "dead": "units whose rectifier is shut for all of the batch",
-    "saturated": "units in the flat part of sigmoid, tanh, softmax or clamp",
-    "nan-born": "the first NaN, where finite numbers, or an infinity, went in",
-    "inf-born": "the first infinity, where finite numbers went in",
-    "nan-input": "NaN or infinity in what the user put in",
-    "cancelled": "contributions that add up to zero",
-    "zero-factor": "everything is multiplied by zero",
-    "underflow": "rounded to zero, by float16 as a rule",
-    "broadcast": "shapes that broadcast by accident",
-    "double-softmax": "a loss that takes logits is given probabilities",
-    "nll-of-probabilities": "a loss that takes logarithms of probabilities is given probabilities",
-    "update-ratio": "steps far too large or far too small for the weights",
-    "sum-for-mean": "a sum over the batch where the step size is made for a mean",
-}
+from gradlab.explore.doctor import examine  # noqa: F401  (declares all kinds)
+from gradlab.explore.doctor.registry import KINDS
+
 LIBRARIES = ("gradlab", "torch")
 
 
@@ -136,7 +106,7 @@ def as_tuple(words: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Table(dict[str, Cells]):
-    """Rows by name. A name is given once, a kind is a word of `KINDS`, and what a cure replaces is there."""
+    """Rows by name. Names are unique, kinds are declared, and the text contains what a cure replaces."""
 
     def add(self, row: Cells) -> None:
         assert row.name not in self, f"two rows are called {row.name!r}"

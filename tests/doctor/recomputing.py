@@ -149,7 +149,7 @@ def of_accumulated(p: Program, f: Any) -> dict[str, Any]:
             for a, b in pairwise(r))
         for r in (p.w.run_of(key) for key in p.w.end)
     ]  # fmt: skip
-    return found | {"calls": max(added) + 1, "sweeps": len(p.w.sweeps), "parameters": sum(many > 0 for many in added)}
+    return found | {"calls": max(added), "sweeps": len(p.w.sweeps), "parameters": sum(many > 0 for many in added)}
 
 
 def of_empty(p: Program, f: Any) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def test_the_healthy_are_left_alone(run, shell, name, library):
     ran_through(run, shell, library, HEALTHY[name])
     found = asked(shell)
     assert not found.findings, found
-    assert "could not be looked at" not in str(found)
+    assert "could not be checked" not in str(found)
     assert "%%doctor" in found.unseen[-1]
 
 
@@ -183,7 +183,7 @@ def test_a_healthy_doctor_cell(run, shell):
     run("gradlab", (NET + "net = Net()\nopt = optim.SGD(net.parameters(), lr=0.1)",))
     ran = shell.ok("%%doctor\nopt.zero_grad()\nloss = F.mse_loss(net(X), Y)\nloss.backward()\nopt.step()")
     assert ran.text == "Nothing was found."
-    assert "%%doctor takes no names" in shell.run("%%doctor loss\nloss = 1").stderr
+    assert "%%doctor takes only options" in shell.run("%%doctor loss\nloss = 1").stderr
 
 
 # -------------------------------------------------------------------------------------------------- gl.doctor(model, …)
@@ -280,7 +280,7 @@ def test_an_error_of_a_seen_cell_has_its_line(run, name, library):
     ran = run(library, (*row.texts[:-1], f"%%doctor\n{row.texts[-1]}"))
     assert ran.error is not None
     found = NOTEBOOK.last
-    assert "could not be looked at" not in str(found), found
+    assert "could not be checked" not in str(found), found
     first = found.findings[0]
     if name in OTHERWISE:
         return

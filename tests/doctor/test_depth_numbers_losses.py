@@ -20,13 +20,14 @@ import gradlab
 from gradlab.explore.doctor.checks.depth import find_vanishing_and_exploding
 from gradlab.explore.doctor.checks.losses import find_misused_losses
 from gradlab.explore.doctor.checks.non_finite import find_non_finite
-from gradlab.explore.doctor.checks.step_causes import without_consequences
+from gradlab.explore.doctor.checks.step_causes import drop_consequences
 from gradlab.explore.doctor.checks.steps import find_wrong_steps
 from gradlab.explore.doctor.checks.sums import find_sums
 from gradlab.explore.doctor.checks.units import find_dead_and_saturated_units
 from gradlab.explore.doctor.checks.zeros import find_zero_gradients
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.findings import Diagnosis
+from gradlab.explore.doctor.session import NOTEBOOK
 
 FAMILIES = (
     find_vanishing_and_exploding,
@@ -75,7 +76,7 @@ def diagnosis(case: Case | None) -> Diagnosis:
     if case is None:
         return Diagnosis()
     causes = list(find_wrong_steps(case))
-    findings = without_consequences(case, [*causes, *(finding for family in FAMILIES for finding in family(case))])
+    findings = drop_consequences(case, [*causes, *(finding for family in FAMILIES for finding in family(case))])
     return Diagnosis.of([one for one in findings if one not in causes or one.kind in KINDS])
 
 
@@ -356,3 +357,40 @@ def test_recurrent_nets_are_never_accused_falsely():
 def test_a_few_nets_of_the_sweep():
     judged = figures(lambda net: claim(net, gradlab), nets(("mlp",), (16,), (2, 8, 32), (0,)))
     assert judged["false alarms"] == judged["misses"] == 0
+
+
+# ------------------------------------------------------------------------------------------------------ numbers in messages
+@pytest.mark.parametrize(
+    ("function", "limit"),
+    [("exp", 88.7228), ("expm1", 88.7228), ("exp2", 128.0), ("sinh", 89.4159), ("cosh", 89.4159)],
+)
+def test_the_limit_of_an_exponential(run, function, limit):
+    """Of float32, whose largest number is 2**128 less a half of its last digit: ln of it, log2 of it, ln of twice it."""
+    made = f"x = torch.tensor([{limit + 1}, {limit - 1}], requires_grad=True)"
+    ran = run("gradlab", (f"%%grad\n{made}\nout = x.{function}()\nout.sum().backward()",))
+    assert np.isinf(array(ran.shell.ns["out"])).tolist() == [True, False], "the limit lies between"
+    finding = NOTEBOOK.last.findings[0]
+    assert f"{function} of {limit + 1:.3g} " in finding.message and f"the limit is {limit:.1f}." in finding.message
+    np.testing.assert_allclose(finding.evidence["limit"], limit, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "own"),
+    [("cross_entropy(torch.sigmoid(z), y)", "softmax"), ("binary_cross_entropy_with_logits(torch.sigmoid(z), t)", "sigmoid")],
+)
+def test_a_loss_is_said_to_apply_its_own_function(run, loss, own):
+    text = f"%%grad\nz = torch.randn(8, 3, requires_grad=True)\ny, t = torch.arange(8) % 3, torch.rand(8, 3)\nF.{loss}.backward()"
+    run("gradlab", (text,))
+    (finding,) = NOTEBOOK.last.findings
+    assert finding.kind == "double-softmax" and f"applies {own} to them itself" in finding.message
+    assert ("sigmoid applied twice" in finding.message) == (own == "sigmoid")
+
+
+@pytest.mark.parametrize("given", ["ignore_index=0, weight=weight", "weight=weight, ignore_index=0"])
+def test_ignored_targets_have_no_weight(run, given):
+    text = (
+        "%%grad\nz = torch.randn(4, 3, requires_grad=True)\nweight = torch.tensor([1.0, 0.0, 1.0])\n"
+        f"y = torch.tensor([0, 1, 1, 0])\nF.cross_entropy(z, y, {given}).backward()"
+    )
+    run("gradlab", (text,))
+    assert "class 1, the only one that occurs, has weight 0" in NOTEBOOK.last.findings[0].message

@@ -145,7 +145,7 @@ def test_what_is_said_of_accumulation(shell):
     assert found.evidence["before"] == pytest.approx(before, rel=1e-5)
     assert found.evidence["after"] == pytest.approx(norm["total"], rel=1e-5)
     assert found.evidence["arrived"] == pytest.approx(norm["own"], rel=1e-5)
-    assert found.evidence["calls"] == 5
+    assert found.evidence["calls"] == 4
 
 
 def test_what_is_said_of_a_large_step(shell):

@@ -65,7 +65,7 @@ def test_a_grad_mode_of_the_packages_is_not_told_as_the_users(found):
     assert one.line == 2 and one.message.startswith(
         "`m.frozen(T, model, x)` on line 2 (there `self.b(h)` at modeling.py line 10)"
     )
-    assert one.fix == "Call what keeps the history, in place of `m.frozen(T, model, x)`: it is cut inside of that."
+    assert one.fix == "`m.frozen(T, model, x)` cuts the history inside: call a function that keeps it."
 
 
 def test_a_detach_of_the_packages(found):
@@ -74,7 +74,7 @@ def test_a_detach_of_the_packages(found):
         one.line == 2
         and "`model.features(x)` on line 2 (there `self.a(x).detach()` at modeling.py line 13): detach()" in one.message
     )
-    assert one.fix.startswith("Call what keeps the history, in place of `model.features(x)`")
+    assert one.fix.startswith("`model.features(x)` cuts the history inside")
 
 
 def test_a_detach_of_the_users_that_a_package_calls(found):

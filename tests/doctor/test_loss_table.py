@@ -49,7 +49,7 @@ def test_a_gradient_that_leaks_into_another_optimizers_step_is_noted(run, librar
     (note,) = notes()
     assert note.line == 11 and note.lines == (6, 13)
     assert "`g_loss.backward()` on line 6" in note.message and "the 4 parameters of `D[0]` and `D[2]`" in note.message
-    assert "in 3 of 3 calls `d_loss.backward()` on line 11 added to it, and `d_opt` stepped on both" in note.message
+    assert "in 3 of 3 calls `d_loss.backward()` on line 11 added to it, and the step of `d_opt` used both" in note.message
     at = ["D[0].weight", "D[0].bias", "D[2].weight", "D[2].bias"].index(note.evidence["of"])
     before, after = (array(ran.shell.ns[name][-1][at]) for name in ("left", "summed"))
     for key, value in {"before": before, "after": after, "arrived": after - before}.items():

@@ -8,7 +8,7 @@ from healthy import basics, everyday, generative, language, partial, reinforceme
 from healthy import contact_errors as healthy_errors
 from healthy import contact_names as healthy_names
 from healthy import contact_numbers as healthy_numbers
-from planting import KINDS, LIBRARIES, Cells
+from planting import LIBRARIES, Cells
 
 FAULTS = {
     name: row
@@ -67,10 +67,6 @@ def test_the_healthy_learn(run, name, library):
     ran = run(library, row.texts)
     assert ran.error is None, ran.said
     assert ran.holds(row.learns), row.learns
-
-
-def test_every_kind_is_planted():
-    assert {kind for row in FAULTS.values() for kind in row.kinds} == set(KINDS)
 
 
 def test_tables_are_broad():

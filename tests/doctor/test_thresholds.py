@@ -8,16 +8,16 @@ import pytest
 from measured_runs import figures_of_steps, shares
 from test_planted import FAULTS, HEALTHY
 
-from gradlab.explore.doctor.checks.step_causes import FAR
-from gradlab.explore.doctor.checks.steps import UP
-from gradlab.explore.doctor.checks.units import DEAD, SATURATED
+from gradlab.explore.doctor.checks.step_causes import MAX_RATIO
+from gradlab.explore.doctor.checks.steps import MIN_COSINE_UP
+from gradlab.explore.doctor.checks.units import MIN_DEAD_SHARE, MIN_SATURATED_SHARE
 
 
 @pytest.mark.slow
 def test_steps_up_and_down_are_told_apart_by_their_cosines():
     found = figures_of_steps()
     assert found["runs"] == 192
-    assert found["greatest down"] < -0.25 < UP < 0.26 < found["least first up"]
+    assert found["greatest down"] < -0.25 < MIN_COSINE_UP < 0.26 < found["least first up"]
 
 
 @functools.cache
@@ -29,10 +29,10 @@ def of_healthy_rows():
 @pytest.mark.parametrize(
     ("measure", "kind", "threshold", "healthy", "sick"),
     [
-        ("shut", "dead", DEAD, 0.63, 0.85),
-        ("flat", "saturated", SATURATED, 0.14, 0.98),
-        ("sharp", "saturated", SATURATED, 0.14, 0.98),
-        ("ratio", "update-ratio", FAR, 5.2, 37.0),
+        ("shut", "dead", MIN_DEAD_SHARE, 0.63, 0.85),
+        ("flat", "saturated", MIN_SATURATED_SHARE, 0.14, 0.98),
+        ("sharp", "saturated", MIN_SATURATED_SHARE, 0.14, 0.98),
+        ("ratio", "update-ratio", MAX_RATIO, 5.2, 37.0),
     ],
 )
 def test_a_threshold_lies_between_the_healthy_and_the_planted(measure, kind, threshold, healthy, sick):

@@ -670,7 +670,7 @@ wreck("no axis for the channel", "shape", """
     x = torch.randn(6, 8, 8)
     # %%
     out = conv(x)  #!
-""", {"conv(x)": "conv(x.unsqueeze(1))"}, "axis for the channel", "`x.unsqueeze(1)` in place of `x`")  # fmt: skip
+""", {"conv(x)": "conv(x.unsqueeze(1))"}, "channel axis is missing", "`x.unsqueeze(1)` in place of `x`")  # fmt: skip
 wreck("channels, all else kept", "shape", """
     class Net(nn.Module):
         def __init__(self):
@@ -728,7 +728,7 @@ wreck("no axis for the batch", "shape", """
     x = torch.randn(1, 8, 8)
     # %%
     out = model(x)  #!
-""", {"model(x)": "model(x.unsqueeze(0))"}, "axis of the batch is missing", "`x.unsqueeze(0)` in place of `x`")  # fmt: skip
+""", {"model(x)": "model(x.unsqueeze(0))"}, "batch axis is missing", "`x.unsqueeze(0)` in place of `x`")  # fmt: skip
 wreck("sequences of another width", "shape", """
     rnn = nn.LSTM(5, 8, batch_first=True)
     x = torch.randn(2, 7, 4)
@@ -1131,7 +1131,7 @@ wreck("a loss that is an attribute, and a batch that is unpacked", "target", """
     lit = Lit()
     for batch in [(torch.randn(4, 3), torch.tensor([1, 2, 3, 4]))]:
         lit.training_step(batch)
-""", {"self.net(x), y": "self.net(x), y - 1"}, "`self.net(x)` has 4 classes", "Those in `y` are from 1 to 4")  # fmt: skip
+""", {"self.net(x), y": "self.net(x), y - 1"}, "`self.net(x)` has 4 classes", "The labels in `y` are from 1 to 4")  # fmt: skip
 wreck("a mask without an axis", "shape", """
     q, mask = torch.randn(2, 5, 8), torch.ones(2, 5)
     def attend(q):
@@ -1147,7 +1147,7 @@ wreck("attention of another width", "shape", """
 wreck("a row of another length", "shape", """
     table, row = torch.zeros(4, 3), torch.randn(4)
     table[0] = row  #!
-""", {"= row": "= row[:3]"}, "`table[0]`, has shape [3], and `row` has shape [4]")  # fmt: skip
+""", {"= row": "= row[:3]"}, "`table[0]` has shape [3], and `row` has shape [4]")  # fmt: skip
 wreck("a choice by a tensor", "shape", """
     x = torch.randn(3)
     y = x if x > 0 else -x  #!

@@ -290,7 +290,7 @@ def test_three_findings_stand_before_the_table():
         assert text.index("Number 0") < text.index("Number 1") < text.index("Number 2") < text.rindex("gradient")
         assert text.count("Problem") == 2 and text.count("Note") == 1 and "Number 3" not in text and "Rests on" not in text
     assert "3 more notes: report.remarks" in card.text
-    assert title == "3 more notes" and all(f"Number {i} of x.  line {i}Do y." in rest for i in (3, 4, 5))
+    assert title == "3 more notes" and all(f"Number {i} of x.  line {i}  [k]Do y." in rest for i in (3, 4, 5))
     assert not re.search("Problem|Note", report_of(trace).parts()[0].text)
 
 

@@ -40,7 +40,8 @@ def test_it_is_what_the_doctor_says_when_asked(shell, library):
     below = shell.run("%%grad\n" + next(iter(FAULTS))).text
     asked = str(shell.ok("%doctor").result)
     assert "No parameter has a `.grad`" not in asked
-    assert below.split("  ", 1)[1].partition("\n")[0] in asked.replace("`", "")
+    message, kind = below.splitlines()[0].split("  ")[1:]
+    assert message in asked.replace("`", "") and asked.splitlines()[0].endswith(kind)
 
 
 @pytest.mark.parametrize("magic", ["%%grad", "%%watch"])

@@ -158,7 +158,7 @@ def test_one_cell_at_a_time_is_looked_at(monkeypatch):
     free = []
 
     def examine(case):
-        asking = threading.Thread(target=lambda: free.append(NOTEBOOK.turn.acquire(blocking=False)))
+        asking = threading.Thread(target=lambda: free.append(NOTEBOOK.lock.acquire(blocking=False)))
         asking.start()
         asking.join(TIMEOUT_SECONDS)
         return gl.doctor(gl.ones(1, requires_grad=True).sum())

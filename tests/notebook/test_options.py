@@ -148,6 +148,10 @@ def test_completion_of_jacobian():
     assert complete("%grad --method ", "") == []
 
 
+def test_completion_of_doctor():
+    assert complete("%doctor --", "--") == complete("%%doctor --", "--") == ["--out", "--ignore", "--quiet"]
+
+
 def test_completion_offers_what_is_left():
     assert complete("%%grad x --", "--") == [
         "--weights",
@@ -160,6 +164,7 @@ def test_completion_offers_what_is_left():
         "--interactive",
         "--out",
         "--help",
+        "--ignore",
         "--quiet",
     ]
     assert complete("%%grad --ac", "--ac") == ["--accumulate"]

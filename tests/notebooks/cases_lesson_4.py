@@ -84,7 +84,7 @@ SHOWS = {
     "site": "fix      write `h = h + 1` instead of `h += 1`",
     "quiet": "right:       tensor([0.3679, 1.0000, 2.7183])\nh.data += 1: tensor([1.3679, 2.0000, 3.7183])\n"
     "quiet(start.double()): the gradients are NOT what differences give.",
-    "doctor": "Nothing else leads from `early` to the result",
+    "doctor": "No other path leads from `early` to the result",
     "refused": "in step 2: Trying to backward through the graph a second time",
     "memory": "after the forward pass:             2.0 MB are held\nafter backward(retain_graph=True):  2.0 MB are held\n"
     "after backward():                   0.0 MB are held",

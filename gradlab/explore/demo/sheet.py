@@ -21,14 +21,14 @@ def sheet(story: Story, library: str) -> str:
     """The page, as HTML that needs nothing else."""
     broken, fixed = story.broken, story.fixed
     title = say("A network that learns nothing, and why")
-    line = broken.visit.diagnosis.findings[0].line if broken.visit.diagnosis.findings else None
+    line = broken.run.diagnosis.findings[0].line if broken.run.diagnosis.findings else None
     shown = [
         _head(library),
         _row(
-            [_card(say(code(NAME)), _program(broken.visit.program.source, line), fills=True)],
+            [_card(say(code(NAME)), _program(broken.run.program.source, line), fills=True)],
             [
                 _card(say("What it learns"), _figure(fit(broken)) + _printed(broken)),
-                _card(say(code(f"gradlab doctor {NAME}")), findings_view.html(broken.visit.diagnosis.findings, ()), fills=True),
+                _card(say(code(f"gradlab doctor {NAME}")), findings_view.html(broken.run.diagnosis.findings, ()), fills=True),
             ],
         ),
         _row(
@@ -37,7 +37,7 @@ def sheet(story: Story, library: str) -> str:
         ),
         _card(say("On a model of your own"), _own()),
     ]
-    report = broken.visit.report()
+    report = broken.run.report()
     if report is not None:
         shown.append(
             f'<details {NO_MATH} style="margin:14px 2px"><summary style="cursor:pointer">'

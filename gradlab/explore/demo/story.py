@@ -16,7 +16,7 @@ from typing import Any
 
 from gradlab.explore.libraries import library_of
 from gradlab.explore.report.table import BLOCKS
-from gradlab.explore.script import Program, Visit, text, visit
+from gradlab.explore.script import Program, ScriptRun, run_script, text
 
 NAME = "fit_sine.py"
 BROKEN = """\
@@ -50,7 +50,7 @@ class Told:
 
     Attributes
     ----------
-    visit : Visit
+    run : ScriptRun
     said : str
         What it printed.
     inputs, targets, answers : tuple of float
@@ -59,7 +59,7 @@ class Told:
         Of each step.
     """
 
-    visit: Visit
+    run: ScriptRun
     said: str
     inputs: tuple[float, ...]
     targets: tuple[float, ...]
@@ -77,21 +77,21 @@ class Story:
     @property
     def difference(self) -> list[str]:
         """The lines that change, "- loss = …" and "+ loss = …", without what is around them."""
-        before, after = (one.visit.program.source.splitlines() for one in (self.broken, self.fixed))
+        before, after = (one.run.program.source.splitlines() for one in (self.broken, self.fixed))
         lines = difflib.unified_diff(before, after, n=0, lineterm="")
         return [f"{line[0]} {line[1:].strip()}" for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
 
     def text(self) -> str:
         """For a terminal."""
         broken, fixed = self.broken, self.fixed
-        code = "\n".join(f"  {i:>3}  {line}" for i, line in enumerate(broken.visit.program.source.splitlines(), 1))
+        code = "\n".join(f"  {i:>3}  {line}" for i, line in enumerate(broken.run.program.source.splitlines(), 1))
         return "\n\n".join(
             [
                 f"A network is to learn a sine ({NAME}):",
                 code.rstrip(),
                 f"It runs without an error, and learns nothing: {broken.said}\n    {curve(broken)}",
                 f"gradlab doctor {NAME} says why:",
-                text(broken.visit, unseen=False),
+                text(broken.run, unseen=False),
                 "With that line changed",
                 "\n".join(f"    {line}" for line in self.difference),
                 f"it learns: {fixed.said}\n    {curve(fixed)}",
@@ -118,7 +118,7 @@ def _run(source: str) -> Told:
         kept["losses"] = tuple(names["losses"])
 
     with contextlib.redirect_stdout(said):
-        seen = visit(program, after=keep)
+        seen = run_script(program, after=keep)
     return Told(seen, said.getvalue().strip(), **kept)
 
 

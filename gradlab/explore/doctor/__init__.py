@@ -1,5 +1,9 @@
-"""What is wrong with a gradient, in words, with the line: findings from a trace and from what the notebook holds.
+"""The doctor: the cause of a wrong gradient, with the line, the numbers and a fix.
 
-`case` is what is looked at, `findings` what is said, and a family of causes a function that takes a `Case` and
-yields findings and remarks, each of which follows from numbers that it names as its evidence. `examine` asks them all.
+`front` has `gl.doctor`, `session` diagnoses one notebook cell or script after another, `after_run` a run that was not recorded.
+`examine` applies the checks to a case and has their table of contents; `registry` has the kinds of findings.
+
+- `context/`: everything known of a run. `Case` combines the trace, the namespace, the source and the error.
+- `checks/`: one module for each family of causes. A check takes a `Case` and yields findings with the numbers that prove them.
+- `errors/`: explanations of exceptions.
 """

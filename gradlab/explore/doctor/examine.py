@@ -29,9 +29,9 @@ from gradlab.explore.doctor.checks import (
     watched_runs,
     zeros,
 )
-from gradlab.explore.doctor.checks.step_causes import without_consequences
-from gradlab.explore.doctor.context.case import Case, listed
-from gradlab.explore.doctor.context.code_edits import as_written
+from gradlab.explore.doctor.checks.step_causes import drop_consequences
+from gradlab.explore.doctor.context.case import Case, join_names
+from gradlab.explore.doctor.context.code_edits import quote_as_written
 from gradlab.explore.doctor.errors import graph_errors, refusals
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.registry import CHECKS, ERROR, RUN, STATE, Check
@@ -100,13 +100,13 @@ def examine(case: Case, checks: Iterable[Check] | None = None) -> Diagnosis:
         unseen += [failure] if failure else []
     if names := list(case.sharded.values()):
         unseen.append(
-            f"{listed(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "
-            "which of them get a gradient, and what they keep from step to step, was not seen."
+            f"{join_names(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "
+            "which of them get a gradient, and how they change from step to step, was not checked."
         )
-    findings = list(without_consequences(case, findings))
+    findings = list(drop_consequences(case, findings))
     findings, ignored, unknown = split_ignored(findings, case)
     sources = [*case.programs, *([case.scene.program] if case.scene is not None else [])]
-    findings = [replace(one, fix=as_written(one.fix, sources)) for one in findings]
+    findings = [replace(one, fix=quote_as_written(one.fix, sources)) for one in findings]
     return Diagnosis.of(findings, (*unseen, *unknown), ignored=ignored, seconds=seconds)
 
 
@@ -115,8 +115,12 @@ def _run(one: Check, case: Case) -> float:
     start, failure = clock.now(), ""
     found: list[Finding] = []
     try:
-        found = list(one.find(case))
-    except Exception as error:  # noqa: BLE001  (what is reported about a user's cell must not make the cell fail)
+        found.extend(one.find(case))
+        if one.looks_at == ERROR and case.scene is not None:
+            found = [replace(finding, place=finding.place or case.scene.source_line) for finding in found]
+        if undeclared := sorted({finding.kind for finding in found} - set(one.kinds)):
+            failure = f"The check `{one.name}` does not declare that it reports {', '.join(undeclared)}."
+    except Exception as error:  # noqa: BLE001  (an error of the doctor must not make the user's cell fail)
         failure = f"The check `{one.name}` failed: {type(error).__name__}: {error}."
     case.found[one.name] = found, failure
     return clock.now() - start

@@ -1,50 +1,55 @@
-"""What the doctor says: findings, which are Problems, and remarks, which are Notes."""
+"""Findings of the doctor. A finding is a Problem or, as a remark, a Note; a `Diagnosis` has those of one run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-ONCE = ("rebound-leaf",)  # kinds of which a line has one cause, though an error and what was seen both show it
-SHOWN = 3  # findings in a report, Problems before Notes; the rest is folded or counted
-NAMED = 4  # further places, or models, that are named in a finding
+if TYPE_CHECKING:
+    from gradlab.explore.trace.data import Line
+
+ONCE = ("rebound-leaf",)  # kinds with one finding per line, though an error and the trace may both show it
+SHOWN = 3  # findings in a report, Problems before Notes; the others are folded or counted
+NAMED = 4  # further places, or models, that a finding names
 
 
 def sentence(advice: str) -> str:
-    """Advice as the errors give it, as a sentence."""
+    """Return advice, in the form in which errors contain it, as a sentence."""
     return f"{advice[:1].upper()}{advice[1:]}."
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found.
+    """One fault, or one remark.
 
     Attributes
     ----------
     kind : str
-        What it is, in one word of `KINDS`: "detached", "nan-born".
+        The name of its kind (see `registry`): "detached", "nan-born".
     message : str
-        The cause in one or two sentences, with the user's names, lines and numbers; code stands between backticks.
+        The cause in one or two sentences, with the user's names, lines and numbers. Code is in backticks.
     line : int or None
-        The line of the cell that it lies in, `%%grad` being line 1; None outside of cells.
+        Its line in the cell, where `%%grad` is line 1; None outside of cells.
     node : int or None
-        The node of the trace that it concerns.
+        Its node in the trace.
     fix : str
-        What to type or to do; "" where there is nothing to say.
+        What to write or to do; "" if there is no advice.
     evidence : mapping of str to number or str
-        The numbers that the message rests on, and what they are.
+        The numbers that prove the message, by name.
     remark : bool
-        Whether it is a Note and no Problem.
+        Whether it is a Note instead of a Problem.
     worth : float
-        Findings of greater worth stand first.
+        Findings of greater worth come first.
     lines : tuple of int
-        Further lines that it concerns.
+        Further lines with the same finding.
     model : str
-        What it is about where several models were trained: "act=Sigmoid"; "" where there is one.
+        The model that it is about, if several were trained: "act=Sigmoid"; otherwise "".
     times : int
-        How many findings it stands for: those that differ only in their line or their names.
+        The number of findings merged into it, which differ only in their line or their names.
+    place : Line or None
+        The line of the cause, if it is not that of the node.
     """
 
     kind: str
@@ -58,6 +63,7 @@ class Finding:
     lines: tuple[int, ...] = ()
     model: str = ""
     times: int = 1
+    place: Line | None = None
 
     def __str__(self) -> str:
         return f"{self.message} {self.fix}".strip()
@@ -65,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found, the worthiest first.
+    """The findings of one run, the most important first.
 
     Attributes
     ----------
@@ -109,7 +115,7 @@ class Diagnosis:
             if one.kind in ONCE and (place not in by_line or "` in place of `" not in by_line[place].fix):
                 by_line[place] = one
         ordered = [one for one in ordered if one.kind not in ONCE or by_line[one.line, one.model] is one]
-        ordered = across_models(counted(ordered))
+        ordered = merge_across_models(merge_similar(ordered))
         return cls(
             tuple(finding for finding in ordered if not finding.remark),
             tuple(finding for finding in ordered if finding.remark),
@@ -127,20 +133,21 @@ class Diagnosis:
                 seconds[name] = seconds.get(name, 0.0) + taken
         return Diagnosis.of(findings, unseen, ignored=sum(one.ignored for one in everything), seconds=seconds)
 
-    def without(self, kinds: Collection[str]) -> Diagnosis:
+    def without(self, kinds: str | Iterable[str]) -> Diagnosis:
         """Return the diagnosis without the findings of some kinds, which then count as ignored."""
+        kinds = {kinds} if isinstance(kinds, str) else set(kinds)
         findings = tuple(one for one in self.findings if one.kind not in kinds)
         remarks = tuple(one for one in self.remarks if one.kind not in kinds)
         dropped = len(self.findings) + len(self.remarks) - len(findings) - len(remarks)
         return replace(self, findings=findings, remarks=remarks, ignored=self.ignored + dropped) if dropped else self
 
     def text(self, *, every: bool = False) -> str:
-        """In words, for a terminal.
+        """Return the findings as text.
 
         Parameters
         ----------
-        every : bool, default False
-            All findings, not the first `SHOWN` and the number of the others.
+        every : bool, default: False
+            Return all findings instead of the first `SHOWN` and the number of the others.
         """
         both = [*(("Problem", one) for one in self.findings), *(("Note", one) for one in self.remarks)]
         words = [f"{word}{_of(one)}: {one} [{one.kind}]" for word, one in both]
@@ -148,7 +155,8 @@ class Diagnosis:
         lines = words[:shown] or ["Nothing was found."]
         if len(words) > shown:
             lines.append(f"{hidden(self.findings, self.remarks)}: `.text(every=True)` has all of them.")
-        return "\n".join([*lines, *self.unseen])
+        silenced = [f"{self.ignored} {'finding is' if self.ignored == 1 else 'findings are'} ignored."] if self.ignored else []
+        return "\n".join([*lines, *silenced, *self.unseen])
 
     def __repr__(self) -> str:
         return self.text()
@@ -159,82 +167,82 @@ def _of(finding: Finding) -> str:
 
 
 def hidden(findings: Sequence[Any], remarks: Sequence[Any], shown: int = SHOWN) -> str:
-    """How many findings are not among the first: "2 more problems, 1 more note"; "" of none."""
+    """Return how many findings are not among the first: "2 more problems, 1 more note"; "" if there are none."""
     problems = max(len(findings) - shown, 0)
     notes = len(findings) + len(remarks) - max(shown, len(findings))
     many = ((problems, "problem"), (max(notes, 0), "note"))
     return ", ".join(f"{n} more {noun}{'s' * (n > 1)}" for n, noun in many if n)
 
 
-# ------------------------------------------------------------------------------------------------- findings that are alike
+# ----------------------------------------------------------------------------------------------- merge similar findings
 CODE = "`[^`]*`"
 PLACE = r"(?:\bon line \d+|\bat \S+ line \d+|\bline \d+)"
 TOKEN = re.compile(f"{CODE}|{PLACE}")
 NAMES = re.compile(rf"(?:the \d+ parameters of )?{CODE}(?:(?:, | and ){CODE})*(?: and \d+ more)?")
-CHANGE = f"{CODE} (?:in place of|before|after) {CODE}"  # see `advice`
+CHANGE = f"{CODE} (?:in place of|before|after) {CODE}"  # see `code_edits`
 CHANGE_ALONE = re.compile(CHANGE)
 CHANGES = re.compile(f"{CHANGE}(?: and {CHANGE})*")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\bNaN\b|∞")
 PLURAL = {"has": "have", "gets": "get", "is": "are", "was": "were", "does": "do", "it": "them", "its": "their"}
 SINGULAR = re.compile(rf"\b(?:{'|'.join(PLURAL)})\b")
-LONG = 40  # characters of code that are not repeated beside a line
+LONG = 40  # code of this many characters is not repeated next to a line
 
 
-def counted(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings, the worthiest first, with one in place of several that differ by their lines or by the names in them alone."""
-    kept: dict[Any, list[Finding]] = {}
+def merge_similar(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge findings that differ only by their lines or by the names in them. They are sorted by worth."""
+    groups: dict[Any, list[Finding]] = {}
     for one in findings:
-        kept.setdefault((one.kind, one.remark, one.model, _pattern(one.message), _advice(one.fix)), []).append(one)
-    return [_together(alike) for alike in kept.values()]
+        groups.setdefault((one.kind, one.remark, one.model, _pattern(one.message), _fix_pattern(one.fix)), []).append(one)
+    return [_merge(similar) for similar in groups.values()]
 
 
-def across_models(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings, the worthiest first, with one in place of several that differ by the model, and by numbers, alone."""
-    kept: dict[Any, list[Finding]] = {}
+def merge_across_models(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge findings that differ only by the model and by numbers. They are sorted by worth."""
+    groups: dict[Any, list[Finding]] = {}
     for i, one in enumerate(findings):
-        said = NUMBER.sub("0", _pattern(one.message)), NUMBER.sub("0", _advice(one.fix))
-        key = (one.kind, one.remark, one.line, *said) if one.model else i
-        kept.setdefault(key, []).append(one)
-    return [_of_models(alike) for alike in kept.values()]
+        patterns = NUMBER.sub("0", _pattern(one.message)), NUMBER.sub("0", _fix_pattern(one.fix))
+        key = (one.kind, one.remark, one.line, *patterns) if one.model else i
+        groups.setdefault(key, []).append(one)
+    return [_merge_models(similar) for similar in groups.values()]
 
 
 def _pattern(text: str) -> str:
-    """A text without its names and lines, in the plural."""
+    """Return a text without its names and lines, in the plural."""
     return SINGULAR.sub(lambda word: PLURAL[word[0]], re.sub(PLACE, "line 0", NAMES.sub("``", text)))
 
 
-def _advice(fix: str) -> str:
-    """A fix without the change that it says to make, if it is one change."""
+def _fix_pattern(fix: str) -> str:
+    """Return a fix without its change of the code, if it has one change."""
     return CHANGES.sub("``", fix) if len(CHANGES.findall(fix)) == 1 else fix
 
 
-def _together(alike: Sequence[Finding]) -> Finding:
-    """One finding that says where else the same is so."""
-    first, *others = alike
+def _merge(similar: Sequence[Finding]) -> Finding:
+    """Return one finding that names the other places."""
+    first, *others = similar
     if not others:
         return first
-    places = list(dict.fromkeys(filter(None, (_differs(first, other) for other in others))))
+    places = list(dict.fromkeys(filter(None, (_place_of(first, other) for other in others))))
     more = [f"{len(places) - NAMED + 1} more"] if len(places) > NAMED else []
     shown = places[: NAMED - 1] if more else places
     if len(shown) > 1 and all(re.fullmatch(r"on line \d+", place) for place in shown):
         shown = [f"on lines {shown[0].removeprefix('on line ')}", *(place.removeprefix("on line ") for place in shown[1:])]
-    said = f"The same {_listed([*shown, *more])}." if places else f"({len(alike)} times)"
+    repeated = f"The same {_join([*shown, *more])}." if places else f"({len(similar)} times)"
     lines = [line for other in others for line in (other.line, *other.lines) if line is not None]
     changes = list(
-        dict.fromkeys(change for one in alike for both in CHANGES.findall(one.fix) for change in CHANGE_ALONE.findall(both))
+        dict.fromkeys(change for one in similar for both in CHANGES.findall(one.fix) for change in CHANGE_ALONE.findall(both))
     )
-    fix = first.fix if first.fix == _advice(first.fix) else CHANGES.sub(lambda _: " and ".join(changes), first.fix)
+    fix = first.fix if first.fix == _fix_pattern(first.fix) else CHANGES.sub(lambda _: " and ".join(changes), first.fix)
     return replace(
         first,
-        message=f"{first.message} {said}",
+        message=f"{first.message} {repeated}",
         fix=fix,
         lines=tuple(dict.fromkeys((*first.lines, *(line for line in lines if line != first.line)))),
-        times=sum(one.times for one in alike),
+        times=sum(one.times for one in similar),
     )
 
 
-def _differs(first: Finding, other: Finding) -> str:
-    """Where another finding of the same pattern lies: "of `b` on line 9"."""
+def _place_of(first: Finding, other: Finding) -> str:
+    """Return the place of another finding of the same pattern: "of `b` on line 9"."""
     pairs = list(zip(TOKEN.findall(first.message), TOKEN.findall(other.message), strict=False))
     name = next((f"of {b}" for a, b in pairs if a != b and b[0] == "`" == a[0]), "")
     place = next((b if b[:2] in ("on", "at") else f"on {b}" for a, b in pairs if a != b and b[0] != "`" != a[0]), "")
@@ -243,17 +251,17 @@ def _differs(first: Finding, other: Finding) -> str:
     return " ".join(filter(None, ("" if place and len(name) > LONG else name, place)))
 
 
-def _of_models(alike: Sequence[Finding]) -> Finding:
-    """One finding that names the models of which the same is so."""
-    first, *others = alike
-    models = list(dict.fromkeys(one.model for one in alike))
+def _merge_models(similar: Sequence[Finding]) -> Finding:
+    """Return one finding that names all its models."""
+    first, *others = similar
+    models = list(dict.fromkeys(one.model for one in similar))
     if not others or len(models) == 1:
         return first
     more = [f"{len(models) - NAMED + 1} more"] if len(models) > NAMED else []
     shown = models[: NAMED - 1] if more else models
     whose = "" if all(one.message == first.message for one in others) else f" These numbers are of `{first.model}`."
-    return replace(first, message=f"{first.message}{whose}", model=_listed([*shown, *more]))
+    return replace(first, message=f"{first.message}{whose}", model=_join([*shown, *more]))
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _join(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

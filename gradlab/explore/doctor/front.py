@@ -1,4 +1,4 @@
-"""The function doctor."""
+"""`gl.doctor`: the findings on the last run, on the graph of a tensor, or on a model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gradlab.explore.doctor.after_run import LEFT
-from gradlab.explore.doctor.checks.final_state import cleared
+from gradlab.explore.doctor.checks.final_state import describe_cleared_gradients
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.examine import CHECKS_OF_ERRORS, CHECKS_OF_RUNS, CHECKS_OF_STATES, examine
 from gradlab.explore.doctor.findings import Diagnosis
@@ -23,23 +23,24 @@ from gradlab.explore.trace.saved_values import SavedReader
 def doctor(
     out: Any = None, *, params: Any = None, optimizer: Any = None, loss: Any = None, ignore: str | Iterable[str] = ()
 ) -> Diagnosis:
-    """Say what is wrong with gradients, and where it comes from: those of the last run, of a tensor, or of a model.
+    """Report what is wrong with gradients and why: with those of the last run, of a tensor, or of a model.
 
     Parameters
     ----------
     out : Tensor or module, optional
-        A tensor of gradlab's or PyTorch's, of any shape: what is differentiated. It is looked at by a sweep of our own, which
-        writes no `.grad`. Lines are known of graphs that were recorded under `record_sites()` or in a `%%grad` cell.
-        Or a model: then `loss` is what is differentiated; without it, or once `backward()` has been called on it, what is there
-        is looked at, the gradients and weights by parameter.
-        Default: what was found in the last `%%grad` or `%%doctor` cell, one that failed among them. If anything was computed
-        since, or none has run: the error with which the last run ended, and what it left in the namespace.
+        A tensor of gradlab or PyTorch, of any shape, to differentiate. No `.grad` is written. Lines are known for graphs
+        that were recorded under `record_sites()` or in a `%%grad` cell.
+        Or a model; then `loss` is differentiated. Without `loss`, or after `backward()` was called on it, the gradients and
+        weights of the model are checked as they are.
+        Default: report on the last `%%grad` or `%%doctor` cell, also if it failed. If anything was computed since, or no such
+        cell has run, report on the error that ended the last run and on the state that it left in the namespace.
     params : iterable of Tensor, or a module, optional
-        What is meant to learn. Default: what the optimizers of the namespace hold; without an optimizer every leaf.
+        The tensors that are meant to learn. Default: the parameters of the optimizers in the namespace, or every leaf if there is
+        no optimizer.
     optimizer : Optimizer, or several, optional
-        What moves the parameters. What it holds is meant to learn.
+        Its parameters are meant to learn.
     loss : Tensor, optional
-        What is differentiated.
+        The tensor to differentiate.
     ignore : str or iterable of str, optional
         The kinds of findings to silence, as they are printed in brackets after a finding: `ignore=["double-softmax"]`. A comment
         `# gradlab: ignore[double-softmax]` silences a kind on its line.
@@ -47,14 +48,14 @@ def doctor(
     Returns
     -------
     Diagnosis
-        Its `findings` are Problems, its `remarks` Notes, the worthiest first; `unseen` says what could not be looked at. It
-        reads as text.
+        Its `findings` are Problems and its `remarks` are Notes, the most important first. `unseen` says what could not be
+        checked. It prints as text.
 
     Raises
     ------
     TypeError
-        If `out` is neither a tensor nor a module, `params` neither tensors nor a module, `optimizer` no optimizer, `loss` no
-        tensor, or two things are given to be differentiated.
+        If `out` is not a tensor or a module, `params` are not tensors or a module, `optimizer` is not an optimizer, `loss` is not
+        a tensor, or both `out` and `loss` are tensors.
     ValueError
         If `ignore` names an unknown kind.
 
@@ -69,12 +70,12 @@ def doctor(
     space = {**frame.f_globals, **frame.f_locals}
     silenced = require_kinds(ignore)
     if all(one is None for one in (out, params, optimizer, loss)):
-        return NOTEBOOK.tell(space, silenced)
+        return NOTEBOOK.report(space, silenced)
     model = out if is_model(out) else None
     if model is None and library_of(out) is None and (out is not None or (optimizer is None and loss is None)):
         raise TypeError(
             f"doctor(out) takes a tensor that was computed from others, or a model, and got {type(out).__name__}: {out!r:.80}. "
-            "doctor() alone tells of the last run."
+            "Without arguments, doctor() reports on the last run."
         )
     if loss is not None and library_of(loss) is None:
         raise TypeError(f"doctor(loss=…) takes a tensor, and got {type(loss).__name__}: {loss!r:.80}.")
@@ -96,15 +97,15 @@ def doctor(
     try:
         if model is None and not optimizers:
             return examine(_case(root, space, first, meant)).without(silenced)
-        return _whole(model, optimizers, root, space, first, meant).without(silenced)
-    except Exception as failed:  # noqa: BLE001  (it never raises for what it looks at)
-        return Diagnosis(unseen=(f"This could not be looked at: {type(failed).__name__}: {failed}.",))
+        return _diagnose_model(model, optimizers, root, space, first, meant).without(silenced)
+    except Exception as failed:  # noqa: BLE001  (a diagnosis never raises)
+        return Diagnosis(unseen=(f"This could not be checked: {type(failed).__name__}: {failed}.",))
 
 
-def _whole(
+def _diagnose_model(
     model: Any, optimizers: list[Any], root: Any, space: dict[str, Any], first: Mapping[str, Any], meant: frozenset[int] | None
 ) -> Diagnosis:
-    """What is found of a model and its optimizers as they are now, and of a tensor's graph where that is still whole."""
+    """Return the findings on a model and its optimizers as they are now, and on the graph of the loss if it was not freed."""
     swept, unseen = Diagnosis(), []
     states = CHECKS_OF_STATES
     if root is not None:
@@ -114,7 +115,7 @@ def _whole(
         except RuntimeError as failed:
             if "second time" not in str(failed) and "freed" not in str(failed):
                 raise
-            unseen.append("The graph of the loss was freed by its backward(): what each operation handed on was not seen.")
+            unseen.append("The graph of the loss was freed by its backward(), so the gradient of each operation was not checked.")
     kept = {
         name: value
         for name, value in space.items()
@@ -126,14 +127,14 @@ def _whole(
     known = {finding.kind for finding in swept.findings}
     unseen += [*swept.unseen, *left.unseen]
     if root is None:
-        empty = cleared(case)
+        empty = describe_cleared_gradients(case)
         unseen += [*([empty] if empty else []), LEFT]
     findings = [*swept.findings, *swept.remarks, *(one for one in (*left.findings, *left.remarks) if one.kind not in known)]
     return swept.with_parts(findings, unseen, [left])
 
 
 def _case(out: Any, space: dict[str, Any], first: Mapping[str, Any], meant: frozenset[int] | None) -> Case:
-    """A tensor's graph, by a sweep of our own, and the namespace."""
+    """Return the case of a tensor, which is differentiated here without writing any `.grad`."""
     library = library_of(out)
     assert library is not None
     names = names_in(space, first=first)
@@ -149,7 +150,7 @@ def _case(out: Any, space: dict[str, Any], first: Mapping[str, Any], meant: froz
 
 
 def _optimizers(value: Any) -> list[Any]:
-    """One optimizer, or several, as a list."""
+    """Return one optimizer, or several, as a list."""
     optimizers = [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
     for one in optimizers:
         if not is_optimizer(one):
@@ -161,7 +162,7 @@ def _optimizers(value: Any) -> list[Any]:
 
 
 def _keys(params: Any) -> list[int]:
-    """What tells some tensors, or a module's parameters, from others."""
+    """Return the identities of tensors, or of a module's parameters."""
     if callable(getattr(params, "parameters", None)):
         return [id(one) for one in params.parameters()]
     tensors: Any = params

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,8 @@ class Kind:
         Whether a Problem of this kind may also be reported as a Note, where programs do the same on purpose.
     libraries : tuple of str
         The libraries on which both programs run.
+    module : str
+        The module that declares it.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Kind:
     healthy: str
     notes: bool
     libraries: tuple[str, ...]
+    module: str
 
 
 @dataclass(frozen=True)
@@ -118,9 +122,8 @@ def declare(
     if name in KINDS:
         raise ValueError(f"two kinds of findings are named {name!r}")
     clean = inspect.cleandoc
-    KINDS[name] = Kind(
-        name, severity, clean(meaning), clean(why), clean(remedy), clean(fault), clean(healthy), notes, libraries
-    )
+    texts = clean(meaning), clean(why), clean(remedy), clean(fault), clean(healthy)
+    KINDS[name] = Kind(name, severity, *texts, notes, libraries, sys._getframe(1).f_globals["__name__"])
 
 
 def check(*kinds: str, looks_at: str = RUN, of_each_loss: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -130,6 +133,8 @@ def check(*kinds: str, looks_at: str = RUN, of_each_loss: bool = False) -> Calla
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if any(one.name == function.__name__ for one in CHECKS):
+            raise ValueError(f"two checks are named {function.__name__!r}")
         CHECKS.append(Check(function, kinds, looks_at, of_each_loss))
         return function
 

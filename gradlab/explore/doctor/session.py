@@ -1,4 +1,4 @@
-"""`doctor`: what was found in the last `%%grad` cell, or is found in the graph of a tensor, in a model, or in what a run left."""
+"""Diagnose the cells of a notebook, or the trainings of a script, one after the other."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradlab.explore.doctor.after_run import Marks, aftermath, last_error, unexplained
+from gradlab.explore.doctor.after_run import Snapshot, diagnose_after_run, explain_no_rule, last_error
 from gradlab.explore.doctor.context.case import Case
-from gradlab.explore.doctor.context.earlier_cells import Past, remembered
+from gradlab.explore.doctor.context.earlier_cells import Past, remember
 from gradlab.explore.doctor.examine import CHECKS_OF_EACH_LOSS, examine
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries import library_of
@@ -18,18 +18,32 @@ from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.trainings import Training
 
-NOTHING = "No %%grad cell has run yet, and `gl.doctor(loss)` was not given anything to look at."
+NOTHING = "No %%grad cell has run yet, and `gl.doctor(loss)` was not given a tensor to check."
 
 
 @dataclass
 class Session:
-    """Looks at one cell after the other, and remembers what the next one needs of it: no tensor, and less than 1 MB."""
+    """Diagnoses cells, and remembers of each what the next one needs: no tensor, and less than 1 MB.
+
+    Attributes
+    ----------
+    past : Past
+        The gradients that earlier cells have left.
+    last : Diagnosis
+        Of the last cell.
+    snapshot : Snapshot or None
+        Of the namespace at the end of that cell.
+    error : int
+        The identity of the error that ended that cell.
+    lock : RLock
+        Cells may end in several threads at the same time.
+    """
 
     past: Past = field(default_factory=Past)
     last: Diagnosis = field(default_factory=lambda: Diagnosis(unseen=(NOTHING,)))
-    marks: Marks | None = None  # of when that was said
-    ended: int = 0  # what tells the error of that cell from others
-    turn: threading.RLock = field(default_factory=threading.RLock, repr=False)  # cells may end in several threads at once
+    snapshot: Snapshot | None = None
+    error: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def look(
         self,
@@ -41,24 +55,24 @@ class Session:
         error: BaseException | None = None,
         ignore: frozenset[str] = frozenset(),
     ) -> Diagnosis:
-        """What is found in a cell that has ended.
+        """Return the findings on a cell that has ended.
 
         Parameters
         ----------
         recorder : Recorder
-            What saw the cell.
+            It recorded the cell.
         namespace : mapping of str to object
             The user's names now.
         trace : Trace, optional
-            Of its last sweep, if somebody has made it already.
+            Of its last sweep, if there is one already.
         value : Tensor, optional
-            What was to be differentiated, where nobody did.
+            The tensor to differentiate, if the cell did not call backward().
         error : BaseException, optional
             The error with which the cell failed.
         ignore : frozenset of str, optional
             The kinds that are silenced.
         """
-        with self.turn:
+        with self.lock:
             try:
                 recorder.settle_journal()
                 root = ""
@@ -70,56 +84,56 @@ class Session:
                 if shown is not None and shown.training is not None and error is None:
                     traces = [recorder.trace(one) for one in shown.training.other_losses]
                     own = _with_losses(own, shown.training, traces, case)
-                found = _of_all(recorder, own)
-                self.last = found if found.findings else replace(found, unseen=(*found.unseen, *unexplained(case)))
-                remembered(self.past, case)
-                self.marks, self.ended = Marks(namespace), id(error)
-            except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
-                self.last = Diagnosis(unseen=(f"The cell could not be looked at: {type(failed).__name__}: {failed}.",))
+                found = _with_other_models(recorder, own)
+                self.last = found if found.findings else replace(found, unseen=(*found.unseen, *explain_no_rule(case)))
+                remember(self.past, case)
+                self.snapshot, self.error = Snapshot(namespace), id(error)
+            except Exception as failed:  # noqa: BLE001  (an error of the doctor must not make the user's cell fail)
+                self.last = Diagnosis(unseen=(f"The cell could not be checked: {type(failed).__name__}: {failed}.",))
             return self.last
 
     def of_training(self, training: Training, namespace: Mapping[str, Any], ignore: frozenset[str] = frozenset()) -> Diagnosis:
-        """What is found in a training that is over while its program goes on, or that is not the one that is shown.
+        """Return the findings on a training that has ended while its program continues, or that is not the one shown.
 
         Parameters
         ----------
         training : Training
-            Of which there is a trace.
+            It has a trace.
         namespace : mapping of str to object
-            The user's names now; those that the training had come before them.
+            The user's names now. The names that the training had take precedence.
         ignore : frozenset of str, optional
             The kinds that are silenced.
         """
-        with self.turn:
+        with self.lock:
             try:
                 space = with_held({**namespace, **training.owners})
                 case = Case(training.trace, space, None, self.past, ignore=ignore)
                 return _with_losses(examine(case), training, [one.trace for one in training.other_losses], case)
-            except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
-                return Diagnosis(unseen=(f"A model could not be looked at: {type(failed).__name__}: {failed}.",))
+            except Exception as failed:  # noqa: BLE001  (an error of the doctor must not make the user's cell fail)
+                return Diagnosis(unseen=(f"A model could not be checked: {type(failed).__name__}: {failed}.",))
 
-    def tell(self, namespace: Mapping[str, Any], ignore: frozenset[str] = frozenset()) -> Diagnosis:
-        """What was found in the last cell that was seen, or, if anything has happened since, in what is left of it."""
+    def report(self, namespace: Mapping[str, Any], ignore: frozenset[str] = frozenset()) -> Diagnosis:
+        """Return the findings on the last recorded cell or, if anything has happened since, on the state of the namespace."""
         try:
             error, older = last_error()
-            with self.turn:
-                ours = error is None or id(error) == self.ended
-                if self.marks is not None and ours and self.marks.still(namespace):
+            with self.lock:
+                own = error is None or id(error) == self.error
+                if self.snapshot is not None and own and self.snapshot.is_current(namespace):
                     return self.last.without(ignore)
-            return aftermath(namespace, error, older, ignore)
-        except Exception as failed:  # noqa: BLE001  (it never raises for what it looks at)
-            return Diagnosis(unseen=(f"This could not be looked at: {type(failed).__name__}: {failed}.",))
+            return diagnose_after_run(namespace, error, older, ignore)
+        except Exception as failed:  # noqa: BLE001  (a diagnosis never raises)
+            return Diagnosis(unseen=(f"The run could not be checked: {type(failed).__name__}: {failed}.",))
 
     def forget(self) -> None:
-        """Begin anew."""
-        self.past, self.last, self.marks = Past(), Diagnosis(unseen=(NOTHING,)), None
+        """Forget all cells."""
+        self.past, self.last, self.snapshot = Past(), Diagnosis(unseen=(NOTHING,)), None
 
 
-NOTEBOOK = Session()  # of the notebook
+NOTEBOOK = Session()
 
 
 def _with_losses(own: Diagnosis, training: Training, traces: Sequence[Trace | None], case: Case) -> Diagnosis:
-    """What is found of a training, and in the graphs of its other losses."""
+    """Return the findings on a training, and on the graphs of its other losses."""
     if training.spoilt is not None or not traces:
         return own
     found = [*own.findings, *own.remarks]
@@ -129,8 +143,8 @@ def _with_losses(own: Diagnosis, training: Training, traces: Sequence[Trace | No
     return own.with_parts(found, own.unseen, others)
 
 
-def _of_all(recorder: Recorder, own: Diagnosis) -> Diagnosis:
-    """What is found of all models that a program trained: of the one that is shown, and of the others."""
+def _with_other_models(recorder: Recorder, own: Diagnosis) -> Diagnosis:
+    """Return the findings on all models that a program trained: on the one that is shown, and on the others."""
     known, shown = recorder.trainings.known, recorder.shown
     if len(known) < 2 or shown is None:
         return own
@@ -143,7 +157,7 @@ def _of_all(recorder: Recorder, own: Diagnosis) -> Diagnosis:
         said = training.said if isinstance(training.said, Diagnosis) else Diagnosis()
         parts += [said] if said is not own else []
         found += [
-            replace(one, model=label, node=one.node if said is own else None)  # a node is one of the graph that is shown
+            replace(one, model=label, node=one.node if said is own else None)  # nodes are those of the graph that is shown
             for one in (*said.findings, *said.remarks)
         ]
         unseen += [sentence for sentence in said.unseen if sentence not in unseen]
@@ -151,7 +165,7 @@ def _of_all(recorder: Recorder, own: Diagnosis) -> Diagnosis:
 
 
 def trace_of_run(recorder: Recorder, value: Any) -> tuple[Trace, str]:
-    """What was seen of a cell, and the name of what had no history where that was asked for."""
+    """Return the trace of a cell and, if backward() was called on a tensor without history, the name of that tensor."""
     if recorder.last is not None and recorder.last.error is None:
         return recorder.trace(), ""
     library = library_of(value) if recorder.last is None else None

@@ -1,8 +1,8 @@
 """Silence findings: by kind, or by a comment `# gradlab: ignore[KIND]` at the end of the line that a finding names.
 
-A comment belongs to the innermost statement around its line, so it may stand on any line of a statement that has several; of a
-statement with a block, on the lines above the block. Several kinds are separated by commas. `# gradlab: ignore` without brackets
-silences all kinds.
+A comment belongs to the innermost statement around its line, so it may be on any line of a statement that has several; of a
+statement with a block, on the lines of its header. Several kinds are separated by commas. `# gradlab: ignore` without brackets
+silences all kinds. Comments without effect, because of their form or an unknown kind, are reported.
 """
 
 from __future__ import annotations
@@ -12,15 +12,51 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.program import Program
-from gradlab.explore.doctor.findings import Finding
+from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.registry import KINDS, unknown_kind
 
-COMMENT = re.compile(r"#\s*gradlab:\s*ignore\b(?:\s*\[([^\]]*)\])?")
+START = re.compile(r"(?:^|(?<=\s))#\s*gradlab:\s*ignore\b")
+COMMENT = re.compile(START.pattern + r"\s*(?:\[([^\]#]*)\])?\s*(?=#|$)")
 WORD = "gradlab:"  # without it, a source has no such comment
+FORM = "write # gradlab: ignore[KIND] at the end of the line."
 ALL = "*"
+
+
+class Comments:
+    """The comments of a program that silence findings."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.kinds: dict[int, set[str]] = {}  # by line
+        self.without_effect: list[str] = []  # a sentence for each
+        if any(WORD in line for line in program.lines):
+            for line, comment, is_alone in _read_comments(program.text):
+                self._add(line, comment, is_alone)
+
+    def _add(self, line: int, comment: str, is_alone: bool) -> None:
+        found = list(COMMENT.finditer(comment))
+        groups = [None if one[1] is None else [kind.strip() for kind in one[1].split(",") if kind.strip()] for one in found]
+        reason = ""
+        if len(found) < len(START.findall(comment)) or [] in groups or (found and is_alone):
+            reason = FORM
+        named = {kind for kinds in groups for kind in kinds or ()}
+        if unknown := sorted(named - set(KINDS)):
+            reason = unknown_kind(unknown[0])
+        if reason:
+            self.without_effect.append(f"The comment on line {line} has no effect: {reason}")
+        if found and not is_alone:
+            self.kinds[line] = named | ({ALL} if None in groups else set())
+
+    def silence(self, kind: str, line: int) -> bool:
+        """Return whether a comment silences a kind on a line."""
+        if not self.kinds:
+            return False
+        first, last = _extent(self.program, line)
+        return any(first <= at <= last and kinds & {kind, ALL} for at, kinds in self.kinds.items())
 
 
 def split_ignored(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], int, list[str]]:
@@ -36,59 +72,71 @@ def split_ignored(findings: Sequence[Finding], case: Case) -> tuple[list[Finding
     -------
     findings : list of Finding
     ignored : int
-        The number of silenced findings.
-    unknown : list of str
-        A sentence for each comment that names an unknown kind.
+        The number of silenced findings, similar ones merged.
+    without_effect : list of str
+        A sentence for each comment without an effect.
     """
-    by_line = dict(_comments(case.program))
-    unknown = [
-        f"The comment on line {line} has no effect: {unknown_kind(kind)}"
-        for line, kinds in by_line.items()
-        for kind in sorted(kinds)
-        if kind != ALL and kind not in KINDS
-    ]
-    kept = [one for one in findings if one.kind not in case.ignore and not _is_silenced(one, case, by_line)]
-    return kept, len(findings) - len(kept), unknown
+    own = Comments(case.program if case.program.lines or case.scene is None else case.scene.program)
+    others: dict[str, Comments] = {}  # by file
+
+    def is_silenced(finding: Finding) -> bool:
+        lines = [line for line in (finding.line, *finding.lines) if line is not None]
+        if finding.kind in case.ignore or any(own.silence(finding.kind, line) for line in lines):
+            return True
+        place = _place_in_another_file(finding, case)
+        if place is None:
+            return False
+        file, line = place
+        if file not in others:
+            others[file] = Comments(Program.of_file(file))
+        return others[file].silence(finding.kind, line)
+
+    kept: list[Finding] = []
+    silenced: list[Finding] = []
+    for one in findings:
+        (silenced if is_silenced(one) else kept).append(one)
+    merged = Diagnosis.of(silenced)
+    without_effect = [*own.without_effect]
+    for file, comments in others.items():
+        without_effect += [f"{file}: {sentence}" for sentence in comments.without_effect]
+    return kept, len(merged.findings) + len(merged.remarks), without_effect
 
 
-def _is_silenced(finding: Finding, case: Case, by_line: dict[int, frozenset[str]]) -> bool:
-    if finding.line is not None and by_line and _match(finding.kind, case.program, finding.line, by_line):
-        return True
-    place = None
-    if case.trace is not None and finding.node is not None and finding.node < len(case.trace.nodes):
+def _place_in_another_file(finding: Finding, case: Case) -> tuple[str, int] | None:
+    """Return the file and the line of a finding that is not in the cell or the script itself."""
+    place: Any = finding.place
+    if place is None and case.trace is not None and finding.node is not None and finding.node < len(case.trace.nodes):
         place = case.trace.nodes[finding.node].place
-    if place is None or place.in_cell or not place.file:
-        return False
-    program = Program.of_file(place.file)
-    comments = dict(_comments(program))
-    return bool(comments) and _match(finding.kind, program, place.line, comments)
+    return None if place is None or place.in_cell or not place.file else (place.file, place.line)
 
 
-def _match(kind: str, program: Program, line: int, by_line: dict[int, frozenset[str]]) -> bool:
-    first, last = _extent(program.at(line), line)
-    return any(first <= at <= last and (kind in kinds or ALL in kinds) for at, kinds in by_line.items())
-
-
-def _extent(statement: ast.stmt | None, line: int) -> tuple[int, int]:
-    """Return the first and the last line of a statement, without its block."""
-    if statement is None:
+def _extent(program: Program, line: int) -> tuple[int, int]:
+    """Return the first and the last line of the innermost statement around a line, without its block."""
+    around = [
+        (first, last, one) for one in program.statements if (first := _first_line(one)) <= line <= (last := one.end_lineno or 0)
+    ]
+    if not around:
         return line, line
-    body = getattr(statement, "body", None)
-    last = body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
-    return statement.lineno, max(last, statement.lineno)
+    first, last, statement = around[-1]
+    blocks = [*getattr(statement, "body", ()), *(case.pattern for case in getattr(statement, "cases", ()))]
+    return first, max(first, min((_first_line(one) for one in blocks), default=last + 1) - 1)
 
 
-def _comments(program: Program) -> Iterator[tuple[int, frozenset[str]]]:
-    """Yield the lines with a comment, and the kinds that each silences."""
-    if not any(WORD in line for line in program.lines):
-        return
-    text = "\n".join("" if line.startswith(("%", "!")) else line for line in program.lines)
+def _first_line(node: Any) -> int:
+    """Return the first line of a statement, that of its first decorator if it has any."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([int(node.lineno), *(one.lineno for one in decorators)])
+
+
+def _read_comments(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield the line and the text of each comment, and whether it is on a line of its own, between statements."""
+    depth, before = 0, 0  # brackets that are open, and the last line with code
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string, depth == 0 and before != token.start[0]
+            elif token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
+                before = token.end[0]
+                depth += (token.string in "([{") - (token.string in ")]}") if token.type == tokenize.OP else 0
     except (tokenize.TokenError, SyntaxError):
         return
-    for token in tokens:
-        found = COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
-        if found:
-            kinds = frozenset(kind.strip() for kind in (found[1] or "").split(",") if kind.strip())
-            yield token.start[0], kinds if found[1] is not None else frozenset((ALL,))

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, handing_on, uses_of
-from gradlab.explore.labels import BACKWARD
 from gradlab.explore.markup import count
 from gradlab.explore.names import last_step, prefixes
+from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall
 
 Step = tuple[str, str]  # a kind (module, call, function, line) and what it is called
@@ -29,12 +29,6 @@ Nodes = Sequence[GraphNode]
 Edges = Sequence[GraphEdge]
 
 SHORT = 26  # characters of an expression that is said whole
-# fmt: off
-MOVES = frozenset((
-    "View", "Reshape", "UnsafeView", "ReshapeAlias", "Transpose", "T", "Mt", "Permute", "Expand", "Contiguous", "Clone",
-    "Squeeze", "Unsqueeze", "Alias", "Flatten", "Swapaxes", "Movedim", "Ravel", "ToCopy", "BroadcastTo",
-))
-# fmt: on
 
 
 def without_moves(nodes: Nodes, edges: Edges) -> tuple[Nodes, Edges]:
@@ -83,8 +77,8 @@ def _past_moves(edges: Edges, owner: list[int]) -> list[GraphEdge]:
 
 
 def is_move(node: GraphNode) -> bool:
-    """Whether an operation only moves or reshapes its argument."""
-    return node.kind == "operation" and BACKWARD.sub("", node.operation) in MOVES
+    """Return whether an operation only moves, reshapes or casts all elements of its argument."""
+    return node.kind == "operation" and lookup(node.operation).moves in ("layout", "cast")
 
 
 def _root(owner: list[int], i: int) -> int:

@@ -84,7 +84,10 @@ class AtPoles(Watcher):
         self._on = _is_backward(sweep) and self._keeper.wants("gradlab") and not self._keeper.holds()
 
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
-        if not self._on or node.op is None or not (node.op.name in POLES or node.op.foreign) or type(g) is Bundle:
+        op = node.op
+        if not self._on or op is None or type(g) is Bundle:
+            return
+        if not (op.properties.poles or op.properties.normalises or op.foreign):
             return
         if not all(map(_is_finite, cotangents)) and _is_finite(g):
             self._on, self._found = False, True
@@ -100,17 +103,6 @@ def _is_finite(array: Any) -> bool:
     if type(array) is Bundle:
         return all(map(_is_finite, array.parts))
     return array is None or bool(np.isfinite(np.sum(array))) or bool(np.isfinite(array).all())  # a sum may overflow
-
-
-POLES = frozenset(
-    (
-        *("sqrt", "rsqrt", "pow", "pow_scalar", "rpow_scalar", "log", "log2", "log10", "log1p", "div", "reciprocal", "logit"),
-        *("xlogy", "xlog1py", "entr", "exp", "exp2", "expm1", "sinh", "cosh", "tan", "asin", "acos", "acosh", "atanh", "atan2"),
-        *("erfinv", "ndtri", "digamma", "lgamma", "mvlgamma", "igamma", "igammac", "vector_norm", "distance", "cdist", "hypot"),
-        *("std", "std_mean", "addcdiv", "logsumexp", "logcumsumexp", "logaddexp", "logaddexp2", "cumprod", "prod", "product"),
-        *("product_all", "binary_cross_entropy", "det", "inv", "slogdet", "solve", "cholesky", "pinv", "lu", "normalized"),
-    )
-)  # the operations of gradlab whose derivatives have a pole, or are what may be infinite
 
 
 def _is_backward(sweep: ReverseSweep) -> bool:

@@ -7,23 +7,40 @@ device before `read`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, read_floats
+from gradlab.core.registry import PRIMITIVES
+from gradlab.explore.trace.slopes import FLAT
 
-# Where an activation's output lies when its slope is less than a hundredth of the steepest: σ' = s (1 − s), and tanh' = 1 − t².
-FLAT = {"Sigmoid": (0.002506, 0.997494), "Tanh": (-0.994987, 0.994987), "Hardsigmoid": (0.0, 1.0)}
-DEAD = frozenset(("ReLU", "ReLU6"))  # what gives exactly 0 below 0
+DEAD = frozenset(("ReLU", "ReLU6"))  # modules whose output is exactly 0 below 0
 
 
 def flat_beyond(kind: str, module: Any) -> tuple[float, float] | None:
     """At and below, at and above what an activation's output is flat besides being dead; None of one that never is."""
     if kind == "Hardtanh":
         return float(module.min_val), float(module.max_val)
-    return (-1.0, 6.0) if kind == "ReLU6" else FLAT.get(kind)
+    return (-1.0, 6.0) if kind == "ReLU6" else flat_ends(kind.lower())
+
+
+@cache
+def flat_ends(name: str) -> tuple[float, float] | None:
+    """Return the values beyond which the slope of a sigmoidal primitive is less than `FLAT` of the steepest; None for others.
+
+    For a sigmoid s these are the roots of s (1 − s) = 0.01 / 4, that is 0.0025 and 0.9975.
+    """
+    op = PRIMITIVES.get(name)
+    if op is None or not op.properties.sigmoidal or op.meta:
+        return None
+    x = np.linspace(-8, 8, 1 << 16)
+    out = op(x)
+    slope = op.cotangent("x", xp=np, g=np.ones_like(x), x=x, out=out)
+    steep = np.flatnonzero(slope >= FLAT * op.properties.steepest)
+    return float(out[steep[0] - 1]), float(out[steep[-1] + 1])
 
 
 class UnreadableError(TypeError):

@@ -72,7 +72,7 @@ class Gradlab(Library):
         return node
 
     def shape(self, node: Any) -> tuple[int, ...] | None:
-        several = node.op is not None and (node.op.name in ("qr", "svd", "eigh", "slogdet") or node.dtype == "bundle")
+        several = node.op is not None and (node.op.properties.several or node.dtype == "bundle")
         return None if several else tuple(node.shape)
 
     def why_lost(self, tensor: Any) -> str:

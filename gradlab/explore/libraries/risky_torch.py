@@ -11,7 +11,6 @@ as many nodes after the last. A graph that changes all the time is walked as oft
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -23,21 +22,10 @@ from gradlab import clock
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.forms_torch import has_numbers
 from gradlab.explore.libraries.unseen_torch import unseen
+from gradlab.explore.operations import lookup
 
-NUMBERED = re.compile(r"Backward\d*$")
 LEAST = 3  # nodes that are looked at, whatever it costs
 CREDIT = 0.01  # seconds that walks may take before their share of the time counts
-POLES = frozenset(
-    (
-        *("Sqrt", "Rsqrt", "Pow", "Log", "Log2", "Log10", "Log1P", "Div", "Reciprocal", "Logit", "Xlogy", "SpecialEntr"),
-        *("SpecialXlog1Py", "Exp", "Exp2", "Expm1", "Sinh", "Cosh", "Tan", "Asin", "Acos", "Acosh", "Atanh", "Atan2", "Erfinv"),
-        *("Norm", "LinalgVectorNorm", "Dist", "Cdist", "EuclideanDist", "Pdist", "Hypot", "Std", "StdMean", "Renorm"),
-        *("Addcdiv", "ForeachDiv", "ForeachPow", "ForeachNorm", "Digamma", "Lgamma", "Polygamma", "Igamma", "Igammac"),
-        *("Logsumexp", "Logcumsumexp", "Logaddexp", "Logaddexp2", "Cumprod", "Prod"),
-        *("BinaryCrossEntropy", "LinalgDet", "LinalgSlogdet", "LinalgInvEx", "LinalgSolveEx", "LinalgEigh", "LinalgEig"),
-        *("LinalgSvd", "LinalgQr", "LinalgCholeskyEx", "LinalgPinv", "WeightNormInterface"),
-    )
-)
 Path = tuple[int, ...]  # which input, from the root on
 Born = Callable[[Any, Sequence[Any]], None]  # the node, and the cotangents that it was given
 
@@ -149,7 +137,7 @@ def is_risky(node: Any) -> bool:
     known = _kinds.get(kind)
     if known is None:
         own = isinstance(node, torch.autograd.function.BackwardCFunction)
-        known = _kinds[kind] = own or NUMBERED.sub("", node.name()) in POLES
+        known = _kinds[kind] = own or lookup(node.name()).poles
     return known and not _is_tame_power(node)
 
 

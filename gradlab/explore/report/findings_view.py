@@ -1,4 +1,4 @@
-"""What a doctor found, as a report shows it: Problems and Notes, with the line and what to do."""
+"""Findings of the doctor as a report shows them: Problems and Notes, with the line, the kind, and what to do."""
 
 from __future__ import annotations
 
@@ -6,25 +6,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradlab.explore.doctor.findings import SHOWN, hidden
-from gradlab.explore.markup import Sentence, Span, dimmed, escape_html, marked, say, to_html, to_latex, to_text
+from gradlab.explore.doctor.pages import page_url
+from gradlab.explore.doctor.registry import KINDS
+from gradlab.explore.markup import (
+    Sentence,
+    Span,
+    dimmed,
+    escape_html,
+    escape_latex,
+    marked,
+    say,
+    style,
+    to_html,
+    to_latex,
+    to_text,
+)
 from gradlab.explore.report.table import RULE
 
-Said = tuple[Sentence, Sentence]
+Row = tuple[Sentence, str, Sentence]
 
 
-def sentences(findings: Sequence[Any], remarks: Sequence[Any]) -> list[Said]:
-    """For each finding a sentence and, quieter, what to do; Problems first."""
+def rows_of(findings: Sequence[Any], remarks: Sequence[Any]) -> list[Row]:
+    """Return a sentence, the kind, and a quieter sentence with the fix for each finding; Problems first."""
     everything = [("Problem", "■", finding) for finding in findings] + [("Note", "□", remark) for remark in remarks]
-    return [(_first(word, mark, one), _second(one)) for word, mark, one in everything]
+    return [(_first(word, mark, one), str(getattr(one, "kind", "")), _second(one)) for word, mark, one in everything]
 
 
-def _words(findings: Sequence[Any], remarks: Sequence[Any]) -> list[Said]:
-    """The first of them, and where the others are."""
-    shown = sentences(findings, remarks)[:SHOWN]
+def _shown_rows(findings: Sequence[Any], remarks: Sequence[Any]) -> list[Row]:
+    """Return the first rows, and one that says where the others are."""
+    shown = rows_of(findings, remarks)[:SHOWN]
     more = hidden(findings, remarks)
     if more:
         where = [name for noun, name in (("problem", "report.findings"), ("note", "report.remarks")) if noun in more]
-        shown.append((dimmed(say(more, ": ", Span(" and ".join(where), "code"))), ()))
+        shown.append((dimmed(say(more, ": ", Span(" and ".join(where), "code"))), "", ()))
     return shown
 
 
@@ -39,14 +53,14 @@ def _first(word: str, mark: str, finding: Any) -> Sentence:
 
 
 def _second(finding: Any) -> Sentence:
-    """What to do; the evidence stands in the first sentence, in words."""
+    """Return the fix. The evidence is part of the first sentence."""
     fix = getattr(finding, "fix", None)
     return dimmed(marked(str(fix))) if fix else ()
 
 
 def html(findings: Sequence[Any], remarks: Sequence[Any], *, every: bool = False) -> str:
-    """A block below the head of the card: the first of them, and the others folded, unless it is to be `every` one."""
-    rows = [_row(*said) for said in sentences(findings, remarks)]
+    """Return a block for the card below its heading: the first findings, and the others folded unless `every` is True."""
+    rows = [_row(*row) for row in rows_of(findings, remarks)]
     shown = len(rows) if every else SHOWN
     more = ""
     if len(rows) > shown:
@@ -57,21 +71,36 @@ def html(findings: Sequence[Any], remarks: Sequence[Any], *, every: bool = False
     return f'<div style="padding:6px 14px;border-top:{RULE}">{"".join(rows[:shown])}{more}</div>' if rows else ""
 
 
-def _row(first: Sentence, second: Sentence) -> str:
+def _row(first: Sentence, kind: str, second: Sentence) -> str:
     below = f'<div style="padding-left:18px">{to_html(second)}</div>' if second else ""
-    return f'<div style="padding:3px 0;white-space:pre-wrap">{to_html(first)}{below}</div>'
+    return f'<div style="padding:3px 0;white-space:pre-wrap">{to_html(first)}{_kind_html(kind)}{below}</div>'
+
+
+def _kind_html(kind: str) -> str:
+    """Return the kind in brackets: a link to its page if the documentation has an address, with its meaning as a tooltip.
+
+    The documentation's own pages make it a link themselves (docs/_static/theme.js).
+    """
+    if not kind:
+        return ""
+    name, url = escape_html(kind), page_url(kind)
+    meaning = f' title="{escape_html(KINDS[kind].meaning)}"' if kind in KINDS else ""
+    body = f'<a href="{escape_html(url)}" style="color:inherit">{name}</a>' if url else name
+    return f'  <span data-gradlab-kind="{name}" style="{style("dim")};white-space:nowrap"{meaning}>[{body}]</span>'
 
 
 def text(findings: Sequence[Any], remarks: Sequence[Any]) -> str:
-    """The same for a terminal."""
+    """Return the findings for a terminal."""
     return "\n".join(
-        to_text(first) + (f"\n    {to_text(second)}" if second else "") for first, second in _words(findings, remarks)
+        to_text(first) + (f"  [{kind}]" if kind else "") + (f"\n    {to_text(second)}" if second else "")
+        for first, kind, second in _shown_rows(findings, remarks)
     )
 
 
 def latex(findings: Sequence[Any], remarks: Sequence[Any]) -> str:
-    """The same for LaTeX."""
+    """Return the findings for LaTeX."""
     return "\n".join(
-        rf"\noindent {to_latex(first)}\par" + (f"\n\\noindent {to_latex(second)}\\par" if second else "")
-        for first, second in _words(findings, remarks)
+        rf"\noindent {to_latex(first)}{f' [{escape_latex(kind)}]' if kind else ''}\par"
+        + (f"\n\\noindent {to_latex(second)}\\par" if second else "")
+        for first, kind, second in _shown_rows(findings, remarks)
     )

@@ -1,6 +1,6 @@
-"""torch.compile set aside: what a script compiles runs as it is written, line by line, so that there is something to be seen.
+"""Disable torch.compile while a script runs, so that what it compiles runs as it is written.
 
-What is compiled knows no lines, and the hooks that see modules and operations would break it into pieces.
+Compiled code has no lines, and hooks on modules and operations would break it into pieces.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from gradlab.explore.libraries.replacing import give_back, replace
 COMPILER = "torch._dynamo"
 
 
-class Eagerly:
-    """Runs what torch would compile as it is written.
+class EagerMode:
+    """Run functions that torch would compile as ordinary Python code.
 
     Attributes
     ----------
-    asked : bool
-        Whether the script has asked torch to compile anything.
+    compile_called : bool
+        Whether the script has called `torch.compile`.
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.compile_called = False
         self._undo: list[Callable[[], Any]] = []
         self._torch: Any = None
 
-    def arrived(self) -> None:
-        """To be called when torch or its compiler may have been imported."""
+    def update(self) -> None:
+        """Disable the compiler if it has been imported. Call this after each import of torch or its compiler."""
         torch = sys.modules.get("torch")
         if self._torch is None and hasattr(torch, "compile"):
             self._torch = torch
-            replace(torch, "compile", self._counted)
+            replace(torch, "compile", self._count)
         compiler = sys.modules.get(COMPILER)
         if compiler is None or self._undo:
             return
@@ -51,28 +51,29 @@ class Eagerly:
             compiler.config.disable = True
 
     def undo(self) -> None:
-        """Let torch compile again."""
+        """Enable the compiler again."""
         if self._torch is not None:
-            give_back(self._torch, "compile", self._counted)
+            give_back(self._torch, "compile", self._count)
             self._torch = None
         while self._undo:
             self._undo[-1]()
             self._undo.pop()
 
-    def _counted(self, compile_: Any) -> Any:
+    def _count(self, compile_: Any) -> Any:
         @wraps(compile_)
-        def compiles(*args: Any, **kwargs: Any) -> Any:
-            self.asked = True
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.compile_called = True
             return compile_(*args, **kwargs)
 
-        return compiles
+        return call
 
 
 @contextmanager
-def eagerly() -> Iterator[Eagerly]:
-    """Yields what is to be told when torch or its compiler may have been imported; afterwards torch compiles again."""
-    eager = Eagerly()
+def disable_compiler() -> Iterator[EagerMode]:
+    """Disable torch.compile in a `with` block. Yield the `EagerMode` to update after imports."""
+    eager = EagerMode()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Using `torch.compile.* when there are global hooks")  # they are ours
-        with scope_guard(eager.arrived, eager.undo):
+        # The global hooks are those of the recorder.
+        warnings.filterwarnings("ignore", message="Using `torch.compile.* when there are global hooks")
+        with scope_guard(eager.update, eager.undo):
             yield eager

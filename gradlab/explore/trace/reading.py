@@ -21,6 +21,7 @@ from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import count, number, shape_text
 from gradlab.explore.names import attribute
+from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import Cut, Event, GraphEdge, GraphNode, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
 from gradlab.explore.trace.notes import Given, Happening, KeptArray, Note, Severed
@@ -28,7 +29,6 @@ from gradlab.explore.trace.values import Value
 
 SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # what a label may tell; see `labels.written`
 NAMES_SHOWN = 3  # of one node
-INDEXING = frozenset(("Index", "Slice", "Select", "AsStrided", "Take"))
 
 
 @dataclass
@@ -256,7 +256,7 @@ class Reader:
                 operands = self.operands(note, expression)
                 for one in note.given:
                     self.reached([loss.severed for loss in one.losses if loss.severed is not None], self.index.get(node, -1))
-                if label == "[…]" and operation.partition("Backward")[0] in INDEXING:
+                if label == "[…]" and lookup(operation).moves == "part":
                     label = index_of(expression) or label
                 called = note.call is not None and note.call.site == note.site  # then the line is of a call of a module
                 if not name and not called and place is not None and place.target:

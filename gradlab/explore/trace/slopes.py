@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
+from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import Slopes
 from gradlab.explore.trace.values import Pending
 
@@ -20,27 +21,14 @@ SHARP = 0.999  # the largest entry of a row of a softmax; its Jacobian's norm is
 MASKED = -1e8  # entries below are masked: by -inf, -1e9, or the least number of their type
 MASKED_HALF = -6e4  # the same of float16, which ends at -65504
 
-# The steepest slope of what has a flat part or a shut one.
-STEEPEST = {
-    "SigmoidBackward0": 0.25,
-    "TanhBackward0": 1.0,
-    "HardtanhBackward0": 1.0,
-    "HardsigmoidBackward0": 1 / 6,
-    "SoftsignBackward0": 1.0,
-    "ErfBackward0": 1.1283791670955126,  # 2 / √π
-    "ReluBackward0": 1.0,
-    "ThresholdBackward0": 1.0,
-    "ClampBackward0": 1.0,
-    "ClampBackward1": 1.0,
-    "ClampMinBackward0": 1.0,
-    "ClampMinBackward1": 1.0,
-    "ClampMaxBackward0": 1.0,
-    "ClampMaxBackward1": 1.0,
-    "GeluBackward0": 1.0,
-    "SiluBackward0": 1.0,
-    "EluBackward0": 1.0,
-}
-CHANNELS_FIRST = ("Convolution", "NativeBatchNorm", "CudnnBatchNorm", "MkldnnConvolution")
+
+def open_slope(node_name: str) -> float | None:
+    """Return the slope of an activation where it is open; None for a node that is not an activation with a flat part.
+
+    It is 1 for rectifiers, of which some (GELU, SiLU) are a little steeper near 0, and otherwise the steepest slope.
+    """
+    properties = lookup(node_name)
+    return 1.0 if properties.rectifier else properties.steepest if properties.sigmoidal else None
 
 
 def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> Any:
@@ -57,7 +45,7 @@ def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangent
         if operand is not None and tuple(operand.shape) != tuple(rows.shape):
             operand = None
         return library.sharp(rows, operand, -1 if axis is None else axis)
-    steepest = STEEPEST.get(name)
+    steepest = open_slope(name)
     handed = cotangents[0] if cotangents else None
     if steepest is None or g is None or handed is None:
         return None
@@ -66,7 +54,7 @@ def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangent
     if tuple(handed.shape) != shape or not shape:
         return None
     before = library.name_of(sources[0]) if sources and sources[0] is not None else ""
-    first = len(shape) >= 4 or (len(shape) == 3 and before.startswith(CHANNELS_FIRST))
+    first = len(shape) >= 4 or (len(shape) == 3 and lookup(before).channels_first)
     return library.slopes(g, handed, FLAT * steepest, 1 if first else len(shape) - 1)
 
 

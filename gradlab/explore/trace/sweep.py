@@ -13,7 +13,7 @@ from gradlab.explore.pooled_matrix import PooledMatrix
 from gradlab.explore.trace.data import Leaf, Trace
 from gradlab.explore.trace.notes import Severed, times
 from gradlab.explore.trace.reading import Names, Root, Seen
-from gradlab.explore.trace.slopes import STEEPEST
+from gradlab.explore.trace.slopes import open_slope
 from gradlab.explore.trace.values import Value
 
 
@@ -148,7 +148,8 @@ def arrivals_of(sweep: RecordedSweep) -> frozenset[Any]:
     return frozenset(
         node
         for node in sweep.nodes
-        if library.name_of(node) not in STEEPEST and all(source is None or uses[source] == 1 for source in library.inputs(node))
+        if open_slope(library.name_of(node)) is None
+        and all(source is None or uses[source] == 1 for source in library.inputs(node))
     )
 
 

@@ -133,14 +133,16 @@ class Judge:
         names = _few([self.of.layers[i] for i in still])
         are = "its gradient is" if len(still) == 1 else "their gradients are"
         message = (
-            f"{names} stopped learning at step {step}: {are} exactly 0 at each of the {looks} looks since; the last one of "
-            f"`{self.of.layers[first]}` that was not had norm {self._norm[first]:.3g}."
+            f"{names} stopped learning at step {step}: {are} exactly 0 at all {looks} checks since then. The last "
+            f"gradient of `{self.of.layers[first]}` that was not 0 had norm {self._norm[first]:.3g}."
         )
         shut = [self.of.activations[i] for i, share in self._dead.items() if share == 1.0]
-        fix = "Look at what it is followed by: something passes no gradient on any more."
+        fix = "Check the operations after it: one of them passes no gradient back."
         if shut:
-            message += f" Every unit of `{shut[0].name}` ({shut[0].kind}) gives 0 for the whole batch, and passes nothing on."
-            fix = "Take a smaller learning rate, or an activation that is nowhere flat, such as LeakyReLU or GELU."
+            message += (
+                f" Every unit of `{shut[0].name}` ({shut[0].kind}) gives 0 for the whole batch, and passes no gradient back."
+            )
+            fix = "Use a smaller learning rate, or an activation whose slope is nowhere 0, such as LeakyReLU."
         evidence = {
             "layers": [self.of.layers[i] for i in still],
             "step": step,
@@ -157,9 +159,9 @@ class Judge:
         return [
             Finding(
                 "accumulated",
-                f"The gradients were not cleared: when those of step {self._stale_at} came, `.grad` still held what a step had "
-                f"been made of already, and so it was at {self._stale} of {looks} looks. Each step goes by the sum of all "
-                f"gradients so far, of norm {self._stale_norm:.3g} at the last look, in one parameter.",
+                f"The gradients were not cleared: at {self._stale} of {looks} checks, the first at step {self._stale_at}, "
+                "`.grad` still held gradients that an earlier step had used. Each step uses the sum of all gradients so far, of "
+                f"norm {self._stale_norm:.3g} at the last check, in one parameter.",
                 fix=f"{'Call ' if self.optimizer else ''}{call} before each `backward()`.",
                 evidence={"step": self._stale_at, "looks": looks, "stale": self._stale, "norm": self._stale_norm},
                 worth=8.0,
@@ -182,11 +184,11 @@ class Judge:
         return [
             Finding(
                 "loss-swings",
-                f"`{self.loss}` swings and comes no further: in the last {len(losses)} steps it went up and down between "
+                f"`{self.loss}` goes up and down and does not decrease: in the last {len(losses)} steps it was between "
                 f"{np.percentile(losses, 10):.3g} and {np.percentile(losses, 90):.3g}, with a mean of {losses[:half].mean():.3g} "
-                f"in the first half and {losses[half:].mean():.3g} in the second. A step moves `{self.of.layers[far]}` by "
+                f"in the first half and {losses[half:].mean():.3g} in the second. A step changes `{self.of.layers[far]}` by "
                 f"{ratios[far]:.2g} of its weights (median).",
-                fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
+                fix="Use a smaller learning rate: steps of about a thousandth of the weights are usual.",
                 evidence={
                     "swing": swing,
                     "mean": mean,
@@ -224,9 +226,10 @@ class Judge:
         return [
             Finding(
                 "diverged",
-                f"`{self.loss}` grew: it was {first:.3g} at the beginning, least around step {least * pooled.width + 1} with "
-                f"{means[least]:.3g}, and is {last:.3g} now (means of ten steps).",
-                fix="Take a smaller learning rate, or bound the gradients before each step: "
+                f"`{self.loss}` grew from {first:.3g} to {last:.3g} (means of the first and the last ten steps). Its smallest "
+                f"{'mean of ' + str(pooled.width) + ' steps' if pooled.width > 1 else 'value'} was {means[least]:.3g}, at step "
+                f"{least * pooled.width + 1}.",
+                fix="Use a smaller learning rate, or clip the gradients before each step: "
                 "`clip_grad_norm_(model.parameters(), 1.0)`.",
                 evidence={"first": first, "least": float(means[least]), "last": last},
                 worth=7.5,

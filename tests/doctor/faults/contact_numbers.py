@@ -367,7 +367,7 @@ ROWS.fault(
     """,
     shows="norm(model[2].weight) < 1e-2",
     cure={"weight_decay=9": "weight_decay=1e-4"},
-    says=("weight_decay=9 of `adam`", "weight_decay=0.0001"),
+    says=("`weight_decay=9` of `adam`", "weight_decay=0.0001"),
     never="Draw",
 )
 ROWS.fault(
@@ -625,4 +625,18 @@ ROWS.fault(
     cure={"if p.ndim > 1:": "if p.ndim > 2:"},
     says=("`net[0].weight`", "at random where it is made"),
     never=(" after ", " in place of "),
+)
+ROWS.fault(
+    "a softmax layer over one output",
+    "cancelled",
+    """
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1), nn.Softmax(dim=1))
+    x, y = torch.randn(16, 4), torch.rand(16, 1)
+    loss = F.binary_cross_entropy(model(x), y) #!
+    loss.backward()
+    """,
+    shows="all_zero(model[0].weight.grad)",
+    cure={"nn.Softmax(dim=1)": "nn.Sigmoid()"},
+    says="length 1",
+    never="in place of `model(x)`",
 )

@@ -1,4 +1,4 @@
-"""A mean over targets whose class weights add up to 0: 0 / 0, though no target is ignored."""
+"""Explain a mean over targets that is 0 / 0 because their class weights add up to 0."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.doctor.context.code_edits import expression
+from gradlab.explore.doctor.context.code_edits import parse_expression
 from gradlab.explore.doctor.context.flow import Flow
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import is_model
 from gradlab.explore.trace.values import Value
 
-IGNORED = -100  # unless it is given
+IGNORED = -100  # the default of `ignore_index`
 
 
-def zero_weights(flow: Flow, at: int) -> tuple[str, str, dict[str, object]] | None:
-    """Return why the class weights of a loss add up to 0, what to do, and the evidence; None where they do not."""
+def explain_zero_weights(flow: Flow, at: int) -> tuple[str, str, dict[str, object]] | None:
+    """Return why the class weights of a loss add up to 0, what to do, and the evidence; None if they do not."""
     weight, name = _weights(flow, at)
     if weight is None or not weight.size:
         return None
@@ -32,7 +32,7 @@ def zero_weights(flow: Flow, at: int) -> tuple[str, str, dict[str, object]] | No
     targets = _targets(flow, at)
     if targets is None:
         return None
-    counted = targets[(targets >= 0) & (targets < weight.size)]
+    counted = targets[(targets >= 0) & (targets < weight.size) & (targets != _ignored_index(flow, at))]
     classes = np.unique(counted)
     if not len(classes) or weight[classes].any():
         return None
@@ -46,25 +46,25 @@ def zero_weights(flow: Flow, at: int) -> tuple[str, str, dict[str, object]] | No
 
 
 def _weights(flow: Flow, at: int) -> tuple[np.ndarray | None, str]:
-    """The class weights of a loss, and what the user calls them."""
+    """Return the class weights of a loss, and the user's name for them."""
     call = _call(flow, at)
     given = next((one.value for one in call.keywords if one.arg == "weight"), None) if call is not None else None
     array = _array(flow, ast.unparse(given)) if given is not None else None
     if given is not None and array is not None:
-        return array, _name(flow, ast.unparse(given))
+        return array, _tensor_name(flow, ast.unparse(given))
     operand = next((one for one in flow.nodes[at].operands if one.argument == 2 and one.value is not None), None)
     if operand is not None and operand.value is not None and _is_float(operand.value):
         array = _array(flow, operand.text)
         if array is not None and array.shape == operand.value.shape:
-            return array, _name(flow, operand.text)
+            return array, _tensor_name(flow, operand.text)
         if operand.value.numbers is not None:
             return np.array(operand.value.numbers, float), ""
         return (np.zeros(operand.value.size), "") if operand.value.all_zero else (None, "")
     loss = _value(flow, ast.unparse(call.func)) if call is not None else None
-    held = getattr(loss, "weight", None) if is_model(loss) else None
-    if held is None or call is None:
+    weight = getattr(loss, "weight", None) if is_model(loss) else None
+    if weight is None or call is None:
         return None, ""
-    return _numbers(held), f"{ast.unparse(call.func)}.weight"
+    return _to_array(weight), f"{ast.unparse(call.func)}.weight"
 
 
 def _targets(flow: Flow, at: int) -> np.ndarray | None:
@@ -80,9 +80,22 @@ def _targets(flow: Flow, at: int) -> np.ndarray | None:
     return None if array is None else array.astype(int)
 
 
+def _ignored_index(flow: Flow, at: int) -> int:
+    """Return the target that a loss ignores: its `ignore_index`, by default -100."""
+    call = _call(flow, at)
+    if call is None:
+        return IGNORED
+    for keyword in call.keywords:
+        if keyword.arg == "ignore_index":
+            with suppress(ValueError):
+                return int(ast.literal_eval(keyword.value))
+    index = getattr(_value(flow, ast.unparse(call.func)), "ignore_index", IGNORED)
+    return index if isinstance(index, int) else IGNORED
+
+
 def _call(flow: Flow, at: int) -> ast.Call | None:
     place = flow.nodes[at].place
-    tree = expression(place.source) if place is not None else None
+    tree = parse_expression(place.source) if place is not None else None
     return tree if isinstance(tree, ast.Call) else None
 
 
@@ -94,23 +107,23 @@ def _value(flow: Flow, name: str) -> Any:
     return flow.case.namespace.get(name)
 
 
-def _name(flow: Flow, text: str) -> str:
+def _tensor_name(flow: Flow, text: str) -> str:
     return text if library_of(_value(flow, text)) is not None else ""
 
 
 def _array(flow: Flow, text: str) -> np.ndarray | None:
-    """The numbers of a named tensor, or of `torch.zeros(3)` written where it is used."""
+    """Return the values of a named tensor, or of an expression such as `torch.zeros(3)`."""
     value = _value(flow, text)
     if library_of(value) is not None:
-        return _numbers(value)
-    tree = expression(text)
+        return _to_array(value)
+    tree = parse_expression(text)
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) and tree.func.attr == "zeros" and len(tree.args) == 1:
         with suppress(ValueError):
             return np.zeros(ast.literal_eval(tree.args[0]))
     return None
 
 
-def _numbers(tensor: Any) -> np.ndarray | None:
+def _to_array(tensor: Any) -> np.ndarray | None:
     with suppress(Exception):
         return np.asarray(tensor.detach().cpu().numpy())
     return None

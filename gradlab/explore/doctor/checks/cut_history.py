@@ -1,146 +1,363 @@
-"""History that is cut: by detach, `.data`, a grad mode, numbers, NumPy, integers, operations without a derivative, new tensors.
+"""Cuts of the history by detach, `.data`, grad modes, numbers, NumPy, integers, new tensors, and operations without a derivative.
 
-A cut is a fault if what was made of it leads on to what is differentiated and something that is meant to learn has no other
-way there. If it has another way the cut is how programs are: a target, an advantage, the output of a teacher, a coefficient, a
-code that is passed straight through. A Note is left of a term of the loss that was cut off, which moves nothing, and of a
-derivative without create_graph.
+A cut is a Problem if values computed from its result reach the loss, and a tensor that should learn has no other path there.
+A cut with another path beside it is usual: a target, an advantage, a coefficient, the output of a teacher, a straight-through
+estimator. A Note is reported for a term of the loss that is cut off, and for a derivative without create_graph.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from gradlab.diagnose.history_loss import HISTORY_LOSSES
-from gradlab.explore.doctor.context.case import Case, Learner, called, cell_line, listed
-from gradlab.explore.doctor.context.code_edits import argument, expression, grouped, instead
-from gradlab.explore.doctor.context.cuts import CutHistory, on, reaching, through_a_buffer
-from gradlab.explore.doctor.context.flow import bare
-from gradlab.explore.doctor.context.grad_switches import switch_of
-from gradlab.explore.doctor.context.program import bound
-from gradlab.explore.doctor.findings import Finding, sentence
+from gradlab.explore.doctor.checks.cut_advice import explain_cut, suggest_fix, suggest_smooth_operation
+from gradlab.explore.doctor.context.case import Case, Learner, cell_line, join_names, learner_names
+from gradlab.explore.doctor.context.cuts import CutHistory, collect_buffer_cuts, collect_cuts, on_line
+from gradlab.explore.doctor.context.grad_switches import find_switch
+from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
-from gradlab.explore.trace.data import Line
+from gradlab.explore.operations import lookup, operation_name
+from gradlab.explore.trace.data import GraphNode
 
-WRITTEN = ("detached", "item", "no_grad")  # cuts that somebody wrote down
-TERMS = frozenset(("Add", "Sub", "Rsub", "Neg", "Sum", "Mean", "View", "Reshape", "Squeeze", "ToCopy"))  # lead on to a loss
-# Operations whose derivative is 0 wherever there is one, by the name of their node.
-FLAT = frozenset(("Round", "Sign", "Floor", "Ceil", "Trunc", "Sgn", "Bernoulli", "Normal", "Poisson", "Heaviside", "FloorDivide"))
-# Operations that compare an output with a target: what reaches only their second argument is a target.
-LOSSES = frozenset(
-    (
-        "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "KlDiv", "BinaryCrossEntropy", "BinaryCrossEntropyWithLogits",
-        "CrossEntropyLoss", "NllLoss", "SoftMarginLoss", "CosineEmbeddingLoss", "Sub", "CosineSimilarity",
-    )
-)  # fmt: skip
-
-LOSS_CALL = re.compile(r"(cross_entropy|kl_div|_loss|criterion|Loss\(.*\))\(", re.IGNORECASE)  # what people call them
+EXPLICIT_CUTS = ("detached", "item", "no_grad")  # kinds of cuts that a program asks for
+LOSS_CALL = re.compile(r"(cross_entropy|kl_div|_loss|criterion|Loss\(.*\))\(", re.IGNORECASE)  # usual names of losses
 
 
 declare(
     "detached",
-    meaning="detach() or .data cuts off something that is meant to learn",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="`detach()`, `.data` or a derivative without `create_graph=True` cuts parameters off from the result.",
+    why="""
+        These return values without their history, so the chain rule stops there. The parameters before the cut get None as
+        their gradient, and an optimizer skips them. No error is raised while another path requires a gradient.
+    """,
+    remedy="""
+        Remove `detach()` or `.data`. Keep them for values that should not learn, such as a target or the output of a teacher.
+        A derivative that is differentiated again needs `create_graph=True`.
+    """,
+    notes=True,
+    fault="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(32, 4), torch.randn(32, 1)
+        encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
+        parameters = [*encoder.parameters(), *head.parameters()]
+        optimizer = torch.optim.SGD(parameters, lr=0.1)
+        for step in range(3):
+            features = torch.relu(encoder(x)).detach()  #!
+            loss = F.mse_loss(head(features), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """,
+    healthy="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(32, 4), torch.randn(32, 1)
+        encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)  # only the head learns
+        for step in range(3):
+            features = torch.relu(encoder(x)).detach()
+            loss = F.mse_loss(head(features), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """,
 )
 
 declare(
     "item",
-    meaning="a number taken out by item(), float() or tolist() enters the loss again",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="A number from `item()`, `float()` or `tolist()` is used in the loss instead of the tensor.",
+    why="""
+        A Python number has no history. The loss contains it as a constant, whose derivative is 0, so the parameters that it was
+        computed from get no gradient through it.
+    """,
+    remedy="""
+        Compute with the tensor itself, and join several with `torch.stack`. Use `item()` only for numbers that are printed or
+        stored.
+    """,
+    notes=True,
+    fault="""
+        import math
+
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(40) * 2 + 1
+        mean = torch.tensor(0.0, requires_grad=True)
+        log_scale = torch.tensor(0.3, requires_grad=True)
+        scale = log_scale.exp().item()  #!
+        loss = (((x - mean) / scale) ** 2).mean() / 2 + math.log(scale)
+        loss.backward()
+    """,
+    healthy="""
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(40) * 2 + 1
+        mean = torch.tensor(0.0, requires_grad=True)
+        log_scale = torch.tensor(0.3, requires_grad=True)
+        scale = log_scale.exp()
+        loss = (((x - mean) / scale) ** 2).mean() / 2 + torch.log(scale)
+        loss.backward()
+        print(f"loss {loss.item():.3f}, scale {scale.item():.3f}")
+    """,
 )
 
 declare(
     "numpy",
-    meaning="the way leads through NumPy",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="Values on the way to the result are computed with NumPy.",
+    why="""
+        NumPy's functions are not recorded: an array has no history. The parameters that it was computed from get no gradient
+        through it.
+    """,
+    remedy="""
+        Use the function of the same name of `torch`, such as `torch.exp` for `np.exp`. Convert to NumPy only for plots and
+        numbers that are stored.
+    """,
+    fault="""
+        import numpy as np
+        import torch
+
+        t = torch.linspace(0, 1, 20)
+        y = 3 * torch.exp(-2 * t)
+        rate = torch.tensor(1.0, requires_grad=True)
+        amplitude = torch.tensor(1.0, requires_grad=True)
+        decay = torch.from_numpy(np.exp((-rate * t).detach().numpy()))  #!
+        loss = ((amplitude * decay - y) ** 2).mean()
+        loss.backward()
+    """,
+    healthy="""
+        import numpy as np
+        import torch
+
+        t = torch.linspace(0, 1, 20)
+        y = 3 * torch.exp(-2 * t)
+        rate = torch.tensor(1.0, requires_grad=True)
+        amplitude = torch.tensor(1.0, requires_grad=True)
+        decay = torch.exp(-rate * t)
+        loss = ((amplitude * decay - y) ** 2).mean()
+        loss.backward()
+        print(np.round(decay.detach().numpy(), 2))
+    """,
 )
 
 declare(
     "no_grad",
-    meaning="made while nothing was recorded: no_grad, inference_mode, set_grad_enabled(False)",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="Values on the way to the result were computed under `no_grad()`, `inference_mode()` or `set_grad_enabled(False)`.",
+    why="""
+        Operations are not recorded there, so their results have no history. The parameters that they were computed from get no
+        gradient through them.
+    """,
+    remedy="""
+        Compute values that should be differentiated outside the block. Keep the block for evaluation, for targets and for
+        updates of parameters in place.
+    """,
+    notes=True,
+    fault="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(32, 4), torch.randn(32, 1)
+        encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
+        parameters = [*encoder.parameters(), *head.parameters()]
+        optimizer = torch.optim.SGD(parameters, lr=0.1)
+        with torch.no_grad():
+            features = torch.relu(encoder(x))  #!
+        loss = F.mse_loss(head(features), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """,
+    healthy="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(32, 4), torch.randn(32, 1)
+        encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
+        parameters = [*encoder.parameters(), *head.parameters()]
+        optimizer = torch.optim.SGD(parameters, lr=0.1)
+        features = torch.relu(encoder(x))
+        loss = F.mse_loss(head(features), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            print(F.mse_loss(head(torch.relu(encoder(x))), y))
+    """,
 )
 
 declare(
     "integer",
-    meaning="made into integers or booleans",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="A cast to integers or booleans cuts parameters off from the result.",
+    why="""
+        Only floating point and complex tensors can require gradients. The cast has no history, and the parameters that it was
+        computed from get no gradient through it.
+    """,
+    remedy="""
+        Remove the cast. If its result is an index, interpolate between the neighbouring entries, or take a mean of all entries
+        that is weighted by a softmax.
+    """,
+    fault="""
+        import torch
+
+        levels = torch.linspace(0, 1, 11) ** 2
+        position = torch.tensor([0.31, 0.57, 0.86], requires_grad=True)
+        gain = torch.ones(3, requires_grad=True)
+        index = (position * 10).long()  #!
+        loss = (levels[index] * gain).sum()
+        loss.backward()
+    """,
+    healthy="""
+        import torch
+
+        levels = torch.linspace(0, 1, 11) ** 2
+        position = torch.tensor([0.31, 0.57, 0.86], requires_grad=True)
+        gain = torch.ones(3, requires_grad=True)
+        index = (position * 10).long()
+        share = position * 10 - index  # of the next entry
+        level = levels[index] * (1 - share) + levels[index + 1] * share
+        loss = (level * gain).sum()
+        loss.backward()
+    """,
 )
 
 declare(
     "non-differentiable",
-    meaning="an operation without a derivative: argmax, a comparison, indices, a draw; or of slope 0: round, sign",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="An operation that has no derivative, or the derivative 0, is between parameters and the result.",
+    why="""
+        `argmax`, comparisons and random draws have no derivative, and functions such as `round` and `sign` are constant between
+        their jumps. The gradient of the parameters before them is None or exactly 0, and they do not learn.
+    """,
+    remedy="""
+        Use a smooth function: a softmax instead of `argmax`, a sigmoid instead of a comparison, cross-entropy instead of the
+        accuracy. Write a draw as a function of its parameters, such as `mu + sigma * torch.randn_like(mu)`. A straight-through
+        estimator, `x + (x.round() - x).detach()`, keeps the rounded value and passes the gradient.
+    """,
+    notes=True,
+    fault="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, labels = torch.randn(64, 5), torch.randint(0, 2, (64,))
+        model = nn.Linear(5, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        predicted = model(x).argmax(1)  #!
+        loss = F.mse_loss(predicted.float(), labels.float())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """,
+    healthy="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, labels = torch.randn(64, 5), torch.randint(0, 2, (64,))
+        model = nn.Linear(5, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        logits = model(x)
+        loss = F.cross_entropy(logits, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print((logits.argmax(1) == labels).float().mean())
+    """,
 )
 
 declare(
     "re-wrapped",
-    meaning="made into a new tensor: tensor(…), Parameter(…), requires_grad_() on a copy",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="`torch.tensor(…)`, `nn.Parameter(…)` or `requires_grad_()` on a copy makes a new leaf out of computed values.",
+    why="""
+        A new leaf has no history. `backward()` ends there and writes the gradient into the new tensor, so the parameters that its
+        values were computed from get none. With `requires_grad=True` no error is raised.
+    """,
+    remedy="""
+        Use the tensor itself, and join several with `torch.stack` or `torch.cat`. Create parameters once, in `__init__`.
+    """,
+    fault="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        batches = [(torch.randn(8, 3), torch.randn(8, 1)) for _ in range(4)]
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        losses = [F.mse_loss(model(x), y) for x, y in batches]
+        loss = torch.tensor(losses, requires_grad=True).mean()  #!
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """,
+    healthy="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        batches = [(torch.randn(8, 3), torch.randn(8, 1)) for _ in range(4)]
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        losses = [F.mse_loss(model(x), y) for x, y in batches]
+        loss = torch.stack(losses).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """,
 )
 
 
 @check("detached", "item", "numpy", "no_grad", "integer", "non-differentiable", "re-wrapped")
 def find_cuts(case: Case) -> Iterable[Finding]:
-    """Findings on cuts."""
+    """Find cuts of the history between the result and tensors that should learn."""
     trace = case.trace
     if trace is None:
         return
-    reached = case.reached | _stepped_unseen(case)
-    for torn in [*reaching(case), *through_a_buffer(case)]:
-        behind = case.known(torn.keys)
+    reached = case.reached_leaves | _leaves_of_unseen_sweeps(case)
+    for history in [*collect_cuts(case), *collect_buffer_cuts(case)]:
+        behind = case.learners_of(history.keys)
         blocked = [one for one in behind if one.key not in reached]
-        meant = [one for one in blocked if case.is_meant(one)]
-        if (torn.final and (meant or not behind or not case.optimizers)) or (meant and not _is_target(case, torn, meant)):
-            yield _alarm(case, torn, meant or blocked)
-        elif torn.kind in WRITTEN and not torn.cut.old and any(map(case.is_meant, behind)):
-            if _is_constant_term(case, torn):
-                yield _note(case, torn, behind, "It is added to the loss as a constant: this term does not move")
-            elif torn.how == "grad()":  # nobody wrote that down: it is how autograd.grad is without create_graph
-                yield _note(case, torn, behind, "Through this derivative no gradient goes to")
+        meant = [one for one in blocked if case.should_learn(one)]
+        if (history.final and (meant or not behind or not case.optimizers)) or (meant and not _is_target(case, history, meant)):
+            yield _problem(case, history, meant or blocked)
+        elif history.kind in EXPLICIT_CUTS and not history.cut.old and any(map(case.should_learn, behind)):
+            if _is_constant_term(case, history):
+                yield _note(case, history, behind, "It is added to the loss as a constant: this term does not move")
+            elif history.how == "grad()":  # the default of autograd.grad, which a program does not ask for
+                yield _note(case, history, behind, "Through this derivative no gradient reaches")
 
 
-def _stepped_unseen(case: Case) -> frozenset[int]:
-    """What optimizers found with a gradient, where some sweeps were not looked at: one of these may have brought it."""
+def _leaves_of_unseen_sweeps(case: Case) -> frozenset[int]:
+    """Return the leaves with a gradient at a step, if some sweeps were not recorded: one of these may have reached them."""
     assert case.trace is not None
     if case.trace.sweeps <= len(case.trace.journal):
         return frozenset()
     return frozenset(key for event in case.steps for key in event.keys)
 
 
-def _is_constant_term(case: Case, torn: CutHistory) -> bool:
-    """Whether what was cut off is but added to the loss: it has no gradient there, and changes none of others."""
+def _is_constant_term(case: Case, history: CutHistory) -> bool:
+    """Return whether the result of a cut is only added to the loss, so that it does not change the other gradients."""
     trace = case.trace
     assert trace is not None
-    if torn.final or not torn.nodes:
+    if history.final or not history.nodes:
         return False
     seen: set[int] = set()
-    for at in torn.nodes:
-        if bare(trace.nodes[at].operation).rstrip("0123456789") not in ("Add", "Sub", "Rsub"):
+    for at in history.nodes:
+        if not lookup(trace.nodes[at].operation).adds:
             return False
         waiting = [at]
         while waiting:
@@ -148,22 +365,28 @@ def _is_constant_term(case: Case, torn: CutHistory) -> bool:
             if i in seen:
                 continue
             seen.add(i)
-            node, given = trace.nodes[i], case.inputs[i]
-            word = bare(node.operation).rstrip("0123456789")
-            scaled = word in ("Mul", "Div") and len(given) == 1
-            if math.prod(node.shape or ()) != 1 or not (node.kind == "output" or scaled or word in TERMS):
+            node, sources = trace.nodes[i], case.inputs[i]
+            scaled = lookup(node.operation).multiplies and len(sources) == 1
+            if math.prod(node.shape or ()) != 1 or not (node.kind == "output" or scaled or _keeps_terms(node)):
                 return False
             waiting += case.uses[i]
     return True
 
 
+def _keeps_terms(node: GraphNode) -> bool:
+    """Return whether an operation adds terms of a loss, changes their sign, or only reshapes or converts them."""
+    properties = lookup(node.operation)
+    linear = properties.adds or properties.reduces in ("sum", "mean") or operation_name(node.operation) == "Neg"
+    return linear or properties.moves in ("layout", "cast")
+
+
 @check("non-differentiable")
 def find_zero_derivatives(case: Case) -> Iterable[Finding]:
-    """Findings on operations that pass no gradient on though they have a node: their derivative is 0."""
+    """Find operations that have a node in the graph and the derivative 0."""
     trace = case.trace
     if trace is None or not trace.nodes:
         return
-    stops = {i for i, node in enumerate(trace.nodes) if bare(node.operation) in FLAT}
+    stops = {i for i, node in enumerate(trace.nodes) if (facts := lookup(node.operation)).flat and not facts.writes}
     if not stops:
         return
     alive, waiting = set(trace.outputs), list(trace.outputs)
@@ -175,255 +398,162 @@ def find_zero_derivatives(case: Case) -> Iterable[Finding]:
     dead = [leaf for leaf in trace.leaves if leaf.node is not None and leaf.node not in alive]
     dead = [leaf for leaf in dead if leaf.arrived is not None and leaf.arrived.all_zero]
     for stop in sorted(stops):
-        above = _behind(case, stop)
+        ancestors = _ancestors(case, stop)
         node = trace.nodes[stop]
-        keys = [leaf.key for leaf in dead if leaf.node in above]
-        behind = [one for one in case.known(keys) if case.is_meant(one)]
-        if not behind and bare(node.operation) == "Normal" and node.gradient is not None and not node.gradient.all_zero:
-            yield _drawn(case, stop)
+        name = operation_name(node.operation).lower()
+        keys = [leaf.key for leaf in dead if leaf.node in ancestors]
+        behind = [one for one in case.learners_of(keys) if case.should_learn(one)]
+        if not behind and name == "normal" and node.gradient is not None and not node.gradient.all_zero:
+            yield _normal_draw_note(case, stop)
         if not behind or not any(target in alive for target in case.uses[stop]):
             continue
-        what = f"`{node.place.source}`" if node.place is not None and node.place.source else f"`{node.label}`"
-        name = bare(node.operation).lower()
+        code = f"`{node.place.source}`" if node.place is not None and node.place.source else f"`{node.label}`"
         yield Finding(
             "non-differentiable",
-            f"{what}{on(node.place)} has slope 0 wherever it has one ({name}), so the gradient of {called(behind)} is exactly 0.",
+            f"{code}{on_line(node.place)} has the derivative 0 ({name}), so the gradient of {learner_names(behind)} is exactly "
+            "0.",
             case.line(node),
             stop,
-            case.spelled(_instead(name, node.place)),
+            case.spell(suggest_smooth_operation(node.operation, node.place)),
             {"zeros": sum(leaf.arrived.zeros for leaf in dead if leaf.arrived is not None), "count": len(behind)},
             worth=8.0,
         )
 
 
-def _drawn(case: Case, at: int) -> Finding:
-    """A Note on a normal draw whose parameters learn in another way: by a score, or not as was thought."""
+def _normal_draw_note(case: Case, at: int) -> Finding:
+    """Return a Note on a normal draw whose parameters get a gradient by another path."""
     assert case.trace is not None
     node = case.trace.nodes[at]
-    what = f"`{node.place.source}`" if node.place is not None and node.place.source else f"`{node.label}`"
+    code = f"`{node.place.source}`" if node.place is not None and node.place.source else f"`{node.label}`"
     return Finding(
         "non-differentiable",
-        f"{what}{on(node.place)} is a draw, and passes exactly 0 of what arrives there on to its mean and deviation: they learn "
-        "by other terms alone.",
+        f"{code}{on_line(node.place)} is a random draw, which passes a gradient of exactly 0 to its mean and its standard "
+        "deviation. They learn only from other terms.",
         case.line(node),
         at,
-        case.spelled(_instead("normal", node.place)),
+        case.spell(suggest_smooth_operation(node.operation, node.place)),
         remark=True,
         worth=0.5,
     )
 
 
-# ------------------------------------------------------------------------------------------------------- which cuts reach
+# ------------------------------------------------------------------------------------------------------- which cuts matter
+def _is_target(case: Case, history: CutHistory, meant: Sequence[Learner]) -> bool:
+    """Return whether the result of a cut looks like the output of a teacher.
 
-
-def _is_target(case: Case, torn: CutHistory, meant: Sequence[Learner]) -> bool:
-    """Whether it looks like the output of a teacher: where nobody says what learns, something cut by detach or no_grad that
-    reaches a loss as what another model's output is compared with."""
+    This applies without an optimizer, where nothing shows which models should learn: a loss compares the output of one model
+    with that of another one, which is cut off by detach or no_grad.
+    """
     trace = case.trace
     assert trace is not None
-    if torn.kind not in ("detached", "no_grad") or case.optimizers or not torn.nodes:
+    if history.kind not in ("detached", "no_grad") or case.optimizers or not history.nodes:
         return False
     own = {one.model for one in meant}
-    others = {one.model for one in case.known(case.reached)}
+    others = {one.model for one in case.learners_of(case.reached_leaves)}
     if "" in own or not others or own & others:
         return False
-    return all(_compares(case, node) for node in torn.nodes)
+    return all(_is_comparison(case, node) for node in history.nodes)
 
 
-def _compares(case: Case, node: int) -> bool:
-    """Whether an operation compares what it is given with a target, as a loss does, or a product with logarithms."""
+def _is_comparison(case: Case, node: int) -> bool:
+    """Return whether an operation compares its inputs, as a loss does, or is a product with logarithms."""
     trace = case.trace
     assert trace is not None
-    name, place = bare(trace.nodes[node].operation), trace.nodes[node].place
+    name, place = operation_name(trace.nodes[node].operation), trace.nodes[node].place
     if place is not None and LOSS_CALL.search(place.source):
         return True
-    above = {bare(trace.nodes[source].operation) for source in case.inputs[node]}
-    return name in LOSSES or (name == "Mul" and bool(above & {"LogSoftmax", "Log"}))
+    sources = {operation_name(trace.nodes[source].operation) for source in case.inputs[node]}
+    compares = lookup(trace.nodes[node].operation).loss is not None or name in ("Sub", "CosineSimilarity")
+    return compares or (name == "Mul" and bool(sources & {"LogSoftmax", "Log"}))
 
 
-def _behind(case: Case, node: int) -> set[int]:
-    behind, waiting = {node}, [node]
+def _ancestors(case: Case, node: int) -> set[int]:
+    """Return a node and all nodes that it was computed from."""
+    ancestors, waiting = {node}, [node]
     while waiting:
         for source in case.inputs[waiting.pop()]:
-            if source not in behind:
-                behind.add(source)
+            if source not in ancestors:
+                ancestors.add(source)
                 waiting.append(source)
-    return behind
+    return ancestors
 
 
-# ------------------------------------------------------------------------------------------------------------------ words
-def _alarm(case: Case, torn: CutHistory, learners: Sequence[Learner]) -> Finding:
-    why, fix = words(case, torn)
-    switch = switch_of(case, (torn.place, torn.cut.cell)) if torn.kind == "no_grad" and torn.cut.within is None else None
+# --------------------------------------------------------------------------------------------------------------- findings
+def _problem(case: Case, history: CutHistory, learners: Sequence[Learner]) -> Finding:
+    place, cut = history.place, history.cut
+    why, fix = explain_cut(case, history)
+    switch = find_switch(case, (place, cut.cell)) if history.kind == "no_grad" and cut.within is None else None
     if switch is not None:
-        why = why.partition(" while ")[0].partition(" in inference_mode")[0] + f" under `{switch[0].text}` {switch[1]}"
-    names = called(learners) if learners else ""
-    if not names and torn.cut.leaves:
-        names = listed(list(torn.cut.leaves))
-    cause = f"`{torn.place.source}`{on(torn.place)}{_inside(torn)}: " if torn.place is not None and torn.place.source else ""
+        why = f"{why.rpartition(' under ')[0]} under `{switch[0].text}` {switch[1]}"
+    names = learner_names(learners) if learners else ""
+    if not names and cut.leaves:
+        names = join_names(list(cut.leaves))
+    cause = f"`{place.source}`{on_line(place)}{_place_in_package(history)}: " if place is not None and place.source else ""
     back = ""
-    if torn.again is not None and torn.again != torn.place:
-        back = f" It enters again{on(torn.again)}, in `{torn.again.source}`." if torn.again.source else ""
-    if torn.final:
-        effect = " So what is to be differentiated has no history" + (f", and nothing leads back to {names}." if names else ".")
+    if history.again is not None and history.again != place:
+        back = f" It enters again{on_line(history.again)}, in `{history.again.source}`." if history.again.source else ""
+    if history.final:
+        effect = " So the result has no history" + (f", and no path leads back to {names}." if names else ".")
     else:
         effect = (
-            f" Nothing else leads from {names} to the result, so {'its' if len(learners) == 1 else 'their'} gradient is None."
+            f" No other path leads from {names} to the result, so {'its' if len(learners) == 1 else 'their'} gradient is None."
         )
-    evidence: dict[str, object] = {"leaves": [one.name for one in learners] or list(torn.cut.leaves)}
+    evidence: dict[str, object] = {"leaves": [one.name for one in learners] or list(cut.leaves)}
     if len(learners) > 3:
         evidence["parameters"] = len(learners)
-    if torn.number is not None:
-        evidence["number"] = torn.number
-    line = cell_line(torn.place) or cell_line(torn.cut.cell) or cell_line(torn.again) or _called_from(case, torn)
-    further = [cell_line(torn.again), _called_from(case, torn)]
+    if history.number is not None:
+        evidence["number"] = history.number
+    line = cell_line(place) or cell_line(cut.cell) or cell_line(history.again) or _line_of_entry(case, history)
+    further = [cell_line(history.again), _line_of_entry(case, history)]
     if switch is not None and switch[1].startswith("on line"):
         own = switch[0].line
         line, further = (own, [line, *further]) if switch[0].how != "block" else (line, [own, *further])
     return Finding(
-        torn.kind,
+        history.kind,
         f"{cause}{why}.{back}{effect}",
         line,
-        torn.nodes[0] if torn.nodes else None,
-        switch[0].removed(switch[1]) if switch is not None else _mended(case, torn, fix),
+        history.nodes[0] if history.nodes else None,
+        switch[0].removal_advice(switch[1]) if switch is not None else suggest_fix(case, history, fix),
         evidence,
-        worth=9.0 if torn.final else 8.0,
+        worth=9.0 if history.final else 8.0,
         lines=tuple(one for one in further if one is not None),
+        place=place,
     )
 
 
-def _inside(torn: CutHistory) -> str:
-    """ " (there `self.fc(x)` at modeling.py line 12)", of what an installed package does for the user's line."""
-    within = torn.cut.within
-    return "" if within is None else f" (there `{within.source}`{on(within)})" if within.source else f" (there{on(within)})"
-
-
-def _mended(case: Case, torn: CutHistory, fix: str) -> str:
-    """What to write, where it is clear: what was cut off, without the cut."""
-    source = torn.place.source if torn.place is not None else ""
-    if torn.cut.within is not None and (torn.kind != "no_grad" or torn.cut.by_them):
-        return f"Call what keeps the history, in place of `{source}`: it is cut inside of that." if source else ""
-    last = torn.how.rpartition(", then ")[2].removesuffix("_")
-    if last == "cast" and _is_index(case, torn):
-        return "An index has no gradient: take a mean of its neighbours by their distance, or a softmax over all places."
-    if last not in ("detach", "data", "cast", "tensor()", "Parameter()"):
-        return sentence(fix)
-    own = argument(source)
-    if last == "tensor()" and _is_list(case, torn, own):
-        own = case.spelled(f"gradlab.stack({own})") if _resolved(case, own) or own.startswith("[") else ""
-    code = " and ".join([instead(own, source), *_beside(case, torn)]) if own else ""
-    changes = " This changes the loss: the numbers are no longer rounded." if last == "cast" and _rounds(torn) else ""
-    return f"{sentence(fix)[:-1]}: {code}.{changes}" if code else sentence(fix)
-
-
-def _beside(case: Case, torn: CutHistory) -> list[str]:
-    """The same of what else is cut off in the same way in the same statement: `p.data - rate * g.data`."""
-    assert case.trace is not None
-    codes = []
-    if torn.kind == "detached" and torn.place is not None:
-        places = dict.fromkeys(cut.place for cut in case.trace.cuts if cut.how == torn.how and cut.reaches)
-        for place in places:
-            alike = place is not None and (place.where, place.statement) == (torn.place.where, torn.place.statement)
-            if place is not None and alike and place.source != torn.place.source and argument(place.source):
-                codes.append(instead(argument(place.source), place.source))
-    return list(dict.fromkeys(codes))
-
-
-def _is_list(case: Case, torn: CutHistory, text: str) -> bool:
-    """Whether what `tensor(…)` was given is a list of tensors, and no tensor, as far as that can be told."""
-    value = _resolved(case, text)
-    if value is not None:
-        return type(value) in (list, tuple)
-    assert case.trace is not None
-    tree = expression(text)
-    several = sum(cut.place == torn.place and cut.how == torn.how for cut in case.trace.cuts) > 1
-    return isinstance(tree, (ast.List, ast.Tuple, ast.ListComp)) or (several and isinstance(tree, (ast.Name, ast.Attribute)))
-
-
-def _resolved(case: Case, text: str) -> Any:
-    """Return the value of a plain name of the namespace; None for any other expression."""
-    return case.namespace.get(text) if text.isidentifier() else None
-
-
-def _rounds(torn: CutHistory) -> bool:
-    """Whether a cast to integers changed a number, or may have."""
-    value = torn.cut.value
-    if value is None or value.numbers is None or not value.dtype.startswith(("float", "bfloat")):
-        return True
-    return any(isinstance(number, complex) or number != int(number) for number in value.numbers)
-
-
-def _is_index(case: Case, torn: CutHistory) -> bool:
-    """Whether a cast's result picks elements: in brackets, or given to an embedding."""
-    at = case.program.at(torn.place.line) if torn.place is not None and torn.place.in_cell else None
-    names = bound(at) if at is not None else set()
-    return any(
-        isinstance(node, ast.Subscript) and names & {n.id for n in ast.walk(node.slice) if isinstance(n, ast.Name)}
-        for node in ast.walk(case.program.tree)
-    )
-
-
-def _note(case: Case, torn: CutHistory, behind: Sequence[Learner], effect: str) -> Finding:
-    why, fix = words(case, torn)
+def _note(case: Case, history: CutHistory, behind: Sequence[Learner], effect: str) -> Finding:
+    place = history.place
+    why, fix = explain_cut(case, history)
     evidence: dict[str, object] = {"leaves": [one.name for one in behind]}
     if len(behind) > 3:
         evidence["parameters"] = len(behind)
     return Finding(
-        torn.kind,
-        f"`{torn.place.source if torn.place is not None else torn.cut.label}`{on(torn.place)}{_inside(torn)}: {why}. "
-        f"{effect} {called(behind)}.",
-        cell_line(torn.place),
-        torn.nodes[0] if torn.nodes else None,
-        _mended(case, torn, fix),
+        history.kind,
+        f"`{place.source if place is not None else history.cut.label}`{on_line(place)}{_place_in_package(history)}: {why}. "
+        f"{effect} {learner_names(behind)}.",
+        cell_line(place),
+        history.nodes[0] if history.nodes else None,
+        suggest_fix(case, history, fix),
         remark=True,
         evidence=evidence,
         worth=2.0,
+        place=place,
     )
 
 
-def words(case: Case, torn: CutHistory) -> tuple[str, str]:
-    """Why, and what to do, in the words of the errors."""
-    last = torn.how.rpartition(", then ")[2].removesuffix("_")
-    why, fix = HISTORY_LOSSES.get(last, HISTORY_LOSSES["no derivative"])
-    what = f"`{_operand(torn)}`"
-    at = f"{on(torn.place)}" if torn.place is not None else ""
-    return case.spelled(why.format(what=what, how=last)), case.spelled(fix.format(at=at))
+def _place_in_package(history: CutHistory) -> str:
+    """Return " (there `self.fc(x)` at modeling.py line 12)" if a package that the user's line calls made the cut, else ""."""
+    within = history.cut.within
+    if within is None:
+        return ""
+    return f" (there `{within.source}`{on_line(within)})" if within.source else f" (there{on_line(within)})"
 
 
-def _operand(torn: CutHistory) -> str:
-    """What was cut off, as the user wrote it: the leaf's name, else what the operation was given, else the operation."""
-    source = torn.place.source if torn.place is not None else ""
-    if torn.cut.operation == "AccumulateGrad":
-        return torn.cut.label
-    tree = expression(source)
-    if isinstance(tree, ast.Compare):
-        sides = [tree.left, *tree.comparators]
-        return ast.unparse(next((side for side in sides if not isinstance(side, ast.Constant)), tree.left))
-    return argument(source) or source or torn.cut.label
-
-
-def _called_from(case: Case, torn: CutHistory) -> int | None:
-    """The line of the cell at which what was cut came into the graph."""
+def _line_of_entry(case: Case, history: CutHistory) -> int | None:
+    """Return the line of the cell on which the result of a cut enters the graph."""
     trace = case.trace
     assert trace is not None
-    for node in torn.nodes:
+    for node in history.nodes:
         if node < len(trace.nodes) and (line := case.line(trace.nodes[node])) is not None:
             return line
     return cell_line(trace.asked)
-
-
-def _instead(name: str, place: Line | None) -> str:
-    """What people use in place of an operation of slope 0."""
-    source = place.source if place is not None else ""
-    tree, own = expression(source), grouped(argument(source))
-    through = instead(f"({own} + ({source} - {own}).detach())", source) if argument(source) else ""
-    if name == "normal" and isinstance(tree, ast.Call) and len(tree.args) == 2 and not tree.keywords:
-        mu, sigma = (ast.unparse(arg) for arg in tree.args)
-        code = instead(f"({mu} + {grouped(sigma)} * gradlab.randn_like({mu}))", source)
-        return f"Draw by a formula that the parameters enter: {code}."
-    if name in ("bernoulli", "normal", "poisson"):
-        hard = f", or pass the gradient straight through: {through}" if through else ""
-        return f"Draw by a formula that the parameters enter (relaxed, as Gumbel's), or take the probabilities themselves{hard}."
-    smooth = "tanh" if name in ("sign", "sgn", "heaviside") else "the number itself"
-    hard = f", or pass the gradient straight through: {through}" if through else ""
-    return f"Use what is smooth ({smooth}){hard}."

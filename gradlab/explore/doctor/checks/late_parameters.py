@@ -1,7 +1,7 @@
-"""Parameters that forward makes: once, at its first call, after the optimizer was made; or anew at every call.
+"""Parameters that are created in forward: at its first call, after the optimizer was created, or again at every call.
 
-Where a parameter comes from is read off the source of its module's class. What is known here is a statement `self.scale = …`
-outside of `__init__`, or a call of a layer's class in the function in which that layer is called.
+The statement that creates a parameter is found in the source of the class of its module: `self.scale = …` outside `__init__`, or
+a call of a layer's class in the function that calls the layer.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check
 from gradlab.explore.trace.data import Line, ModuleCall
 
-REGISTERS = frozenset(("register_parameter", "add_module", "register_module"))
+REGISTERING_METHODS = frozenset(("register_parameter", "add_module", "register_module"))
 
 
 @dataclass(frozen=True)
 class Creation:
-    """The statement that makes a part of a module.
+    """A statement that creates a part of a module.
 
     Attributes
     ----------
     filename, function : str
-        Where it stands.
+        Its file, and the function that it is in.
     line : int
     text : str
         Its source.
@@ -46,7 +46,7 @@ class Creation:
 
     @property
     def cell_line(self) -> int | None:
-        """The line if it is of the running cell or script."""
+        """The line, if it is in the running cell or script."""
         return self.line if self.filename == cells.current else None
 
     @property
@@ -56,12 +56,14 @@ class Creation:
         return f"on line {self.line}" if self.cell_line is not None else f"in {place.where}"
 
 
-def created_late(case: Case, learner: Learner) -> Creation | None:
-    """The statement in forward, or in what forward calls, that makes a parameter or the module that holds it; None if there is
-    none."""
+def find_late_creation(case: Case, learner: Learner) -> Creation | None:
+    """Return the statement in forward, or in a method that forward calls, that creates a parameter or a module around it.
+
+    None if there is no such statement.
+    """
     for owner, attribute in _owners(case, learner):
         methods = {function.__name__: function for function in reversed(list(_methods(type(owner))))}
-        early, late = _calls_of(methods.get("__init__")), _calls_of(methods.get("forward"))
+        early, late = _called_methods(methods.get("__init__")), _called_methods(methods.get("forward"))
         for name, function in methods.items():
             called = (name == "forward" or name in late) and name not in early and name != "__init__"
             if called and (found := _assignment(function, attribute)) is not None:
@@ -69,15 +71,15 @@ def created_late(case: Case, learner: Learner) -> Creation | None:
     return None
 
 
-def _calls_of(function: FunctionType | None) -> set[str]:
-    """The methods of its own object that a method calls."""
-    parsed = None if function is None else _parsed(function)
-    calls = [node.func for node in ast.walk(parsed[1]) if isinstance(node, ast.Call)] if parsed is not None else []
+def _called_methods(function: FunctionType | None) -> set[str]:
+    """Return the names of the methods that a method calls, of any object that has a name."""
+    source = None if function is None else _parse(function)
+    calls = [node.func for node in ast.walk(source[1]) if isinstance(node, ast.Call)] if source is not None else []
     return {call.attr for call in calls if isinstance(call, ast.Attribute) and isinstance(call.value, ast.Name)}
 
 
 def _owners(case: Case, learner: Learner) -> Iterator[tuple[Any, str]]:
-    """The modules around a parameter, the innermost first, each with the name of what it holds of it."""
+    """Yield the modules around a parameter, the innermost first, each with the attribute that leads to the parameter."""
     model = case.models.get(learner.model)
     for path, parameter in model.named_parameters() if model is not None else ():
         if id(parameter) != learner.key:
@@ -98,8 +100,8 @@ def _methods(kind: type) -> Iterator[FunctionType]:
         yield from (value for value in vars(one).values() if type(value) is FunctionType)
 
 
-def _parsed(function: FunctionType) -> tuple[int, ast.AST] | None:
-    """The first line of a function, and it parsed."""
+def _parse(function: FunctionType) -> tuple[int, ast.AST] | None:
+    """Return the first line and the syntax tree of a function; None if its source is not available."""
     try:
         lines, first = inspect.getsourcelines(function.__code__)
         return first, ast.parse(inspect.cleandoc("\n" + "".join(lines)))
@@ -108,18 +110,18 @@ def _parsed(function: FunctionType) -> tuple[int, ast.AST] | None:
 
 
 def _assignment(function: FunctionType, attribute: str) -> Creation | None:
-    """The statement of a method that gives an attribute of `self` a new value."""
-    parsed = _parsed(function)
-    if parsed is None or not function.__code__.co_argcount:
+    """Return the statement of a method that assigns to an attribute of `self`."""
+    source = _parse(function)
+    if source is None or not function.__code__.co_argcount:
         return None
-    first, tree = parsed
+    first, tree = source
     place = f"{function.__code__.co_varnames[0]}.{attribute}"
     for node in ast.walk(tree):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        made = any(ast.unparse(target) == place for target in targets) or (
+        assigns = any(ast.unparse(target) == place for target in targets) or (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _registers(node.value, place)
         )
-        if made and isinstance(node, ast.stmt):
+        if assigns and isinstance(node, ast.stmt):
             line = first + node.lineno - 1
             always = function.__name__ == "forward" and node in getattr(next(ast.iter_child_nodes(tree)), "body", ())
             return Creation(function.__code__.co_filename, function.__name__, line, ast.unparse(node), always)
@@ -127,18 +129,18 @@ def _assignment(function: FunctionType, attribute: str) -> Creation | None:
 
 
 def _registers(call: ast.Call, place: str) -> bool:
-    """Whether a call is `self.register_parameter("scale", …)`, or `setattr(self, "scale", …)`."""
+    """Return whether a call is `self.register_parameter("scale", …)`, or `setattr(self, "scale", …)`."""
     own, _, attribute = place.partition(".")
     texts = [ast.unparse(argument) for argument in call.args]
     if isinstance(call.func, ast.Attribute):
-        return call.func.attr in REGISTERS and ast.unparse(call.func.value) == own and texts[:1] == [repr(attribute)]
+        return call.func.attr in REGISTERING_METHODS and ast.unparse(call.func.value) == own and texts[:1] == [repr(attribute)]
     return ast.unparse(call.func) == "setattr" and texts[:2] == [own, repr(attribute)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- every call
 @check("stale-optimizer")
 def find_layers_created_in_forward(case: Case) -> Iterable[Finding]:
-    """A layer that forward makes at every call: each sweep reaches new weights, which no optimizer holds."""
+    """Find layers that forward creates at every call: each sweep reaches new weights, which no optimizer holds."""
     trace = case.trace
     if trace is None or not case.steps or len(trace.journal) < 2:
         return
@@ -147,35 +149,35 @@ def find_layers_created_in_forward(case: Case) -> Iterable[Finding]:
         [entry for entry in swept.entries if not entry.name and entry.parameter and entry.key not in held and entry.arrived > 0]
         for swept in trace.journal
     ]
-    reached = any(node.kind == "leaf" and not node.name for node in trace.nodes)  # gradlab's leaves die with their layer
+    reached = any(node.kind == "leaf" and not node.name for node in trace.nodes)  # gradlab's leaves are freed with their layer
     if not (all(nameless) or (reached and not any(nameless))):
         return
-    told: set[tuple[str, int]] = set()
+    reported: set[tuple[str, int]] = set()
     for call in trace.calls:
-        found = _layer_made(case, call)
-        if found is None or found[:2] in told:
+        creation = _find_layer_creation(case, call)
+        if creation is None or creation[:2] in reported:
             continue
-        told.add(found[:2])
-        text, line, place = found
+        reported.add(creation[:2])
+        text, line, place = creation
         where = f"on line {line}" if place.in_cell else f"in {place.where.rpartition(' line ')[0]} line {line}"
         yield Finding(
             "stale-optimizer",
-            f"`{text}` {where} makes a new layer at every call of `{place.function}`: its weights are drawn again each time, and "
-            "no optimizer holds them.",
+            f"`{text}` {where} creates a new layer at every call of `{place.function}`: its weights are initialised again each "
+            "time, and no optimizer holds them.",
             line if place.in_cell else None,
-            fix="Make the layer once, in `__init__`, keep it as an attribute of the module, and call that."
+            fix="Create the layer once, in `__init__`, as an attribute of the module, and call this attribute."
             if place.function == "forward"
-            else "Make the layer once, before the loop, and give its parameters to the optimizer.",
+            else "Create the layer once, before the loop, and pass its parameters to the optimizer.",
             evidence={"name": text},
             worth=8.5,
         )
 
 
-def _layer_made(case: Case, call: ModuleCall) -> tuple[str, int, Line] | None:
-    """The call of a layer's class in the function that calls the layer: its source, its line and the place of the call."""
+def _find_layer_creation(case: Case, call: ModuleCall) -> tuple[str, int, Line] | None:
+    """Return the call of a layer's class in the function that calls the layer: its source, its line and the place of the call."""
     place = call.place
     if place is None or not place.function or call.path.rpartition(".")[2] != call.kind:
-        return None  # a layer that has a name is called by it
+        return None  # the layer has a name
     for tree in _functions(case, place):
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == call.kind:
@@ -184,7 +186,7 @@ def _layer_made(case: Case, call: ModuleCall) -> tuple[str, int, Line] | None:
 
 
 def _functions(case: Case, place: Line) -> Iterator[ast.AST]:
-    """The function of the cell around a place, or the one of an earlier cell or a module that is called so."""
+    """Yield the function around a place: of the cell, or of an earlier cell or a module, by its name."""
     program: Program = case.program
     if place.in_cell:
         around = [
@@ -198,7 +200,7 @@ def _functions(case: Case, place: Line) -> Iterator[ast.AST]:
     functions = [own] if type(own) is FunctionType else []
     functions += [one for model in case.models.values() for module in model.modules() for one in _methods(type(module))]
     for function in functions:
-        if function.__name__ == place.function and (parsed := _parsed(function)) is not None:
-            first, tree = parsed
+        if function.__name__ == place.function and (source := _parse(function)) is not None:
+            first, tree = source
             if first <= place.line <= first + max(getattr(node, "lineno", 1) for node in ast.walk(tree)):
                 yield ast.increment_lineno(tree, first - 1)

@@ -1,4 +1,4 @@
-"""Losses that mean something else than was meant: shapes that broadcast, probabilities in place of logits, sums for means."""
+"""Find losses of unintended pairs, and losses of probabilities that expect logits or logarithms."""
 
 from __future__ import annotations
 
@@ -7,81 +7,176 @@ import re
 from collections.abc import Iterable
 
 from gradlab.explore.doctor.context.case import Case
-from gradlab.explore.doctor.context.code_edits import argument, before, grouped, instead, replaced
-from gradlab.explore.doctor.context.flow import CASTS, LOSSES, SHAPES, Flow, called, extremes, figure, operand_text
+from gradlab.explore.doctor.context.code_edits import argument, before, instead, parenthesize, replace_expression
+from gradlab.explore.doctor.context.flow import Flow, digits, extremes, method_call, operand_text
 from gradlab.explore.doctor.context.operands import argument_text, replace_argument
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.trace.data import Shape
 from gradlab.explore.trace.values import Value
 
-PAIRED = frozenset(["Sub", "Rsub", "Mul", "Div", "Add"])
 EXPLICIT = re.compile(r"None|newaxis|unsqueeze|outer|view|reshape|expand|meshgrid|cdist|einsum")
-ADDED_AXIS = frozenset(["Unsqueeze", "Index", "Slice", "Expand"])  # made for broadcasting
-REDUCED = frozenset(["Mean", "Sum"])
-ELEMENTWISE = frozenset(
-    (
-        "Pow", "Abs", "Square", "Mul", "Div", "Add", "Sub", "Rsub", "Neg", "Exp", "Log", "Log1P", "Clamp", "ClampMin", "ClampMax",
-        "Relu", "Sqrt", "Softplus", "Sigmoid", "LogSigmoid", "Sin", "Cos", "Cosh", "Tanh", "Where", "Maximum", "Minimum",
-    )
-)  # fmt: skip
-# Of rows that are probabilities: how far their mean may be from 1 / number of classes, rounding apart (ten roundings of 1).
-ONE = 1e-5
+# Largest difference from 1 of the sum of a row of probabilities: ten roundings of 1 in float32.
+ROUNDING = 1e-5
 
 
 declare(
     "broadcast",
-    meaning="shapes that broadcast by accident",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="Two tensors of n values have different shapes and broadcast to (n, n), and the loss is computed over all pairs.",
+    why="""
+        A column (n, 1) and a row (n,) broadcast to a matrix: the loss compares each prediction with all n targets instead of its
+        own. With a squared error all predictions move towards the mean of the targets, and the model does not learn.
+    """,
+    remedy="Give both the same shape: `pred.squeeze(1)`, or `y.unsqueeze(1)`.",
+    fault="""
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        x = torch.randn(32, 3)
+        y = x @ torch.tensor([1.0, 2.0, 3.0])
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            pred = model(x)
+            loss = ((pred - y) ** 2).mean()  #!
+            loss.backward()
+            optimizer.step()
+    """,
+    healthy="""
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        x = torch.randn(32, 3)
+        y = x @ torch.tensor([1.0, 2.0, 3.0])
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            pred = model(x).squeeze(1)
+            loss = ((pred - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+    """,
 )
 
 declare(
     "double-softmax",
-    meaning="a loss that takes logits is given probabilities",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    notes=True,
+    meaning="A loss that takes logits and applies softmax or sigmoid itself is given probabilities.",
+    why="""
+        Softmax of probabilities is nearly uniform: with 10 classes no probability exceeds 0.232, so the loss cannot fall below
+        1.46 even if every prediction is right. The gradients are small, and training is slow. log_softmax of
+        log-probabilities does not change them, and is reported as a Note.
+    """,
+    remedy="""
+        Pass the logits to `cross_entropy` or `binary_cross_entropy_with_logits`, and apply softmax or sigmoid only to read
+        probabilities.
+    """,
+    fault="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        for step in range(5):
+            optimizer.zero_grad()
+            probs = torch.softmax(model(x), dim=1)
+            loss = F.cross_entropy(probs, y)  #!
+            loss.backward()
+            optimizer.step()
+    """,
+    healthy="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        for step in range(5):
+            optimizer.zero_grad()
+            logits = model(x)
+            loss = F.cross_entropy(logits, y)
+            loss.backward()
+            optimizer.step()
+    """,
 )
 
 declare(
     "nll-of-probabilities",
-    meaning="a loss that takes logarithms of probabilities is given probabilities",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="`nll_loss` takes log-probabilities and is given probabilities or logits.",
+    why="""
+        `nll_loss` takes no logarithm: it returns minus the mean of the inputs at the targets. Of probabilities that is a number
+        between -1 and 0, whose gradient is small where a prediction is wrong. Of logits it has no lower bound.
+    """,
+    remedy="Pass `log_softmax(logits, dim=1)` to `nll_loss`, or the logits to `cross_entropy`, which computes both.",
+    fault="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
+        model = nn.Linear(8, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            probs = torch.softmax(model(x), dim=1)
+            loss = F.nll_loss(probs, y)  #!
+            loss.backward()
+            optimizer.step()
+    """,
+    healthy="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
+        model = nn.Linear(8, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            log_probs = torch.log_softmax(model(x), dim=1)
+            loss = F.nll_loss(log_probs, y)
+            loss.backward()
+            optimizer.step()
+    """,
 )
 
 
 @check("broadcast", "double-softmax", "nll-of-probabilities", of_each_loss=True)
 def find_misused_losses(case: Case) -> Iterable[Finding]:
-    """What a loss was given that it does not take."""
+    """Find losses whose inputs have the wrong shape or are not what the loss expects."""
     if case.trace is None or not case.trace.recorded:
         return
     flow = Flow(case)
-    yield from _broadcast(flow)
-    yield from _probabilities(flow)
+    yield from _find_broadcasts(flow)
+    yield from _find_probabilities(flow)
 
 
 # ------------------------------------------------------------------------------------------------------------ broadcast
-def _broadcast(flow: Flow) -> Iterable[Finding]:
-    """(n, 1) against (n,): each of one with each of the other."""
+def _find_broadcasts(flow: Flow) -> Iterable[Finding]:
+    """Find operations on shapes (n, 1) and (n,) that combine each element with all elements of the other."""
     for i, node in enumerate(flow.nodes):
         shape = node.shape
         if node.kind != "operation" or shape is None or len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
             continue
         n = shape[0]
-        if flow.words[i] in PAIRED:
-            pair = _pair(flow, i, n)
-            if pair is None or not _summed(flow, i, shape):
+        if flow.properties[i].adds or flow.properties[i].multiplies:
+            pair = _broadcast_pair(flow, i, n)
+            if pair is None or not _is_reduced(flow, i, shape):
                 continue
             at, (names, shapes) = i, pair
-        elif flow.words[i] == "Expand" and flow.given[i]:
-            expanded = _expanded(flow, i, n)
+        elif flow.ops[i] == "Expand" and flow.inputs[i]:
+            expanded = _find_expanded(flow, i, n)
             if expanded is None:
                 continue
             at, names, shapes = expanded
@@ -94,8 +189,8 @@ def _broadcast(flow: Flow) -> Iterable[Finding]:
             pairs, one = (names, names[::-1])[shapes[1] == (n, n)]
             yield Finding(
                 "broadcast",
-                f"{where}: {pairs} has shape ({n}, {n}), though it is computed from {n} values, as {one} is. A column ({n}, 1) "
-                f"met a row ({n},) in it, so the loss is over {n * n} pairs instead of {n}.",
+                f"{where}: {pairs} has shape ({n}, {n}), though it is computed from {n} values, as {one} is. It combines "
+                f"a column ({n}, 1) with a row ({n},), so the loss is over {n * n} pairs instead of {n}.",
                 flow.line(at),
                 at,
                 "Give all of them one shape: squeeze(1) of the column, or unsqueeze(1) of the row. This changes the loss.",
@@ -103,28 +198,28 @@ def _broadcast(flow: Flow) -> Iterable[Finding]:
                 worth=8.0,
             )
             return
-        columns, rows = _met_later(flow, at, n)
-        fixes = [_reshaped(flow, [(at, column, names[column]), *columns], "squeeze(1)")]
+        columns, rows = _later_arguments(flow, at, n)
+        fixes = [_reshape_fix(flow, [(at, column, names[column]), *columns], "squeeze(1)")]
         if (n,) in shapes:
-            fixes.append(_reshaped(flow, [(at, 1 - column, names[1 - column]), *rows], "unsqueeze(1)"))
+            fixes.append(_reshape_fix(flow, [(at, 1 - column, names[1 - column]), *rows], "unsqueeze(1)"))
         yield Finding(
             "broadcast",
-            f"{where}: {names[0]} has shape {_text(shapes[0])} and {names[1]} has shape {_text(shapes[1])}. They broadcast to "
-            f"({n}, {n}), so the loss is over {n * n} pairs instead of {n}.",
+            f"{where}: {names[0]} has shape {_shape_text(shapes[0])} and {names[1]} has shape {_shape_text(shapes[1])}. "
+            f"They broadcast to ({n}, {n}), so the loss is over {n * n} pairs instead of {n}.",
             flow.line(at),
             at,
             f"Give both one shape: {', or '.join(fixes)}. This changes the loss: it is then over {n} pairs.",
             evidence,
             worth=8.0,
         )
-        return  # what is computed from it has the same shape
+        return  # later operations have the same shape
 
 
-def _expanded(flow: Flow, i: int, n: int) -> tuple[int, tuple[str, str], tuple[Shape, Shape]] | None:
-    """The loss whose input or target was expanded to (n, n), the names of both and their shapes."""
-    source = flow.given[i][0].source
+def _find_expanded(flow: Flow, i: int, n: int) -> tuple[int, tuple[str, str], tuple[Shape, Shape]] | None:
+    """Return the loss whose input or target was expanded to (n, n), the names of both and their shapes."""
+    source = flow.inputs[i][0].source
     inner = flow.nodes[source].shape
-    user = next((edge for edge in flow.uses[i] if flow.words[edge.target] in LOSSES), None)
+    user = next((edge for edge in flow.uses[i] if flow.properties[edge.target].loss is not None), None)
     if inner not in ((n, 1), (n,), (1, n)) or user is None:
         return None
     own, other = (argument_text(flow, user.target, argument) for argument in (user.argument, 1 - user.argument))
@@ -135,63 +230,65 @@ def _expanded(flow: Flow, i: int, n: int) -> tuple[int, tuple[str, str], tuple[S
     return (user.target, *((names, shapes) if user.argument == 0 else (names[::-1], shapes[::-1])))
 
 
-Met = tuple[int, int, str]  # an operation, one of its arguments, and its name in backticks
+Argument = tuple[int, int, str]  # an operation, one of its arguments, and its name in backticks
 
 
-def _met_later(flow: Flow, i: int, n: int) -> tuple[list[Met], list[Met]]:
-    """The columns (n, 1) and the rows (n,) that what became (n, n) at node `i` meets on its way: what is reshaped there must be
-    reshaped here, too."""
-    columns: list[Met] = []
-    rows: list[Met] = []
+def _later_arguments(flow: Flow, i: int, n: int) -> tuple[list[Argument], list[Argument]]:
+    """Return the columns (n, 1) and the rows (n,) that are combined later with the result of node `i`, of shape (n, n).
+
+    They must be reshaped like the arguments of node `i`.
+    """
+    columns: list[Argument] = []
+    rows: list[Argument] = []
     seen, waiting = {i}, [i]
     while waiting:
         for use in flow.uses[waiting.pop()]:
             t = use.target
-            if t in seen or (flow.nodes[t].shape != (n, n) and flow.words[t] not in LOSSES):
+            if t in seen or (flow.nodes[t].shape != (n, n) and flow.properties[t].loss is None):
                 continue
             seen.add(t)
             waiting.append(t)
-            others = [(e.argument, _whole(flow, e.source)) for e in flow.given[t] if e.argument != use.argument]
+            others = [(e.argument, _shape_before_expand(flow, e.source)) for e in flow.inputs[t] if e.argument != use.argument]
             others += [(o.argument, o.value.shape) for o in flow.nodes[t].operands if o.value is not None]
             for which, shape in others:
-                met = t, which, _named(flow, t, which)
-                (columns if shape == (n, 1) else rows if shape == (n,) else []).append(met)
+                if shape in ((n, 1), (n,)):
+                    (columns if shape == (n, 1) else rows).append((t, which, _written_name(flow, t, which)))
     return columns, rows
 
 
-def _whole(flow: Flow, i: int) -> Shape | None:
-    """The shape of a node before it was expanded."""
-    return flow.nodes[flow.given[i][0].source if flow.words[i] == "Expand" else i].shape
+def _shape_before_expand(flow: Flow, i: int) -> Shape | None:
+    """Return the shape of a node before it was expanded."""
+    return flow.nodes[flow.inputs[i][0].source if flow.ops[i] == "Expand" else i].shape
 
 
-def _reshaped(flow: Flow, met: list[Met], method: str) -> str:
-    """Some arguments with another shape in place of them; in words where the source has no name for one."""
+def _reshape_fix(flow: Flow, arguments: list[Argument], method: str) -> str:
+    """Return a fix that reshapes arguments, in words if the source has no name for one."""
     codes = []
-    for at, which, name in met:
+    for at, which, name in arguments:
         code = name.strip("`") if name.startswith("`") else ""
-        codes.append(replace_argument(flow, at, which, method) or instead(called(code, method), code))
+        codes.append(replace_argument(flow, at, which, method) or instead(method_call(code, method), code))
     if all(codes):
         return " and ".join(codes)
-    return f"{method} of {' and '.join(name or 'what it meets later' for _, _, name in met)}"
+    return f"{method} of {' and '.join(name or 'the other operand' for _, _, name in arguments)}"
 
 
-def _pair(flow: Flow, i: int, n: int) -> tuple[tuple[str, str], tuple[Shape, Shape]] | None:
-    """The names and shapes of two operands that broadcast, unless somebody asked for it."""
+def _broadcast_pair(flow: Flow, i: int, n: int) -> tuple[tuple[str, str], tuple[Shape, Shape]] | None:
+    """Return the names and shapes of two operands that broadcast, unless the program asks for it."""
     node = flow.nodes[i]
     sides: dict[int, tuple[str, Shape, int | None]] = {}
-    for edge in flow.given[i]:
+    for edge in flow.inputs[i]:
         own = flow.nodes[edge.source].shape
         if own is not None:
-            sides[edge.argument] = _named(flow, i, edge.argument) or flow.name(edge.source), own, edge.source
+            sides[edge.argument] = _written_name(flow, i, edge.argument) or flow.name(edge.source), own, edge.source
     for operand in node.operands:
         if operand.value is not None and operand.argument not in sides:
-            written = _named(flow, i, operand.argument) or (operand_text(operand) if operand.text else "the other operand")
+            written = _written_name(flow, i, operand.argument) or (operand_text(operand) if operand.text else "the other operand")
             sides[operand.argument] = written, operand.value.shape, None
     if len(sides) != 2:
         return None
     (a, first, s), (b, second, t) = (sides[k] for k in sorted(sides))
     if (n, n) in (first, second):
-        return _made_before(flow, i, n, (a, b), (first, second))
+        return _detached_pairs(flow, i, n, (a, b), (first, second))
     if {first, second} not in ({(n, 1), (n,)}, {(n, 1), (1, n)}):
         return None
     if {first, second} == {(n, 1), (1, n)} and node.place is not None and ".T" in node.place.source:
@@ -200,23 +297,25 @@ def _pair(flow: Flow, i: int, n: int) -> tuple[tuple[str, str], tuple[Shape, Sha
         return None
     crossed = {first, second} == {(n, 1), (1, n)}
     for side, own in ((s, first), (t, second)):
-        if side is not None and len(own) == 2 and flow.words[side] in ADDED_AXIS | (SHAPES if crossed else frozenset()):
-            return None  # it was given this shape by hand
-    if s is not None and t is not None and flow.moved_from(s) == flow.moved_from(t):
+        if side is None or len(own) != 2:
+            continue
+        if flow.properties[side].inserts_axis or (crossed and flow.is_reshape(side)):
+            return None  # the program reshaped it on purpose
+    if s is not None and t is not None and flow.origin_of(s) == flow.origin_of(t):
         return None
     return (a, b), (first, second)
 
 
-def _named(flow: Flow, i: int, argument: int) -> str:
-    """An argument as it is written at the operation, in backticks; "" if the source does not show it."""
+def _written_name(flow: Flow, i: int, argument: int) -> str:
+    """Return the source of an argument of an operation, in backticks; "" if the source does not show it."""
     text = argument_text(flow, i, argument)
     return f"`{text}`" if text else ""
 
 
-def _made_before(
+def _detached_pairs(
     flow: Flow, i: int, n: int, names: tuple[str, str], shapes: tuple[Shape, Shape]
 ) -> tuple[tuple[str, str], tuple[Shape, Shape]] | None:
-    """A column of the graph against what was computed of a column of the graph and cut off: a target that broadcast already."""
+    """Return the operands if one is detached and has broadcast before, as a target computed from a column and a row."""
     one, pairs = (0, 1) if shapes[1] == (n, n) else (1, 0)
     cut = next(
         (o.cut for o in flow.nodes[i].operands if o.cut is not None and o.value is not None and o.value.shape == (n, n)), None
@@ -228,49 +327,54 @@ def _made_before(
     return names, shapes
 
 
-def _summed(flow: Flow, i: int, shape: Shape) -> bool:
-    """Whether the elements of a node, each changed by itself, are summed up to one number."""
+def _is_reduced(flow: Flow, i: int, shape: Shape) -> bool:
+    """Return whether the elements of a node are reduced to one number, after elementwise operations only."""
     waiting, seen = [i], {i}
     while waiting:
         for edge in flow.uses[waiting.pop()]:
             t = edge.target
-            if flow.words[t] in REDUCED | LOSSES and flow.nodes[t].shape == ():
+            reduced = flow.ops[t] in ("Mean", "Sum") or flow.properties[t].loss is not None
+            if reduced and flow.nodes[t].shape == ():
                 return True
-            if t not in seen and flow.words[t] in ELEMENTWISE and flow.nodes[t].shape == shape:
+            if t not in seen and flow.properties[t].elementwise and flow.nodes[t].shape == shape:
                 seen.add(t)
                 waiting.append(t)
     return False
 
 
-def _text(shape: Shape) -> str:
+def _shape_text(shape: Shape) -> str:
     return f"({shape[0]},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
 
 
 # -------------------------------------------------------------------------------------------------------- probabilities
-def _probabilities(flow: Flow) -> Iterable[Finding]:
+def _find_probabilities(flow: Flow) -> Iterable[Finding]:
     for i, node in enumerate(flow.nodes):
-        word = flow.words[i]
-        if word not in ("LogSoftmax", "BinaryCrossEntropyWithLogits", "CrossEntropyLoss", "NllLoss", "NllLoss2D"):
+        op, loss = flow.ops[i], flow.properties[i].loss
+        takes_logits, is_nll = loss is not None and loss.takes == "logits", op in ("NllLoss", "NllLoss2D")
+        if op != "LogSoftmax" and not takes_logits and not is_nll:
             continue
-        if node.kind != "operation" or not flow.given[i]:
+        if node.kind != "operation" or not flow.inputs[i]:
             continue
-        source = flow.given[i][0].source
-        maker = _through_shapes(flow, source)
-        maker_word, value = flow.words[maker], flow.nodes[source].value
-        if word == "BinaryCrossEntropyWithLogits" and maker_word in ("Reciprocal", "Div", "Mul") and _by_hand(flow, maker, value):
-            maker_word = "Sigmoid"
+        source = flow.inputs[i][0].source
+        maker = flow.before_reshapes(source)
+        maker_op, value = flow.ops[maker], flow.nodes[source].value
+        if (
+            op == "BinaryCrossEntropyWithLogits"
+            and (maker_op == "Reciprocal" or flow.properties[maker].multiplies)
+            and _is_sigmoid_by_hand(flow, maker, value)
+        ):
+            maker_op = "Sigmoid"
         rows = rows_add_up(value)
-        if word in ("NllLoss", "NllLoss2D"):
-            if maker_word in ("Softmax", "Sigmoid") or rows or _above_zero(value):
-                yield _of_nll(flow, i, maker, value, rows or maker_word == "Softmax")
+        if is_nll:
+            if maker_op in ("Softmax", "Sigmoid") or rows or _exceeds_zero(value):
+                yield _nll_finding(flow, i, maker, value, rows or maker_op == "Softmax")
             continue
-        call = _call(flow, i)
-        if maker_word == "LogSoftmax" and word == "LogSoftmax":
+        call = _loss_name(flow, i)
+        if maker_op == "LogSoftmax" and op == "LogSoftmax":
             yield Finding(
                 "double-softmax",
-                f"{flow.code(i)}{flow.place(i)} takes the log_softmax of what {flow.operation(maker)} "
-                f"made{flow.place(maker)}: that "
-                "changes nothing, and costs a pass.",
+                f"{flow.code(i)}{flow.place(i)} applies log_softmax to the output of {flow.operation(maker)}"
+                f"{flow.place(maker)}: this changes nothing and takes time.",
                 flow.line(i),
                 i,
                 f"Give {call} the logits, or use nll_loss.",
@@ -278,121 +382,116 @@ def _probabilities(flow: Flow) -> Iterable[Finding]:
                 remark=True,
             )
         elif (
-            maker_word == "Softmax"
-            or (maker_word == "Sigmoid" and (word != "LogSoftmax" or call == "cross_entropy"))
-            or (rows and word == "LogSoftmax")
+            maker_op == "Softmax"
+            or (maker_op == "Sigmoid" and (op != "LogSoftmax" or call == "cross_entropy"))
+            or (rows and op == "LogSoftmax")
         ):
-            by_hand = f"a {'sigmoid' if maker_word == 'Sigmoid' else 'softmax'} by hand"
-            name = flow.operation(maker) if flow.words[maker] in ("Softmax", "Sigmoid") else by_hand
-            kind = "softmax" if maker_word != "Sigmoid" else "sigmoid"
+            by_hand = f"a hand-written {'sigmoid' if maker_op == 'Sigmoid' else 'softmax'}"
+            name = flow.operation(maker) if flow.ops[maker] in ("Softmax", "Sigmoid") else by_hand
+            kind = "softmax" if maker_op != "Sigmoid" else "sigmoid"
+            own = "softmax" if op == "LogSoftmax" else kind  # what the loss applies
+            twice = f"{kind} applied twice" if own == kind else f"{own} of a {kind}"
             evidence: dict[str, object] = {"at": i, "maker": maker}
             between = ""
             if value is not None and value.size:
                 low, high = extremes(value)
-                between = f" (between {figure(low)} and {figure(high)})"
+                between = f" (between {digits(low)} and {digits(high)})"
                 evidence |= {"least": low, "greatest": high, "source": source}
             yield Finding(
                 "double-softmax",
-                f"{flow.code(i)}{flow.place(i)}: {call} takes logits and applies {kind} to them itself, but its input is "
-                f"probabilities{between}, computed by {name} in {flow.code(maker)}{flow.place(maker)}. With {kind} applied twice "
+                f"{flow.code(i)}{flow.place(i)}: {call} takes logits and applies {own} to them itself, but its inputs are "
+                f"probabilities{between}, computed by {name} in {flow.code(maker)}{flow.place(maker)}. With {twice} "
                 "the gradient is small and the loss cannot come near 0.",
                 flow.line(i),
                 i,
-                _logits(flow, maker, kind),
+                _logits_fix(flow, maker, kind),
                 evidence,
                 worth=7.0,
                 lines=tuple(line for line in (flow.line(maker),) if line is not None and line != flow.line(i)),
             )
 
 
-def _logits(flow: Flow, maker: int, kind: str) -> str:
-    """What to give instead of probabilities."""
+def _logits_fix(flow: Flow, maker: int, kind: str) -> str:
+    """Return a fix that passes logits instead of probabilities."""
     place, module = flow.nodes[maker].place, flow.nodes[maker].module
     code = ""
     if flow.kinds.get(module, "") in ("Softmax", "Sigmoid"):
         line = flow.line(maker)
-        statement = flow.case.program.at(line) if line is not None else None
-        new = flow.case.spelled(f"{module} = gradlab.nn.Identity()")
+        statement = flow.case.program.statement_at(line) if line is not None else None
+        new = flow.case.spell(f"{module} = gradlab.nn.Identity()")
         code = before(new, ast.unparse(statement)) if statement is not None else ""
-    elif place is not None and flow.words[maker] in ("Softmax", "Sigmoid"):
+    elif place is not None and flow.ops[maker] in ("Softmax", "Sigmoid"):
         code = instead(argument(place.source), place.source)
-    told = f": {code}. This changes the loss: it is then computed from the logits" if code else ""
-    return f"Give the loss the input of the {kind}, and take the {kind} only to look at probabilities{told}."
+    how = f": {code}. This changes the loss: it is then computed from the logits" if code else ""
+    return f"Pass the input of the {kind} to the loss, and use the {kind} only to read probabilities{how}."
 
 
-def _by_hand(flow: Flow, i: int, value: Value | None) -> bool:
-    """Whether numbers between 0 and 1 come from 1 / (1 + exp(-x))."""
+def _is_sigmoid_by_hand(flow: Flow, i: int, value: Value | None) -> bool:
+    """Return whether a value is 1 / (1 + exp(-x))."""
     if value is None or not value.size or value.nans or not (extremes(value)[0] > 0 and extremes(value)[1] < 1):
         return False
     near = {i}
     for _ in range(3):
-        near |= {edge.source for at in near for edge in flow.given[at]}
-    return any(flow.words[at] == "Exp" for at in near)
+        near |= {edge.source for at in near for edge in flow.inputs[at]}
+    return any(flow.ops[at] == "Exp" for at in near)
 
 
-def _through_shapes(flow: Flow, i: int) -> int:
-    while flow.nodes[i].kind == "operation" and flow.words[i] in SHAPES | CASTS and len(flow.given[i]) == 1:
-        i = flow.given[i][0].source
-    return i
-
-
-def _call(flow: Flow, i: int) -> str:
-    """What the user called: "cross_entropy"."""
+def _loss_name(flow: Flow, i: int) -> str:
+    """Return the name of the loss in the program: "cross_entropy"."""
     place = flow.nodes[i].place
     source = "" if place is None else place.source
-    if flow.words[i] == "BinaryCrossEntropyWithLogits":
+    if flow.ops[i] == "BinaryCrossEntropyWithLogits":
         return "binary_cross_entropy_with_logits"
-    fed = any(flow.words[edge.target] in ("NllLoss", "NllLoss2D") for edge in flow.uses[i])
+    fed = any(flow.ops[edge.target] in ("NllLoss", "NllLoss2D") for edge in flow.uses[i])
     return "log_softmax" if "log_softmax" in source or not fed else "cross_entropy"
 
 
-def _of_nll(flow: Flow, i: int, maker: int, value: Value | None, rows: bool) -> Finding:
+def _nll_finding(flow: Flow, i: int, maker: int, value: Value | None, rows: bool) -> Finding:
     evidence: dict[str, object] = {"at": i, "maker": maker}
     between = ""
     if value is not None and value.size:
         low, high = extremes(value)
-        between = f" between {figure(low)} and {figure(high)}"
-        evidence |= {"least": low, "greatest": high, "source": flow.given[i][0].source}
+        between = f" between {digits(low)} and {digits(high)}"
+        evidence |= {"least": low, "greatest": high, "source": flow.inputs[i][0].source}
     what = "probabilities" if rows else "numbers"
-    by = f" that {flow.operation(maker)} made{flow.place(maker)}" if flow.nodes[maker].kind == "operation" else ""
+    by = f" computed by {flow.operation(maker)}{flow.place(maker)}" if flow.nodes[maker].kind == "operation" else ""
     return Finding(
         "nll-of-probabilities",
-        f"{flow.code(i)}{flow.place(i)}: nll_loss takes logarithms of probabilities, which are 0 at most, but is given "
-        f"{what}{between}{by}. "
-        "It takes no logarithm itself, so the loss has no bound below 0 that means anything.",
+        f"{flow.code(i)}{flow.place(i)}: nll_loss takes logarithms of probabilities, which are at most 0, but its inputs are "
+        f"{what}{between}{by}. It takes no logarithm itself, so the loss is not a negative log-likelihood.",
         flow.line(i),
         i,
-        _log_first(flow, i, rows),
+        _log_fix(flow, i, rows),
         evidence,
         worth=7.0,
     )
 
 
-def _log_first(flow: Flow, i: int, rows: bool) -> str:
-    """How nll_loss comes to logarithms."""
+def _log_fix(flow: Flow, i: int, rows: bool) -> str:
+    """Return a fix that passes logarithms to nll_loss."""
     place = flow.nodes[i].place
     source = place.source if place is not None else ""
     operand = argument(source)
-    log = f"{grouped(operand)}.log()" if rows else f"gradlab.log_softmax({operand}, 1)"
-    code = instead(flow.case.spelled(replaced(source, operand, log)), source) if operand else ""
+    log = f"{parenthesize(operand)}.log()" if rows else f"gradlab.log_softmax({operand}, 1)"
+    code = instead(flow.case.spell(replace_expression(source, operand, log)), source) if operand else ""
     what = "Use log_softmax in place of softmax" if rows else "Use log_softmax first"
     changes = " This changes the loss: it is then the cross-entropy." if code else ""
     return f"{what}{f', or {code}' if code else ''}, or cross_entropy of the logits.{changes}"
 
 
-def _above_zero(value: Value | None) -> bool:
-    """Whether there is a number that is no logarithm of a probability."""
-    return value is not None and value.size > 0 and not value.nans and extremes(value)[1] > ONE
+def _exceeds_zero(value: Value | None) -> bool:
+    """Return whether a value has an element that cannot be the logarithm of a probability."""
+    return value is not None and value.size > 0 and not value.nans and extremes(value)[1] > ROUNDING
 
 
 def rows_add_up(value: Value | None) -> bool:
-    """Whether the rows of a matrix are probabilities: none is negative, and their mean is that of rows that add up to 1."""
+    """Return whether the rows of a matrix are probabilities: not negative, with the mean of rows that add up to 1."""
     if value is None or len(value.shape) != 2 or value.shape[1] < 2 or not value.size or value.nans or value.infs:
         return False
     low, high = extremes(value)
-    if low < 0 or high > 1 + ONE:
+    if low < 0 or high > 1 + ROUNDING:
         return False
     if value.numbers is not None:
         width = value.shape[1]
-        return all(abs(sum(value.numbers[k : k + width]) - 1) < ONE for k in range(0, value.size, width))
-    return abs(value.statistics.mean * value.shape[1] - 1) < ONE
+        return all(abs(sum(value.numbers[k : k + width]) - 1) < ROUNDING for k in range(0, value.size, width))
+    return abs(value.statistics.mean * value.shape[1] - 1) < ROUNDING

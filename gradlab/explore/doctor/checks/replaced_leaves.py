@@ -1,4 +1,4 @@
-"""Names of leaves that stand for another tensor from some sweep on, while the optimizer holds the one before."""
+"""Leaves that are created again under their name, while the optimizer holds the old tensor."""
 
 from __future__ import annotations
 
@@ -12,59 +12,65 @@ from gradlab.explore.doctor.registry import check
 
 
 def replaced_leaves(case: Case) -> dict[int, str]:
-    """The leaves that got a gradient under a name whose earlier tensor an optimizer holds and steps, with that name."""
+    """Return the name of each leaf that got a gradient while an optimizer holds an earlier tensor of this name.
+
+    Returns
+    -------
+    dict of {int: str}
+        By the key of the new leaf.
+    """
     trace = case.trace
     if trace is None or not case.steps:
         return {}
     held = {key for one in case.optimizers for key in one.keys} | {key for event in case.steps for key in event.held}
-    bearers: dict[str, dict[int, bool]] = {}
+    leaves: dict[str, dict[int, bool]] = {}  # whether each got a gradient, by name and key
     for swept in trace.journal:
         for entry in swept.entries:
             if entry.name:
-                bearers.setdefault(entry.name, {})[entry.key] = entry.arrived > 0
-    replaced_names: dict[int, str] = {}
-    for name, keys in bearers.items():
+                leaves.setdefault(entry.name, {})[entry.key] = entry.arrived > 0
+    names: dict[int, str] = {}
+    for name, keys in leaves.items():
         first, *later = keys
         if first in held and later and not held & {*later}:
-            replaced_names |= {key: name for key in later if keys[key]}
-    return replaced_names
+            names |= {key: name for key in later if keys[key]}
+    return names
 
 
 @check("stale-optimizer")
 def find_replaced_leaves(case: Case) -> Iterable[Finding]:
-    """A leaf was made anew under its name, and the optimizer goes on stepping the old one."""
+    """Find leaves that are created again while the optimizer steps the old tensor."""
     names: dict[str, int] = {}
     for name in replaced_leaves(case).values():
         names[name] = names.get(name, 0) + 1
     for name, times in names.items():
-        statement = _made_anew(case, name)
-        text = f"`{ast.unparse(statement)}` on line {statement.lineno} gives" if statement is not None else "The program gives"
+        statement = _creation(case, name)
+        text = f"`{ast.unparse(statement)}` on line {statement.lineno}" if statement is not None else "The program"
         holder = next((one.name for one in case.optimizers if one.name), "") or case.steps[-1].optimizer
         yield Finding(
             "stale-optimizer",
-            f"{text} the name `{name}` to a new tensor{f', {times} times' * (times > 1)}: `{holder}` holds the one before, and "
-            "its step() does not move what the gradient is of.",
+            f"{text} assigns a new tensor to the name `{name}`{f', {times} times' * (times > 1)}: `{holder}` holds the old one, "
+            "so its step() does not change the tensor that gets the gradient.",
             statement.lineno if statement is not None else None,
-            fix=_written_into(case, name, statement),
+            fix=_suggest_copy(case, name, statement),
             evidence={"name": name, "times": times},
             worth=8.5,
         )
 
 
-def _written_into(case: Case, name: str, statement: ast.stmt | None) -> str:
-    """How the tensor that the optimizer holds gets the new numbers, or how it is made once."""
+def _suggest_copy(case: Case, name: str, statement: ast.stmt | None) -> str:
+    """Return advice that copies the new values into the tensor that the optimizer holds, or creates the leaf once."""
     if not isinstance(statement, ast.Assign) or name not in _parts(statement):
-        return "Make it once, before the optimizer."
+        return "Create it once, before the optimizer."
     value = statement.value
-    while isinstance(value, ast.Call) and (inner := _within(value)) is not None:
+    while isinstance(value, ast.Call) and (inner := _source_of_leaf(value)) is not None:
         value = inner
     text = ast.unparse(value)
-    code = instead(case.spelled(f"with gradlab.no_grad(): {name}.copy_({text})"), ast.unparse(statement))
+    code = instead(case.spell(f"with gradlab.no_grad(): {name}.copy_({text})"), ast.unparse(statement))
     return f"Write into the tensor that the optimizer holds: {code}."
 
 
-def _within(call: ast.Call) -> ast.expr | None:
-    """What a call makes a leaf of: `x` of `x.detach().requires_grad_()` and of `nn.Parameter(x)`."""
+def _source_of_leaf(call: ast.Call) -> ast.expr | None:
+    """Return the operand of a call that makes a leaf: `x` in `x.requires_grad_()` and in `nn.Parameter(x)`."""
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr in ("detach", "requires_grad_", "clone"):
         return func.value
@@ -73,12 +79,12 @@ def _within(call: ast.Call) -> ast.expr | None:
 
 
 def _parts(statement: ast.Assign) -> list[str]:
-    """The expressions in what a statement assigns."""
+    """Return the expressions in the value of an assignment."""
     return [ast.unparse(part) for part in ast.walk(statement.value) if isinstance(part, ast.expr)]
 
 
-def _made_anew(case: Case, name: str) -> ast.stmt | None:
-    """The last statement that binds a name, or an attribute, in a loop if there is one that does."""
+def _creation(case: Case, name: str) -> ast.stmt | None:
+    """Return the last assignment to a name or an attribute, if possible one that also reads it."""
     assignments = [
         node
         for node in case.program.statements

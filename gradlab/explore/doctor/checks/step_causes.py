@@ -1,7 +1,7 @@
-"""What the steps of a cell have made of the weights: too long a step, too much decay, a division by an eps of 0.
+"""Find the first step that spoils the weights: it is too long, its weight decay is too strong, or its eps is rounded to 0.
 
-What comes later follows from it. So the first such step is told, and of weights that steps have blown up or shrunk nobody says
-that they were drawn badly (`without_consequences`).
+Later findings may be consequences of that step. Weights that the steps made large or small, for example, are not reported as
+badly initialised (`drop_consequences`).
 """
 
 from __future__ import annotations
@@ -14,45 +14,46 @@ from typing import Any
 
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import instead
-from gradlab.explore.doctor.context.events import event_line, names, statement, write_after
-from gradlab.explore.doctor.context.flow import Flow, figure, root_mean_square
+from gradlab.explore.doctor.context.events import entry_names, event_line, event_place, quote, write_after
+from gradlab.explore.doctor.context.flow import Flow, digits, root_mean_square
 from gradlab.explore.doctor.context.step_history import (
-    _next_loss,
-    has_gained,
+    has_improved,
     input_name,
     large_operand,
+    next_loss,
     optimizer_call,
-    rate,
-    standardised,
+    rate_text,
+    standardising_advice,
 )
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.trace.data import Event, Operand
 from gradlab.explore.trace.journal import Entry, Swept
 
-# ‖Δw‖ / ‖w‖ of one step at a matrix. Healthy training lies at 1e-3 (Karpathy's rule) and, with the largest first steps of the
-# healthy cells in our tests, below 3.3; the sick begin at 38.
-FAR = 10.0
-GROWN = 10.0  # times the loss before the step
-SHRUNK = 1e-2  # of the first norm: no usual decay comes there in the 200 sweeps that are remembered
-HALVED, STRONG = 0.5, 0.1  # the same where each step takes a tenth of the weights
-HALF_LEAST = {"float16": 2.0**-25, "bfloat16": 2.0**-134}  # what is below is rounded to 0
+# ‖Δw‖ / ‖w‖ of one step for a matrix. A usual value is 1e-3 (Karpathy, CS231n). In the healthy examples in tests/doctor it is
+# below 3.3, and in the faulty ones it is at least 38.
+MAX_RATIO = 10.0
+GROWTH = 10.0  # times the loss before the step
+SHRUNK_SHARE = 1e-2  # of the first norm, which usual decay does not reach in the 200 sweeps that are recorded
+STRONGLY_SHRUNK_SHARE, STRONG_DECAY = 0.5, 0.1  # the same if each step subtracts a tenth of the weights
+HALF_LEAST = {"float16": 2.0**-25, "bfloat16": 2.0**-134}  # smaller numbers are rounded to 0
 CONSEQUENCES = frozenset(("exploding", "vanishing", "dead", "saturated", "zero-factor", "underflow", "cancelled"))
 
 
-def step_cause(case: Case) -> Finding | None:
-    """Return what a step of the cell did wrong first."""
-    return _eps(case) or _decay(case) or _far(case)
+def find_step_cause(case: Case) -> Finding | None:
+    """Return a finding on the first step that spoils the weights."""
+    return _find_rounded_eps(case) or _find_strong_decay(case) or _find_long_step(case)
 
 
-def without_consequences(case: Case, findings: Sequence[Finding]) -> list[Finding]:
-    """Leave out what follows from steps that are reported, if the sweep that is shown came after them."""
+def drop_consequences(case: Case, findings: Sequence[Finding]) -> list[Finding]:
+    """Leave out findings that are consequences of a reported step, if they are of a later sweep."""
     causes = [one for one in findings if "since" in one.evidence]
     if not causes or case.trace is None or case.trace.sweep <= min(one.evidence["since"] for one in causes):
         return list(findings)
-    return [one for one in findings if one in causes or not _follows(one)]
+    return [one for one in findings if one in causes or not _is_consequence(one)]
 
 
-def _follows(finding: Finding) -> bool:
+def _is_consequence(finding: Finding) -> bool:
+    """Return whether a finding may be a consequence of weights that an earlier step spoilt."""
     if finding.kind == "recurrent":
         return bool(finding.evidence["first"] > finding.evidence["last"])
     unexplained = "seen" in finding.evidence or isinstance(finding.evidence.get("largest"), tuple)  # an overflow
@@ -62,32 +63,32 @@ def _follows(finding: Finding) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------ long steps
-def _far(case: Case) -> Finding | None:
-    """The first step that moved a matrix by many times its own norm."""
-    found = _first_far(case)
+def _find_long_step(case: Case) -> Finding | None:
+    """Find the first step that changed a matrix by many times its norm."""
+    found = _first_long_step(case)
     if found is None:
         return None
-    swept, entry, event = found
+    sweep, entry, event = found
     moved, ratio = entry.moved or 0.0, (entry.moved or 0.0) / entry.weight
-    then = _next_loss(case, swept)
+    next_value = next_loss(case, sweep)
     evidence: dict[str, object] = {
         "of": entry.name,
         "ratio": ratio,
         "moved": moved,
         "weight": entry.weight,
         "gradient norm": entry.arrived,
-        "since": swept.number,
+        "since": sweep.number,
     }
     grew = ""
-    if then is not None and swept.loss is not None and not then <= GROWN * abs(swept.loss):
-        grew = f" `{swept.root or 'the loss'}` went from {figure(swept.loss)} to {figure(then)} with it."
-        grew = grew if swept.root else grew.replace("`", "").replace("the loss", "The loss", 1)
-        evidence |= {"loss": swept.loss, "next": then}
+    if next_value is not None and sweep.loss is not None and not next_value <= GROWTH * abs(sweep.loss):
+        grew = f" `{sweep.root or 'the loss'}` went from {digits(sweep.loss)} to {digits(next_value)} in this step."
+        grew = grew if sweep.root else grew.replace("`", "").replace("the loss", "The loss", 1)
+        evidence |= {"loss": sweep.loss, "next": next_value}
     message = (
-        f"{statement(event.place)} moved {names(case, [entry])} by {figure(moved)}, which is {figure(ratio)} times its norm of "
-        f"{figure(entry.weight)}{rate(event)}.{grew}"
+        f"{quote(event.place)} moved {entry_names(case, [entry])} by {digits(moved)}, which is {digits(ratio)} times its norm of "
+        f"{digits(entry.weight)}{rate_text(event)}.{grew}"
     )
-    worth = 7.5 if swept.number >= case.sweep_with_nan > 0 else 10.5 if case.sweep_with_nan else 7.5
+    worth = 7.5 if sweep.number >= case.sweep_with_nan > 0 else 10.5 if case.sweep_with_nan else 7.5
     large = _large_input(case, event, ratio)
     if large is not None:
         i, operand, flow = large
@@ -96,11 +97,11 @@ def _far(case: Case) -> Finding | None:
         evidence |= {"input": size, "largest": operand.value.largest, "argument": operand.argument}
         return Finding(
             "update-ratio",
-            f"{input_name(flow, i, operand)} has a root mean square of {figure(size)}{flow.place(i)}, and the gradients grow "
+            f"{input_name(flow, i, operand)} has a root mean square of {digits(size)}{flow.place(i)}, and the gradients grow "
             f"with it: {message}",
             flow.line(i),
             i,
-            standardised(flow, operand),
+            standardising_advice(flow, operand),
             evidence,
             worth=worth + 0.1,
             lines=tuple(line for line in (event_line(event),) if line is not None),
@@ -109,40 +110,41 @@ def _far(case: Case) -> Finding | None:
         "update-ratio",
         message,
         event_line(event),
-        fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
+        fix="Use a smaller learning rate: steps of about a thousandth of the weights are usual.",
         evidence=evidence,
         worth=worth,
+        place=event_place(event),
     )
 
 
-def _first_far(case: Case) -> tuple[Swept, Entry, Event] | None:
+def _first_long_step(case: Case) -> tuple[Swept, Entry, Event] | None:
     assert case.trace is not None
-    for swept in case.trace.journal:
+    for sweep in case.trace.journal:
         worst = max(
             (
                 entry
-                for entry in swept.entries
+                for entry in sweep.entries
                 if _is_step(entry) and (one := case.learners.get(entry.key)) is not None and len(one.shape) >= 2
             ),
             key=lambda entry: (entry.moved or 0.0) / entry.weight,
             default=None,
         )
-        if worst is None or (worst.moved or 0.0) / worst.weight <= FAR or has_gained(case, swept):
+        if worst is None or (worst.moved or 0.0) / worst.weight <= MAX_RATIO or has_improved(case, sweep):
             continue
-        event = write_after(case, swept, [worst.key])
+        event = write_after(case, sweep, [worst.key])
         if event is not None:
-            return swept, worst, event
+            return sweep, worst, event
     return None
 
 
 def _is_step(entry: Entry) -> bool:
-    """Whether a leaf was moved by a gradient of finite numbers."""
+    """Return whether a step changed a leaf, and its gradient is finite."""
     return bool(entry.moved and entry.weight) and math.isfinite(entry.arrived) and not math.isnan(entry.moved or 0.0)
 
 
 # ---------------------------------------------------------------------------------------------------------- large inputs
 def _large_input(case: Case, event: Event, ratio: float) -> tuple[int, Operand, Flow] | None:
-    """The input of a layer that made a step so long: plain gradient descent at a usual rate, and numbers far above 1."""
+    """Return an input of a layer with numbers far above 1 that made a step too long, for SGD with a usual learning rate."""
     if event.optimizer not in ("", "SGD", "ASGD") or any(one > 1 for one in event.rates) or case.trace is None:
         return None
     flow = Flow(case)
@@ -156,8 +158,8 @@ def _large_input(case: Case, event: Event, ratio: float) -> tuple[int, Operand, 
 
 
 # ----------------------------------------------------------------------------------------------------------------- decay
-def _groups(case: Case) -> list[tuple[str, Any, dict[str, Any]]]:
-    """The optimizers of the namespace by name, with each of their groups of parameters."""
+def _parameter_groups(case: Case) -> list[tuple[str, Any, dict[str, Any]]]:
+    """Return the name, the optimizer and the group for each parameter group of the optimizers in the namespace."""
     found = []
     for one in case.optimizers:
         optimizer = case.namespace.get(one.name)
@@ -165,10 +167,10 @@ def _groups(case: Case) -> list[tuple[str, Any, dict[str, Any]]]:
     return found
 
 
-def _decay(case: Case) -> Finding | None:
-    """Weights that shrink since each step takes a part of them away."""
+def _find_strong_decay(case: Case) -> Finding | None:
+    """Find weights that weight decay shrinks."""
     lines = case.timelines
-    for name, optimizer, group in _groups(case):
+    for name, optimizer, group in _parameter_groups(case):
         decay, lr = group.get("weight_decay", 0), group.get("lr", 0)
         if not isinstance(decay, (int, float)) or not isinstance(lr, (int, float)) or not decay > 0 or not lr > 0:
             continue
@@ -177,18 +179,18 @@ def _decay(case: Case) -> Finding | None:
             learner = case.learners.get(id(parameter))
             if learner is None or len(learner.shape) < 2 or len(line) < 2:
                 continue
-            steps = _shrunk_by(line, type(optimizer).__name__, lr, decay)
-            event = write_after(case, line[0][0], [id(parameter)]) if steps else None
+            is_shrunk = _is_shrunk_by_decay(line, type(optimizer).__name__, lr, decay)
+            event = write_after(case, line[0][0], [id(parameter)]) if is_shrunk else None
             if event is None:
                 continue
             first, last = line[0], line[-1]
             return Finding(
                 "update-ratio",
-                f"weight_decay={decay:g} of `{name}` is too large: the norm of `{learner.name}` falls from "
-                f"{figure(first[1].weight)} at sweep {first[0].number} to {figure(last[1].weight)} at sweep {last[0].number}, as "
-                f"{statement(event.place)} takes a part of the weights away at each step{rate(event)}.",
+                f"`weight_decay={decay:g}` of `{name}` is too large: the norm of `{learner.name}` falls from "
+                f"{digits(first[1].weight)} at backward call {first[0].number} to {digits(last[1].weight)} at backward call "
+                f"{last[0].number}, because {quote(event.place)} shrinks the weights at each step{rate_text(event)}.",
                 event_line(event),
-                fix=_less_decay(case, name),
+                fix=_advise_decay(case, name),
                 evidence={
                     "of": learner.name,
                     "weight_decay": decay,
@@ -198,32 +200,33 @@ def _decay(case: Case) -> Finding | None:
                     "since": first[0].number,
                 },
                 worth=10.5,
+                place=event_place(event),
             )
     return None
 
 
-def _shrunk_by(line: Sequence[tuple[Swept, Entry]], kind: str, lr: float, decay: float) -> bool:
-    """Whether decay made a leaf's norm small."""
+def _is_shrunk_by_decay(line: Sequence[tuple[Swept, Entry]], kind: str, lr: float, decay: float) -> bool:
+    """Return whether weight decay made the norm of a leaf small."""
     norms = [entry.weight for _, entry in line]
-    strong = lr * decay >= STRONG and kind in ("SGD", "AdamW")
-    bound = (HALVED if strong else SHRUNK) * norms[0]
+    strong = lr * decay >= STRONG_DECAY and kind in ("SGD", "AdamW")
+    bound = (STRONGLY_SHRUNK_SHARE if strong else SHRUNK_SHARE) * norms[0]
     at = next((k for k, norm in enumerate(norms) if norm < bound), 0)
     if not at or norms[-1] >= bound:
         return False
     if kind in ("SGD", "AdamW"):  # w becomes (1 - lr · decay) w
-        left = abs(1 - lr * decay)
-        return norms[at] == 0 or at * math.log(max(left, 1e-300)) <= 0.5 * math.log(norms[at] / norms[0])
-    pulls = [decay * entry.weight > entry.arrived for _, entry in line[:at]]  # the gradient is g + decay · w
-    return sum(pulls) > len(pulls) / 2
+        factor = abs(1 - lr * decay)
+        return norms[at] == 0 or at * math.log(max(factor, 1e-300)) <= 0.5 * math.log(norms[at] / norms[0])
+    outweighs = [decay * entry.weight > entry.arrived for _, entry in line[:at]]  # the gradient is g + decay · w
+    return sum(outweighs) > len(outweighs) / 2
 
 
-def _less_decay(case: Case, name: str) -> str:
-    code = _with_keyword(case, name, "weight_decay", 1e-4)
-    return f"Take a smaller weight_decay: 1e-4 to 1e-2 are usual{f': {code}' if code else ''}."
+def _advise_decay(case: Case, name: str) -> str:
+    code = _call_with_keyword(case, name, "weight_decay", 1e-4)
+    return f"Use a smaller weight_decay (1e-4 to 1e-2 are usual){f': {code}' if code else ''}."
 
 
-def _with_keyword(case: Case, optimizer: str, keyword: str, value: float) -> str:
-    """The call that makes an optimizer, with one of its arguments changed."""
+def _call_with_keyword(case: Case, optimizer: str, keyword: str, value: float) -> str:
+    """Return the call that creates an optimizer, with one argument changed, in place of the call in the code."""
     made = optimizer_call(case, optimizer)
     if made is None:
         return ""
@@ -237,31 +240,32 @@ def _with_keyword(case: Case, optimizer: str, keyword: str, value: float) -> str
 
 
 # ------------------------------------------------------------------------------------------------------------ eps of 0
-def _eps(case: Case) -> Finding | None:
-    """An eps that is 0 in the type of the weights: where the squares of gradients are 0 too, the step is infinite or NaN."""
+def _find_rounded_eps(case: Case) -> Finding | None:
+    """Find an eps that is rounded to 0, so that the step is not finite if the squares of the gradients are rounded to 0, too."""
     lines = case.timelines
-    for name, optimizer, group in _groups(case):
+    for name, optimizer, group in _parameter_groups(case):
         eps = group.get("eps")
         for parameter in group["params"]:
             dtype = str(parameter.dtype).rpartition(".")[2]
             learner, line = case.learners.get(id(parameter)), lines.get(id(parameter), [])
             if not isinstance(eps, float) or not eps < HALF_LEAST.get(dtype, 0.0) or learner is None:
                 continue
-            harmed = next((pair for pair in line if pair[1].moved is not None and not math.isfinite(pair[1].moved)), None)
-            event = write_after(case, harmed[0], [id(parameter)]) if harmed is not None else None
-            if harmed is None or event is None:
+            spoilt = next((pair for pair in line if pair[1].moved is not None and not math.isfinite(pair[1].moved)), None)
+            event = write_after(case, spoilt[0], [id(parameter)]) if spoilt is not None else None
+            if spoilt is None or event is None:
                 continue
             least = 2 * HALF_LEAST[dtype]
-            code = _with_keyword(case, name, "eps", 1e-4)
+            code = _call_with_keyword(case, name, "eps", 1e-4)
             return Finding(
                 "underflow",
-                f"{statement(event.place)} made `{learner.name}` infinite or NaN: the eps={eps:g} of {type(optimizer).__name__} "
-                f"is rounded to 0 in {dtype}, whose least number is {figure(least)}. Where the squares of the gradients are "
-                "rounded to 0 too, the step divides by 0.",
+                f"{quote(event.place)} made `{learner.name}` infinite or NaN: the eps={eps:g} of {type(optimizer).__name__} "
+                f"is rounded to 0 in {dtype}, whose smallest positive number is {digits(least)}. Where the squares of the "
+                "gradients are rounded to 0 too, the step divides by 0.",
                 event_line(event),
-                fix="Keep the weights in float32 and let autocast and a GradScaler compute in float16, or use an eps that "
-                f"{dtype} can hold{f': {code}' if code else ''}.",
-                evidence={"of": learner.name, "eps": eps, "least": least, "since": harmed[0].number},
+                fix="Keep the weights in float32 and compute in float16 with autocast and a GradScaler, or use an eps that "
+                f"{dtype} can represent{f': {code}' if code else ''}.",
+                evidence={"of": learner.name, "eps": eps, "least": least, "since": spoilt[0].number},
                 worth=11.0,
+                place=event_place(event),
             )
     return None

@@ -1,4 +1,7 @@
-"""Where the steps lead: up and not down, too far, nowhere, or to and fro."""
+"""Find steps that increase the loss, that oscillate, and that are rounded to nothing.
+
+Too long steps are found in `step_causes`. A sweep is one recorded backward call.
+"""
 
 from __future__ import annotations
 
@@ -9,151 +12,268 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from gradlab.explore.doctor.checks.step_causes import step_cause
+from gradlab.explore.doctor.checks.step_causes import find_step_cause
 from gradlab.explore.doctor.context.case import Case
-from gradlab.explore.doctor.context.code_edits import instead, negated, turned
-from gradlab.explore.doctor.context.events import after, event_line, names, statement, write_after
-from gradlab.explore.doctor.context.flow import bare
-from gradlab.explore.doctor.context.step_history import optimizer_call, rate, runs
+from gradlab.explore.doctor.context.code_edits import flip_sign, instead, negate
+from gradlab.explore.doctor.context.events import entry_names, event_line, event_place, events_after, quote, write_after
+from gradlab.explore.doctor.context.step_history import optimizer_call, rate_text, sweeps_by_loss
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
+from gradlab.explore.operations import lookup, operation_name
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept, looked_at
 
-IN_A_ROW = 3  # steps up that are no accident: of a step to a random side each loss grows with probability ½, three with ⅛
-# The least cosine of three steps in a row with their gradients. Of 192 runs (gradient descent, momentum, Adam, RMSprop; two
-# depths and activations, whole and random batches, three seeds; tests/doctor/measured_runs.py) it is at most −0.25 of steps
-# that go down, and at least 0.26 of the first three of those that go up.
-UP = 0.1
-STUCK = 0.99  # share of the elements that a step leaves as they were, though their gradient is not 0: all but a few
-ORDINARY = 1e-2  # a rate at which the same gradient would move them; otherwise training has arrived
-SWINGS = 5  # sweeps in a row that turn back
-# A step of descent multiplies the gradient along a direction of curvature c by 1 − rate · c: where the steepest one is
-# overstepped it turns round, with a cosine of −1 if that direction has all of it; −0.9 leaves a fifth of its square to others.
-BACK = -0.9
-# Turning alone is not a fault: near a minimum, and with random batches, gradients of few elements turn as often as not. What a
-# swing of amplitude x costs is E = ½ c x², and the step that makes it, of length rate · c x, goes 2 rate · c · E along the
-# gradient, 4 E at rate · c = 2, where it comes no further. So a quarter of ⟨Δw, g⟩ has to be a part of the loss that counts.
-COST = 0.1
-GAIN = 0.1  # share of the loss that swinging has to have gained to be let alone: five steps of 2 % each
-ARRIVED = 0.1  # of the first loss: what swings below has come down before
-# On one and the same data the loss of a swing comes back to what it was two steps before; that of batches of 64 rows is off by
-# an eighth of the deviation of the rows.
-SCATTER = 0.05
-BLOWN = 10.0  # growth of the loss while it swings, which no noise of batches makes
-# Operations that give nothing below 0, nothing above 0, and those that leave the sign of what they are given.
-ABOVE = frozenset(
-    ("MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "NllLoss", "CrossEntropyLoss", "BinaryCrossEntropy", "Abs", "Square",
-     "BinaryCrossEntropyWithLogits", "LinalgVectorNorm", "Norm", "Exp", "Relu", "Softmax", "Sigmoid", "Softplus")
-)  # fmt: skip
-BELOW = frozenset(("LogSoftmax", "LogSigmoid"))
-KEEPS = frozenset(
-    ("Mean", "Sum", "Index", "Gather", "Select", "View", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Take", "Clone", "ToCopy",
-     "Max", "Min", "Getitem", "Diagonal", "Diag", "Transpose", "T", "Permute", "Expand")
-)  # fmt: skip
-REWARDS = ("likelihood", "reward", "return", "elbo", "utility", "score", "log_p", "logp", "objective", "entropy")
-ERRORS = ("loss", "err", "cost", "mse", "nll")
+STEPS_IN_A_ROW = 3  # a random step increases the loss with probability ½, three in a row with ⅛
+# The smallest cosine between step and gradient in three steps in a row. In 192 runs (gradient descent, momentum, Adam, RMSprop;
+# two depths and activations, full and random batches, three seeds; tests/doctor/measured_runs.py) it is at most −0.25 if the
+# steps go against the gradient, and at least 0.26 in the first three steps if they go along it.
+MIN_COSINE_UP = 0.1
+MIN_STUCK_SHARE = 0.99  # of the elements with a gradient that a step does not change
+ORDINARY_RATE = 1e-2  # if the gradient is too small to change the elements at this learning rate, training has converged
+MIN_SWINGS = 5  # sweeps in a row in which the gradient reverses
+# A step of gradient descent multiplies the gradient along a direction of curvature c by 1 − rate · c. If it overshoots along the
+# steepest direction, the gradient reverses: the cosine is −1 if the gradient has this direction, and at −0.9 other directions
+# have a fifth of its square.
+MAX_COSINE_BACK = -0.9
+# A reversal alone is not a fault: near a minimum, and with random batches, gradients of few elements reverse half of the time. An
+# oscillation of amplitude x costs E = ½ c x². Its step has the length rate · c x, so −⟨Δw, g⟩ = 2 rate · c E, which is 4 E at
+# rate · c = 2, where the loss stops decreasing. So a quarter of −⟨Δw, g⟩ has to be a considerable share of the loss.
+MIN_COST = 0.1
+MIN_GAIN = 0.1  # share by which the loss must decrease over an oscillation to be accepted, 2 % in each of five steps
+SMALL_SHARE = 0.1  # of the first loss; if the loss is below, it has decreased before
+# If the data is always the same, an oscillating loss returns to the value of two steps before. With batches of 64 rows it differs
+# by an eighth of the standard deviation of the rows.
+MAX_SCATTER = 0.05
+BLOW_UP_FACTOR = 10.0  # of the loss during an oscillation, more than different batches cause
+REWARD_WORDS = ("likelihood", "reward", "return", "elbo", "utility", "score", "log_p", "logp", "objective", "entropy")
+LOSS_WORDS = ("loss", "err", "cost", "mse", "nll")
 
 
 declare(
     "ascent",
-    meaning="the steps go up, or the loss has the wrong sign",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="The steps increase the loss, or they decrease a loss that has the wrong sign.",
+    why="""
+        A small step against the gradient decreases the loss, and a step along the gradient increases it. A log-likelihood
+        without its minus, or a squared error with one, decreases without end while the model becomes worse. If neither the
+        name of the loss nor its operations show that it should decrease, the finding is a Note.
+    """,
+    remedy="""
+        Subtract the gradient instead of adding it, and leave `maximize=True` out. Minimise the negative log-likelihood, or the
+        squared error without a minus.
+    """,
+    fault="""
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 3)
+        y = x @ torch.tensor([1.0, -2.0, 0.5])
+        w = torch.zeros(3, requires_grad=True)
+        for step in range(10):
+            loss = ((x @ w - y) ** 2).mean()
+            loss.backward()
+            with torch.no_grad():
+                w += 0.1 * w.grad  #!
+                w.grad = None
+    """,
+    healthy="""
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 3)
+        y = x @ torch.tensor([1.0, -2.0, 0.5])
+        w = torch.zeros(3, requires_grad=True)
+        for step in range(10):
+            loss = ((x @ w - y) ** 2).mean()
+            loss.backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+                w.grad = None
+    """,
+    notes=True,
 )
 
 declare(
     "update-ratio",
-    meaning="steps far too large or far too small for the weights",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="The steps are too large or too small, or weight decay shrinks the weights.",
+    why="""
+        A usual step changes the weights by about a thousandth of their norm. If a step is many times as large as the weights,
+        nothing of them is left, and the loss increases, oscillates or becomes NaN. A step
+        of gradient descent that is more than twice as long as the way to the minimum ends farther away on the other side. Steps
+        below the rounding error of the weights, a relative 6e-8 in float32, change nothing.
+    """,
+    remedy="""
+        Use a smaller learning rate, or a larger one if the steps round to nothing. Standardise large inputs, because the
+        gradients grow with them. Use a smaller weight decay if it shrinks the weights: 1e-4 to 1e-2 are usual.
+    """,
+    fault="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 10), torch.randn(64, 1)
+        model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=10)
+        for step in range(5):
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()  #!
+    """,
+    healthy="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 10), torch.randn(64, 1)
+        model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for step in range(5):
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+    """,
 )
+
+
+declare(
+    "zero-learning-rate",
+    meaning="All steps of an optimizer have the learning rate 0.",
+    why="A step changes the weights by the learning rate times a direction. If it is 0, nothing is learned.",
+    remedy="Use a learning rate above 0. If a scheduler sets it, print `scheduler.get_last_lr()` to see when it becomes 0.",
+    fault="""
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 3), torch.randn(64, 1)
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        for step in range(5):
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()  #!
+    """,
+    healthy="""
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 3), torch.randn(64, 1)
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
+        for step in range(5):
+            optimizer.param_groups[0]["lr"] = 0.02 * step  # warm-up
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+    """,
+)
+
+
+@check("zero-learning-rate")
+def find_zero_learning_rates(case: Case) -> Iterable[Finding]:
+    """Find optimizers whose learning rates are 0 in each of at least two steps."""
+    for optimizer in dict.fromkeys(event.whose for event in case.steps):
+        steps = [event for event in case.steps if event.whose == optimizer]
+        if len(steps) > 1 and all(event.rates and not any(event.rates) for event in steps):
+            yield Finding(
+                "zero-learning-rate",
+                f"{quote(steps[0].place)} changes nothing: the learning rate is 0 in all {len(steps)} steps.",
+                event_line(steps[0]),
+                fix="Use a learning rate above 0.",
+                evidence={"steps": len(steps)},
+                worth=7.0,
+                place=event_place(steps[0]),
+            )
 
 
 @check("ascent", "update-ratio", "underflow")
 def find_wrong_steps(case: Case) -> Iterable[Finding]:
-    """Findings on steps."""
+    """Find steps that increase the loss, are too long or too short, or oscillate."""
     trace = case.trace
     if trace is None or not trace.journal:
         return
-    cause = step_cause(case)
+    cause = find_step_cause(case)
     if cause is not None and "weight_decay" in cause.evidence:
         yield cause
-        return  # decay moves weights up the slope of the loss, too
-    up = _ascent(case)
-    if up is not None:
-        yield up
-    elif (wrong := _wrong_sign(case)) is not None:
+        return  # weight decay may increase the loss, too
+    ascent = _find_ascent(case)
+    if ascent is not None:
+        yield ascent
+    elif (wrong := _find_wrong_sign(case)) is not None:
         yield wrong
     if cause is not None:
         yield cause
         return
-    still = _still(case)
-    if still is not None:
-        yield still
-    if up is None and (swing := _swings(case)) is not None:
-        yield swing
+    rounded = _find_rounded_steps(case)
+    if rounded is not None:
+        yield rounded
+    if ascent is None and (oscillation := _find_oscillation(case)) is not None:
+        yield oscillation
 
 
 # ------------------------------------------------------------------------------------------------------------------ ascent
-def slope(swept: Swept) -> float | None:
-    """The cosine between the step after a sweep and its gradient, over all its leaves."""
-    if any(entry.moved is None or entry.along is None for entry in swept.entries):
+def step_cosine(sweep: Swept) -> float | None:
+    """Return the cosine between the gradient of a sweep and the step after it, over all leaves."""
+    if any(entry.moved is None or entry.along is None for entry in sweep.entries):
         return None
-    moved = math.hypot(*(entry.moved or 0.0 for entry in swept.entries))
-    arrived = math.hypot(*(entry.arrived for entry in swept.entries))
-    along = math.fsum(entry.along or 0.0 for entry in swept.entries)
+    moved = math.hypot(*(entry.moved or 0.0 for entry in sweep.entries))
+    arrived = math.hypot(*(entry.arrived for entry in sweep.entries))
+    along = math.fsum(entry.along or 0.0 for entry in sweep.entries)
     return along / (moved * arrived) if moved > 0 and arrived > 0 and math.isfinite(moved * arrived) else None
 
 
-def _ascent(case: Case) -> Finding | None:
-    for run in runs(case):
-        for at in range(len(run) - IN_A_ROW):
-            window = run[at : at + IN_A_ROW + 1]
-            slopes = [slope(swept) for swept in window[:-1]]
-            losses = [swept.loss for swept in window if swept.loss is not None]
-            if any(one is None or one < UP for one in slopes) or any(b <= a for a, b in pairwise(losses)):
+def _find_ascent(case: Case) -> Finding | None:
+    """Find steps that go along the gradient while the loss increases."""
+    for run in sweeps_by_loss(case):
+        for at in range(len(run) - STEPS_IN_A_ROW):
+            window = run[at : at + STEPS_IN_A_ROW + 1]
+            cosines = [step_cosine(sweep) for sweep in window[:-1]]
+            losses = [sweep.loss for sweep in window if sweep.loss is not None]
+            if any(one is None or one < MIN_COSINE_UP for one in cosines) or any(b <= a for a, b in pairwise(losses)):
                 continue
-            if any(swept.loss is not None and swept.loss > losses[-1] for swept in run[:at]):
-                continue  # it has come down from higher: momentum carries steps beyond a valley, and up for a while
+            if any(sweep.loss is not None and sweep.loss > losses[-1] for sweep in run[:at]):
+                continue  # the loss was larger before: momentum carries the steps beyond a minimum, and up for a while
             moving = [entry for entry in window[0].entries if entry.moved]
             event = write_after(case, window[0], [entry.key for entry in moving])
             if event is None or _is_attack(case, window[0], moving):
                 continue
             name = window[0].root or "the loss"
-            falls = _sign(case) == 1 or any(word in name.lower() for word in ERRORS)
-            reward = any(word in name.lower() for word in REWARDS) and "neg" not in name.lower()
-            if (reward and event.maximizes) or (not falls and (reward or event.maximizes)):
-                break  # somebody wrote down that it is to grow
-            meant = reward or not falls
-            told = " (maximize=True)" if event.maximizes else ""
+            decreases = _sign_of_loss(case) == 1 or any(word in name.lower() for word in LOSS_WORDS)
+            reward = any(word in name.lower() for word in REWARD_WORDS) and "neg" not in name.lower()
+            if (reward and event.maximizes) or (not decreases and (reward or event.maximizes)):
+                break  # the code says that the value should increase
+            meant = reward or not decreases
+            maximizes = " (maximize=True)" if event.maximizes else ""
             return Finding(
                 "ascent",
-                f"{statement(event.place)}{told} moves {names(case, moving)} up the slope: the cosine of the step with the "
-                "gradient is "
-                f"{slopes[0]:.3g}, and {_quoted(name)} grew from {losses[0]:.4g} to {losses[-1]:.4g} in {IN_A_ROW} steps.",
+                f"{quote(event.place)}{maximizes} moves {entry_names(case, moving)} along the gradient instead of against it "
+                f"(cosine {cosines[0]:.3g}), and {_loss_text(name)} grew from {losses[0]:.4g} to {losses[-1]:.4g} in "
+                f"{STEPS_IN_A_ROW} steps.",
                 event_line(event),
-                fix="" if meant else _without_maximize(case, event) if event.maximizes else _downhill(event),
-                evidence={"cosine": slopes[0], "first": losses[0], "last": losses[-1], "steps": IN_A_ROW},
+                fix="" if meant else _advise_no_maximize(case, event) if event.maximizes else _advise_descent(event),
+                evidence={"cosine": cosines[0], "first": losses[0], "last": losses[-1], "steps": STEPS_IN_A_ROW},
                 remark=meant,
                 worth=8.0,
+                place=event_place(event),
             )
     return None
 
 
-def _downhill(event: Event) -> str:
-    """The step with its other sign."""
+def _advise_descent(event: Event) -> str:
+    """Return how to reverse the sign of a step."""
     text = event.place.statement if event.place is not None else ""
-    code = instead(turned(text), text)
-    return f"Go against the gradient: {code}." if code else "Subtract the gradient times the rate, in place of adding it."
+    code = instead(flip_sign(text), text)
+    return f"Subtract the gradient: {code}." if code else "Subtract the gradient times the learning rate instead of adding it."
 
 
-def _without_maximize(case: Case, event: Event) -> str:
-    """Leave `maximize=True` out where the optimizer is made."""
+def _advise_no_maximize(case: Case, event: Event) -> str:
+    """Return how to leave `maximize=True` out where the optimizer is created."""
     name = next((one.name for one in case.optimizers if one.whose == event.whose and one.name), "")
     made = optimizer_call(case, name)
     if made is None:
@@ -164,114 +284,116 @@ def _without_maximize(case: Case, event: Event) -> str:
     return f"Leave maximize=True out{f': {code}' if code else ''}."
 
 
-def _is_attack(case: Case, swept: Swept, moving: Sequence[Entry]) -> bool:
-    """Whether an input is moved while a model stays as it is."""
-    models = [e for e in swept.entries if (one := case.learners.get(e.key)) is not None and one.model]
+def _is_attack(case: Case, sweep: Swept, moving: Sequence[Entry]) -> bool:
+    """Return whether the steps change an input and not the model, as an adversarial attack does."""
+    models = [e for e in sweep.entries if (one := case.learners.get(e.key)) is not None and one.model]
     return bool(models) and not any(entry in models for entry in moving)
 
 
-def _wrong_sign(case: Case) -> Finding | None:
-    """A loss that has no least value falls: its sign is wrong."""
+def _find_wrong_sign(case: Case) -> Finding | None:
+    """Find a decreasing loss that has no lower bound, so that its sign is wrong."""
     trace = case.trace
     assert trace is not None
-    if _sign(case) != -1:
+    if _sign_of_loss(case) != -1:
         return None
-    for run in runs(case):
-        if len(run) <= IN_A_ROW or run[-1].number != trace.sweep:
+    for run in sweeps_by_loss(case):
+        if len(run) <= STEPS_IN_A_ROW or run[-1].number != trace.sweep:
             continue
-        window = run[-IN_A_ROW - 1 :]
-        losses = [swept.loss for swept in window if swept.loss is not None]
-        slopes = [slope(swept) for swept in window[:-1]]
-        if any(b >= a for a, b in pairwise(losses)) or any(one is None or one > -UP for one in slopes):
+        window = run[-STEPS_IN_A_ROW - 1 :]
+        losses = [sweep.loss for sweep in window if sweep.loss is not None]
+        cosines = [step_cosine(sweep) for sweep in window[:-1]]
+        if any(b >= a for a, b in pairwise(losses)) or any(one is None or one > -MIN_COSINE_UP for one in cosines):
             continue
         if any(not entry.moved for entry in window[0].entries):
-            continue  # another player of the game stays: a generator against its critic
+            continue  # another player of a game is not trained in this step, such as the generator of a critic
         output = trace.outputs[0]
         root = trace.nodes[case.inputs[output][0]]
         name = run[-1].root or "the loss"
         return Finding(
             "ascent",
-            f"{_quoted(name)[:1].upper()}{_quoted(name)[1:]} cannot be above 0 and has no least value, and the steps make it "
-            f"less: from {losses[0]:.4g} to "
-            f"{losses[-1]:.4g} in "
-            f"{IN_A_ROW} steps. What it measures becomes worse: its sign is wrong.",
+            f"{_loss_text(name)[:1].upper()}{_loss_text(name)[1:]} has the wrong sign: it is never above 0 and has no lower "
+            f"bound, and the steps decrease it from {losses[0]:.4g} to {losses[-1]:.4g} in {STEPS_IN_A_ROW} steps.",
             case.line(root),
             case.inputs[output][0],
-            _other_sign(root.place, name),
-            {"first": losses[0], "last": losses[-1], "steps": IN_A_ROW},
+            _advise_sign(root.place, name),
+            {"first": losses[0], "last": losses[-1], "steps": STEPS_IN_A_ROW},
             worth=8.0,
         )
     return None
 
 
-def _other_sign(place: Line | None, name: str) -> str:
+def _advise_sign(place: Line | None, name: str) -> str:
+    """Return how to change the sign of a loss."""
     text = place.statement if place is not None else ""
-    code = instead(negated(text), text)
+    code = instead(negate(text), text)
     if not code:
-        return f"Change the sign of {_quoted(name)}: a minus before a log-likelihood, and none before a squared error."
-    return f"Change the sign of {_quoted(name)}: {code}. This changes the loss to its negative."
+        return f"Change the sign of {_loss_text(name)}: a minus before a log-likelihood, and none before a squared error."
+    return f"Change the sign of {_loss_text(name)}: {code}. This changes the loss to its negative."
 
 
-def _quoted(name: str) -> str:
+def _loss_text(name: str) -> str:
     return name if name == "the loss" else f"`{name}`"
 
 
-def _sign(case: Case) -> int:
-    """1 if the loss cannot be below 0 by what it is computed of, −1 if it cannot be above, else 0."""
+def _sign_of_loss(case: Case) -> int:
+    """Return 1 if the operations of the loss show that it is never below 0, −1 if it is never above 0, and 0 otherwise."""
     trace = case.trace
     if trace is None or not trace.nodes or not trace.outputs:
         return 0
 
     known: dict[int, int] = {}
 
-    def of(node: int, depth: int) -> int:
+    def sign(node: int, depth: int) -> int:
         if node not in known:
-            known[node] = found(node, depth)
+            known[node] = compute_sign(node, depth)
         return known[node]
 
-    def found(node: int, depth: int) -> int:
+    def compute_sign(node: int, depth: int) -> int:
         one = trace.nodes[node]
-        name, inputs = bare(one.operation).rstrip("0123456789"), case.inputs[node]
+        name, properties, inputs = operation_name(one.operation), lookup(one.operation), case.inputs[node]
         if depth > 40:
             return 0
-        if name in ABOVE:
+        if properties.low >= 0:
             return 1
-        if name in BELOW:
+        if properties.high <= 0:
             return -1
         numbers = [operand.value.numbers[0] for operand in one.operands if operand.value is not None and operand.value.numbers]
         if name == "Pow" and numbers and isinstance(numbers[0], (int, float)) and numbers[0] % 2 == 0:
             return 1
         if name == "Mul" and len(inputs) == 2 and inputs[0] == inputs[1]:
             return 1
-        if len(inputs) == 1 or (inputs and name in KEEPS):
-            below = of(inputs[0], depth + 1)
-            if name in KEEPS or one.kind == "output":
-                return below
+        # A join has several inputs, and an elementwise operation may have an operand that is not recorded.
+        keeps = properties.keeps_sign and bool(properties.reduces or properties.moves not in ("", "join"))
+        if len(inputs) == 1 or (inputs and keeps):
+            given = sign(inputs[0], depth + 1)
+            if keeps or one.kind == "output":
+                return given
             if name == "Neg":
-                return -below
-            if name in ("Mul", "Div") and len(one.operands) == 1 and len(numbers) == 1 and isinstance(numbers[0], (int, float)):
-                return below * (1 if numbers[0] > 0 else -1 if numbers[0] < 0 else 0)
+                return -given
+            if properties.multiplies and len(one.operands) == 1 and len(numbers) == 1 and isinstance(numbers[0], (int, float)):
+                return given * (1 if numbers[0] > 0 else -1 if numbers[0] < 0 else 0)
         if name == "Add" and len(inputs) == 2:
-            a, b = (of(source, depth + 1) for source in inputs)
+            a, b = (sign(source, depth + 1) for source in inputs)
             return a if a == b else 0
         return 0
 
-    return of(trace.outputs[0], 0)
+    return sign(trace.outputs[0], 0)
 
 
 # ------------------------------------------------------------------------------------------------------------- step sizes
-def _still(case: Case) -> Finding | None:
+def _find_rounded_steps(case: Case) -> Finding | None:
+    """Find steps too short to change the weights."""
     steps: list[tuple[Entry, Event]] = []
     for key, line in case.timelines.items():
-        for swept, entry in line:
+        for sweep, entry in line:
             if entry.stuck is None or entry.arrived == 0:
                 continue
-            event = write_after(case, swept, [key])
+            event = write_after(case, sweep, [key])
             if event is None or key not in event.keys or (event.rates and max(event.rates) == 0):
                 continue
             if event.kind == "write" and entry.moved == 0:
-                continue  # it may have been written with what it was
-            if entry.stuck < STUCK or ORDINARY * entry.arrived < 1e-6 * entry.weight:
+                continue  # the same value may have been written
+            if entry.stuck < MIN_STUCK_SHARE or ORDINARY_RATE * entry.arrived < 1e-6 * entry.weight:
                 return None
             steps.append((entry, event))
     if not steps:
@@ -279,111 +401,115 @@ def _still(case: Case) -> Finding | None:
     entry, event = steps[-1]
     return Finding(
         "update-ratio",
-        f"{statement(event.place)} leaves {entry.stuck:.0%} of the elements of `{entry.name}` as they were, though "
-        "their gradients are "
-        f"not 0{rate(event)}: next to weights of norm {entry.weight:.3g} the step rounds to nothing.",
+        f"{quote(event.place)} leaves {entry.stuck:.0%} of the elements of `{entry.name}` unchanged, although their gradients "
+        f"are not 0{rate_text(event)}: added to weights of norm {entry.weight:.3g}, the step is rounded to nothing.",
         event_line(event),
-        fix="Take a larger learning rate.",
+        fix="Use a larger learning rate.",
         evidence={"of": entry.name, "stuck": entry.stuck, "weight": entry.weight, "gradient norm": entry.arrived},
         worth=7.0,
+        place=event_place(event),
     )
 
 
-def _swings(case: Case) -> Finding | None:
-    before = _before_each(case)
-    for run in runs(case):
-        for back in _stretches(case, run, before):
-            steps, losses = [swept for swept, _ in back], [swept.loss or 0.0 for swept, _ in back]
-            if not (_blows_up(run, losses) or _stays(run, back)) or _is_overcome(run, steps):
+def _find_oscillation(case: Case) -> Finding | None:
+    """Find steps that overshoot a minimum again and again."""
+    before = _previous_sweeps(case)
+    for run in sweeps_by_loss(case):
+        for reversals in _oscillating_sweeps(case, run, before):
+            steps, losses = [sweep for sweep, _ in reversals], [sweep.loss or 0.0 for sweep, _ in reversals]
+            if not (_blows_up(run, losses) or _is_stuck(run, reversals)) or _is_overcome(run, steps):
                 continue
-            largest = back[-1][1]
+            largest = reversals[-1][1]
             event = write_after(case, steps[0], [largest.key])
             if event is None:
                 continue
             first, last = losses[0], losses[-1]
             name = run[0].root or "the loss"
-            turned = list({entry.key: entry for _, entry in reversed(back)}.values())
-            which = "the gradient of" if len(turned) == 1 else "the largest gradient, at last that of"
+            reversing = list({entry.key: entry for _, entry in reversed(reversals)}.values())
+            which = "the gradient of" if len(reversing) == 1 else "the largest gradient, finally that of"
             return Finding(
                 "update-ratio",
-                f"{statement(event.place)} steps over the valley and back{rate(event)}: in {len(back)} sweeps in a row "
-                f"{which} {names(case, [largest])}{',' * (len(turned) > 1)} turned round (cosine {largest.turn:.3g} with the "
-                f"one before), and {_quoted(name)} "
-                f"{'grew' if last > first else 'went'} from {first:.4g} to {last:.4g}.",
+                f"{quote(event.place)} overshoots the minimum each time{rate_text(event)}: in {len(reversals)} backward calls in "
+                f"a row {which} {entry_names(case, [largest])}{',' * (len(reversing) > 1)} reversed (cosine {largest.turn:.3g} "
+                f"with the one before), and {_loss_text(name)} {'grew' if last > first else 'went'} from {first:.4g} to "
+                f"{last:.4g}.",
                 event_line(event),
-                fix="Take a smaller learning rate: half of it, or less.",
+                fix="Use a smaller learning rate: half of it, or less.",
                 evidence={
                     "of": largest.name,
-                    "leaves": [entry.name for entry in turned],
+                    "leaves": [entry.name for entry in reversing],
                     "cosine": largest.turn,
-                    "sweeps": len(back),
+                    "sweeps": len(reversals),
                     "first": first,
                     "last": last,
                 },
                 worth=7.5,
+                place=event_place(event),
             )
     return None
 
 
-def _before_each(case: Case) -> dict[tuple[int, int], tuple[Swept, Entry]]:
-    """The sweep before, and what it brought, by the number of a sweep and the leaf."""
+def _previous_sweeps(case: Case) -> dict[tuple[int, int], tuple[Swept, Entry]]:
+    """Return the previous sweep of a leaf and its entry, by the number of a sweep and the key of the leaf."""
     pairs = [(key, pair) for key, line in case.timelines.items() for pair in pairwise(line)]
-    return {(swept.number, key): earlier for key, (earlier, (swept, _)) in pairs}
+    return {(sweep.number, key): earlier for key, (earlier, (sweep, _)) in pairs}
 
 
-def _stretches(
+def _oscillating_sweeps(
     case: Case, run: Sequence[Swept], before: Mapping[tuple[int, int], tuple[Swept, Entry]]
 ) -> Iterable[list[tuple[Swept, Entry]]]:
-    """The sweeps in a row in which the largest gradient, of the leaves that are moved between them, turned back."""
-    back: list[tuple[Swept, Entry]] = []
-    written: set[int] = set()  # between the sweep before and this one
-    for i, swept in enumerate(run):
-        # A gradient is compared with that of the same loss, and across a step: another loss, or another part of the data
-        # before the same step, points elsewhere by itself.
+    """Yield the sweeps in a row in which the largest gradient of the changed leaves reversed.
+
+    Gradients are only compared if they are of the same loss and a step is between them. The gradients of another loss, or of
+    other data before the same step, differ anyway.
+    """
+    reversals: list[tuple[Swept, Entry]] = []
+    written: set[int] = set()  # since the previous sweep
+    for i, sweep in enumerate(run):
         moved = []
-        for entry in swept.entries if i else ():
-            last, earlier = before.get((swept.number, entry.key), (None, None))
+        for entry in sweep.entries if i else ():
+            last, earlier = before.get((sweep.number, entry.key), (None, None))
             if last is run[i - 1] and earlier is not None and earlier.moved and entry.key in written:
                 moved.append(entry)
-        written = {key for event in after(case, swept) if event.kind != "backward" for key in (*event.keys, *event.held)}
+        written = {key for event in events_after(case, sweep) if event.kind != "backward" for key in (*event.keys, *event.held)}
         largest = max(moved, key=lambda entry: entry.arrived, default=None)
-        if largest is not None and largest.turn is not None and largest.turn < BACK:
-            back.append((swept, largest))
+        if largest is not None and largest.turn is not None and largest.turn < MAX_COSINE_BACK:
+            reversals.append((sweep, largest))
             continue
-        if len(back) >= SWINGS:
-            yield back
-        back = []
-    if len(back) >= SWINGS:
-        yield back
+        if len(reversals) >= MIN_SWINGS:
+            yield reversals
+        reversals = []
+    if len(reversals) >= MIN_SWINGS:
+        yield reversals
 
 
 def _blows_up(run: Sequence[Swept], losses: Sequence[float]) -> bool:
-    """Whether a loss is in the end many times the largest that it was at first, and when it began to swing."""
+    """Return whether a loss ends many times as large as its first values, and as those when the oscillation began."""
     quarter = max(2, len(losses) // 4)
-    largest = max(abs(loss) for loss in (*(swept.loss or 0.0 for swept in run[:SWINGS]), *losses[:quarter]))
-    return statistics.median(losses[-quarter:]) > BLOWN * largest > 0
+    largest = max(abs(loss) for loss in (*(sweep.loss or 0.0 for sweep in run[:MIN_SWINGS]), *losses[:quarter]))
+    return statistics.median(losses[-quarter:]) > BLOW_UP_FACTOR * largest > 0
 
 
-def _stays(run: Sequence[Swept], back: Sequence[tuple[Swept, Entry]]) -> bool:
-    """Whether a loss swings without coming down, and pays for it."""
-    losses = [swept.loss or 0.0 for swept, _ in back]
+def _is_stuck(run: Sequence[Swept], reversals: Sequence[tuple[Swept, Entry]]) -> bool:
+    """Return whether an oscillating loss does not decrease, and the oscillation is a considerable share of it."""
+    losses = [sweep.loss or 0.0 for sweep, _ in reversals]
     level, first, last = statistics.median(losses), losses[0], losses[-1]
-    if first <= 0 or level <= 0 or last < (1 - GAIN) * first or last < ARRIVED * (run[0].loss or 0.0):
+    if first <= 0 or level <= 0 or last < (1 - MIN_GAIN) * first or last < SMALL_SHARE * (run[0].loss or 0.0):
         return False
-    costs = [cost for swept, _ in back if (cost := _along(swept)) is not None]
+    costs = [cost for sweep, _ in reversals if (cost := _descent(sweep)) is not None]
     scatter = statistics.median(abs(c - a) for a, c in zip(losses, losses[2:], strict=False))
-    steady = scatter <= SCATTER * level or all(b > a for a, b in pairwise(losses))
-    return steady and bool(costs) and statistics.median(costs) / 4 >= COST * level
+    steady = scatter <= MAX_SCATTER * level or all(b > a for a, b in pairwise(losses))
+    return steady and bool(costs) and statistics.median(costs) / 4 >= MIN_COST * level
 
 
-def _along(swept: Swept) -> float | None:
-    """How far the step after a sweep went down its gradient, −⟨Δw, g⟩ over all leaves; None if that was not seen."""
-    parts = [-entry.along * entry.size / looked_at(entry.size) for entry in swept.entries if entry.along is not None]
+def _descent(sweep: Swept) -> float | None:
+    """Return −⟨Δw, g⟩ of the step after a sweep, over all leaves; None if it was not recorded."""
+    parts = [-entry.along * entry.size / looked_at(entry.size) for entry in sweep.entries if entry.along is not None]
     return math.fsum(parts) if parts else None
 
 
 def _is_overcome(run: Sequence[Swept], steps: Sequence[Swept]) -> bool:
-    """Whether the loss has come down after it swung."""
-    losses = [swept.loss or 0.0 for swept in steps]
-    later = [swept.loss or 0.0 for swept in run if swept.number > steps[-1].number]
-    return len(later) >= SWINGS and statistics.median(later) < (1 - GAIN) * statistics.median(losses)
+    """Return whether the loss decreased after the oscillation."""
+    losses = [sweep.loss or 0.0 for sweep in steps]
+    later = [sweep.loss or 0.0 for sweep in run if sweep.number > steps[-1].number]
+    return len(later) >= MIN_SWINGS and statistics.median(later) < (1 - MIN_GAIN) * statistics.median(losses)

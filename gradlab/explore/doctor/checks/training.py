@@ -1,4 +1,4 @@
-"""Training over steps and cells: optimizers that hold other tensors, gradients that add up, steps without gradients."""
+"""Optimizers that hold other tensors, gradients that add up over steps or cells, and steps without gradients."""
 
 from __future__ import annotations
 
@@ -10,55 +10,160 @@ from itertools import pairwise
 from typing import Any
 
 from gradlab.diagnose.source_locations import clip
-from gradlab.explore.doctor.checks.late_parameters import Creation, created_late
+from gradlab.explore.doctor.checks.late_parameters import Creation, find_late_creation
 from gradlab.explore.doctor.checks.replaced_leaves import replaced_leaves
-from gradlab.explore.doctor.context.case import Case, Learner, called, cell_line, listed
+from gradlab.explore.doctor.context.case import Case, Learner, cell_line, join_names, learner_names
 from gradlab.explore.doctor.context.code_edits import before, instead
-from gradlab.explore.doctor.context.events import after, asked_at, asked_by, event_line, names, statement, write_after
+from gradlab.explore.doctor.context.events import (
+    entry_names,
+    event_line,
+    event_place,
+    events_after,
+    quote,
+    sweep_call,
+    sweep_place,
+    write_after,
+)
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept
 
-CLEARED = 6  # leaves whose gradients are cleared one by one
-SAME = 1e-5  # relative: two float32 norms of one gradient, added up in another order, differ by less (n · 6e-8 for n < 160 terms)
-
-
-# -------------------------------------------------------------------------------------------------------------- the events
+MAX_LEAVES_IN_FIX = 6  # for a fix that clears each gradient by itself
+# Two float32 norms of one gradient, summed in another order, differ by less (n · 6e-8 for n < 160 terms).
+RELATIVE_TOLERANCE = 1e-5
 
 
 declare(
     "stale-optimizer",
-    meaning="the optimizer does not hold these parameters",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="A parameter gets gradients, and the optimizer that steps does not hold it.",
+    why="""
+        An optimizer holds the tensors that it was given when it was made. Parameters that are created later, or that are in a
+        plain list where `parameters()` does not find them, are not changed by `step()`. No error is raised.
+    """,
+    remedy="""
+        Make the optimizer after the model is complete, or add new parameters by `add_param_group`. Keep layers in an
+        `nn.ModuleList`. To give a leaf new values, write into it by `copy_()` under `torch.no_grad()`.
+    """,
+    notes=True,
+    fault="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, labels = torch.randn(32, 4), torch.randint(0, 3, (32,))
+        model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 10))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model[2] = nn.Linear(8, 3)
+        for step in range(3):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), labels)
+            loss.backward()
+            optimizer.step()  #!
+    """,
+    healthy="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, labels = torch.randn(32, 4), torch.randint(0, 3, (32,))
+        model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 10))
+        model[2] = nn.Linear(8, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), labels)
+            loss.backward()
+            optimizer.step()
+    """,
 )
 
 declare(
     "accumulated",
-    meaning="gradients of several sweeps were added up without intent",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="A step uses the sum of the gradients of several backward calls as if it were the gradient of one.",
+    why="""
+        `backward()` adds to `.grad`. If nothing clears it, step n uses the sum of the gradients of steps 1 to n. Old gradients
+        never fade, and the loss oscillates or increases.
+    """,
+    remedy="""
+        Call `optimizer.zero_grad()` before each `backward()`. If gradients of several batches are added up on purpose, call it
+        after each step.
+    """,
+    notes=True,
+    fault="""
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 4)
+        y = x @ torch.tensor([1.0, -2.0, 0.5, 3.0])
+        w = torch.zeros(4, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(5):
+            loss = ((x @ w - y) ** 2).mean()
+            loss.backward()  #!
+            optimizer.step()
+    """,
+    healthy="""
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 4)
+        y = x @ torch.tensor([1.0, -2.0, 0.5, 3.0])
+        w = torch.zeros(4, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(5):
+            loss = ((x @ w - y) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """,
 )
 
 declare(
     "step-before-backward",
-    meaning="step() without the gradients of this loss: before backward(), or after they were zeroed",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="`step()` is called while parameters have no gradient: before `backward()`, or after `zero_grad()`.",
+    why="""
+        An optimizer skips parameters whose `.grad` is None. Nothing changes, the loss stays where it is, and no error is
+        raised.
+    """,
+    remedy="Call `optimizer.zero_grad()`, `loss.backward()` and `optimizer.step()` in this order.",
+    fault="""
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 4)
+        y = x @ torch.tensor([1.0, -2.0, 0.5, 3.0])
+        w = torch.zeros(4, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(5):
+            loss = ((x @ w - y) ** 2).mean()
+            loss.backward()
+            optimizer.zero_grad()
+            optimizer.step()  #!
+    """,
+    healthy="""
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 4)
+        y = x @ torch.tensor([1.0, -2.0, 0.5, 3.0])
+        w = torch.zeros(4, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(5):
+            loss = ((x @ w - y) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """,
 )
 
 
 # ------------------------------------------------------------------------------------------------------------------- stale
 @check("stale-optimizer")
 def find_stale_optimizers(case: Case) -> Iterable[Finding]:
-    """An optimizer stepped, and something that got a gradient is in no optimizer and did not change."""
+    """Find parameters that got a gradient and did not change, because no optimizer holds them."""
     steps = case.steps
     if case.trace is None or not steps:
         return
@@ -66,22 +171,22 @@ def find_stale_optimizers(case: Case) -> Iterable[Finding]:
     left: dict[int, tuple[Entry, Event]] = {}
     for key, line in case.timelines.items():
         learner = case.learners.get(key)
-        if key in held or learner is None or not (learner.model or learner.parameter) or key in replaced_leaves(case):
+        if key in held or learner is None or not (learner.model or learner.is_parameter) or key in replaced_leaves(case):
             continue
         if any(entry.moved for _, entry in line) or all(entry.written or entry.moved is None for _, entry in line):
             continue
         for swept, entry in line:
-            step = next((event for event in after(case, swept) if event.kind == "step"), None)
+            step = next((event for event in events_after(case, swept) if event.kind == "step"), None)
             if step is not None and entry.arrived > 0 and entry.moved == 0:
                 left[key] = entry, step
     if not left:
         return
     stepped = [case.learners[key] for event in steps for key in event.keys if key in case.learners]
     if stepped and not any(one.model for one in stepped) and any(case.learners[key].model for key in left):
-        return  # what is optimized is given to a model as its input: the model is meant to stay
-    late = _late(case, left)
+        return  # only inputs of a model are optimized: the model is not expected to change
+    late = _late_parameters(case, left)
     if late:
-        yield _made_later(case, left, late)
+        yield _late_parameter_finding(case, left, late)
         left = {key: seen for key, seen in left.items() if key not in late}
     if not left:
         return
@@ -92,18 +197,18 @@ def find_stale_optimizers(case: Case) -> Iterable[Finding]:
     old = list(dict.fromkeys(old))
     why = ""
     if old:
-        many = f"{len(old)} tensor{'s' * (len(old) > 1)}"
-        why = f" It holds {many} that the program has no other name for: what they belonged to was replaced."
-    homes = list(dict.fromkeys(one.listed for one in learners if one.listed))
+        many, they = (f"{len(old)} tensors", "they were") if len(old) > 1 else (f"{len(old)} tensor", "it was")
+        why = f" The optimizer holds {many} that the program has no other name for: {they} replaced."
+    homes = list(dict.fromkeys(one.in_list for one in learners if one.in_list))
     if homes:
-        why = f" {listed(homes)} is a plain list, in which parameters() does not look."
+        why = f" {join_names(homes)} is a plain list, which parameters() does not search."
     yield Finding(
         "stale-optimizer",
-        f"{statement(step.place)} does not move {called(learners)}: "
-        f"{'it is' if len(learners) == 1 else 'they are'} in no optimizer, got "
-        f"a gradient of norm {norm:.3g}, and did not change.{why}",
+        f"{quote(step.place)} does not change {learner_names(learners)}: no optimizer holds "
+        f"{'it' if len(learners) == 1 else 'them'}, although {'it' if len(learners) == 1 else 'they'} got a gradient of norm "
+        f"{norm:.3g}.{why}",
         event_line(step),
-        fix=_held_by(case, learners, homes, bool(old), step),
+        fix=_suggest_optimizer(case, learners, homes, bool(old), step),
         evidence={
             "leaves": [one.name for one in learners],
             "gradient norm": norm,
@@ -111,39 +216,40 @@ def find_stale_optimizers(case: Case) -> Iterable[Finding]:
             "parameters": len(learners),
         },
         worth=8.0,
+        place=event_place(step),
     )
 
 
-def _late(case: Case, left: dict[int, tuple[Entry, Event]]) -> dict[int, Creation]:
-    """Those of the leaves that forward makes, of a model of which an optimizer holds all the rest."""
-    late = {key: made for key in left if (made := created_late(case, case.learners[key])) is not None}
+def _late_parameters(case: Case, left: dict[int, tuple[Entry, Event]]) -> dict[int, Creation]:
+    """Return the parameters that forward creates, if optimizers hold all others of the same models."""
+    late = {key: creation for key in left if (creation := find_late_creation(case, case.learners[key])) is not None}
     models = {case.learners[key].model for key in late}
-    rest = [one for one in case.learners.values() if one.model in models and one.requires and one.key not in late]
+    rest = [one for one in case.learners.values() if one.model in models and one.requires_grad and one.key not in late]
     return late if rest and all(one.optimizers for one in rest) else {}
 
 
-def _made_later(case: Case, left: dict[int, tuple[Entry, Event]], late: dict[int, Creation]) -> Finding:
+def _late_parameter_finding(case: Case, left: dict[int, tuple[Entry, Event]], late: dict[int, Creation]) -> Finding:
     learners = [one for one in case.learners.values() if one.key in late]
     step = left[learners[0].key][1]
     norm = math.hypot(*(left[key][0].arrived for key in late))
-    made = list(late.values())
-    places = " and ".join(dict.fromkeys(f"{one.where} in `{one.function}`" for one in made))
-    it, its, was = ("it", "It", "is") if len(learners) == 1 else ("them", "They", "are")
+    creations = list(late.values())
+    places = " and ".join(dict.fromkeys(f"{one.where} in `{one.function}`" for one in creations))
+    it, subject, verb = ("it", "It", "is") if len(learners) == 1 else ("them", "They", "are")
     holder = f"`{name}`" if (name := _optimizer(case, step)) else "the optimizer"
-    anew = all(one.always for one in made)
+    every_call = all(one.always for one in creations)
     how = (
-        f"anew at every call, and {holder} does not hold {it}."
-        if anew
-        else (f"at the first call of the model, and {holder} was made before that: it does not hold {it}.")
+        f"again at every call, and {holder} does not hold {it}."
+        if every_call
+        else f"at the first call of the model. {holder[:1].upper()}{holder[1:]} was created before that and does not hold {it}."
     )
     return Finding(
         "stale-optimizer",
-        f"{called(learners)} {was} created {places}, {how} {its} got a gradient of norm {norm:.3g}, and "
-        f"{statement(step.place)} did not move {it}.",
-        made[0].cell_line or event_line(step),
+        f"{learner_names(learners)} {verb} created {places}, {how} {subject} got a gradient of norm {norm:.3g}, and "
+        f"{quote(step.place)} did not change {it}.",
+        creations[0].cell_line or event_line(step),
         fix=f"Create {it} once, in `__init__`."
-        if anew
-        else f"Create {it} in `__init__`, or call the model once before making the optimizer.",
+        if every_call
+        else f"Create {it} in `__init__`, or call the model once before creating the optimizer.",
         evidence={
             "leaves": [one.name for one in learners],
             "gradient norm": norm,
@@ -155,33 +261,33 @@ def _made_later(case: Case, left: dict[int, tuple[Entry, Event]], late: dict[int
     )
 
 
-def _held_by(case: Case, learners: list[Learner], homes: list[str], old: bool, step: Event) -> str:
-    """How the optimizer comes to hold some leaves."""
+def _suggest_optimizer(case: Case, learners: list[Learner], homes: list[str], old: bool, step: Event) -> str:
+    """Return advice after which the optimizer holds the leaves."""
     if homes:
-        known = next(iter(case.program.assigned(_optimizer(case, step))), None)
+        known = next(iter(case.program.assignments(_optimizer(case, step))), None)
         source = ast.unparse(known) if known is not None else ""
         code = before("; ".join(f"{home} = gradlab.nn.ModuleList({home})" for home in homes), source)
-        return case.spelled(
-            f"Make {listed(homes)} an `nn.ModuleList`, and the optimizer after that{f': {code}' if code else ''}."
+        return case.spell(
+            f"Make {join_names(homes)} an `nn.ModuleList`, and create the optimizer after that{f': {code}' if code else ''}."
         )
     models = list(dict.fromkeys(one.model for one in learners if one.model))
-    code = _remade(case, learners, step)
-    again = _made_in_loop(case, learners, step)
+    code = _complete_optimizer(case, learners, step)
+    again = _creation_in_loop(case, learners, step)
     if again is not None:
         return (
-            f"`{clip(ast.unparse(again))}` on line {again.lineno} makes a new tensor in each pass, after the optimizer was "
-            "made. Write into the tensor that the optimizer holds, by copy_() under no_grad()."
+            f"`{clip(ast.unparse(again))}` on line {again.lineno} creates a new tensor in each iteration, after the optimizer "
+            "was created. Write into the tensor that the optimizer holds, by copy_() under no_grad()."
         )
     if old:
         where = f": {code}" if code else f", from the parameters of `{models[0]}`" if models else ""
-        return f"Make the optimizer anew after the change{where}."
-    what = f"the parameters of `{models[0]}`" if models else listed([one.name for one in learners])
+        return f"Create the optimizer after the change{where}."
+    what = f"the parameters of `{models[0]}`" if models else join_names([one.name for one in learners])
     how = f": {code}" if code else ""
-    return f"Give {what} to the optimizer too{how}. If they are not to learn, set their requires_grad to False."
+    return f"Pass {what} to the optimizer too{how}. If they should not learn, set their requires_grad to False."
 
 
-def _made_in_loop(case: Case, learners: list[Learner], step: Event) -> ast.stmt | None:
-    """The statement that makes one of some leaves anew in a loop that steps."""
+def _creation_in_loop(case: Case, learners: list[Learner], step: Event) -> ast.stmt | None:
+    """Return a statement that creates one of the leaves again in the loop of the step."""
     line, names = event_line(step), {one.name for one in learners}
     loops = [node for node in case.program.statements if isinstance(node, (ast.For, ast.While))]
     around = [node for node in loops if line is not None and node.lineno <= line <= (node.end_lineno or 0)]
@@ -195,8 +301,8 @@ def _optimizer(case: Case, step: Event) -> str:
     return next((one.name for one in case.optimizers if one.whose == step.whose), "")
 
 
-def _remade(case: Case, learners: list[Learner], step: Event) -> str:
-    """The optimizer with these leaves in it as well, before the statement of the cell that steps."""
+def _complete_optimizer(case: Case, learners: list[Learner], step: Event) -> str:
+    """Return code for the optimizer with these leaves added, before the statement of the cell that steps."""
     name, line = _optimizer(case, step), event_line(step)
     around = next((node for node in case.program.tree.body if line and node.lineno <= line <= (node.end_lineno or 0)), None)
     if not name or around is None or len(step.rates) != 1:
@@ -215,11 +321,11 @@ def _remade(case: Case, learners: list[Learner], step: Event) -> str:
     if settings is None:
         return ""
     rest = "".join(f", {key}={value!r}" for key, value in settings.items())
-    return case.spelled(before(f"{name} = gradlab.optim.{step.optimizer}({group}, lr={step.rates[0]:g}{rest})", first))
+    return case.spell(before(f"{name} = gradlab.optim.{step.optimizer}({group}, lr={step.rates[0]:g}{rest})", first))
 
 
 def _settings(optimizer: Any) -> dict[str, Any] | None:
-    """What an optimizer was told beside its parameters and its learning rate; None if that is not to be written as a number."""
+    """Return the arguments of an optimizer except its parameters and `lr`; None if one of them is not a plain value."""
     defaults = getattr(optimizer, "defaults", None)
     try:
         known = inspect.signature(type(optimizer).__init__).parameters
@@ -239,39 +345,42 @@ def _flat(value: Any) -> tuple[Any, ...]:
 # ------------------------------------------------------------------------------------------------------------- accumulated
 @check("accumulated")
 def find_accumulated_gradients(case: Case) -> Iterable[Finding]:
-    """Gradients of several sweeps were added up, and no accumulation was meant: a step was made of one before the other came, or
-    the same was differentiated in an earlier cell."""
+    """Find gradients of several sweeps that were added up by mistake.
+
+    A step used one of them before the next one was added, or an earlier cell differentiated the same kind of loss.
+    """
     if case.trace is None:
         return
     within: dict[int, list[tuple[Swept, Entry]]] = {}
     for key, line in case.timelines.items():
-        used = False  # a step has been made of what is in `.grad`
+        used = False  # whether a step has used the content of `.grad`
         for (_, earlier), (swept, entry) in pairwise(line):
             used = bool(entry.before) and (used or (earlier.moved or 0) > 0)
             if used and (entry.moved or 0) > 0:
                 within.setdefault(key, []).append((swept, entry))
     if within:
-        yield _in_a_loop(case, within)
-    elif over_cells := _over_cells(case):
-        yield _from_cells(case, over_cells)
+        yield _loop_finding(case, within)
+    elif over_cells := _sums_over_cells(case):
+        yield _cells_finding(case, over_cells)
 
 
-def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Finding:
+def _loop_finding(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Finding:
     assert case.trace is not None
     longest = max(within.values(), key=len)
     swept, entry = longest[-1]
-    place = asked_at(case, swept)
+    place = sweep_place(case, swept)
     every = [sweeps[-1][1] for sweeps in within.values()]
     return Finding(
         "accumulated",
-        f"{statement(place)} adds to gradients that a step has already been made of, and nothing has cleared them since: in "
-        f"{len(longest) + 1} of {case.trace.sweeps} calls {names(case, every)} kept what was there. At the last, ‖.grad‖ of "
-        f"`{entry.name}` went from {entry.before:.3g} to {entry.after:.3g}, of which this call brought {entry.arrived:.3g}.",
-        event_line(asked_by(case, swept)),
+        f"{quote(place)} adds to gradients that a step has already used, and nothing clears them in between: in "
+        f"{len(longest)} of {case.trace.sweeps} calls, {entry_names(case, every)} kept the old gradient. At the last one, "
+        f"‖.grad‖ of `{entry.name}` went from {entry.before:.3g} to {entry.after:.3g}; this call contributed "
+        f"{entry.arrived:.3g}.",
+        event_line(sweep_call(case, swept)),
         fix=_clear(case, [one.key for one in every], place),
         evidence={
             "of": entry.name,
-            "calls": len(longest) + 1,
+            "calls": len(longest),
             "sweeps": case.trace.sweeps,
             "parameters": len(every),
             "before": entry.before,
@@ -279,33 +388,32 @@ def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Find
             "arrived": entry.arrived,
         },
         worth=8.0,
+        place=event_place(sweep_call(case, swept)),
     )
 
 
-def _over_cells(case: Case) -> list[tuple[Swept, Entry, int]]:
-    """The first sweeps of the cell that added to what earlier cells had left of the same kind of loss."""
+def _sums_over_cells(case: Case) -> list[tuple[Swept, Entry, int]]:
+    """Return the first sweeps of the cell that added to gradients of the same kind of loss from earlier cells."""
     repeated = []
     for key, line in case.timelines.items():
         swept, entry = line[0]
         known = case.past.leaves.get(key)
-        if known is None or not entry.before or known.gradient is None or asked_at(case, swept) is None:
+        if known is None or not entry.before or known.gradient is None or sweep_place(case, swept) is None:
             continue
-        if math.isclose(known.gradient, entry.before, rel_tol=SAME) and known.operation == swept.operation:
+        if math.isclose(known.gradient, entry.before, rel_tol=RELATIVE_TOLERANCE) and known.operation == swept.operation:
             repeated.append((swept, entry, known.cells + 1))
     return repeated
 
 
-def _from_cells(case: Case, repeated: list[tuple[Swept, Entry, int]]) -> Finding:
+def _cells_finding(case: Case, repeated: list[tuple[Swept, Entry, int]]) -> Finding:
     swept, entry, cells = repeated[0]
-    place = asked_at(case, swept)
+    place = sweep_place(case, swept)
     return Finding(
         "accumulated",
-        f"{statement(place)} adds to the gradients that earlier cells have left: `.grad` of "
-        f"{names(case, [one for _, one, _ in repeated])} "
-        f"is now the sum of {cells} of them. ‖.grad‖ of `{entry.name}` went from {entry.before:.3g} to "
-        f"{entry.after:.3g}, of which "
-        f"this call brought {entry.arrived:.3g}.",
-        event_line(asked_by(case, swept)),
+        f"{quote(place)} adds to the gradients of earlier cells: `.grad` of "
+        f"{entry_names(case, [one for _, one, _ in repeated])} is now the sum of {cells} gradients. ‖.grad‖ of `{entry.name}` "
+        f"went from {entry.before:.3g} to {entry.after:.3g}; this call contributed {entry.arrived:.3g}.",
+        event_line(sweep_call(case, swept)),
         fix=_clear(case, [one.key for _, one, _ in repeated], place),
         evidence={
             "of": entry.name,
@@ -316,11 +424,12 @@ def _from_cells(case: Case, repeated: list[tuple[Swept, Entry, int]]) -> Finding
             "arrived": entry.arrived,
         },
         worth=7.0,
+        place=event_place(sweep_call(case, swept)),
     )
 
 
 def _clear(case: Case, keys: Iterable[int], place: Line | None) -> str:
-    """How the gradients of some leaves are cleared before a call of backward."""
+    """Return advice that clears the gradients of some leaves before a call of backward."""
     call = place.statement or place.source if place is not None else ""
     learners = [case.learners[key] for key in keys if key in case.learners]
     holders: dict[str, None] = {}
@@ -332,8 +441,8 @@ def _clear(case: Case, keys: Iterable[int], place: Line | None) -> str:
     if learners and "" not in holders:
         if call:
             return f"Call {before('; '.join(f'{name}.zero_grad()' for name in holders), call)}."
-        return f"Call zero_grad() of {listed(holders)} before each backward()."
-    if names and len(names) <= CLEARED and call:
+        return f"Call zero_grad() of {join_names(holders)} before each backward()."
+    if names and len(names) <= MAX_LEAVES_IN_FIX and call:
         return f"Clear them: {before('; '.join(f'{name}.grad = None' for name in names), call)}."
     return "Set the .grad of each to None before each backward()."
 
@@ -341,7 +450,7 @@ def _clear(case: Case, keys: Iterable[int], place: Line | None) -> str:
 # ------------------------------------------------------------------------------------------------------------- empty steps
 @check("step-before-backward")
 def find_steps_without_gradients(case: Case) -> Iterable[Finding]:
-    """A step that had no gradients to go by, and a sweep that brought some before or after it."""
+    """Find steps without gradients, if a sweep computed some before or after the step."""
     trace = case.trace
     if trace is None:
         return
@@ -356,31 +465,29 @@ def find_steps_without_gradients(case: Case) -> Iterable[Finding]:
         reaching = [swept for swept in trace.journal if any(e.key in held and e.arrived > 0 for e in swept.entries)]
         name = next((one.name for one in case.optimizers if one.whose == whose), "") or first.optimizer
         if not reaching:
-            yield from _never(case, name, first, held, len(places))
+            yield from _find_missing_backward(case, name, first, held, len(places))
             continue
-        sweep = asked_at(case, reaching[0])
+        sweep = sweep_place(case, reaching[0])
         norm = math.hypot(*(e.arrived for e in reaching[0].entries if e.key in held))
         earlier = reaching[0].event <= places[0]
-        cleared = _cleared(case, sweep, first.place) if earlier else None
-        text = f"`{name}.zero_grad()`" if cleared is None else f"`{cleared[1]}` on line {cleared[0]}"
+        clearing = _find_clearing(case, sweep, first.place) if earlier else None
+        text = f"`{name}.zero_grad()`" if clearing is None else f"`{clearing[1]}` on line {clearing[0]}"
         if earlier:
             message = (
-                f"{statement(first.place)} moved nothing: backward() had brought a gradient of norm {norm:.3g}, and {text} "
-                "threw it "
-                "away before the step."
+                f"{quote(first.place)} changed nothing: backward() had computed a gradient of norm {norm:.3g}, and {text} "
+                "cleared it before the step."
             )
             fix = "Clear the gradients before backward(), or after step()."
         elif sweep is None:
             message = (
-                f"{statement(first.place)} moved nothing: backward() was not called in the cell, so no parameter had a gradient."
+                f"{quote(first.place)} changed nothing: backward() was not called in the cell, so no parameter had a gradient."
             )
-            idle = _not_called(case)
+            idle = _uncalled_backward(case)
             fix = f"Call it: {instead(f'{idle}()', idle)}." if idle else "Call backward() first, then step()."
         else:
             message = (
-                f"{statement(first.place)} comes before {statement(sweep)}: no parameter had a gradient yet, so nothing "
-                "moved; the "
-                f"gradient of norm {norm:.3g} came afterwards."
+                f"{quote(first.place)} comes before {quote(sweep)}: no parameter had a gradient yet, so nothing changed. The "
+                f"gradient of norm {norm:.3g} was computed afterwards."
             )
             fix = "Call backward() first, then step()."
         yield Finding(
@@ -390,40 +497,42 @@ def find_steps_without_gradients(case: Case) -> Iterable[Finding]:
             fix=fix,
             evidence={"gradient norm": norm, "steps": len(places)},
             worth=8.0,
-            lines=() if cleared is None else (cleared[0],),
+            lines=() if clearing is None else (clearing[0],),
+            place=event_place(first),
         )
-    yield from _by_hand(case)
+    yield from _find_unused_gradients(case)
 
 
-def _never(case: Case, name: str, first: Event, held: set[int], steps: int) -> Iterable[Finding]:
-    """Steps where a model was called and nothing was ever differentiated: what the optimizer holds has no gradient even now.
+def _find_missing_backward(case: Case, name: str, first: Event, held: set[int], steps: int) -> Iterable[Finding]:
+    """Find steps in a program that calls a model and never calls backward().
 
-    (Where no model was called, steps may be there to show a schedule of learning rates.)
+    Without a call of a model, the steps may only show a schedule of learning rates.
     """
     assert case.trace is not None
-    if case.trace.journal or case.root or not case.trace.calls or any(one.graded for one in case.known(held)):
+    if case.trace.journal or case.root or not case.trace.calls or any(one.has_grad for one in case.learners_of(held)):
         return
-    idle = _not_called(case)
+    idle = _uncalled_backward(case)
     yield Finding(
         "step-before-backward",
-        f"{statement(first.place)} moved nothing: backward() was not called, so no parameter that `{name}` holds had a gradient.",
+        f"{quote(first.place)} changed nothing: backward() was not called, so no parameter that `{name}` holds had a gradient.",
         event_line(first),
         fix=f"Call it: {instead(f'{idle}()', idle)}." if idle else "Call backward() on the loss first, then step().",
         evidence={"steps": steps, "parameters": len(held)},
         worth=8.0,
+        place=event_place(first),
     )
 
 
-def _not_called(case: Case) -> str:
-    """The statement that names a backward and does not call it: `loss.backward`."""
+def _uncalled_backward(case: Case) -> str:
+    """Return a statement that names a backward and does not call it, such as `loss.backward`; "" if there is none."""
     idle = [
         node.value for node in case.program.statements if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute)
     ]
     return next((ast.unparse(node) for node in idle if node.attr == "backward"), "")
 
 
-def _by_hand(case: Case) -> Iterable[Finding]:
-    """The same where the user writes to the leaves: nothing moved, though the memory was written to."""
+def _find_unused_gradients(case: Case) -> Iterable[Finding]:
+    """Find leaves that the user writes to after their gradient was cleared, so that they do not change."""
     unmoved: list[tuple[Swept, Entry, Event, tuple[int, str]]] = []
     for key, line in case.timelines.items():
         if any(entry.moved != 0 or entry.arrived == 0 for _, entry in line):
@@ -432,15 +541,15 @@ def _by_hand(case: Case) -> Iterable[Finding]:
         event = write_after(case, swept, [key])
         if event is None or event.kind != "write":
             continue
-        cleared = _cleared(case, asked_at(case, swept), event.place)
-        if cleared is not None:
-            unmoved.append((swept, entry, event, cleared))
+        clearing = _find_clearing(case, sweep_place(case, swept), event.place)
+        if clearing is not None:
+            unmoved.append((swept, entry, event, clearing))
     if unmoved:
         _, entry, event, (line_number, text) = unmoved[0]
         yield Finding(
             "step-before-backward",
-            f"`{text}` on line {line_number} clears the gradient before {statement(event.place)} uses it, so "
-            f"{names(case, [one for _, one, _, _ in unmoved])} did not move; backward() had brought a gradient of norm "
+            f"`{text}` on line {line_number} clears the gradient before {quote(event.place)} uses it, so "
+            f"{entry_names(case, [one for _, one, _, _ in unmoved])} did not change. backward() had computed a gradient of norm "
             f"{entry.arrived:.3g}.",
             line_number,
             fix=f"Clear it after line {cell_line(event.place)}.",
@@ -449,8 +558,8 @@ def _by_hand(case: Case) -> Iterable[Finding]:
         )
 
 
-def _cleared(case: Case, sweep: Line | None, step: Line | None) -> tuple[int, str] | None:
-    """The statement between two lines of the cell that clears gradients."""
+def _find_clearing(case: Case, sweep: Line | None, step: Line | None) -> tuple[int, str] | None:
+    """Return the line and the source of a statement between two lines of the cell that clears gradients."""
     start, stop = cell_line(sweep), cell_line(step)
     if start is None or stop is None:
         return None

@@ -1,156 +1,208 @@
-"""Units that pass nothing on: rectifiers that are shut for a whole batch, and what is in its flat part.
+"""Find units that pass no gradient back: rectifiers that are inactive for a whole batch, and saturated functions.
 
-Both are read off the cotangents that came and went (`trace.slopes`), not off the values: a unit that nothing arrives at is no
-one's fault, and one whose slope is small says nothing where the loss is steep.
+Both are determined from the gradients of an operation's input and output (`trace.slopes`), not from its values, so units whose
+output has no gradient are not counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradlab.explore.doctor.context.case import Case, listed
+from gradlab.explore.doctor.context.case import Case, join_names
 from gradlab.explore.doctor.context.flow import (
-    CASTS,
-    PRODUCTS,
-    REDUCTIONS,
-    SHAPES,
+    LOSS_REDUCTIONS,
     Flow,
+    digits,
     extremes,
-    figure,
+    has_gradients,
     leaf_names,
-    numbers_known,
     plural,
     root_mean_square,
 )
-from gradlab.explore.doctor.context.step_history import input_name, is_changed, large_operand, standardised
-from gradlab.explore.doctor.context.zero_gradients import Starved, starved
+from gradlab.explore.doctor.context.step_history import input_name, is_changed, large_operand, standardising_advice
+from gradlab.explore.doctor.context.zero_gradients import LostGradients, find_lost_gradients
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
-from gradlab.explore.trace.slopes import FLAT, STEEPEST
+from gradlab.explore.trace.slopes import FLAT, open_slope
 
-# Of the layers of the healthy cells in tests/doctor (measured_runs.py) at most 0.63 of the units are shut, of the planted ones at
-# least 0.85.
-DEAD = 0.8
-# A unit that is open half of the time is shut for all of 32 with a probability of 2^-32.
-PLACES = 32
-# Of a node of the healthy cells at most 0.14 of the elements have slopes below `FLAT`, of the planted ones at least 0.98.
-SATURATED = 0.9
-SEEN = 8  # elements of a node from which on a share of 0.9 can be told from all of them
-ENOUGH = 32  # elements of all nodes of one line together: as many as `PLACES`
-ROWS = 16  # rows of a softmax: of fewer, one-hot ones are a batch that is learnt
-OFTEN = 0.2  # of the nodes of one line: one gate of an LSTM's four
+# In the healthy examples in tests/doctor (measured_runs.py) at most 0.63 of the units of a layer are inactive, and in the faulty
+# ones at least 0.85.
+MIN_DEAD_SHARE = 0.8
+# A unit that is active half of the time is inactive at all of 32 places with a probability of 2^-32.
+MIN_PLACES = 32
+# In the healthy examples at most 0.14 of the elements of a node have slopes below `FLAT`, and in the faulty ones at least 0.98.
+MIN_SATURATED_SHARE = 0.9
+MIN_ELEMENTS = 8  # of a node; with fewer a share of 0.9 is the same as all of them
+MIN_ELEMENTS_OF_LINE = 32  # of all nodes of one line together, as many as `MIN_PLACES`
+MIN_ROWS = 16  # of a softmax; a smaller batch may be learnt, and its rows one-hot
+MIN_SHARE_OF_CALLS = 0.2  # of the nodes of one line: one of the four gates of an LSTM
 
-LOW = -3.0  # a bias below shuts a unit that is given three standard deviations of a normalised input
-CHOOSING = frozenset(["Div", "Mul", "MaskedFill", "Where", "Add"])  # between scores and their softmax
-
-RECTIFIERS = frozenset(["Relu", "Threshold", "ClampMin", "ClampMax", "Clamp", "Hardtanh", "Gelu", "Silu", "Elu"])
-BENT = frozenset(["Sigmoid", "Tanh", "Hardtanh", "Hardsigmoid", "Softsign", "Erf"])
-FUSED = frozenset(["MkldnnRnnLayer", "CudnnRnn", "MiopenRnn"])  # whole recurrent layers in one operation
-UNITS = frozenset(["Relu", "Threshold", "ClampMin", "Gelu", "Silu", "Elu"])
+LOW_BIAS = -3.0  # below three standard deviations of a normalised input
 
 
 declare(
     "dead",
-    meaning="units whose rectifier is shut for all of the batch",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="Units of ReLU or a similar activation, or all elements of a clamp, pass no gradient for the whole batch.",
+    why="""
+        The derivative of ReLU is 0 below 0. If the input of a unit is negative for all examples, its weights get a gradient of
+        exactly 0, and gradient descent does not bring the unit back.
+    """,
+    remedy="""
+        Start the biases at 0 and standardise the inputs. If the steps made the inputs of the units negative, use a smaller
+        learning rate, or `leaky_relu`, which also passes a gradient where its input is negative.
+    """,
+    fault="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 10)
+        y = (torch.rand(64, 1) < 0.01).float()
+        model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 1))
+        for layer in (model[0], model[2]):
+            nn.init.constant_(layer.bias, -4.6)  # the log-odds of 1 %
+        loss = F.binary_cross_entropy_with_logits(model(x), y)  #!
+        loss.backward()
+    """,
+    healthy="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 10)
+        y = (torch.rand(64, 1) < 0.01).float()
+        model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 1))
+        nn.init.constant_(model[2].bias, -4.6)  # the log-odds of 1 %
+        loss = F.binary_cross_entropy_with_logits(model(x), y)
+        loss.backward()
+    """,
 )
 
 declare(
     "saturated",
-    meaning="units in the flat part of sigmoid, tanh, softmax or clamp",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="A sigmoid, tanh, hardtanh or softmax is in its flat part for most of its inputs and passes next to no gradient.",
+    why="""
+        The derivative is near 0 in the flat part: that of tanh, 1 - tanh(x)**2, is below 0.01 for abs(x) > 3. The layers
+        before the function get next to no gradient, and hardly learn.
+    """,
+    remedy="""
+        Make the inputs of the function smaller: standardise the data, use smaller weights, or put a normalisation layer before
+        it. Divide the scores of an attention by the square root of the length of the keys.
+    """,
+    fault="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        images = torch.randint(0, 256, (64, 100)).float()
+        labels = torch.randint(0, 10, (64,))
+        model = nn.Sequential(nn.Linear(100, 32), nn.Tanh(), nn.Linear(32, 10))
+        loss = F.cross_entropy(model(images), labels)  #!
+        loss.backward()
+    """,
+    healthy="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        images = torch.randint(0, 256, (64, 100)).float() / 255
+        labels = torch.randint(0, 10, (64,))
+        model = nn.Sequential(nn.Linear(100, 32), nn.Tanh(), nn.Linear(32, 10))
+        loss = F.cross_entropy(model(images), labels)
+        loss.backward()
+    """,
 )
 
 
 @check("dead", "saturated")
 def find_dead_and_saturated_units(case: Case) -> Iterable[Finding]:
-    """Dead and saturated units."""
-    if not numbers_known(case.trace):
+    """Find dead and saturated units."""
+    if not has_gradients(case.trace):
         return
     flow = Flow(case)
-    hungry = starved(flow)
-    told: set[int] = set()
-    yield from _dead(flow, hungry, told)
-    yield from _saturated(flow, hungry, told)
-    yield from _sharp(flow, hungry, told)
-    yield from _shut(flow, hungry, told)
+    lost = find_lost_gradients(flow)
+    reported: set[int] = set()
+    yield from _find_dead_units(flow, lost, reported)
+    yield from _find_saturated_units(flow, lost, reported)
+    yield from _find_sharp_softmax(flow, lost, reported)
+    yield from _find_blocked_leaves(flow, lost, reported)
 
 
-def _leaves(flow: Flow, hungry: Starved, i: int) -> str:
-    """ " `w` gets exactly 0." of the leaves that starve by a node."""
-    leaves = hungry.leaves.get(i, [])
+def _zero_leaves(flow: Flow, lost: LostGradients, i: int) -> str:
+    """Return " `w` gets exactly 0." for the leaves whose gradient is lost at a node; "" if there is none."""
+    leaves = lost.leaves.get(i, [])
     if not leaves:
         return ""
-    return f" {listed(leaf_names(flow, leaves))} {'gets' if len(leaves) == 1 else 'get'} exactly 0."
+    return f" {join_names(leaf_names(flow, leaves))} {'gets' if len(leaves) == 1 else 'get'} exactly 0."
 
 
-def _dead(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
-    """Of a line the layer nearest to its leaves stands for the others."""
+def _find_dead_units(flow: Flow, lost: LostGradients, reported: set[int]) -> Iterable[Finding]:
+    """Find layers of rectifiers most of which are inactive. Of the layers on one line, report the one next to its leaves."""
     lines: set[object] = set()
     for i, node in enumerate(flow.nodes):
-        seen = node.slopes
-        if seen is None or flow.words[i] not in UNITS or not seen.units or seen.places < PLACES:
+        slopes, properties = node.slopes, flow.properties[i]
+        blocks_below = properties.rectifier and properties.saturates == "below"
+        if slopes is None or not blocks_below or not slopes.units or slopes.places < MIN_PLACES:
             continue
-        if seen.shut <= DEAD * seen.units or not (flow.hidden[i] or i in hungry.leaves):
+        if slopes.shut <= MIN_DEAD_SHARE * slopes.units or not (flow.hidden[i] or i in lost.leaves):
             continue
-        told.add(i)
-        if node.place in lines and i not in hungry.leaves:
+        reported.add(i)
+        if node.place in lines and i not in lost.leaves:
             continue
         lines.add(node.place)
-        all_of = seen.shut == seen.units
-        share = f"All {seen.units}" if all_of else f"{seen.shut} of {seen.units}"
-        before = flow.nodes[flow.given[i][0].source].value
+        all_of = slopes.shut == slopes.units
+        share = f"All {slopes.units}" if all_of else f"{slopes.shut} of {slopes.units}"
+        given = flow.nodes[flow.inputs[i][0].source].value
         evidence: dict[str, object] = {
-            "units": seen.units,
-            "shut": seen.shut,
-            "places": seen.places,
-            "share": seen.shut / seen.units,
+            "units": slopes.units,
+            "shut": slopes.shut,
+            "places": slopes.places,
+            "share": slopes.shut / slopes.units,
         }
-        highest = ""
-        if all_of and before is not None and before.summary is not None:
-            evidence["greatest"] = before.summary.maximum
-            highest = f" (at most {figure(before.summary.maximum)})"
+        highest, side = "", "below the bound" if flow.ops[i] in ("Threshold", "ClampMin") else "negative"
+        if all_of and given is not None and given.summary is not None:
+            evidence["greatest"] = given.summary.maximum
+            highest = f" (at most {digits(given.summary.maximum)})"
         yield Finding(
             "dead",
-            f"{share} units of {flow.operation(i)} in {flow.code(i)}{flow.place(i)} are shut for all {seen.places} places of the "
-            f"batch: what goes in is negative everywhere{highest}, so they pass on exactly 0 and do not come "
-            f"back by themselves.{_leaves(flow, hungry, i)}",
+            f"{share} units of {flow.operation(i)} in {flow.code(i)}{flow.place(i)} are inactive at all {slopes.places} places "
+            f"of the batch: their inputs are {side} everywhere{highest}, so they pass back exactly 0 and do not recover by "
+            f"themselves.{_zero_leaves(flow, lost, i)}",
             flow.line(i),
             i,
-            _revived(flow, i),
+            _advise_dead_units(flow, i),
             evidence,
-            worth=5.0 + (i in hungry.leaves),
+            worth=5.0 + (i in lost.leaves),
         )
 
 
-def _saturated(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
-    """By line: a loop's operations are one thing."""
+def _find_saturated_units(flow: Flow, lost: LostGradients, reported: set[int]) -> Iterable[Finding]:
+    """Find saturated activations. The calls of a loop on one line are one finding."""
     groups: dict[object, list[int]] = {}
     for i, node in enumerate(flow.nodes):
-        if node.slopes is not None and flow.words[i] in BENT:
-            groups.setdefault((node.place, node.module, flow.words[i]), []).append(i)
+        if node.slopes is not None and flow.properties[i].sigmoidal:
+            groups.setdefault((node.place, node.module, flow.ops[i]), []).append(i)
     for members in groups.values():
-        counted = [(i, s) for i in members if (s := flow.nodes[i].slopes) is not None and s.elements >= SEEN]
-        flat = [(i, s) for i, s in counted if s.flat > SATURATED * s.elements and (flow.hidden[i] or i in hungry.leaves)]
+        counted = [(i, s) for i in members if (s := flow.nodes[i].slopes) is not None and s.elements >= MIN_ELEMENTS]
+        flat = [(i, s) for i, s in counted if s.flat > MIN_SATURATED_SHARE * s.elements and (flow.hidden[i] or i in lost.leaves)]
         elements, low = sum(s.elements for _, s in flat), sum(s.flat for _, s in flat)
-        if elements < ENOUGH or len(flat) < OFTEN * len(members):
+        if elements < MIN_ELEMENTS_OF_LINE or len(flat) < MIN_SHARE_OF_CALLS * len(members):
             continue
-        told.update(members)
+        reported.update(members)
         i = flat[0][0]
-        steepest = STEEPEST[flow.nodes[i].operation]
-        source = flow.given[i][0].source
-        before = flow.nodes[source].value
-        wide = "" if before is None else f" Its input goes up to {figure(before.largest)} in size."
-        given = large_operand(flow, source)
-        if given is not None and given.value is not None:
-            wide += f" {input_name(flow, source, given)} has a root mean square of {figure(root_mean_square(given.value))}."
-        word = flow.words[i].lower()
+        steepest = open_slope(flow.nodes[i].operation)
+        assert steepest is not None
+        source = flow.inputs[i][0].source
+        given = flow.nodes[source].value
+        input_size = "" if given is None else f" Its inputs reach {digits(given.largest)} in absolute value."
+        large = large_operand(flow, source)
+        if large is not None and large.value is not None:
+            input_size += f" {input_name(flow, source, large)} has a root mean square of {digits(root_mean_square(large.value))}."
+        op = flow.ops[i].lower()
         evidence: dict[str, object] = {
             "elements": elements,
             "flat": low,
@@ -158,146 +210,151 @@ def _saturated(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]
             "slope": FLAT * steepest,
             "members": len(flat),
         }
-        if before is not None:
-            evidence["largest"] = before.largest
-        if given is not None and given.value is not None:
-            evidence["input"] = root_mean_square(given.value)
+        if given is not None:
+            evidence["largest"] = given.largest
+        if large is not None and large.value is not None:
+            evidence["input"] = root_mean_square(large.value)
         yield Finding(
             "saturated",
-            f"The {word} in {flow.code(i)}{flow.place(i)} is in its flat part at {low} of {elements} elements"
-            f"{f' in {len(flat)} calls' if len(flat) > 1 else ''}: there it passes on less than "
-            f"{figure(FLAT * steepest)} of what "
-            f"arrives.{wide}{_leaves(flow, hungry, i)}",
+            f"The {op} in {flow.code(i)}{flow.place(i)} is in its flat part at {low} of {elements} elements"
+            f"{f' in {len(flat)} calls' if len(flat) > 1 else ''}: there it scales the gradient by less than "
+            f"{digits(FLAT * steepest)}.{input_size}{_zero_leaves(flow, lost, i)}",
             flow.line(i),
             i,
-            _scale(flow, source)
-            or "Make what goes in smaller: smaller weights, standardised inputs, or a normalisation before it.",
+            _advise_scale(flow, source)
+            or "Make its input smaller: use smaller weights, standardise the data, or normalise before it.",
             evidence,
-            worth=4.0 + (i in hungry.leaves),
+            worth=4.0 + (i in lost.leaves),
         )
 
 
-def _scale(flow: Flow, source: int) -> str:
-    """What to do where the steps made the weights large, or the layer before is given large numbers."""
-    if _by_steps(flow, source):
-        return "The steps of this cell have made the weights so: take a smaller learning rate."
+def _advise_scale(flow: Flow, source: int) -> str:
+    """Return what to do if the steps changed the weights, or the input of the layer before is large; "" otherwise."""
+    if _is_changed_by_steps(flow, source):
+        return "The steps of this cell changed the weights to this size: use a smaller learning rate."
     operand = large_operand(flow, source)
-    return "" if operand is None else standardised(flow, operand)
+    return "" if operand is None else standardising_advice(flow, operand)
 
 
-def _by_steps(flow: Flow, product: int) -> bool:
-    """Whether steps of the cell have changed a layer's parameters by a factor."""
-    leaves = [leaf for edge in flow.given[product] if (leaf := flow.leaf_behind(edge.source)) is not None]
+def _is_changed_by_steps(flow: Flow, product: int) -> bool:
+    """Return whether the steps of the cell changed the size of the parameters of a layer."""
+    leaves = [leaf for edge in flow.inputs[product] if (leaf := flow.leaf_of(edge.source)) is not None]
     return any(leaf in flow.keys and is_changed(flow.case, flow.keys[leaf]) for leaf in leaves)
 
 
-def _revived(flow: Flow, i: int) -> str:
-    """What to do about units that are shut: by what shut them, as far as that can be seen."""
-    source = flow.given[i][0].source
-    if _by_steps(flow, source):
-        return "The steps of this cell have made the weights so: take a smaller learning rate."
-    for edge in flow.given[source]:
-        leaf = flow.leaf_behind(edge.source)
+def _advise_dead_units(flow: Flow, i: int) -> str:
+    """Return what to do about inactive units, depending on the cause if it is known."""
+    source = flow.inputs[i][0].source
+    if _is_changed_by_steps(flow, source):
+        return "The steps of this cell changed the weights to this size: use a smaller learning rate."
+    for edge in flow.inputs[source]:
+        leaf = flow.leaf_of(edge.source)
         value = flow.nodes[leaf].value if leaf is not None else None
         if leaf is None or value is None or len(value.shape) > 1 or value.odd:
             continue
-        if extremes(value)[0] < LOW and root_mean_square(value) > -LOW and flow.nodes[leaf].name:
+        if extremes(value)[0] < LOW_BIAS and root_mean_square(value) > -LOW_BIAS and flow.nodes[leaf].name:
             return f"Start `{flow.nodes[leaf].name}` at 0."
     operand = large_operand(flow, source)
     if operand is not None:
-        return standardised(flow, operand)
-    return "Use leaky_relu or gelu, or a smaller learning rate if steps have made the weights so."
+        return standardising_advice(flow, operand)
+    return "Use leaky_relu, or a smaller learning rate if steps changed the weights to this size."
 
 
-def _cooled(flow: Flow, i: int) -> str:
-    """What to do about a softmax that is nearly one-hot."""
-    at = flow.given[i][0].source
+def _advise_softmax(flow: Flow, i: int) -> str:
+    """Return what to do about a softmax with nearly one-hot rows."""
+    at = flow.inputs[i][0].source
     scaled = False
-    while flow.words[at] in SHAPES | CASTS | CHOOSING and flow.given[at]:
-        scaled = scaled or flow.words[at] in ("Div", "Mul")
-        at = flow.given[at][0].source
-    scores = flow.words[at] in PRODUCTS and flow.weights[at] is None
+    while (flow.is_reshape_or_cast(at) or flow.scales_or_masks(at)) and flow.inputs[at]:
+        scaled = scaled or flow.properties[at].multiplies
+        at = flow.inputs[at][0].source
+    scores = flow.properties[at].product and flow.weights[at] is None
     if scores and not scaled:
-        return "Divide the scores by the square root of the keys' length."
-    return "Make what goes in smaller: divide it by a larger number, or normalise what it is computed from."
+        return "Divide the scores by the square root of the length of the keys."
+    return "Make its input smaller: divide it by a larger number, or normalise the values that it is computed from."
 
 
-def _sharp(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
+def _find_sharp_softmax(flow: Flow, lost: LostGradients, reported: set[int]) -> Iterable[Finding]:
+    """Find softmaxes with nearly one-hot rows."""
     for i, node in enumerate(flow.nodes):
-        seen = node.slopes
-        if seen is None or flow.words[i] != "Softmax" or not seen.elements:
+        slopes = node.slopes
+        if slopes is None or flow.ops[i] != "Softmax" or not slopes.elements:
             continue
-        many = seen.elements >= ROWS and flow.hidden[i]
-        if seen.flat <= SATURATED * seen.elements or not (many or i in hungry.leaves):
+        many = slopes.elements >= MIN_ROWS and flow.hidden[i]
+        if slopes.flat <= MIN_SATURATED_SHARE * slopes.elements or not (many or i in lost.leaves):
             continue
-        told.add(i)
-        source = flow.given[i][0].source
-        before = flow.nodes[source].value
-        evidence: dict[str, object] = {"rows": seen.elements, "sharp": seen.flat, "share": seen.flat / seen.elements}
-        wide = ""
-        if before is not None and not before.infs:
-            evidence["largest"] = before.largest
-            wide = f" Its input goes up to {figure(before.largest)} in size."
+        reported.add(i)
+        source = flow.inputs[i][0].source
+        given = flow.nodes[source].value
+        evidence: dict[str, object] = {"rows": slopes.elements, "sharp": slopes.flat, "share": slopes.flat / slopes.elements}
+        input_size = ""
+        if given is not None and not given.infs:
+            evidence["largest"] = given.largest
+            input_size = f" Its inputs reach {digits(given.largest)} in absolute value."
         yield Finding(
             "saturated",
-            f"The softmax in {flow.code(i)}{flow.place(i)} puts more than 0.999 on one entry in {seen.flat} of "
-            f"{plural(seen.elements, 'row')}: there it passes on next to nothing.{wide}{_leaves(flow, hungry, i)}",
+            f"The softmax in {flow.code(i)}{flow.place(i)} puts more than 0.999 on one entry in {slopes.flat} of "
+            f"{plural(slopes.elements, 'row')}, where its slope is near 0.{input_size}{_zero_leaves(flow, lost, i)}",
             flow.line(i),
             i,
-            _cooled(flow, i),
+            _advise_softmax(flow, i),
             evidence,
-            worth=4.0 + (i in hungry.leaves),
+            worth=4.0 + (i in lost.leaves),
         )
 
 
-def _shut(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
-    """What lets nothing through to some leaf, whatever the number of its elements."""
-    for at, leaves in hungry.leaves.items():
-        node, word = flow.nodes[at], flow.words[at]
-        if word in FUSED and node.value is not None and node.value.all_zero:
+def _find_blocked_leaves(flow: Flow, lost: LostGradients, reported: set[int]) -> Iterable[Finding]:
+    """Find activations with a slope of 0 at all elements, behind which leaves have no gradient. Their size does not matter."""
+    for at, leaves in lost.leaves.items():
+        node, properties = flow.nodes[at], flow.properties[at]
+        if properties.recurrent and node.value is not None and node.value.all_zero:
             yield Finding(
                 "saturated",
-                f"The output of {flow.code(at)}{flow.place(at)} is 0 at all of its {node.value.size} elements, which "
-                "the products of "
-                f"its gates only are where a sigmoid is shut.{_leaves(flow, hungry, at)}",
+                f"The output of {flow.code(at)}{flow.place(at)} is 0 at all of its {node.value.size} elements, so a "
+                f"sigmoid of its gates is 0.{_zero_leaves(flow, lost, at)}",
                 flow.line(at),
                 at,
-                "Look at the biases of the gates: a sigmoid is rounded to 0 where less than -100 goes in.",
+                "Check the biases of the gates: the sigmoid of numbers below -100 is rounded to 0.",
                 {"elements": node.value.size, "leaves": tuple(leaf_names(flow, leaves))},
                 worth=5.0,
             )
-        if at in told or word not in RECTIFIERS | BENT or node.shape is None:
+        if at in reported or not (properties.rectifier or properties.sigmoidal) or node.shape is None:
             continue
-        if node.slopes is None or not node.slopes.elements or _arrived(flow, at):
+        if node.slopes is None or not node.slopes.elements or _is_minimised(flow, at):
             continue
-        before = flow.nodes[flow.given[at][0].source].value
+        given = flow.nodes[flow.inputs[at][0].source].value
         between = ""
         evidence: dict[str, object] = {"elements": node.slopes.elements, "leaves": tuple(leaf_names(flow, leaves))}
-        if before is not None and before.size and before.nans == before.infs == 0:
-            low, high = extremes(before)
-            between = f" What goes in lies between {figure(low)} and {figure(high)}."
+        if given is not None and given.size and given.nans == given.infs == 0:
+            low, high = extremes(given)
+            between = f" Its input is between {digits(low)} and {digits(high)}."
             evidence |= {"least": low, "greatest": high}
-        kind = "dead" if word in RECTIFIERS else "saturated"
+        kind = "dead" if properties.rectifier else "saturated"
         elements = plural(node.slopes.elements, "element")
         yield Finding(
             kind,
-            f"{flow.code(at)}{flow.place(at)} passes nothing on at any of its {elements}: each is where the slope of "
-            f"{flow.operation(at)} is 0.{between}{_leaves(flow, hungry, at)}",
+            f"{flow.code(at)}{flow.place(at)} passes no gradient back at any of its {elements}: the slope of "
+            f"{flow.operation(at)} is 0 there.{between}{_zero_leaves(flow, lost, at)}",
             flow.line(at),
             at,
-            "Check the sign and the scale of what goes in; softplus and leaky_relu have a slope everywhere."
-            if word in RECTIFIERS
-            else "Check the scale of what goes in.",
+            _advise_flat_units(flow, at),
             evidence,
             worth=5.0,
         )
 
 
-def _arrived(flow: Flow, at: int) -> bool:
-    """Whether nothing is left to be gained: the loss is a sum or mean of what the unit gives, and has come down to 0."""
+def _advise_flat_units(flow: Flow, at: int) -> str:
+    if flow.ops[at].startswith("Clamp"):
+        return "Check the scale of its input: it is outside the bounds of the clamp everywhere."
+    if flow.properties[at].rectifier:
+        return "Check the sign and the scale of its input. The slope of softplus and leaky_relu is nowhere 0."
+    return "Check the scale of its input."
+
+
+def _is_minimised(flow: Flow, at: int) -> bool:
+    """Return whether the loss is a sum or mean of the results of a unit that has decreased to 0."""
     outputs = [flow.nodes[i].value for i in flow.trace.outputs]
     if any(value is None or not value.all_zero for value in outputs):
         return False
-    above = [i for i in flow.way_up(at) if i != at and flow.nodes[i].kind == "operation"]
-    earlier = [swept.loss for swept in flow.trace.journal if swept.number < flow.trace.sweep]
-    return all(flow.words[i] in REDUCTIONS or flow.words[i] == "Add" for i in above) and any(earlier)
+    above = [i for i in flow.path_up(at) if i != at and flow.nodes[i].kind == "operation"]
+    earlier = [sweep.loss for sweep in flow.trace.journal if sweep.number < flow.trace.sweep]
+    return all(flow.properties[i].reduces in LOSS_REDUCTIONS or flow.ops[i] == "Add" for i in above) and any(earlier)

@@ -1,4 +1,4 @@
-"""Gradients that are zero for another reason than their units: a factor of zero, contributions that cancel, underflow."""
+"""Find gradients that are exactly 0 for other reasons than inactive units: factors of 0, contributions that cancel, underflow."""
 
 from __future__ import annotations
 
@@ -7,161 +7,257 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 
-from gradlab.explore.doctor.checks.idle_biases import idle_biases
-from gradlab.explore.doctor.checks.units import BENT, RECTIFIERS
-from gradlab.explore.doctor.context.case import Case, listed
-from gradlab.explore.doctor.context.code_edits import argument, instead
-from gradlab.explore.doctor.context.definitions import calls
+from gradlab.explore.doctor.checks.idle_biases import find_idle_biases
+from gradlab.explore.doctor.context.case import Case, join_names
+from gradlab.explore.doctor.context.code_edits import argument, instead, parse_expression
+from gradlab.explore.doctor.context.definitions import find_calls
 from gradlab.explore.doctor.context.flow import (
-    CASTS,
-    PRODUCTS,
-    SHAPES,
     Flow,
-    figure,
-    key,
+    digits,
+    edge_key,
+    has_gradients,
+    is_positive,
     leaf_names,
-    numbers_known,
     operand_text,
-    positive,
 )
-from gradlab.explore.doctor.context.random_weights import drawn
-from gradlab.explore.doctor.context.zero_gradients import NORMALISATIONS, Cause, Starved, made_constant, starved
+from gradlab.explore.doctor.context.random_weights import random_weights_advice
+from gradlab.explore.doctor.context.zero_gradients import (
+    Cause,
+    LostGradients,
+    constant_source,
+    find_lost_gradients,
+)
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.names import prefixes
 from gradlab.explore.trace.data import GraphEdge, Operand
 from gradlab.explore.trace.values import Value
 
-# The least numbers above 0 (IEEE 754; bfloat16 has float32's exponents): what is below half of them is rounded to 0.
-LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
+# The smallest positive numbers (IEEE 754; bfloat16 has the exponents of float32). Numbers below half of them are rounded to 0.
+SMALLEST_POSITIVE = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
 
-FACTORS = PRODUCTS | frozenset(["Mul", "Div", "NativeDropout", "Dropout", "Embedding"])
-CHOICES = frozenset(["Where", "MaskedFill"])
-STILL = frozenset(["Pow", "MseLoss", "Abs", "SmoothL1Loss", "HuberLoss", "L1Loss"])  # flat where what goes in is 0
 CELLS = ("RNN", "LSTM", "GRU")  # start from a state of zeros
 
 
 declare(
     "cancelled",
-    meaning="contributions that add up to zero",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="Contributions to a gradient add up to 0, because the loss is the same for all values of some parameters.",
+    why="""
+        Each row of a softmax adds up to 1, and a normalisation subtracts the mean. A loss that only adds up their results does
+        not depend on the layers before them, so these get a gradient of 0 or only rounding errors. A bias without effect, such
+        as one before a batch normalisation, is reported as a Note.
+    """,
+    remedy="""
+        Use a loss that compares the values with targets, such as a squared error or a cross-entropy, instead of a plain sum.
+        For a single output use a sigmoid instead of a softmax. Use `bias=False` in a layer before a batch or instance
+        normalisation, which subtracts the mean of each channel.
+    """,
+    fault="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 10)
+        y = (x[:, :1] > 0).float()
+        model = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 1))
+        p = torch.softmax(model(x), dim=1)  #!
+        loss = F.binary_cross_entropy(p, y)
+        loss.backward()
+    """,
+    healthy="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 10)
+        y = (x[:, :1] > 0).float()
+        model = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 1))
+        p = torch.sigmoid(model(x))
+        loss = F.binary_cross_entropy(p, y)
+        loss.backward()
+    """,
+    notes=True,
 )
 
 declare(
     "zero-factor",
-    meaning="everything is multiplied by zero",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="A gradient is exactly 0 because it is multiplied by zeros, such as weights that start at 0 or an empty mask.",
+    why="""
+        The derivative of a product with respect to one factor is the other factor: d(a * b) / da = b. If the
+        weights of two layers in a row start at 0, with tanh or ReLU between them, each multiplies the gradient of the other by
+        0, and the weights of neither change.
+    """,
+    remedy="""
+        Draw the weights of all layers except the last at random; biases may start at 0. If a factor, a mask or a dropout is 0
+        everywhere, check how it is computed.
+    """,
+    fault="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 10), torch.randn(64, 1)
+        model = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 1))
+        for layer in (model[0], model[2]):
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        loss = F.mse_loss(model(x), y)  #!
+        loss.backward()
+    """,
+    healthy="""
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 10), torch.randn(64, 1)
+        model = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 1))
+        for layer in (model[0], model[2]):
+            nn.init.xavier_normal_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+    """,
+    notes=True,
 )
 
 declare(
     "underflow",
-    meaning="rounded to zero, by float16 as a rule",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="A number that is not 0 is rounded to 0, because it is too small for its dtype, usually float16.",
+    why="""
+        The smallest positive number of float16 is 6e-8, and gradients are often smaller. They become exactly 0, and the layers
+        before that operation do not learn. If the `eps` of an optimizer is rounded to 0, its step divides by 0.
+    """,
+    remedy="""
+        Keep the weights in float32, and compute in float16 with `torch.autocast` and `torch.amp.GradScaler`, which scales the
+        loss up before `backward()` and the gradients down before the step. Or use bfloat16, which has the range of float32, or
+        float32.
+    """,
+    fault="""
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        features = torch.randn(32, 256).half()
+        head = nn.Linear(256, 256).half()
+        loss = 1e-4 * head(features).abs().mean()  #!
+        loss.backward()
+    """,
+    healthy="""
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        features = torch.randn(32, 256)
+        head = nn.Linear(256, 256)
+        loss = 1e-4 * head(features).abs().mean()
+        loss.backward()
+    """,
 )
 
 
 @check("cancelled", "zero-factor", "underflow")
 def find_zero_gradients(case: Case) -> Iterable[Finding]:
-    """Leaves to which exactly nothing comes, or rounding errors alone."""
-    if not numbers_known(case.trace):
+    """Find leaves whose gradient is exactly 0 or only rounding errors."""
+    if not has_gradients(case.trace):
         return
     flow = Flow(case)
-    hungry = starved(flow)
-    said: set[tuple[str, int | None, tuple[str, ...]]] = set()
+    lost = find_lost_gradients(flow)
+    reported: set[tuple[str, int | None, tuple[str, ...]]] = set()
     idle: dict[int, Sequence[int]] = {}
-    for at, causes in hungry.by_node.items():
+    for at, causes in lost.by_node.items():
         if causes[0].how == "bias":
-            if _partial(flow, hungry, hungry.leaves[at]):
-                idle[at] = hungry.leaves[at]
+            if _is_only_biases(flow, lost, lost.leaves[at]):
+                idle[at] = lost.leaves[at]
             continue
-        finding = _of(flow, hungry, at, causes)
+        finding = _explain(flow, lost, at, causes)
         if finding is not None:
-            same = finding.kind, finding.line, tuple(leaf_names(flow, hungry.leaves[at])) if finding.line is None else ()
-            if same not in said:
-                said.add(same)
+            same = finding.kind, finding.line, tuple(leaf_names(flow, lost.leaves[at])) if finding.line is None else ()
+            if same not in reported:
+                reported.add(same)
                 yield finding
-    yield from idle_biases(flow, idle)
+    yield from find_idle_biases(flow, idle)
 
 
-def _of(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) -> Finding | None:
-    word, how = flow.words[at], causes[0].how
+def _explain(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Cause]) -> Finding | None:
+    """Return a finding on the gradients that were lost at a node."""
+    properties, how = flow.properties[at], causes[0].how
     if how == "sum":
-        return _sum(flow, hungry, at)
-    if word == "Softmax" or word in NORMALISATIONS:
-        zero = _zero_factor(flow, hungry, at, causes) if word in NORMALISATIONS else None
-        return zero or _constant(flow, hungry, at, how)
-    if word in RECTIFIERS | BENT:
-        return None  # of `units`
-    if word in FACTORS:
-        return _zero_factor(flow, hungry, at, causes) or _underflow(flow, hungry, at, causes)
-    if word in CHOICES:
-        return _nothing_chosen(flow, hungry, at)
-    if word in STILL:
-        return _still(flow, hungry, at) or _underflow(flow, hungry, at, causes)
-    return _underflow(flow, hungry, at, causes)
+        return _cancelled_sum(flow, lost, at)
+    if flow.ops[at] == "Softmax" or properties.normalises:
+        zero = _zero_factor(flow, lost, at, causes) if properties.normalises else None
+        return zero or _constant_result(flow, lost, at, how)
+    if properties.rectifier or properties.sigmoidal:
+        return None  # `units` reports it
+    if _has_factors(flow, at):
+        return _zero_factor(flow, lost, at, causes) or _underflow(flow, lost, at, causes)
+    if properties.chooses:
+        return _empty_mask(flow, lost, at)
+    return _at_minimum(flow, lost, at) or _underflow(flow, lost, at, causes)
 
 
-def _get(flow: Flow, leaves: Sequence[int], what: str = "exactly 0") -> str:
-    return f"{listed(leaf_names(flow, leaves))} {'gets' if len(leaves) == 1 else 'get'} {what}"
+def _has_factors(flow: Flow, at: int) -> bool:
+    """Return whether an operation multiplies its arguments."""
+    properties = flow.properties[at]
+    return bool(properties.product) or properties.multiplies or properties.looks_up or properties.drops
 
 
-def _partial(flow: Flow, hungry: Starved, leaves: Sequence[int]) -> bool:
-    """Whether the leaves are but biases, and others learn."""
+def _leaves_get(flow: Flow, leaves: Sequence[int], what: str = "exactly 0") -> str:
+    return f"{join_names(leaf_names(flow, leaves))} {'gets' if len(leaves) == 1 else 'get'} {what}"
+
+
+def _is_only_biases(flow: Flow, lost: LostGradients, leaves: Sequence[int]) -> bool:
+    """Return whether the leaves are only biases, and other leaves have a gradient."""
     matrix = any(math.prod(s) > max(s) for i in leaves if (s := flow.nodes[i].shape) is not None and len(s) >= 2)
-    return hungry.learns and not matrix
+    return lost.others_learn and not matrix
 
 
 # ------------------------------------------------------------------------------------------------------ a factor of zero
-def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) -> Finding | None:
-    node, leaves = flow.nodes[at], hungry.leaves[at]
+def _zero_factor(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Cause]) -> Finding | None:
+    """Explain a product with a factor that is 0 everywhere."""
+    node, leaves = flow.nodes[at], lost.leaves[at]
     sources = {cause.source for cause in causes}
-    nodes: list[int] = []  # where zeros began
+    nodes: list[int] = []  # the first all-zero nodes
     operands: list[Operand] = []
     for source in sources:
-        for edge in _factors(flow, at):
+        for edge in _factor_edges(flow, at):
             other = edge.source
-            value = _value(flow, other)
+            value = _value_of(flow, other)
             if other != source and value is not None and value.all_zero:
-                nodes.append(_origin(flow, other))
+                nodes.append(_origin_of_zeros(flow, other))
         operands += [o for o in node.operands if o.value is not None and o.value.all_zero]
     nodes = list(dict.fromkeys(nodes))
-    if any(flow.words[i] in RECTIFIERS | BENT for i in nodes):
-        return None  # a consequence of units that are shut
+    if any(flow.properties[i].rectifier or flow.properties[i].sigmoidal for i in nodes):
+        return None  # a consequence of inactive units
     kind = flow.kinds.get(node.module, "")
-    drops = "Dropout" in kind or "ropout" in flow.words[at]
+    drops = "Dropout" in kind or flow.properties[at].drops
     if not nodes and not operands and not (drops and node.value is not None and node.value.all_zero):
         return None
     if kind.startswith(CELLS):
-        return None  # of `units`, if one of its gates is shut
-    of = f"{flow.code(at)}{flow.place(at)}"
+        return None  # `units` reports a gate that is 0
+    where = f"{flow.code(at)}{flow.place(at)}"
     evidence = {"arrived": flow.norms[at], "leaves": tuple(leaf_names(flow, leaves)), "at": at, "factors": tuple(nodes)}
     if drops:
         return Finding(
             "zero-factor",
-            f"The dropout `{node.module}` in {of} drops every element, so nothing goes through: {_get(flow, leaves)}.",
+            f"The dropout `{node.module}` in {where} drops every element, so {_leaves_get(flow, leaves)}.",
             flow.line(at),
             at,
-            _fewer_dropped(flow, node.module),
+            _advise_dropout(flow, node.module),
             evidence,
             worth=6.0,
         )
     trained = [i for i in nodes if flow.nodes[i].kind == "leaf"]
-    learning = [i for i in trained if positive(flow.norms[i])]
+    learning = [i for i in trained if is_positive(flow.norms[i])]
     if trained and len(learning) == len(trained) and not operands and len(trained) == len(nodes):
-        names = listed(leaf_names(flow, trained))
+        names = join_names(leaf_names(flow, trained))
         return Finding(
             "zero-factor",
-            f"{names} {'is' if len(trained) == 1 else 'are'} 0 everywhere, so in this step {_get(flow, leaves)} (lost in {of}). "
-            f"{names} itself learns: from the next step on the others do.",
+            f"{names} {'is' if len(trained) == 1 else 'are'} 0 everywhere, so in this step {_leaves_get(flow, leaves)} "
+            f"through {where}. {names} {'learns' if len(trained) == 1 else 'learn'}, so from the next step on the others do.",
             flow.line(at),
             at,
             "",
@@ -169,15 +265,16 @@ def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) 
             remark=True,
         )
     if trained:
-        still = [i for i in dict.fromkeys([*trained, *leaves]) if (value := flow.nodes[i].value) is not None and value.all_zero]
-        all_zero = leaf_names(flow, sorted(still, key=lambda i: (len(flow.nodes[i].shape or ()) < 2, _last_use(flow, i))))
+        zeros = [i for i in dict.fromkeys([*trained, *leaves]) if (value := flow.nodes[i].value) is not None and value.all_zero]
+        all_zero = leaf_names(flow, sorted(zeros, key=lambda i: (len(flow.nodes[i].shape or ()) < 2, _last_use(flow, i))))
         return Finding(
             "zero-factor",
-            f"{listed(all_zero)} {'is' if len(all_zero) == 1 else 'are'} 0 everywhere. In {of} each gradient is multiplied by "
-            f"the zeros of another tensor, so {_get(flow, leaves)} and {'does' if len(leaves) == 1 else 'do'} not change.",
+            f"{join_names(all_zero)} {'is' if len(all_zero) == 1 else 'are'} 0 everywhere. In {where} each gradient is "
+            f"multiplied by the zeros of another tensor, so {_leaves_get(flow, leaves)} and "
+            f"{'does' if len(leaves) == 1 else 'do'} not change.",
             flow.line(at),
             at,
-            drawn(flow, still),
+            random_weights_advice(flow, zeros),
             evidence,
             worth=6.0,
         )
@@ -186,67 +283,66 @@ def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) 
     named = " and ".join(dict.fromkeys(shown)) or _factor_name(flow, at)
     return Finding(
         "zero-factor",
-        f"{of} multiplies by {named}, which is 0{'' if literal else ' everywhere'}: {_get(flow, leaves)}.",
+        f"{where} multiplies by {named}, which is 0{'' if literal else ' everywhere'}: {_leaves_get(flow, leaves)}.",
         flow.line(at),
         at,
-        "" if literal and hungry.learns else f"See why {named} is 0.",
+        "" if literal and lost.others_learn else f"Check why {named} is 0.",
         evidence,
-        remark=literal and hungry.learns,
+        remark=literal and lost.others_learn,
         worth=6.0,
     )
 
 
 def _last_use(flow: Flow, leaf: int) -> int:
-    """The last operation that a leaf is given to."""
+    """Return the last operation that uses a leaf."""
     return max((edge.target for edge in flow.uses[leaf]), default=leaf)
 
 
-def _fewer_dropped(flow: Flow, module: str) -> str:
-    """How to make a dropout let something through: in place of the one call that makes one of probability 1."""
+def _advise_dropout(flow: Flow, module: str) -> str:
+    """Return how to lower the probability of a dropout, as code if one call sets it to 1."""
     ones = [
         call
-        for call in calls(flow.case, prefixes(module)[0])
+        for call in find_calls(flow.case, prefixes(module)[0])
         if ast.unparse(call.func).rpartition(".")[2].startswith("Dropout")
         and any(isinstance(one, ast.Constant) and one.value == 1 for one in (*call.args, *(k.value for k in call.keywords)))
     ]
     if len(ones) != 1:
-        return "Give it a probability below 1."
+        return "Use a probability below 1."
     new = copy.deepcopy(ones[0])
     for one in (*new.args, *(keyword.value for keyword in new.keywords)):
         if isinstance(one, ast.Constant) and one.value == 1 and not isinstance(one.value, bool):
             one.value = 0.5
     code = instead(ast.unparse(new), ast.unparse(ones[0]))
-    return f"Give it a probability below 1: {code}. This changes the loss, which did not depend on the input before."
+    return f"Use a probability below 1: {code}. This changes the loss, which did not depend on the input before."
 
 
-def _factors(flow: Flow, at: int) -> list[GraphEdge]:
-    """The edges to what an operation multiplies, without what it adds."""
-    word, operands = flow.words[at], flow.given[at]
-    if word in NORMALISATIONS:
+def _factor_edges(flow: Flow, at: int) -> list[GraphEdge]:
+    """Return the edges to the factors of an operation, without those to its addends."""
+    properties, operands = flow.properties[at], flow.inputs[at]
+    if properties.normalises:
         return [edge for edge in operands if edge.argument == 1]
-    added = {"Addmm": 0, "Addmv": 0, "Baddbmm": 0, "Addbmm": 0, "Addr": 0}.get(word, 2 if word in PRODUCTS else None)
-    return [edge for edge in operands if edge.argument != added]
+    return [edge for edge in operands if edge.argument != properties.addend]
 
 
 def _factor_name(flow: Flow, at: int) -> str:
-    """The factor of a product in the source that is no part of the graph."""
+    """Return a name for a factor that is not a node of the graph."""
     place = flow.nodes[at].place
     source = "" if place is None else place.source
     return f"a tensor in `{source}`" if source else "a tensor"
 
 
-def _value(flow: Flow, i: int) -> Value | None:
-    """The value of a node, or of what it is a reshaped copy of."""
-    while flow.nodes[i].value is None and flow.words[i] in SHAPES | CASTS and len(flow.given[i]) == 1:
-        i = flow.given[i][0].source
+def _value_of(flow: Flow, i: int) -> Value | None:
+    """Return the value of a node, or of the node that it is a reshaped copy of."""
+    while flow.nodes[i].value is None and flow.is_reshape_or_cast(i) and len(flow.inputs[i]) == 1:
+        i = flow.inputs[i][0].source
     return flow.nodes[i].value
 
 
-def _origin(flow: Flow, i: int) -> int:
-    """Where the zeros of an all-zero value began: among what it was computed from as far as that is all zero too."""
+def _origin_of_zeros(flow: Flow, i: int) -> int:
+    """Return the first all-zero node among the inputs, and their inputs, from which an all-zero value was computed."""
     while flow.nodes[i].kind == "operation":
-        for edge in flow.given[i]:
-            value = _value(flow, edge.source)
+        for edge in flow.inputs[i]:
+            value = _value_of(flow, edge.source)
             if value is not None and value.all_zero:
                 i = edge.source
                 break
@@ -255,33 +351,39 @@ def _origin(flow: Flow, i: int) -> int:
     return i
 
 
-def _nothing_chosen(flow: Flow, hungry: Starved, at: int) -> Finding | None:
-    node, leaves = flow.nodes[at], hungry.leaves[at]
+def _empty_mask(flow: Flow, lost: LostGradients, at: int) -> Finding | None:
+    """Explain a mask that hides all elements of a computed tensor."""
+    node, leaves = flow.nodes[at], lost.leaves[at]
     mask = next((o for o in node.operands if o.value is not None and o.value.dtype == "bool"), None)
     named = f" `{mask.text}`" if mask is not None and mask.text else ""
     return Finding(
         "zero-factor",
-        f"{flow.code(at)}{flow.place(at)} takes nothing of what was computed: its mask{named} is the same everywhere. "
-        f"{_get(flow, leaves)}.",
+        f"{flow.code(at)}{flow.place(at)} takes no element of its input: the mask{named} is the same everywhere. "
+        f"{_leaves_get(flow, leaves)}.",
         flow.line(at),
         at,
-        f"See why{named or ' the mask'} hides everything.",
+        f"Check why{named or ' the mask'} hides everything.",
         {"arrived": flow.norms[at], "leaves": tuple(leaf_names(flow, leaves)), "at": at},
         worth=6.0,
     )
 
 
-def _still(flow: Flow, hungry: Starved, at: int) -> Finding | None:
-    """The base of a square is 0: a minimum."""
-    base = _value(flow, flow.given[at][0].source)
+def _at_minimum(flow: Flow, lost: LostGradients, at: int) -> Finding | None:
+    """Return a Note if the input of a square, an absolute value or a loss is 0 everywhere, which is its minimum."""
+    properties = flow.properties[at]
+    # A function of the table with a slope of 0 at 0, a lower bound and no upper bound has its minimum there.
+    least_at_zero = properties.still and not properties.reduces and properties.low >= 0 and properties.high == math.inf
+    if not least_at_zero and flow.ops[at] != "Pow":
+        return None
+    base = _value_of(flow, flow.inputs[at][0].source)
     result = flow.nodes[at].value
-    exact = (base is not None and base.all_zero) or (flow.words[at] != "Pow" and result is not None and result.all_zero)
+    exact = (base is not None and base.all_zero) or (flow.ops[at] != "Pow" and result is not None and result.all_zero)
     if not exact:
         return None
-    leaves = hungry.leaves[at]
+    leaves = lost.leaves[at]
     return Finding(
         "zero-factor",
-        f"{flow.code(at)}{flow.place(at)} is at its minimum: what goes in is 0 everywhere, so {_get(flow, leaves)}.",
+        f"{flow.code(at)}{flow.place(at)} is at its minimum: its input is 0 everywhere, so {_leaves_get(flow, leaves)}.",
         flow.line(at),
         at,
         "",
@@ -291,119 +393,127 @@ def _still(flow: Flow, hungry: Starved, at: int) -> Finding | None:
 
 
 # ----------------------------------------------------------------------------------------------------------- cancelled
-def _sum(flow: Flow, hungry: Starved, at: int) -> Finding | None:
-    leaves = hungry.leaves[at]
-    if _partial(flow, hungry, leaves):
-        return None  # a difference of two results, as a critic's of real and fake, has no use for the last bias
-    parts = [(flow.handed[key(edge)], edge.target) for edge in flow.uses[at] if flow.handed.get(key(edge))]
-    makers = [made_constant(flow, target) for _, target in parts]
-    maker = makers[0] if len(set(makers)) == 1 and makers[0] != parts[0][1] else max(makers)
-    norms = " and ".join(figure(norm) for norm, _ in parts[:3]) + (" …" if len(parts) > 3 else "")
-    ways = " and ".join(dict.fromkeys(flow.code(target) for _, target in parts[:3]))
+def _cancelled_sum(flow: Flow, lost: LostGradients, at: int) -> Finding | None:
+    """Explain contributions to the gradient of a node that add up to 0."""
+    leaves = lost.leaves[at]
+    if _is_only_biases(flow, lost, leaves):
+        return None  # the last bias has no effect on a difference of two outputs, such as that of a critic for real and fake
+    contributions = [
+        (flow.edge_norms[edge_key(edge)], edge.target) for edge in flow.uses[at] if flow.edge_norms.get(edge_key(edge))
+    ]
+    reductions = [constant_source(flow, target) for _, target in contributions]
+    reduction = reductions[0] if len(set(reductions)) == 1 and reductions[0] != contributions[0][1] else max(reductions)
+    norms = " and ".join(digits(norm) for norm, _ in contributions[:3]) + (" …" if len(contributions) > 3 else "")
+    paths = " and ".join(dict.fromkeys(flow.code(target) for _, target in contributions[:3]))
     total = flow.norms[at] or 0.0
     because = (
-        f" {flow.code(maker)}{flow.place(maker)} weighs them so that they cancel." if maker not in dict(parts).values() else ""
+        f" {flow.code(reduction)}{flow.place(reduction)} weights them so that they cancel."
+        if reduction not in dict(contributions).values()
+        else ""
     )
     return Finding(
         "cancelled",
-        f"The gradients that {flow.name(at)} gets through {ways} cancel: their norms are {norms}, and their sum is "
-        f"{'exactly 0' if total == 0 else f'a rounding error ({figure(total)})'}.{because} {_get(flow, leaves, 'nothing')}.",
-        flow.line(maker) if flow.line(maker) is not None else flow.line(parts[-1][1]),
+        f"The gradients that {flow.name(at)} gets through {paths} cancel: their norms are {norms}, and their sum is "
+        f"{'exactly 0' if total == 0 else f'a rounding error ({digits(total)})'}.{because} "
+        f"{_leaves_get(flow, leaves, 'nothing')}.",
+        flow.line(reduction) if flow.line(reduction) is not None else flow.line(contributions[-1][1]),
         at,
-        "Use another loss: this one is the same whatever they are.",
-        {"norms": tuple(norm for norm, _ in parts), "total": total, "leaves": tuple(leaf_names(flow, leaves)), "at": at},
+        "Use another loss: this one does not depend on them.",
+        {"norms": tuple(norm for norm, _ in contributions), "total": total, "leaves": tuple(leaf_names(flow, leaves)), "at": at},
         worth=5.0,
     )
 
 
-def _constant(flow: Flow, hungry: Starved, at: int, how: str) -> Finding | None:
-    """A softmax or a normalisation was handed a constant: its Jacobian's rows add up to 0."""
-    node, leaves = flow.nodes[at], hungry.leaves[at]
+def _constant_result(flow: Flow, lost: LostGradients, at: int, how: str) -> Finding | None:
+    """Explain a softmax or a normalisation with a constant cotangent, for which the gradient of its input is 0."""
+    node, leaves = flow.nodes[at], lost.leaves[at]
     value, gradient = node.value, node.gradient
-    remark = _partial(flow, hungry, leaves)
+    remark = _is_only_biases(flow, lost, leaves)
     evidence = {"arrived": flow.norms[at], "leaves": tuple(leaf_names(flow, leaves)), "at": at}
     name = flow.operation(at)
-    if flow.words[at] == "Softmax" and value is not None and value.size and _ones(value):
+    if flow.ops[at] == "Softmax" and value is not None and value.size and _is_all_ones(value):
         return Finding(
             "cancelled",
-            f"{flow.code(at)}{flow.place(at)} takes the softmax over an axis of length 1, which is 1 whatever goes in: "
-            f"{_get(flow, leaves)}.",
+            f"{flow.code(at)}{flow.place(at)} takes the softmax over an axis of length 1, which is 1 for every input: "
+            f"{_leaves_get(flow, leaves)}.",
             flow.line(at),
             at,
-            _of_one(flow, at),
+            _advise_sigmoid(flow, at),
             evidence,
             remark=remark,
             worth=6.0,
         )
-    if gradient is None or (how == "edge" and made_constant(flow, at) == at):
+    if gradient is None or (how == "edge" and constant_source(flow, at) == at):
         return None
-    maker = made_constant(flow, at)
-    what = "each row of a softmax adds up to 1" if flow.words[at] == "Softmax" else "a normalisation takes the mean out"
-    operand = _value(flow, flow.given[at][0].source)
-    evidence["handed"] = next((flow.handed.get(key(e)) for e in flow.given[at]), None)
+    reduction = constant_source(flow, at)
+    what = "each row of a softmax adds up to 1" if flow.ops[at] == "Softmax" else "a normalisation subtracts the mean"
+    operand = _value_of(flow, flow.inputs[at][0].source)
+    evidence["handed"] = next((flow.edge_norms.get(edge_key(e)) for e in flow.inputs[at]), None)
     return Finding(
         "cancelled",
-        f"{flow.code(maker)}{flow.place(maker)} adds up what {name} made, and {what}: it does not change, so "
-        f"{_get(flow, leaves, 'nothing')} "
-        "but rounding errors.",
-        flow.line(maker),
+        f"{flow.code(reduction)}{flow.place(reduction)} adds up the results of {name}, and {what}: the sum is constant, so "
+        f"{_leaves_get(flow, leaves, 'nothing')} but rounding errors.",
+        flow.line(reduction),
         at,
-        "Take a loss that depends on how it is spread: a square, a cross-entropy, one entry.",
+        "Use a loss that compares the values with targets, such as mse_loss or cross_entropy.",
         evidence,
         remark=remark or operand is None,
         worth=5.0,
     )
 
 
-def _of_one(flow: Flow, at: int) -> str:
+def _advise_sigmoid(flow: Flow, at: int) -> str:
     place = flow.nodes[at].place
     source = place.source if place is not None else ""
-    code = instead(flow.case.spelled(f"gradlab.sigmoid({argument(source)})"), source) if argument(source) else ""
-    if not code:
-        return "For one output use sigmoid, or binary_cross_entropy_with_logits of the logits."
+    call = parse_expression(source)
+    is_softmax = isinstance(call, ast.Call) and "softmax" in ast.unparse(call.func).rpartition(".")[2].lower()
+    code = instead(flow.case.spell(f"gradlab.sigmoid({argument(source)})"), source) if is_softmax and argument(source) else ""
+    if not code:  # it may be a layer of a model that the source calls as a whole
+        return "For one output use a sigmoid instead of the softmax, or binary_cross_entropy_with_logits of the logits."
     return f"For one output use sigmoid: {code}. This changes the loss, which did not depend on the output before."
 
 
-def _ones(value: Value) -> bool:
+def _is_all_ones(value: Value) -> bool:
     if value.numbers is not None:
         return all(x == 1 for x in value.numbers)
     return value.statistics.minimum == value.statistics.maximum == 1
 
 
 # ----------------------------------------------------------------------------------------------------------- underflow
-def _underflow(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) -> Finding | None:
-    """A product of numbers that are not 0 is below half of the least number of its type."""
-    node, leaves = flow.nodes[at], hungry.leaves[at]
+def _underflow(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Cause]) -> Finding | None:
+    """Explain a product of numbers that are not 0, which is below half of the smallest positive number of its dtype."""
+    node, leaves = flow.nodes[at], lost.leaves[at]
     source = causes[0].source
-    handed = next((edge.gradient for edge in flow.given[at] if edge.source == source), None)
+    passed = next((edge.gradient for edge in flow.inputs[at] if edge.source == source), None)
     arrived = node.gradient
-    if handed is None or arrived is None:
+    if passed is None or arrived is None:
         return None
-    dtype, least = handed.dtype, LEAST.get(handed.dtype, 0.0)
-    word = flow.words[at]
+    dtype, least = passed.dtype, SMALLEST_POSITIVE.get(passed.dtype, 0.0)
+    op, properties = flow.ops[at], flow.properties[at]
     factor = 1.0
-    if word in FACTORS:
-        others = [_value(flow, e.source) for e in _factors(flow, at) if e.source != source]
+    if _has_factors(flow, at):
+        others = [_value_of(flow, e.source) for e in _factor_edges(flow, at) if e.source != source]
         others += [o.value for o in node.operands]
         known = [v.largest for v in others if v is not None and v.dtype != "bool"]
         if len(known) != 1 or known[0] == 0:
             return None
-        factor = known[0] if word != "Div" else 1 / known[0]
-    elif word not in CASTS and not (word in ("Mean", "Sum") and handed.size):
+        factor = known[0] if op != "Div" else 1 / known[0]
+    elif properties.moves != "cast" and not (properties.reduces in ("mean", "sum") and passed.size):
         return None
-    elif word == "Mean":
-        factor = max(arrived.size, 1) / handed.size
-    terms = max(arrived.size // max(handed.size, 1), 1) * ((flow.nodes[at].shape or (1,))[-1] if word in PRODUCTS else 1)
+    elif properties.reduces == "mean":
+        factor = max(arrived.size, 1) / passed.size
+    terms = max(arrived.size // max(passed.size, 1), 1) * ((flow.nodes[at].shape or (1,))[-1] if properties.product else 1)
     if arrived.largest * factor * terms > least / 2:
         return None
     return Finding(
         "underflow",
-        f"In {flow.code(at)}{flow.place(at)} the gradient is rounded to 0: {figure(arrived.largest)} times {figure(factor)} is "
-        f"below {figure(least)}, the least number of {dtype}. {_get(flow, leaves)}.",
+        f"In {flow.code(at)}{flow.place(at)} the gradient is rounded to 0: {digits(arrived.largest)} times {digits(factor)} is "
+        f"below {digits(least)}, the smallest positive number of {dtype}. {_leaves_get(flow, leaves)}.",
         flow.line(at),
         at,
-        "Multiply the loss by a scale before backward() and the gradients by its inverse after it"
-        f"{', or compute in float32' if dtype in ('float16', 'bfloat16') else ''}.",
+        "Keep the weights in float32 and compute in float16 with torch.autocast and torch.amp.GradScaler, or compute in float32."
+        if dtype in ("float16", "bfloat16")
+        else "Multiply the loss by a scale before backward() and divide the gradients by it afterwards.",
         {"largest": arrived.largest, "factor": factor, "least": least, "dtype": dtype, "leaves": tuple(leaf_names(flow, leaves))},
         worth=6.0,
     )

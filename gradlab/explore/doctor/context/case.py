@@ -1,4 +1,4 @@
-"""What the doctor looks at: the trace of the last sweep, and what the namespace holds when the cell has ended."""
+"""The case that the checks examine: the trace of the last sweep, and the namespace at the end of the cell."""
 
 from __future__ import annotations
 
@@ -21,44 +21,60 @@ from gradlab.explore.trace.journal import Entry, Swept
 
 @dataclass(frozen=True)
 class Learner:
-    """A leaf of floating point that the namespace knows, by itself or as a parameter of a model.
+    """A floating point leaf with a name in the namespace, by itself or as a parameter of a model.
 
     Attributes
     ----------
     name : str
         "model.fc1.weight"
     key : int
-        What tells it from other tensors, as in the trace.
-    requires : bool
+        Its identity, as in the trace.
+    requires_grad : bool
         Whether it requires grad.
-    graded : bool
-        Whether it has a `.grad` now.
-    parameter : bool
+    has_grad : bool
+        Whether its `.grad` is not None.
+    is_parameter : bool
         Whether it is a `Parameter`.
     shape : tuple of int
     model, module : str
-        The name of the model that holds it, and the path of the module in it: "model", "model.fc1"; "" outside of models.
-    listed : str
-        Where a model holds it in a plain list, in which its `parameters()` do not look: "model.hidden".
+        The name of its model, and the path of its module in it: "model", "model.fc1". Empty outside models.
+    in_list : str
+        The plain list of a model that contains it, if any: "model.hidden". `parameters()` does not look into such lists.
     optimizers : tuple of str
         The names of the optimizers that hold it.
     """
 
     name: str
     key: int
-    requires: bool
-    graded: bool
-    parameter: bool
+    requires_grad: bool
+    has_grad: bool
+    is_parameter: bool
     shape: tuple[int, ...]
     model: str = ""
     module: str = ""
-    listed: str = ""
+    in_list: str = ""
     optimizers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimizer of the namespace: its name and class, its learning rates, what tells its parameters from other tensors."""
+    """An optimizer.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the namespace; "" if it has none.
+    kind : str
+        The name of its class.
+    rates : tuple of float
+        Its learning rates.
+    keys : tuple of int
+        The keys of its parameters.
+    maximizes : bool
+        Whether it was made with `maximize=True`.
+    whose : int
+        Its identity, as in the events of the trace.
+    """
 
     name: str
     kind: str
@@ -75,21 +91,22 @@ class Case:
     Attributes
     ----------
     trace : Trace or None
-        Of the last sweep, or of what was seen where there was none; None where nothing was.
+        The trace of the last sweep, or of the operations if there was no sweep. None if nothing was recorded.
     namespace : mapping of str to object
-        The user's names now. Lives only while the doctor looks.
+        The user's names. They are held only while the checks run.
     error : BaseException or None
-        With which the cell ended.
+        The error that ended the cell.
     past : Past
-        What is known of earlier cells.
+        The leaves that sweeps of earlier cells reached.
     meant : frozenset of int, or None
-        What tells the tensors that are meant to learn from others; None where nobody said.
+        The keys of the tensors that should learn, if the user named them.
     root : str
-        Where there is no graph: the name of what was to be differentiated, "the result" if it has none; "" if nothing was.
+        If there is no graph: the name of the tensor that should be differentiated, or "the result". Empty if there is no such
+        tensor.
     ignore : frozenset of str
-        The kinds of findings that are silenced.
+        The silenced kinds of findings.
     found : dict
-        The findings of each check that has run, by its name, and the message if it failed.
+        The findings of each check that has run, by its name, and the message if the check failed.
     """
 
     trace: Trace | None
@@ -100,14 +117,14 @@ class Case:
     root: str = ""
     ignore: frozenset[str] = frozenset()
     found: dict[str, tuple[list[Any], str]] = field(default_factory=dict, init=False, repr=False)
-    tensors: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # of the learners, once these are known
-    sharded: dict[int, str] = field(default_factory=dict, init=False)  # leaves that are no learners: see `learners`
-    held: Any = field(default=None, init=False, repr=False)  # what `state` has read of them
+    tensors: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # of the learners, by key, once these are read
+    sharded: dict[int, str] = field(default_factory=dict, init=False)  # names by key: see `learners`
+    final_values: Any = field(default=None, init=False, repr=False)  # the learners as `final_state` read them
 
     # ------------------------------------------------------------------------------------------------------- the graph
     @cached_property
     def uses(self) -> list[list[int]]:
-        """The nodes that each node of the graph hands its value to."""
+        """The nodes that use the value of each node."""
         assert self.trace is not None
         targets: list[list[int]] = [[] for _ in self.trace.nodes]
         for edge in self.trace.edges:
@@ -116,21 +133,25 @@ class Case:
 
     @cached_property
     def inputs(self) -> list[list[int]]:
-        """The nodes whose values each node was given."""
+        """The nodes whose values each node was computed from."""
         assert self.trace is not None
         sources: list[list[int]] = [[] for _ in self.trace.nodes]
         for edge in self.trace.edges:
             sources[edge.target].append(edge.source)
         return sources
 
-    def spelled(self, text: str) -> str:
-        """A text that says gradlab, with what the program calls the library of the trace."""
+    def spell(self, text: str) -> str:
+        """Return a text with `gradlab` replaced by the name that the program has for the library of the trace."""
         name = self.trace.library if self.trace is not None else "gradlab"
-        return text.replace("gradlab", library_name(name) or name) if name in sys.modules else text
+        library = sys.modules.get(name)
+        if library is None:
+            return text
+        own = next((own for own, value in self.namespace.items() if value is library), name)  # of a script
+        return text.replace("gradlab", library_name(name) or own)
 
     @cached_property
     def timelines(self) -> dict[int, list[tuple[Swept, Entry]]]:
-        """The sweeps that reached each leaf, by its key."""
+        """The sweeps that reached each leaf, by the key of the leaf."""
         by_leaf: dict[int, list[tuple[Swept, Entry]]] = {}
         for swept in self.trace.journal if self.trace is not None else ():
             for entry in swept.entries:
@@ -138,12 +159,12 @@ class Case:
         return by_leaf
 
     def line(self, node: GraphNode) -> int | None:
-        """The line of the cell that a node comes from."""
+        """Return the line of the cell that a node comes from."""
         return cell_line(node.cell) or cell_line(node.place)
 
     @cached_property
-    def reached(self) -> frozenset[int]:
-        """The leaves that are in the graph, and those that another sweep of the cell reached."""
+    def reached_leaves(self) -> frozenset[int]:
+        """The keys of the leaves in the graph, and of the leaves that another sweep of the cell reached."""
         if self.trace is None:
             return frozenset()
         keys = {leaf.key for leaf in self.trace.leaves}
@@ -153,16 +174,16 @@ class Case:
 
     @property
     def sweep_with_nan(self) -> int:
-        """The number of the sweep that is shown, if its result is NaN or infinite; else 0."""
+        """The number of the sweep in the trace if its result is NaN or infinite; else 0."""
         if self.trace is None or not any((value := self.trace.nodes[i].value) and value.odd for i in self.trace.outputs):
             return 0
         return self.trace.sweep
 
     @cached_property
     def scene(self) -> Scene | None:
-        """Where the error came from; None where there is none, or no code of the user's led to it."""
+        """The traceback of the error; None without an error, or if no code of the user's led to it."""
         scene = None if self.error is None else Scene(self.error, self.namespace)
-        return scene if scene is not None and scene.steps else None
+        return scene if scene is not None and scene.frames else None
 
     @cached_property
     def program(self) -> Program:
@@ -171,14 +192,14 @@ class Case:
 
     @cached_property
     def programs(self) -> list[Program]:
-        """The source of the cell, then that of the notebook's other cells, newest first."""
+        """The source of the cell, then of the notebook's other cells, newest first."""
         others = [name for name in reversed(list(notebook.numbers)) if CELL_FILE.match(name) and name != cells.current]
         return [self.program, *(program for program in map(Program.of_file, others) if program.lines)]
 
     # --------------------------------------------------------------------------------------------------- the namespace
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
-        """The optimizers of the namespace, and those that stepped in the cell."""
+        """The optimizers of the namespace, and the optimizers that stepped in the cell."""
         optimizers: dict[int, Optimizer] = {}
         for name, value in self.namespace.items():
             groups = getattr(value, "param_groups", None) if is_optimizer(value) else None
@@ -201,7 +222,7 @@ class Case:
 
     @cached_property
     def models(self) -> dict[str, Any]:
-        """The models of the namespace, by name; a model within another only as a part of it, and none by a loop's variable."""
+        """The models of the namespace, by name, without parts of other models and variables of loops."""
         passing = loop_leftovers(self.namespace)
         models = {
             name: value
@@ -213,9 +234,9 @@ class Case:
 
     @cached_property
     def learners(self) -> dict[int, Learner]:
-        """All leaves of floating point that the namespace knows, those that require no gradient too.
+        """The floating point leaves of the namespace by key, also those that do not require a gradient.
 
-        Not those of which this process holds a part: nothing that is computed with them shows in their name. They are `sharded`.
+        Sharded leaves are left out and stored in `sharded`: this process has only a part of each.
         """
         homes: dict[int, tuple[str, str]] = {}
         extra: dict[str, Any] = {}
@@ -225,7 +246,7 @@ class Case:
                 for parameter in module.parameters(recurse=False):
                     homes.setdefault(id(parameter), (name, whole))
                 for name_inside, kept in vars(module).items():
-                    for label, part in _plain(name_inside, kept):
+                    for label, part in _modules_in_list(name_inside, kept):
                         for inner, parameter in part.named_parameters():
                             extra[attribute(f"{whole}.{label}", inner, part)] = parameter
                             homes.setdefault(id(parameter), (name, f"{whole}.{label}"))
@@ -259,19 +280,23 @@ class Case:
             )
         return learners
 
-    def known(self, keys: Iterable[int]) -> list[Learner]:
-        """The learners of these keys that require grad, in the order of the namespace."""
+    def learners_of(self, keys: Iterable[int]) -> list[Learner]:
+        """Return the learners with these keys that require grad, in the order of the namespace."""
         wanted = set(keys)
-        return [learner for key, learner in self.learners.items() if key in wanted and learner.requires]
+        return [learner for key, learner in self.learners.items() if key in wanted and learner.requires_grad]
 
-    def is_meant(self, learner: Learner) -> bool:
-        """Whether a leaf is meant to learn, as far as that can be told: an optimizer that steps holds it; where none steps any
-        optimizer, or none holds anything that a sweep has reached."""
+    def should_learn(self, learner: Learner) -> bool:
+        """Return whether a leaf should learn.
+
+        These are the leaves in `meant`. Without `meant`, they are the parameters of the optimizers that step in the cell. If no
+        optimizer steps, they are the parameters of all optimizers, or all leaves if no optimizer has a leaf that a sweep
+        reached.
+        """
         if self.meant is not None:
             return learner.key in self.meant
         if self.steps:
             return learner.key in self._stepping
-        concerned = [one for one in self.optimizers if not self.reached or self.reached & {*one.keys}]
+        concerned = [one for one in self.optimizers if not self.reached_leaves or self.reached_leaves & {*one.keys}]
         return bool(learner.optimizers) or not concerned
 
     @cached_property
@@ -283,8 +308,8 @@ def _is_floating(tensor: Any) -> bool:
     return str(tensor.dtype).rpartition(".")[2].startswith(("float", "bfloat"))
 
 
-def _plain(name: str, kept: Any) -> list[tuple[str, Any]]:
-    """The modules that an attribute holds in a plain list or dictionary."""
+def _modules_in_list(name: str, kept: Any) -> list[tuple[str, Any]]:
+    """Return the modules in a plain list or dictionary that is an attribute of a module."""
     if name.startswith("_"):
         return []
     items = enumerate(kept) if type(kept) in (list, tuple) else kept.items() if type(kept) is dict else ()
@@ -292,12 +317,12 @@ def _plain(name: str, kept: Any) -> list[tuple[str, Any]]:
 
 
 def cell_line(place: Line | None) -> int | None:
-    """A line of the cell; None of another file's."""
+    """Return the line of a place in the cell; None for a place in another file."""
     return place.line if place is not None and place.in_cell else None
 
 
-def listed(several: Iterable[str], most: int = 4) -> str:
-    """ "`a`, `b` and `c`", each once; beyond `most`, "`a`, `b`, `c` and 4 more"."""
+def join_names(several: Iterable[str], most: int = 4) -> str:
+    """Return "`a`, `b` and `c`", each name once; of more than `most` names "`a`, `b`, `c` and 4 more"."""
     names = list(dict.fromkeys(several))
     shown = [f"`{name}`" for name in names[: most if len(names) <= most else most - 1]]
     if len(names) > most:
@@ -305,12 +330,12 @@ def listed(several: Iterable[str], most: int = 4) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
 
 
-def called(learners: Sequence[Learner]) -> str:
-    """Leaves in a sentence: their names where they are few, else by their modules."""
+def learner_names(learners: Sequence[Learner]) -> str:
+    """Return the names of at most three leaves, else the names of their modules, for a sentence."""
     if len(learners) <= 3:
-        return listed([learner.name for learner in learners])
+        return join_names([learner.name for learner in learners])
     modules = list(dict.fromkeys(learner.module or learner.name.rpartition(".")[0] or learner.name for learner in learners))
     models = {learner.model for learner in learners}
     if len(modules) > 3 and len(models) == 1 and "" not in models:
         return f"{len(learners)} parameters of `{models.pop()}`, `{learners[0].name}` among them"
-    return f"the {len(learners)} parameters of {listed(modules)}"
+    return f"the {len(learners)} parameters of {join_names(modules)}"

@@ -1,8 +1,8 @@
-"""Advice as code that can be typed: what to write in place of what stands there, or before it.
+"""Advice as code: edits of the user's source, in words.
 
 A fix that is code has one of three forms, "`new` in place of `old`", "`new` before `old`" and "`new` after `old`", where `old` is
-an expression or a statement of the user's as written in the source. Pieces joined by "and" are one change. Where a place is not
-known, or what is right depends on what was meant, advice is a sentence. A fix after which the loss has another value says so.
+an expression or a statement in the user's source. Pieces joined by "and" are one edit. If the place is not known, or the right
+edit depends on the user's intention, a fix is a sentence. A fix that changes the value of the loss says so.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from typing import Any
 
 from gradlab.explore.doctor.context.program import Program
 
-# What is added to a number that may be 0 before its root or its logarithm is taken, by dtype: above the least normal number
-# (IEEE 754: 6e-5 of float16, 1e-38 of float32 and bfloat16), far below what is usually there.
-SMALL = {"float16": "1e-4"}
+# Added to a number that may be 0 before its root or logarithm. Above the least normal number of a dtype (IEEE 754: 6e-5 for
+# float16, 1e-38 for float32 and bfloat16), far below usual values.
+SMALL_NUMBERS = {"float16": "1e-4"}
 
 
-def small(dtype: str) -> str:
-    """A small number that a dtype can hold."""
-    return SMALL.get(dtype, "1e-12")
+def small_number(dtype: str) -> str:
+    """Return the code of a small number that a dtype can represent."""
+    return SMALL_NUMBERS.get(dtype, "1e-12")
 
 
 def instead(new: str, old: str) -> str:
-    """ "`new` in place of `old`"; "" if one of them is not known."""
+    """Return "`new` in place of `old`", or "" if one of them is empty."""
     return f"`{new}` in place of `{old}`" if new and old else ""
 
 
 def before(new: str, old: str) -> str:
-    """ "`new` before `old`"; "" if one of them is not known."""
+    """Return "`new` before `old`", or "" if one of them is empty."""
     return f"`{new}` before `{old}`" if new and old else ""
 
 
 def after(new: str, old: str) -> str:
-    """ "`new` after `old`"; "" if one of them is not known."""
+    """Return "`new` after `old`", or "" if one of them is empty."""
     return f"`{new}` after `{old}`" if new and old else ""
 
 
 OLD = re.compile(r"(` (?:in place of|before|after) `)([^`]+)(?=`)")
 
 
-def as_written(fix: str, programs: Sequence[Program]) -> str:
-    """A fix that quotes the source as it is written: `3e4 * x`, where Python would write `30000.0 * x`."""
+def quote_as_written(fix: str, programs: Sequence[Program]) -> str:
+    """Return a fix with the spelling of the source, `3e4 * x`, where `ast.unparse` writes `30000.0 * x`."""
 
-    def written(found: re.Match[str]) -> str:
+    def restore(found: re.Match[str]) -> str:
         how, old = found.groups()
-        if any(old in program.on_one_line for program in programs) or (tree := statement(old)) is None:
+        if any(old in program.on_one_line for program in programs) or (tree := parse_statement(old)) is None:
             return found[0]
         own: Any = tree.value if isinstance(tree, ast.Expr) else tree
         for program in programs:
@@ -58,19 +58,19 @@ def as_written(fix: str, programs: Sequence[Program]) -> str:
                     return how + (" ".join(segment.split()) if segment else old)
         return found[0]
 
-    return OLD.sub(written, fix)
+    return OLD.sub(restore, fix)
 
 
-def expression(source: str) -> Any:
-    """A parsed expression; None of what is none."""
+def parse_expression(source: str) -> Any:
+    """Return a parsed expression; None if the source is not an expression."""
     try:
         return ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError):
         return None
 
 
-def statement(source: str) -> Any:
-    """A parsed statement; None of what is none, or more than one."""
+def parse_statement(source: str) -> Any:
+    """Return a parsed statement; None if the source is not one statement."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError):
@@ -78,14 +78,14 @@ def statement(source: str) -> Any:
     return body[0] if len(body) == 1 else None
 
 
-def grouped(source: str) -> str:
-    """An expression that may be followed by a dot or stand beside a sign: in brackets unless it is a name, a call or an item."""
-    return source if isinstance(expression(source), (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) else f"({source})"
+def parenthesize(source: str) -> str:
+    """Put an expression in parentheses unless it is a name, a call, an attribute or an item."""
+    return source if isinstance(parse_expression(source), (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) else f"({source})"
 
 
 def argument(source: str) -> str:
-    """What a call, a method's call or an attribute is of: "x" of `torch.log(x)`, `x.log()`, `x.data` and `float(x)`."""
-    tree = expression(source)
+    """Return the first operand of a call or an attribute: "x" of `torch.log(x)`, `x.log()`, `x.data` and `float(x)`."""
+    tree = parse_expression(source)
     if isinstance(tree, ast.Attribute):
         return ast.unparse(tree.value)
     if not isinstance(tree, ast.Call):
@@ -96,7 +96,7 @@ def argument(source: str) -> str:
 
 
 def is_function(call: ast.Call) -> bool:
-    """Whether it is a function of a module, `torch.log(x)`, and no method, `x.log()`."""
+    """Return whether a call is of a function in a module, `torch.log(x)`, not of a method, `x.log()`."""
     func = call.func
     return isinstance(func, ast.Attribute) and ast.unparse(func.value) in MODULES
 
@@ -105,38 +105,38 @@ NAMES = ("torch", "gl", "gradlab", "F", "nn", "np")
 MODULES = frozenset((*NAMES, *(f"{name}nn{part}" for name in ("", "torch.", "gl.", "gradlab.") for part in ("", ".functional"))))
 
 
-def replaced(source: str, old: str, new: str) -> str:
-    """A source in which an expression stands in place of each that reads as `old`; "" if there is none."""
-    tree, wanted, replacement = expression(source), expression(old), expression(new)
+def replace_expression(source: str, old: str, new: str) -> str:
+    """Replace each occurrence of an expression in a source; "" if there is none."""
+    tree, wanted, replacement = parse_expression(source), parse_expression(old), parse_expression(new)
     if tree is None or wanted is None or replacement is None:
         return ""
-    seen, text = [False], ast.unparse(wanted)
+    found, text = [False], ast.unparse(wanted)
 
     class Replace(ast.NodeTransformer):
         def visit(self, node: ast.AST) -> Any:
             if isinstance(node, ast.expr) and ast.unparse(node) == text:
-                seen[0] = True
+                found[0] = True
                 return copy.deepcopy(replacement)
             return self.generic_visit(node)
 
-    done = Replace().visit(tree)
-    return ast.unparse(ast.fix_missing_locations(done)) if seen[0] else ""
+    edited = Replace().visit(tree)
+    return ast.unparse(ast.fix_missing_locations(edited)) if found[0] else ""
 
 
-def protected(source: str, name: str, by: Callable[[str], str]) -> str:
-    """A call in which what it is given is replaced: `torch.log(p.clamp(min=1e-12))` of `torch.log(p)`."""
+def wrap_argument(source: str, name: str, by: Callable[[str], str]) -> str:
+    """Replace the first operand of a call by code that contains it: `torch.log(p.clamp(min=1e-12))` for `torch.log(p)`."""
     own = argument(source) or name
-    return replaced(source, own, by(grouped(own))) if own else ""
+    return replace_expression(source, own, by(parenthesize(own))) if own else ""
 
 
-def turned(source: str) -> str:
-    """A step with its sign turned round: `w -= rate * w.grad` of `w += rate * w.grad`; "" where no sign is seen."""
-    tree = statement(source)
+def flip_sign(source: str) -> str:
+    """Flip the sign of a step: `w -= rate * w.grad` for `w += rate * w.grad`; "" if the statement is not a step."""
+    tree = parse_statement(source)
     if isinstance(tree, ast.AugAssign) and isinstance(tree.op, (ast.Add, ast.Sub)):
-        tree.op = _other(tree.op)
+        tree.op = _opposite(tree.op)
         return ast.unparse(tree)
     if isinstance(tree, ast.Assign) and isinstance(tree.value, ast.BinOp) and isinstance(tree.value.op, (ast.Add, ast.Sub)):
-        tree.value.op = _other(tree.value.op)
+        tree.value.op = _opposite(tree.value.op)
         return ast.unparse(tree)
     if isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call) and isinstance(tree.value.func, ast.Attribute):
         other = {"add_": "sub_", "sub_": "add_"}.get(tree.value.func.attr)
@@ -146,17 +146,17 @@ def turned(source: str) -> str:
     return ""
 
 
-def _other(op: ast.operator) -> ast.operator:
+def _opposite(op: ast.operator) -> ast.operator:
     return ast.Sub() if isinstance(op, ast.Add) else ast.Add()
 
 
-def negated(source: str) -> str:
-    """An assignment of the number with the other sign."""
-    tree = statement(source)
+def negate(source: str) -> str:
+    """Negate the value of an assignment; "" if the statement is not one."""
+    tree = parse_statement(source)
     if not isinstance(tree, ast.Assign):
         return ""
     value = tree.value
-    for node in ast.walk(value):  # -((a - b) ** 2).mean(): the minus is the outermost or stands before a product
+    for node in ast.walk(value):  # -((a - b) ** 2).mean(): the minus is the outermost, or before a product
         if node is value and isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             tree.value = node.operand
             return ast.unparse(tree)
@@ -164,14 +164,16 @@ def negated(source: str) -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-CLEARS = re.compile(r"zero_grad\(|\.grad\.zero_\(|\.grad\s*=\s*None")
+CLEARING_CODE = re.compile(r"zero_grad\(|\.grad\.zero_\(|\.grad\s*=\s*None")
 
 
-def cleared(update: str, source: str) -> str:
-    """A step by hand, `w -= rate * w.grad`, that clears the gradient where nothing in a source does: a new tensor had none, and
-    backward() adds to that of the leaf."""
-    tree = statement(update)
-    if not isinstance(tree, ast.AugAssign) or CLEARS.search(source):
+def clear_gradient_after(update: str, source: str) -> str:
+    """Return a step, `w -= rate * w.grad`, that also clears the gradient if no code in a source does.
+
+    backward() adds to the gradient of a leaf. If the code made a new tensor in each step, it had no gradient to clear.
+    """
+    tree = parse_statement(update)
+    if not isinstance(tree, ast.AugAssign) or CLEARING_CODE.search(source):
         return update
     gradient = f"{ast.unparse(tree.target)}.grad"
     return f"{update}; {gradient} = None" if gradient in source else update

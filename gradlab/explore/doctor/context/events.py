@@ -1,51 +1,56 @@
-"""Events of a run: the steps, writes and backward calls between sweeps, and the words for them."""
+"""Events of a run: the steps, writes and backward calls between sweeps, and their descriptions in messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradlab.explore.doctor.context.case import Case, called, cell_line, listed
+from gradlab.explore.doctor.context.case import Case, cell_line, join_names, learner_names
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept
 
 
-def after(case: Case, swept: Swept) -> list[Event]:
-    """What happened between a sweep and the next one."""
+def events_after(case: Case, swept: Swept) -> list[Event]:
+    """Return the events between a sweep and the next backward call."""
     assert case.trace is not None
     events = case.trace.events[swept.event :]
     stop = next((i for i, event in enumerate(events) if event.kind == "backward"), len(events))
     return list(events[:stop])
 
 
-def asked_by(case: Case, swept: Swept) -> Event | None:
-    """The call that asked for a sweep; None of one that was called for the user."""
+def sweep_call(case: Case, swept: Swept) -> Event | None:
+    """Return the backward call that ran a sweep; None if it was not in the user's code."""
     assert case.trace is not None
     event = case.trace.events[swept.event - 1] if 0 < swept.event <= len(case.trace.events) else None
     return event if event is not None and event.place is not None else None
 
 
-def asked_at(case: Case, swept: Swept) -> Line | None:
-    """Where a sweep was asked for; None of one that was called for the user."""
-    event = asked_by(case, swept)
+def sweep_place(case: Case, swept: Swept) -> Line | None:
+    """Return the place of the backward call that ran a sweep; None if it was not in the user's code."""
+    event = sweep_call(case, swept)
     return None if event is None else event.place
 
 
 def event_line(event: Event | None) -> int | None:
-    """The line of the cell on which something happened, or that called what did it."""
+    """Return the line of the cell on which an event happened, or whose call led to it."""
     return None if event is None else cell_line(event.place) or cell_line(event.cell)
 
 
+def event_place(event: Event | None) -> Line | None:
+    """Return the place of an event, or None."""
+    return None if event is None else event.place
+
+
 def write_after(case: Case, swept: Swept, keys: Iterable[int]) -> Event | None:
-    """What wrote to some leaves after a sweep: a step of an optimizer that holds one, or a line of the user's."""
+    """Return the first event after a sweep that wrote to one of some leaves: a step of its optimizer, or a write in place."""
     wanted = set(keys)
-    for event in after(case, swept):
+    for event in events_after(case, swept):
         if event.kind in ("step", "write") and wanted & {*event.keys, *event.held}:
             return event
     return None
 
 
-def names(case: Case, entries: Iterable[Entry]) -> str:
-    """Leaves in a sentence."""
+def entry_names(case: Case, entries: Iterable[Entry]) -> str:
+    """Return the names of leaves, for a sentence."""
     learners, others = [], []
     for entry in {entry.key: entry for entry in entries}.values():
         learner = case.learners.get(entry.key)
@@ -53,11 +58,11 @@ def names(case: Case, entries: Iterable[Entry]) -> str:
             learners.append(learner)
         elif entry.name:
             others.append(entry.name)
-    return called(learners) if learners else listed(others) or "leaves without a name"
+    return learner_names(learners) if learners else join_names(others) or "leaves without a name"
 
 
-def statement(place: Line | None) -> str:
-    """The code of a place in a sentence, with its line."""
+def quote(place: Line | None) -> str:
+    """Return the statement at a place, with its line, for a sentence."""
     if place is None:
         return "the step"
     where = f" on line {place.line}" if place.in_cell else f" at {place.where}"

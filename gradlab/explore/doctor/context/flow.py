@@ -1,4 +1,4 @@
-"""The graph of a case as the families of causes walk it: edges both ways, norms, layers, and the words for a node."""
+"""The graph of a case as the checks use it: edges both ways, norms of gradients, layers, and descriptions of nodes."""
 
 from __future__ import annotations
 
@@ -7,212 +7,164 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from gradlab.core.properties import Properties
 from gradlab.explore.doctor.context.case import Case
+from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import GraphEdge, Operand, Trace
 from gradlab.explore.trace.values import Value
 
-# Operations that only move or reshape: nothing is computed.
-SHAPES = frozenset(
-    [
-        "View",
-        "UnsafeView",
-        "Reshape",
-        "ReshapeAlias",
-        "T",
-        "Transpose",
-        "Permute",
-        "Squeeze",
-        "Unsqueeze",
-        "Expand",
-        "Clone",
-        "Alias",
-        "Flatten",
-        "Contiguous",
-        "AsStrided",
-        "Unflatten",
-        "Mt",
-        "MH",
-        "MT",
-        "Movedim",
-        "Swapaxes",
-        "ViewAs",
-    ]
-)
-PARTS = frozenset(
-    [
-        "Select",
-        "Slice",
-        "Index",
-        "Split",
-        "SplitWithSizes",
-        "UnsafeSplit",
-        "Chunk",
-        "Unbind",
-        "Narrow",
-        "Gather",
-        "IndexSelect",
-        "Diagonal",
-    ]
-)
-SEVERAL = frozenset(
-    ["Unbind", "Split", "SplitWithSizes", "UnsafeSplit", "UnsafeSplitWithSizes", "Chunk", "UnsafeChunk"]
-)  # one node, parts out
-CASTS = frozenset(["ToCopy", "Identity"])
-# Products with a weight, which are a layer if one factor is a leaf or the user's input.
-PRODUCTS = frozenset(
-    [
-        "Mm",
-        "Addmm",
-        "Mv",
-        "Addmv",
-        "Bmm",
-        "Baddbmm",
-        "Addbmm",
-        "Dot",
-        "Linear",
-        "Convolution",
-        "ConvolutionOverrideable",
-        "MkldnnConvolution",
-        "MkldnnLinear",
-        "SlowConv2D",
-        "CudnnConvolution",
-        "Matmul",
-        "Tensordot",
-        "Einsum",
-        "Addr",
-    ]
-)
-# What a loss ends in: sums over what was computed, and losses that the libraries have as one operation.
-REDUCTIONS = frozenset(["Sum", "Mean", "Nansum", "Prod", "Logsumexp"])
-LOSSES = frozenset(
-    [
-        "MseLoss",
-        "L1Loss",
-        "SmoothL1Loss",
-        "HuberLoss",
-        "NllLoss",
-        "NllLoss2D",
-        "BinaryCrossEntropy",
-        "BinaryCrossEntropyWithLogits",
-        "KlDiv",
-        "CtcLoss",
-        "SoftMarginLoss",
-        "MultiMarginLoss",
-        "MultilabelMarginLoss",
-        "CrossEntropyLoss",
-    ]
-)
-LONGEST = 70  # characters of code that a message quotes
-
-
-def bare(operation: str) -> str:
-    """The operation without what the engine adds: "Sigmoid" of "SigmoidBackward0"."""
-    return operation.partition("Backward")[0]
+LOSS_REDUCTIONS = ("sum", "mean", "nansum", "product", "logsumexp")  # from the terms of a loss to the loss
+MAX_CODE_LENGTH = 70  # characters of code in a message
 
 
 class Flow:
-    """What is asked of a graph again and again, worked out once."""
+    """The graph of the last sweep, with derived quantities that several checks use.
+
+    Attributes
+    ----------
+    case : Case
+    trace : Trace
+    nodes : list of GraphNode
+    ops : list of str
+        The operation of each node: "Sigmoid".
+    inputs : list of list of GraphEdge
+        The edges from the nodes that a node was computed from.
+    uses : list of list of GraphEdge
+        The edges to the nodes that use the value of a node.
+    """
 
     def __init__(self, case: Case) -> None:
         assert case.trace is not None
         self.case, self.trace = case, case.trace
         self.nodes = self.trace.nodes
-        self.words = [bare(node.operation) for node in self.nodes]
-        self.given: list[list[GraphEdge]] = [[] for _ in self.nodes]  # edges to what a node was computed from
+        self.ops = [node.operation.partition("Backward")[0] for node in self.nodes]
+        self.inputs: list[list[GraphEdge]] = [[] for _ in self.nodes]
         self.uses: list[list[GraphEdge]] = [[] for _ in self.nodes]
         for edge in self.trace.edges:
-            self.given[edge.target].append(edge)
+            self.inputs[edge.target].append(edge)
             self.uses[edge.source].append(edge)
 
     @cached_property
+    def properties(self) -> list[Properties]:
+        """Facts about the operation of each node, from the table of operations."""
+        return [lookup(node.operation) for node in self.nodes]
+
+    @cached_property
     def norms(self) -> list[float | None]:
-        """‖cotangent‖ at each node; None where it is not known. A node of several outputs has one for all of them."""
+        """‖cotangent‖ at each node, over all of its outputs; None if it is not known."""
         norms = [None if node.gradient is None else node.gradient.norm for node in self.nodes]
-        for i, name in enumerate(self.words):
-            if name in SEVERAL and self.trace.library == "torch":
-                norms[i] = math.hypot(*(self.handed.get(key(edge), 0.0) for edge in self.uses[i]))
+        for i in range(len(self.nodes)):
+            if self.trace.library == "torch" and self.is_split(i):
+                norms[i] = math.hypot(*(self.edge_norms.get(edge_key(edge), 0.0) for edge in self.uses[i]))
         return norms
 
     @cached_property
-    def handed(self) -> dict[tuple[int, int, int], float]:
-        """‖what a target handed back‖ of each edge where it is known."""
-        return {key(edge): edge.gradient.norm for edge in self.trace.edges if edge.gradient is not None}
+    def edge_norms(self) -> dict[tuple[int, int, int], float]:
+        """‖contribution to the cotangent of the source‖ by edge, where it is known. See `edge_key`."""
+        return {edge_key(edge): edge.gradient.norm for edge in self.trace.edges if edge.gradient is not None}
 
     @cached_property
     def weights(self) -> list[int | None]:
-        """Of each product the matrix that it multiplies with, a leaf or a part of one; -1 for an input that is none of the
-        graph's; None of what is no layer."""
+        """The weight of each layer: the node of a matrix that is a leaf or a part of one, or -1 for an input that is not a node.
+
+        None for nodes that are not layers.
+        """
         weights: list[int | None] = []
         for i, node in enumerate(self.nodes):
             weight: int | None = None
-            if self.words[i] in PRODUCTS:
-                leaves = [leaf for edge in self.given[i] if (leaf := self.weight_behind(edge.source)) is not None]
+            if self.properties[i].product:
+                leaves = [leaf for edge in self.inputs[i] if (leaf := self.weight_of(edge.source)) is not None]
                 large = [leaf for leaf in leaves if len(self.nodes[leaf].shape or ()) >= 2]
                 inputs = [o for o in node.operands if o.kind == "input" and o.value is not None and len(o.value.shape) >= 2]
                 weight = large[-1] if large else -1 if inputs and not leaves else None
             weights.append(weight)
         return weights
 
-    def leaf_behind(self, i: int) -> int | None:
-        """The leaf that a node is, but for its shape and its dtype."""
-        while self.nodes[i].kind == "operation" and self.words[i] in SHAPES | CASTS and len(self.given[i]) == 1:
-            i = self.given[i][0].source
+    def is_split(self, i: int) -> bool:
+        """Return whether a node has several outputs, which are parts of its input."""
+        return self.properties[i].several and self.properties[i].moves == "part"
+
+    def is_reshape(self, i: int) -> bool:
+        """Return whether a node has all elements of its input in another shape, order of axes or memory layout."""
+        # After a write to the base of a view PyTorch records the view as AsStrided, whatever its kind.
+        return self.properties[i].moves == "layout" or self.ops[i] == "AsStrided"
+
+    def is_reshape_or_cast(self, i: int) -> bool:
+        """Return whether a node has all elements of its input, up to shape and dtype."""
+        return self.is_reshape(i) or self.properties[i].moves == "cast"
+
+    def before_reshapes(self, i: int) -> int:
+        """Return the node that a node is a reshaped or converted copy of; the node itself if it is not a copy."""
+        while self.is_reshape_or_cast(i) and len(self.inputs[i]) == 1:
+            i = self.inputs[i][0].source
+        return i
+
+    def scales_or_masks(self, i: int) -> bool:
+        """Return whether an operation may be between the scores of an attention and their softmax: a scale, a sum or a mask."""
+        properties = self.properties[i]
+        return properties.adds or properties.multiplies or properties.chooses
+
+    def leaf_of(self, i: int) -> int | None:
+        """Return the leaf that a node is, up to shape and dtype; None if it is not one."""
+        i = self.before_reshapes(i)
         return i if self.nodes[i].kind == "leaf" else None
 
-    def weight_behind(self, i: int) -> int | None:
-        """The leaf that a node is but for its shape, or the part of one: `W[k]` of a stack of weights is a weight of its own."""
-        while self.nodes[i].kind == "operation" and self.words[i] in SHAPES | CASTS and len(self.given[i]) == 1:
-            i = self.given[i][0].source
-        return i if self.nodes[self.moved_from(i)].kind == "leaf" else None
+    def weight_of(self, i: int) -> int | None:
+        """Return the leaf or the part of a leaf that a node is, up to shape and dtype; None if it is neither.
 
-    def moved_from(self, i: int) -> int:
-        """The node that node `i` is a reshaped or a partial copy of; `i` itself of a computed one."""
-        while self.nodes[i].kind == "operation" and self.words[i] in SHAPES | CASTS | PARTS and len(self.given[i]) == 1:
-            i = self.given[i][0].source
+        A part such as `W[k]` of stacked weights is a weight of its own.
+        """
+        i = self.before_reshapes(i)
+        return i if self.nodes[self.origin_of(i)].kind == "leaf" else None
+
+    def origin_of(self, i: int) -> int:
+        """Return the node that node `i` is a reshaped copy or a part of; `i` itself if it was computed."""
+        while self.properties[i].moves in ("layout", "part", "cast") and len(self.inputs[i]) == 1:
+            i = self.inputs[i][0].source
         return i
 
     @cached_property
-    def layered_behind(self) -> list[bool]:
-        """Whether there is a layer among the ancestors of each node through which something came."""
-        layered = [False] * len(self.nodes)
+    def follows_layer(self) -> list[bool]:
+        """Mask of the nodes that depend on a layer whose cotangent is known, finite and not 0."""
+        follows = [False] * len(self.nodes)
         for i in range(len(self.nodes)):
-            for edge in self.given[i]:
+            for edge in self.inputs[i]:
                 s = edge.source
-                if layered[s] or (self.weights[s] is not None and positive(self.norms[s])):
-                    layered[i] = True
+                if follows[s] or (self.weights[s] is not None and is_positive(self.norms[s])):
+                    follows[i] = True
                     break
-        return layered
+        return follows
 
     @cached_property
     def hidden(self) -> list[bool]:
-        """Whether a node's value is multiplied with something else that was computed before it reaches the loss."""
+        """Mask of the nodes whose value is multiplied by another computed value before it reaches the loss."""
         hidden = [False] * len(self.nodes)
         for i in reversed(range(len(self.nodes))):
             for edge in self.uses[i]:
                 t = edge.target
-                if hidden[t] or self.words[t] in PRODUCTS or (self.words[t] == "Mul" and len(self.given[t]) == 2):
+                if hidden[t] or self.properties[t].product or (self.ops[t] == "Mul" and len(self.inputs[t]) == 2):
                     hidden[i] = True
                     break
         return hidden
 
     @cached_property
-    def carriers(self) -> list[GraphEdge | None]:
-        """The edge by which most of each node's cotangent came."""
+    def main_edges(self) -> list[GraphEdge | None]:
+        """The edge with the largest contribution to the cotangent of each node."""
         carriers: list[GraphEdge | None] = []
         for uses in self.uses:
             if len(uses) == 1:
                 carriers.append(uses[0])
                 continue
-            known = [(self.handed.get(key(edge), 0.0), edge) for edge in uses]
+            known = [(self.edge_norms.get(edge_key(edge), 0.0), edge) for edge in uses]
             best = max(known, key=lambda pair: pair[0] if pair[0] == pair[0] else -1.0, default=None)
             carriers.append(None if best is None else best[1])
         return carriers
 
-    def way_up(self, i: int) -> Iterator[int]:
-        """A node and those that carried most of its cotangent, up to the output."""
+    def path_up(self, i: int) -> Iterator[int]:
+        """Yield a node and the nodes along its main edges, up to the output."""
         while True:
             yield i
-            edge = self.carriers[i]
+            edge = self.main_edges[i]
             if edge is None or self.nodes[edge.target].kind == "output":
                 return
             i = edge.target
@@ -225,36 +177,37 @@ class Flow:
 
     @cached_property
     def keys(self) -> dict[int, int]:
-        """What tells the leaves from other tensors, by their nodes."""
+        """The keys of the leaves, by node."""
         return {leaf.node: leaf.key for leaf in self.trace.leaves if leaf.node is not None}
 
     def code(self, i: int) -> str:
-        """What the user wrote for a node, in backticks; its operation where that is not known."""
+        """Return the code of a node in backticks; its operation if the code is not known."""
         node = self.nodes[i]
         if node.kind == "leaf":
             return f"`{node.name or node.label}`"
         source = node.place.source if node.place is not None else ""
-        if source and len(source) <= LONGEST:
+        if source and len(source) <= MAX_CODE_LENGTH:
             return f"`{source}`"
-        return f"`{node.name}`" if node.name and node.kind != "output" else f"`{self.words[i].lower() or node.label}`"
+        return f"`{node.name}`" if node.name and node.kind != "output" else f"`{self.ops[i].lower() or node.label}`"
 
     def name(self, i: int) -> str:
-        """The same, with the user's name where it is a variable."""
+        """Return the name of a node in backticks if it is a variable; else its code."""
         node = self.nodes[i]
         return f"`{node.name}`" if node.name and node.kind == "operation" and node.name.isidentifier() else self.code(i)
 
     def operation(self, i: int) -> str:
-        """ "sigmoid", and its module if it is one of its own: "sigmoid (Sigmoid `net[1]`)"."""
+        """Return "sigmoid", or "Sigmoid `net[1]`" if the operation is a module."""
         node = self.nodes[i]
         kind = self.kinds.get(node.module, "")
-        plain = PLAIN.get(self.words[i], self.words[i].lower())
+        plain = self.properties[i].short_name or self.ops[i].lower()
         return f"{kind} `{node.module}`" if kind and kind.lower().replace("_", "")[:5] == plain.replace("_", "")[:5] else plain
 
     def place(self, i: int) -> str:
-        """ " on line 6"; "" where that is not known."""
-        return self.said(self.case.line(self.nodes[i]), i)
+        """Return " on line 6", or another place; "" if it is not known."""
+        return self._place_text(self.case.line(self.nodes[i]), i)
 
-    def said(self, line: int | None, i: int) -> str:
+    def _place_text(self, line: int | None, i: int) -> str:
+        """Return a line of the cell, with the function that it calls if the node is in one; else the place of the node."""
         node = self.nodes[i]
         if line is not None:
             inside = node.place is not None and node.cell is not None and node.place != node.cell and not node.place.in_cell
@@ -264,65 +217,40 @@ class Flow:
         return f" ({node.place.where})" if node.place is not None else ""
 
     def line(self, i: int) -> int | None:
+        """Return the line of the cell that a node comes from."""
         return self.case.line(self.nodes[i])
 
 
-PLAIN = {
-    "LogSoftmax": "log_softmax",
-    "NativeLayerNorm": "layer_norm",
-    "NativeBatchNorm": "batch_norm",
-    "CudnnBatchNorm": "batch_norm",
-    "NativeGroupNorm": "group_norm",
-    "ClampMin": "clamp",
-    "ClampMax": "clamp",
-    "NllLoss": "nll_loss",
-    "MseLoss": "mse_loss",
-    "MaskedFill": "masked_fill",
-    "BinaryCrossEntropyWithLogits": "binary_cross_entropy_with_logits",
-    "BinaryCrossEntropy": "binary_cross_entropy",
-    "Mul": "×",
-    "Div": "÷",
-    "Mm": "@",
-    "Addmm": "@",
-    "Mv": "@",
-    "Bmm": "@",
-    "Pow": "**",
-    "Add": "+",
-    "Sub": "−",
-    "Convolution": "convolution",
-    "Linear": "@",
-}
-
-
-def key(edge: GraphEdge) -> tuple[int, int, int]:
+def edge_key(edge: GraphEdge) -> tuple[int, int, int]:
+    """Return the source, the target and the argument of an edge."""
     return edge.source, edge.target, edge.argument
 
 
-def positive(x: float | None) -> bool:
-    """Whether a norm is known, finite and not 0."""
+def is_positive(x: float | None) -> bool:
+    """Return whether a norm is known, finite and not 0."""
     return x is not None and 0 < x < math.inf
 
 
-def figure(x: float) -> str:
-    """A number as messages have it: three digits."""
+def digits(x: float) -> str:
+    """Return a number with three significant digits."""
     return f"{x:.3g}"
 
 
 def plural(n: int, one: str, several: str = "") -> str:
-    """ "1 zero", "6 zeros"."""
+    """Return "1 zero" or "6 zeros"."""
     return f"{n} {one if n == 1 else several or one + 's'}"
 
 
 def operand_text(operand: Operand) -> str:
-    """An operand as the user wrote it, else its number."""
+    """Return the code of an operand, else its number."""
     if operand.text:
         return f"`{operand.text}`"
     value = operand.value
-    return figure(float(value.numbers[0])) if value is not None and value.numbers is not None and value.size == 1 else "a tensor"
+    return digits(float(value.numbers[0])) if value is not None and value.numbers is not None and value.size == 1 else "a tensor"
 
 
 def extremes(value: Value) -> tuple[float, float]:
-    """The least and the greatest number of a value."""
+    """Return the least and the greatest element of a value."""
     if value.numbers:
         return min(value.numbers), max(value.numbers)
     return value.statistics.minimum, value.statistics.maximum
@@ -332,8 +260,8 @@ def root_mean_square(value: Value) -> float:
     return value.norm / math.sqrt(value.size) if value.size else 0.0
 
 
-def called(name: str, method: str) -> str:
-    """An expression, in backticks or not, with a method's call: "(a * b).squeeze(1)"."""
+def method_call(name: str, method: str) -> str:
+    """Return the code that calls a method of an expression, which may be in backticks: "(a * b).squeeze(1)"."""
     code = name.strip("`")
     try:
         simple = isinstance(ast.parse(code, mode="eval").body, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
@@ -346,6 +274,6 @@ def leaf_names(flow: Flow, leaves: Sequence[int]) -> list[str]:
     return [flow.nodes[i].name or flow.nodes[i].label for i in leaves]
 
 
-def numbers_known(trace: Trace | None) -> bool:
-    """Whether there is a sweep to look at."""
+def has_gradients(trace: Trace | None) -> bool:
+    """Return whether a trace has a sweep with gradients."""
     return trace is not None and trace.sweep > 0 and any(node.gradient is not None for node in trace.nodes)

@@ -1,4 +1,4 @@
-"""Where gradients were switched off: a decorator, a `with` block, or a call of `set_grad_enabled(False)`, read off the source."""
+"""The decorator, `with` block or call of `set_grad_enabled(False)` in the source that switches gradients off."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gradlab.diagnose.source_locations import SourceLocation, cells, source_of
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import instead
 from gradlab.explore.doctor.context.program import Program, own_statements
-from gradlab.explore.doctor.context.scene import MOST_FILES, known_files
+from gradlab.explore.doctor.context.scene import MAX_FILES, known_files
 from gradlab.explore.trace.data import Line
 
-OFF = ("no_grad", "inference_mode", "set_grad_enabled", "_set_grad_enabled")
+SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled", "_set_grad_enabled")
 
 
 @dataclass(frozen=True)
 class Switch:
-    """What switches gradients off.
+    """A decorator, a block or a call that switches gradients off.
 
     Attributes
     ----------
@@ -30,9 +30,9 @@ class Switch:
     how : str
         "decorator", "block" or "call".
     function : str
-        The name of the function that is decorated, or that the block or the call is in; "" outside of functions.
+        The name of the decorated function, or of the function around the call; else "".
     holder : FunctionDef, With or statement
-        What it is a part of.
+        The function, block or statement that it is a part of.
     """
 
     node: Any
@@ -42,32 +42,32 @@ class Switch:
 
     @property
     def line(self) -> int:
-        """Its line in its file."""
+        """The line of the switch in its file."""
         return int(self.node.lineno)
 
     @property
     def text(self) -> str:
-        """As it is written: "@torch.no_grad()", "with torch.no_grad():", "torch.set_grad_enabled(False)"."""
+        """Source code: "@torch.no_grad()", "with torch.no_grad():", "torch.set_grad_enabled(False)"."""
         text = source_of(self.node)
         return f"@{text}" if self.how == "decorator" else f"with {text}:" if self.how == "block" else text
 
-    def removed(self, where: str) -> str:
-        """What to do about it: a sentence, and code where that is all there is to write."""
+    def removal_advice(self, where: str) -> str:
+        """Return advice to remove the switch, as a sentence."""
         if self.how == "decorator":
             return f"Remove `{self.text}` {where}."
         if self.how == "block":
             return f"Take it out of the block `{self.text}` {where}."
-        on = _on(self.node)
-        return f"Switch them on: {instead(on, self.text)}." if on else f"Remove `{self.text}` {where}."
+        enabled = _enabling_call(self.node)
+        return f"Switch them on: {instead(enabled, self.text)}." if enabled else f"Remove `{self.text}` {where}."
 
     @property
     def mode(self) -> str:
-        """A word of `WAYS`."""
+        """ "inference_mode" or "no_grad"."""
         return "inference_mode" if "inference_mode" in source_of(self.node) else "no_grad"
 
 
-def _on(call: ast.Call) -> str:
-    """`torch.set_grad_enabled(True)` of the same with False; "" of another call."""
+def _enabling_call(call: ast.Call) -> str:
+    """Return `torch.set_grad_enabled(True)` for `torch.set_grad_enabled(False)`; "" for another call."""
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     if len(given) != 1 or not isinstance(given[0], ast.Constant) or given[0].value is not False:
         return ""
@@ -75,10 +75,10 @@ def _on(call: ast.Call) -> str:
 
 
 def switches_off(node: Any) -> bool:
-    """Whether an expression is `no_grad()`, `set_grad_enabled(False)` or the like, or `set_grad_enabled(flag)`, which may be."""
+    """Return whether an expression switches gradients off, as `no_grad()` does, or may do so, as `set_grad_enabled(flag)` may."""
     call = node if isinstance(node, ast.Call) else None
     name = source_of(call.func if call is not None else node).rpartition(".")[2]
-    if name not in OFF:
+    if name not in SWITCHES:
         return False
     if call is None:
         return name in ("no_grad", "inference_mode")
@@ -88,9 +88,11 @@ def switches_off(node: Any) -> bool:
     return bool(given) and not any(isinstance(one, ast.Constant) and one.value is True for one in given)
 
 
-def off_around(tree: Any, line: int) -> Switch | None:
-    """The innermost decorator or `with` block around a line that switches gradients off; None if `enable_grad()` is nearer, or
-    there is none."""
+def enclosing_switch(tree: Any, line: int) -> Switch | None:
+    """Return the innermost decorator or `with` block around a line that switches gradients off.
+
+    None if there is none, or if an `enable_grad()` inside it is around the line too.
+    """
     found: tuple[int, Switch | None] = (0, None)
     for node in ast.walk(tree):
         start = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))]) if hasattr(node, "lineno") else 0
@@ -118,9 +120,8 @@ def _switches_on(node: Any) -> bool:
     return name == "enable_grad" or (name == "set_grad_enabled" and on)
 
 
-def calls_that_switch_off(tree: Any) -> list[Switch]:
-    """The statements `set_grad_enabled(False)` and `no_grad().__enter__()` of a file that no call switches on again in the same
-    body."""
+def switching_calls(tree: Any) -> list[Switch]:
+    """Return the calls `set_grad_enabled(False)` and `no_grad().__enter__()` that are the last switch of their body."""
     found = []
     for body, function in _bodies(tree):
         last: Switch | None = None
@@ -130,16 +131,16 @@ def calls_that_switch_off(tree: Any) -> list[Switch]:
                 continue
             if isinstance(call.func, ast.Attribute) and call.func.attr == "__enter__" and switches_off(call.func.value):
                 last = Switch(call, "call", function, statement)
-            elif source_of(call.func).rpartition(".")[2] in OFF[2:]:
+            elif source_of(call.func).rpartition(".")[2] in SWITCHES[2:]:
                 last = Switch(call, "call", function, statement) if switches_off(call) else None
         found += [last] if last is not None else []
     return found
 
 
 def last_switch(trees: Mapping[str, Any]) -> tuple[str, Switch] | None:
-    """The call that switched gradients off of some files, the newest first: (file, call); None where several can have."""
+    """Return the file and the call that switched gradients off. Files are given newest first. None if several calls may have."""
     for file, tree in trees.items():
-        found = calls_that_switch_off(tree)
+        found = switching_calls(tree)
         chosen = [one for one in found if not one.function] or found
         if chosen:
             return (file, chosen[0]) if len(chosen) == 1 else None
@@ -147,58 +148,61 @@ def last_switch(trees: Mapping[str, Any]) -> tuple[str, Switch] | None:
 
 
 def _bodies(tree: Any, function: str = "") -> Iterator[tuple[list[Any], str]]:
-    """The lists of statements of a file, those of blocks as one with what they are in, each function's by itself."""
+    """Yield the statements of a file and of each function in it, without those of functions in these, and its name."""
     yield list(own_statements(tree)), function
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield list(own_statements(node)), node.name
 
 
-# -------------------------------------------------------------------------------------------------- of a computation seen
-def switch_of(case: Case, places: Sequence[Line | None]) -> tuple[Switch, str] | None:
-    """What switched gradients off for a computation, and where in words: the decorator or block around the first of some places,
-    the second, …; else the one call that switches them off before. None where that is not known."""
+# ----------------------------------------------------------------------------------------------------- one operation
+def find_switch(case: Case, places: Sequence[Line | None]) -> tuple[Switch, str] | None:
+    """Return the switch that turned gradients off for a computation, and its place in words; None if it is not known.
+
+    It is a decorator or block around one of `places`, the first that has one, or around the calls of its function. Else it is
+    the one call before them that switches gradients off.
+    """
     for place in places:
-        tree, name = _tree(case, place)
-        found = off_around(tree, place.line) if tree is not None and place is not None else None
+        tree, name = _tree_of(case, place)
+        found = enclosing_switch(tree, place.line) if tree is not None and place is not None else None
         if found is not None and place is not None:
             return found, f"on line {found.line}" if place.in_cell else f"at {name} line {found.line}"
-    around = _of_callers(case.program.tree, places[0].function) if places and places[0] is not None else []
+    around = _switches_of_callers(case.program.tree, places[0].function) if places and places[0] is not None else []
     if len({one.line for one in around}) == 1:
         return around[0], f"on line {around[0].line}"
-    own = [one for one in calls_that_switch_off(case.program.tree) if _comes_first(one, places)]
+    own = [one for one in switching_calls(case.program.tree) if _is_before(one, places)]
     if own:
         return (own[0], f"on line {own[0].line}") if len(own) == 1 else None
-    last = last_switch(dict(_others(case)))
+    last = last_switch(dict(_other_files(case)))
     return (last[1], f"at {last[0]} line {last[1].line}") if last is not None else None
 
 
-def _of_callers(tree: Any, function: str) -> list[Switch]:
-    """The blocks and decorators around the calls of a function by its name."""
+def _switches_of_callers(tree: Any, function: str) -> list[Switch]:
+    """Return the blocks and decorators around the calls of a function."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     lines = [call.lineno for call in calls if source_of(call.func).rpartition(".")[2] == function]
-    return [one for one in (off_around(tree, line) for line in lines) if one is not None]
+    return [one for one in (enclosing_switch(tree, line) for line in lines) if one is not None]
 
 
-def _comes_first(one: Switch, places: Sequence[Line | None]) -> bool:
-    """Whether a call comes before a place of the cell, or is in a function."""
+def _is_before(one: Switch, places: Sequence[Line | None]) -> bool:
+    """Return whether a call is before a place of the cell, or in a function."""
     lines = [place.line for place in places if place is not None and place.in_cell]
     return bool(one.function) or not lines or one.line < max(lines)
 
 
-def _tree(case: Case, place: Line | None) -> tuple[Any, str]:
-    """The file of a place, parsed, and what it is called."""
+def _tree_of(case: Case, place: Line | None) -> tuple[Any, str]:
+    """Return the syntax tree of the file of a place, and the name of the file; "" for the cell."""
     if place is None:
         return None, ""
     if place.in_cell:
         return case.program.tree, ""
     name = place.where.rpartition(" line ")[0]
-    return next(((tree, other) for other, tree in _others(case) if other == name), (None, ""))
+    return next(((tree, other) for other, tree in _other_files(case) if other == name), (None, ""))
 
 
-def _others(case: Case) -> Iterator[tuple[str, Any]]:
-    """The user's other files, parsed: those of the functions and classes of the namespace, and cells that have run."""
-    for name in list(dict.fromkeys(known_files([case.namespace])))[:MOST_FILES]:
+def _other_files(case: Case) -> Iterator[tuple[str, Any]]:
+    """Yield the names and syntax trees of the files of functions and classes in the namespace, and of other cells."""
+    for name in list(dict.fromkeys(known_files([case.namespace])))[:MAX_FILES]:
         if is_user_file(name) and name != cells.current:
             place = SourceLocation(name, "", 1, 1, -1, -1)
             yield place.where.rpartition(" line ")[0], Program.of_file(name).tree

@@ -1,8 +1,8 @@
-"""Where a layer was made, `nn.Linear(16, 3)`, and how to write it with another width.
+"""The call that makes a layer, `nn.Linear(16, 3)`, and edits of it.
 
-The expression is searched in the user's files and cells: a call of the layer's class whose arguments, as far as they can be read
-without running anything, are the layer's own. It is used if there is one such expression; of several alike the one whose
-statement assigns to the layer's attribute. An argument that is a parameter of `__init__` is changed where the model is made.
+The call is searched in the user's files and cells: a call of the layer's class whose arguments, as far as they can be evaluated
+without running code, equal the layer's attributes. If there are several, the one whose statement assigns to the layer's name is
+used. An argument that is a parameter of `__init__` is changed in the call that makes the model.
 """
 
 from __future__ import annotations
@@ -30,129 +30,143 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True)
-class Made:
-    """A call that makes a layer: its node, the statement and the function around it, what its arguments are by name, and its
-    whole file, parsed."""
+class LayerCall:
+    """A call that makes a layer.
+
+    Attributes
+    ----------
+    call : ast.Call
+    statement : ast.stmt
+        The statement around it.
+    function, owner : FunctionDef or None, ClassDef or None
+        The function and the class around it.
+    arguments : dict of str to ast.expr
+        Its arguments, by the names of the parameters.
+    tree : ast.Module
+        Its file.
+    """
 
     call: ast.Call
     statement: ast.stmt
     function: Any
-    owner: Any  # the class around it
-    given: dict[str, ast.expr]
+    owner: Any
+    arguments: dict[str, ast.expr]
     tree: ast.Module
 
 
-def changed(scene: Scene, module: Any, path: str, **values: Any) -> str:
-    """ "`nn.Linear(16, 4)` in place of `nn.Linear(16, 3)`" with other values of arguments; "" where the source is not found."""
-    made = _found(scene, module, path)
-    if made is None:
+def change_arguments(scene: Scene, module: Any, path: str, **values: Any) -> str:
+    """Return "`nn.Linear(16, 4)` in place of `nn.Linear(16, 3)`", with other arguments; "" if the source is not found."""
+    source = _find_call(scene, module, path)
+    if source is None:
         return ""
     if len(values) == 1:
         (name, value), *_ = values.items()
-        node = made.given.get(name)
-        if isinstance(node, ast.Name) and _is_parameter(made, node.id):
-            found = _at_the_model(scene, made, node.id, getattr(module, name, UNKNOWN), value)
-            if found:
-                return found
+        node = source.arguments.get(name)
+        if isinstance(node, ast.Name) and _is_parameter(source, node.id):
+            edit = _edit_of_model(scene, source, node.id, getattr(module, name, UNKNOWN), value)
+            if edit:
+                return edit
     for name in values:
-        node = made.given.get(name)
-        if node is not None and _value(scene, made, node) is UNKNOWN and not _alone(scene, made):
+        node = source.arguments.get(name)
+        if node is not None and _value(scene, source, node) is UNKNOWN and not _has_one_instance(scene, source):
             return ""
-    return _written(made, _with(made.call, made.given, values))
+    return _edit(source, _with_arguments(source.call, source.arguments, values))
 
 
-def wrapped(scene: Scene, module: Any, path: str, form: str) -> str:
-    """A layer's expression in another one: `form` with "{}" for it."""
-    made = _found(scene, module, path)
-    return "" if made is None else _written(made, ast.parse(form.format(source_of(made.call)), mode="eval").body)
+def wrap_layer(scene: Scene, module: Any, path: str, form: str) -> str:
+    """Return the edit that puts the call that makes a layer into other code: `form` with "{}" for the call."""
+    source = _find_call(scene, module, path)
+    return "" if source is None else _edit(source, ast.parse(form.format(source_of(source.call)), mode="eval").body)
 
 
-def renamed(scene: Scene, module: Any, path: str, name: str) -> str:
-    """A layer of another class in its place: "`nn.BCEWithLogitsLoss()` in place of `nn.BCELoss()`"."""
-    made = _found(scene, module, path)
-    if made is None:
+def replace_class(scene: Scene, module: Any, path: str, name: str) -> str:
+    """Return the edit to another class: "`nn.BCEWithLogitsLoss()` in place of `nn.BCELoss()`"."""
+    source = _find_call(scene, module, path)
+    if source is None:
         return ""
-    func = ast.parse(source_of(made.call.func).removesuffix(type(module).__name__) + name, mode="eval").body
-    return _written(made, copy.deepcopy(made.call, {id(made.call.func): func}))
+    func = ast.parse(source_of(source.call.func).removesuffix(type(module).__name__) + name, mode="eval").body
+    return _edit(source, copy.deepcopy(source.call, {id(source.call.func): func}))
 
 
-def _written(made: Made, new: ast.expr) -> str:
-    """The change of a call, of the whole statement where the file has the same expression again."""
-    text = source_of(made.call)
-    if sum(isinstance(node, ast.Call) and source_of(node) == text for node in ast.walk(made.tree)) == 1:
+def _edit(source: LayerCall, new: ast.expr) -> str:
+    """Return the edit of a call, or of its whole statement if the file contains the same call again."""
+    text = source_of(source.call)
+    if sum(isinstance(node, ast.Call) and source_of(node) == text for node in ast.walk(source.tree)) == 1:
         return instead(source_of(new), text)
-    statement = source_of(made.statement)
-    if sum(isinstance(node, ast.stmt) and source_of(node) == statement for node in ast.walk(made.tree)) > 1:
+    statement = source_of(source.statement)
+    if sum(isinstance(node, ast.stmt) and source_of(node) == statement for node in ast.walk(source.tree)) > 1:
         return ""
-    return instead(source_of(copy.deepcopy(made.statement, {id(made.call): new})), statement)
+    return instead(source_of(copy.deepcopy(source.statement, {id(source.call): new})), statement)
 
 
-def _found(scene: Scene, module: Any, path: str) -> Made | None:
-    """The one call that can have made a layer; None where there are several or none."""
+def _find_call(scene: Scene, module: Any, path: str) -> LayerCall | None:
+    """Return the one call that can have made a layer; None if there is none or more than one."""
     attribute = path.rpartition(".")[2]
     owners = _owners(scene, module)
-    several: dict[str, list[Made]] = {}
+    by_file: dict[str, list[LayerCall]] = {}
     for name, program in scene.programs.items():
-        for made in _calls(program.tree, module):
-            of_owner = made.owner.name in owners and scene.holds(name, made.owner) if made.owner is not None else not owners
-            if of_owner and _matches(scene, made, module):
-                several.setdefault(name, []).append(made)
-    every = [made for one in several.values() for made in one]
-    sure = [made for made in every if _certain(scene, made, module)]
+        for source in _calls(program.tree, module):
+            owner = source.owner
+            of_owner = owner.name in owners and scene.is_current(name, owner) if owner is not None else not owners
+            if of_owner and _matches(scene, source, module):
+                by_file.setdefault(name, []).append(source)
+    every = [source for one in by_file.values() for source in one]
+    certain = [source for source in every if _is_certain(scene, source)]
     placed = _in_sequential(scene, module, path, every)
-    for chosen in (placed, [made for made in every if _assigns(made.statement, attribute)]):
-        # The newest of cells that were run several times comes first.
-        first = next((mine for mine in ([one for one in chosen if one in mine] for mine in several.values()) if mine), [])
+    for chosen in (placed, [source for source in every if _assigns(source.statement, attribute)]):
+        # Of a cell that was run several times the newest source comes first.
+        chosen_by_file = ([one for one in chosen if one in calls] for calls in by_file.values())
+        first = next((calls for calls in chosen_by_file if calls), [])
         if len(first) == 1:
             return first[0]
-    for chosen in (sure, every):
-        files = [sum(one in mine for one in chosen) for mine in several.values()]
-        if chosen and len({source_of(made.call) for made in chosen}) == 1 and max(files) == 1:
+    for chosen in (certain, every):
+        files = [sum(one in calls for one in chosen) for calls in by_file.values()]
+        if chosen and len({source_of(source.call) for source in chosen}) == 1 and max(files) == 1:
             return chosen[0]
     return None
 
 
-def _alone(scene: Scene, made: Made) -> bool:
-    """Whether one model only was made by the class that a layer's expression is in."""
+def _has_one_instance(scene: Scene, source: LayerCall) -> bool:
+    """Return whether the class around the call that makes a layer has one instance."""
     every = {id(one): one for model in scene.modules() for one in model.modules()}
-    return made.owner is not None and sum(type(one).__name__ == made.owner.name for one in every.values()) == 1
+    return source.owner is not None and sum(type(one).__name__ == source.owner.name for one in every.values()) == 1
 
 
 def _owners(scene: Scene, module: Any) -> set[str]:
-    """The names of the user's classes of which an instance holds a layer; empty where none does."""
+    """Return the names of the user's classes whose instances contain a layer."""
     holders = [one for model in scene.modules() for one in model.modules() if one is not module and module in one.modules()]
     kinds = {kind for one in holders for kind in type(one).__mro__}
     return {kind.__name__ for kind in kinds if any(is_user_file(name) for name in files_of(kind))}
 
 
-def _in_sequential(scene: Scene, module: Any, path: str, every: list[Made]) -> list[Made]:
-    """Of several calls those that are the argument of a Sequential's that the layer is at, of one that is assigned to its name if
-    there is one."""
+def _in_sequential(scene: Scene, module: Any, path: str, every: list[LayerCall]) -> list[LayerCall]:
+    """Return the calls that are the argument of a `Sequential` at the layer's index, if possible of one assigned to its name."""
     parents = [(one, list(one.children())) for model in scene.modules() for one in model.modules()]
     held = next((children for one, children in parents if type(one).__name__ == "Sequential" and module in children), None)
     if held is None:
         return []
     at = next(i for i, one in enumerate(held) if one is module)
     kinds, chosen = [type(one).__name__ for one in held], []
-    for made in every:
-        for node in ast.walk(made.statement):
+    for source in every:
+        for node in ast.walk(source.statement):
             if isinstance(node, ast.Call) and source_of(node.func).rpartition(".")[2] == "Sequential":
                 called = [source_of(one.func).rpartition(".")[2] if isinstance(one, ast.Call) else "" for one in node.args]
-                if called == kinds and node.args[at] is made.call:
-                    chosen.append(made)
+                if called == kinds and node.args[at] is source.call:
+                    chosen.append(source)
     name = path.rpartition("[")[0].rpartition(".")[2]
-    return [made for made in chosen if _assigns(made.statement, name)] or chosen
+    return [source for source in chosen if _assigns(source.statement, name)] or chosen
 
 
-def _calls(tree: ast.Module, module: Any) -> Iterator[Made]:
+def _calls(tree: ast.Module, module: Any) -> Iterator[LayerCall]:
+    """Yield the calls of a layer's class in a file."""
     name = type(module).__name__
 
-    def walk(node: ast.AST, statement: Any, function: Any, owner: Any) -> Iterator[Made]:
+    def walk(node: ast.AST, statement: Any, function: Any, owner: Any) -> Iterator[LayerCall]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Call) and source_of(child.func).rpartition(".")[2] == name:
-                given = _bound(child, module)
+                given = _arguments_of(child, module)
                 if given is not None:
-                    yield Made(child, statement, function, owner, given, tree)
+                    yield LayerCall(child, statement, function, owner, given, tree)
             yield from walk(
                 child,
                 child if isinstance(child, ast.stmt) else statement,
@@ -163,8 +177,8 @@ def _calls(tree: ast.Module, module: Any) -> Iterator[Made]:
     yield from walk(tree, None, None, None)
 
 
-def _bound(call: ast.Call, module: Any) -> dict[str, ast.expr] | None:
-    """The arguments of a call by the names of the parameters of the layer's `__init__`."""
+def _arguments_of(call: ast.Call, module: Any) -> dict[str, ast.expr] | None:
+    """Return the arguments of a call by the names of the parameters of the layer's `__init__`; None if they are not known."""
     if any(isinstance(one, ast.Starred) for one in call.args) or any(keyword.arg is None for keyword in call.keywords):
         return None
     try:
@@ -179,10 +193,10 @@ def _bound(call: ast.Call, module: Any) -> dict[str, ast.expr] | None:
     return dict(zip(names, call.args, strict=False)) | {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
 
 
-def _matches(scene: Scene, made: Made, module: Any) -> bool:
-    """Whether the arguments that can be read are the layer's own."""
-    for name, node in made.given.items():
-        value, own = _value(scene, made, node), getattr(module, name, UNKNOWN)
+def _matches(scene: Scene, source: LayerCall, module: Any) -> bool:
+    """Return whether the arguments that can be evaluated equal the layer's attributes."""
+    for name, node in source.arguments.items():
+        value, own = _value(scene, source, node), getattr(module, name, UNKNOWN)
         if value is UNKNOWN or own is UNKNOWN or not isinstance(own, (int, float, str, tuple, bool)):
             continue
         if isinstance(own, tuple) and not isinstance(value, tuple):
@@ -192,75 +206,76 @@ def _matches(scene: Scene, made: Made, module: Any) -> bool:
     return True
 
 
-def _certain(scene: Scene, made: Made, module: Any) -> bool:
-    return all(_value(scene, made, node) is not UNKNOWN for node in made.given.values())
+def _is_certain(scene: Scene, source: LayerCall) -> bool:
+    """Return whether all arguments can be evaluated."""
+    return all(_value(scene, source, node) is not UNKNOWN for node in source.arguments.values())
 
 
-def _value(scene: Scene, made: Made, node: Any) -> Any:
-    """What an argument is: a constant, a global name, or what is computed of these."""
+def _value(scene: Scene, source: LayerCall, node: Any) -> Any:
+    """Return the value of an argument that is computed from constants and global names; `UNKNOWN` for another one."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Tuple):
-        parts = tuple(_value(scene, made, part) for part in node.elts)
+        parts = tuple(_value(scene, source, part) for part in node.elts)
         return UNKNOWN if UNKNOWN in parts else parts
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-        sides = _value(scene, made, node.left), _value(scene, made, node.right)
+        sides = _value(scene, source, node.left), _value(scene, source, node.right)
         whole = all(isinstance(side, int) for side in sides)
         return ARITHMETIC[type(node.op)](*sides) if whole else UNKNOWN
-    if (isinstance(node, ast.Name) and made.function is None and made.owner is None) or _is_global(made, node):
-        value = {**scene.namespace, **scene.steps[0].names}.get(node.id, UNKNOWN)
+    if (isinstance(node, ast.Name) and source.function is None and source.owner is None) or _is_global(source, node):
+        value = {**scene.namespace, **scene.frames[0].names}.get(node.id, UNKNOWN)
         return value if isinstance(value, (int, float, str)) else UNKNOWN
     return UNKNOWN
 
 
-def _is_global(made: Made, node: Any) -> bool:
-    """Whether a name in a function is none of its own."""
-    if not isinstance(node, ast.Name) or made.function is None or _is_parameter(made, node.id):
+def _is_global(source: LayerCall, node: Any) -> bool:
+    """Return whether a name in a function is neither a parameter nor assigned in it."""
+    if not isinstance(node, ast.Name) or source.function is None or _is_parameter(source, node.id):
         return False
-    own = {one.id for one in ast.walk(made.function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    own = {one.id for one in ast.walk(source.function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     return node.id not in own
 
 
-def _is_parameter(made: Made, name: str) -> bool:
-    if made.function is None:
+def _is_parameter(source: LayerCall, name: str) -> bool:
+    if source.function is None:
         return False
-    arguments = made.function.args
+    arguments = source.function.args
     return name in {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
 
 def _assigns(statement: Any, attribute: str) -> bool:
-    """Whether a statement gives a layer its name or attribute."""
+    """Return whether a statement assigns to a layer's name or attribute."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     return source_of(statement.targets[0]).rpartition(".")[2] == attribute
 
 
-def _with(call: ast.Call, given: dict[str, ast.expr], values: dict[str, Any]) -> ast.Call:
-    """A call with other values of some arguments."""
+def _with_arguments(call: ast.Call, given: dict[str, ast.expr], values: dict[str, Any]) -> ast.Call:
+    """Return a call with other values of some arguments."""
     new = {name: ast.parse(repr(value), mode="eval").body for name, value in values.items()}
     swaps = {id(given[name]): node for name, node in new.items() if name in given}
-    made = copy.deepcopy(call, swaps)
-    made.keywords += [ast.keyword(name, node) for name, node in new.items() if name not in given]
-    return made
+    changed = copy.deepcopy(call, swaps)
+    changed.keywords += [ast.keyword(name, node) for name, node in new.items() if name not in given]
+    return changed
 
 
-def _at_the_model(scene: Scene, made: Made, parameter: str, old: Any, new: Any) -> str:
-    """The change of an argument that a model's `__init__` hands to one layer, where the model is made."""
-    if made.owner is None or made.function.name != "__init__":
+def _edit_of_model(scene: Scene, source: LayerCall, parameter: str, old: Any, new: Any) -> str:
+    """Return the edit of the call that makes a model, for a parameter of its `__init__` that is an argument of one layer."""
+    if source.owner is None or source.function.name != "__init__":
         return ""
-    reads = [node for node in ast.walk(made.function) if isinstance(node, ast.Name) and node.id == parameter]
+    reads = [node for node in ast.walk(source.function) if isinstance(node, ast.Name) and node.id == parameter]
     if len(reads) != 1:
         return ""
-    names = [one.arg for one in made.function.args.args[1:]]
+    names = [one.arg for one in source.function.args.args[1:]]
     places = []
     for program in scene.programs.values():
         for node in ast.walk(program.tree):
-            if isinstance(node, ast.Call) and source_of(node.func) == made.owner.name:
+            if isinstance(node, ast.Call) and source_of(node.func) == source.owner.name:
                 given = dict(zip(names, node.args, strict=False)) | {k.arg: k.value for k in node.keywords if k.arg}
-                outer = Made(node, ast.Pass(), None, None, given, program.tree)
+                outer = LayerCall(node, ast.Pass(), None, None, given, program.tree)
                 if parameter in given and _value(scene, outer, given[parameter]) == old:
                     places.append((node, given))
     if len({source_of(node) for node, _ in places}) != 1:
         return ""
     node, given = places[0]
-    return instead(source_of(_with(node, given, {parameter: new})), source_of(node))
+    return instead(source_of(_with_arguments(node, given, {parameter: new})), source_of(node))

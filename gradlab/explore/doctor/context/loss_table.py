@@ -1,8 +1,8 @@
-"""Which loss moves which optimizer's parameters, and a gradient that one loss leaves in what another optimizer steps on.
+"""Table of losses and the optimizers whose parameters they move, and gradients of one loss that the step of another one uses.
 
-The events of a cell are followed in their order. A sweep puts a loss into the `.grad` of the leaves that it reaches: beside the
-losses that are there, or alone where the `.grad` was empty before. A step of an optimizer is made of the losses that are then in
-the gradients of its parameters; a `.grad` that was cleared in between is not among the gradients of the step.
+The events of a cell are followed in their order. A sweep adds its loss to the losses in the `.grad` of the leaves that it
+reaches, or replaces them if `.grad` was empty. A step of an optimizer uses the losses in the `.grad` of its parameters at that
+time; a `.grad` that was cleared since is not used.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from gradlab.explore.trace.journal import Entry, Swept
 
 STEP = re.compile(r"([A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*)\.step\(\s*([A-Za-z_][\w.]*)?")
 BACKWARD = re.compile(r"(.*)\.backward\(")
-SAME = 1e-5  # relative: two float32 norms of one gradient
+RELATIVE_TOLERANCE = 1e-5  # of two float32 norms of one gradient
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss that was differentiated: its name, or its code, and the place of its backward()."""
+    """A differentiated loss: its name or its code, and the place of its backward()."""
 
     name: str
     place: Line | None
 
     @property
     def where(self) -> str:
-        """ "line 12", or another file's; "" if it is not known."""
+        """ "line 12", or a place in another file; "" if it is not known."""
         return "" if self.place is None else f"line {self.place.line}" if self.place.in_cell else self.place.where
 
 
 @dataclass(frozen=True)
 class Influence:
-    """Of a loss on the parameters of an optimizer.
+    """Influence of a loss on the parameters of an optimizer.
 
     Attributes
     ----------
     moved : int
-        How many of them had its gradient in their `.grad` when the optimizer stepped.
+        The number of them that had its gradient in their `.grad` when the optimizer stepped.
     reached : int
-        How many it brought a gradient to.
+        The number of them that got a gradient from it.
     """
 
     moved: int
@@ -55,14 +55,14 @@ class Influence:
 
 @dataclass(frozen=True)
 class LossTable:
-    """Rows are losses, columns are optimizers that stepped. Plain data.
+    """Influences of losses (rows) on the optimizers that stepped (columns).
 
     Attributes
     ----------
     losses : tuple of Loss
     optimizers : tuple of str
     sizes : tuple of int
-        How many parameters each optimizer holds.
+        The number of parameters of each optimizer.
     influences : tuple of tuple of Influence
     """
 
@@ -79,13 +79,13 @@ class Leak:
     Attributes
     ----------
     left, then : Swept
-        The sweep that left it, and the one that added to it.
+        The sweep that left the gradient, and the sweep that added to it.
     entry : Entry
-        A leaf at the second.
+        A leaf in the second sweep.
     used : Event
         The step that used the sum.
     keys : set of int
-        What tells the leaves.
+        The keys of the leaves.
     rounds : set of int
         The numbers of all sweeps that added to such a gradient.
     """
@@ -99,9 +99,11 @@ class Leak:
 
 
 @dataclass(frozen=True)
-class _Left:
-    """A gradient that loss `loss` left in a leaf and loss `then` added to; `movers` is what the optimizers hold that have stepped
-    on the first."""
+class _Leftover:
+    """A gradient of loss `loss` in a leaf, to which loss `then` added.
+
+    `movers` are the parameters of the optimizers that have stepped on the first loss.
+    """
 
     loss: int
     then: int
@@ -110,30 +112,47 @@ class _Left:
     movers: frozenset[int]
 
 
-class Course:
-    """What the sweeps and steps of a trace did to each leaf, in their order."""
+class LossTracker:
+    """Losses in the `.grad` of each leaf, over the sweeps and steps of a trace.
+
+    Attributes
+    ----------
+    losses : list of Loss
+    sweeps : dict of int to int
+        The number of sweeps of each loss.
+    columns : dict of int to int
+        The column of each optimizer. See `_columns`.
+    moved : dict of (int, int) to set of int
+        The leaves whose step in a column used a loss, by loss and column.
+    reached : dict of int to set of int
+        The leaves that got a gradient from each loss.
+    leaks : dict of (int, int, int) to Leak
+        By the two losses and the column.
+    never_cleared : set of int
+        The leaves that an optimizer stepped, and to whose `.grad` the next sweep added.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.losses: list[Loss] = []
-        self.sweeps: dict[int, int] = {}  # how many there were of each loss
+        self.sweeps: dict[int, int] = {}
         self.columns = _columns(trace.events)
         self.moved: dict[tuple[int, int], set[int]] = {}
         self.reached: dict[int, set[int]] = {}
         self.leaks: dict[tuple[int, int, int], Leak] = {}
-        self.never_cleared: set[int] = set()  # leaves of which a step was made, and to whose `.grad` the next sweep added
+        self.never_cleared: set[int] = set()
         self._follow()
 
     def _follow(self) -> None:
         swept_at = {swept.event - 1: swept for swept in self.trace.journal}
-        inside: dict[int, dict[int, Swept]] = {}  # by leaf the losses in its `.grad`, and the last sweep of each
-        spent: set[int] = set()  # leaves that were stepped since their `.grad` was empty
-        stepped: dict[int, set[int]] = {}  # by loss what the optimizers hold that have stepped on its last sweep
-        waiting: dict[int, _Left] = {}  # by leaf
+        inside: dict[int, dict[int, Swept]] = {}  # by leaf, the losses in its `.grad` and the last sweep of each
+        spent: set[int] = set()  # leaves with a step since their `.grad` was empty
+        stepped: dict[int, set[int]] = {}  # by loss, the parameters of the optimizers that used its last sweep
+        waiting: dict[int, _Leftover] = {}  # by leaf
         for at, event in enumerate(self.trace.events):
             if event.kind == "backward":
                 swept = swept_at.get(at)
-                if swept is None:  # nobody looked
+                if swept is None:  # this sweep was not recorded
                     inside.clear()
                     waiting.clear()
                     continue
@@ -146,7 +165,7 @@ class Course:
                     elif entry.key in spent:
                         self.never_cleared.add(entry.key)
                     elif entry.key not in waiting and entry.arrived > 0:
-                        left = _left_behind(entry, there, loss, swept, stepped)
+                        left = _find_leftover(entry, there, loss, swept, stepped)
                         if left is not None:
                             waiting[entry.key] = left
                     if entry.arrived > 0:
@@ -164,20 +183,20 @@ class Course:
                 for key in event.keys:
                     left = waiting.pop(key, None)
                     if left is not None and _is_leak(left, event, stepped):
-                        self._leaked(event, column, left)
+                        self._add_leak(event, column, left)
 
     def _loss(self, swept: Swept, place: Line | None) -> int:
         text = place.statement or place.source if place is not None else ""
         code = BACKWARD.match(text)
-        written = code[1] if code is not None and not code[1].endswith("autograd") else ""
-        loss = Loss(swept.root or written or "the result", place)
+        source = code[1] if code is not None and not code[1].endswith("autograd") else ""
+        loss = Loss(swept.root or source or "the result", place)
         if loss not in self.losses:
             self.losses.append(loss)
         at = self.losses.index(loss)
         self.sweeps[at] = self.sweeps.get(at, 0) + 1
         return at
 
-    def _leaked(self, used: Event, column: int, one: _Left) -> None:
+    def _add_leak(self, used: Event, column: int, one: _Leftover) -> None:
         (left, then), entry = one.sweeps, one.entry
         leak = self.leaks.setdefault((one.loss, one.then, column), Leak(left, then, entry, used))
         if then is not leak.then or entry.arrived > leak.entry.arrived:
@@ -186,27 +205,32 @@ class Course:
         leak.rounds.add(then.number)
 
 
-def _left_behind(
+def _find_leftover(
     entry: Entry, there: Mapping[int, Swept], then: int, sweep: Swept, stepped: Mapping[int, set[int]]
-) -> _Left | None:
-    """Another loss that alone is in a `.grad`, and that an optimizer which does not hold the leaf has stepped on."""
+) -> _Leftover | None:
+    """Return the gradient in a `.grad` if it is of one other loss, which an optimizer without this leaf has stepped on."""
     if len(there) != 1 or then in there:
         return None
     ((loss, left),) = there.items()
     movers = frozenset(stepped.get(loss, ()))
-    return _Left(loss, then, (left, sweep), entry, movers) if movers and entry.key not in movers else None
+    return _Leftover(loss, then, (left, sweep), entry, movers) if movers and entry.key not in movers else None
 
 
-def _is_leak(one: _Left, used: Event, stepped: Mapping[int, set[int]]) -> bool:
-    """Whether the second loss is that of the optimizer that steps: it reaches nothing of a third one's, and the optimizer of the
-    first loss has made no step of it. Else the two losses may well be meant to be added up, as in an encoder of several tasks."""
+def _is_leak(one: _Leftover, used: Event, stepped: Mapping[int, set[int]]) -> bool:
+    """Return whether the second loss belongs to the optimizer that steps.
+
+    It must not reach parameters of a third optimizer, and no other optimizer must have stepped on it. Otherwise the sum of the
+    two losses may be intended, as in an encoder for several tasks.
+    """
     reached = {entry.key for entry in one.sweeps[1].entries if entry.arrived > 0}
     return reached <= {*used.held, *one.movers} and not stepped.get(one.then, set()) - set(used.held)
 
 
 def _columns(events: Iterable[Event]) -> dict[int, int]:
-    """The column of each optimizer that stepped. Optimizers that one line made steps of, one after the other, share one: a
-    function, or a loop over models, makes them anew."""
+    """Return the column of each optimizer that stepped.
+
+    Optimizers that step on the same line, one after the other, share a column: a function or a loop over models creates them.
+    """
     spans: dict[int, tuple[Line | None, int, int]] = {}
     for at, event in enumerate(events):
         if event.kind == "step":
@@ -225,27 +249,27 @@ def _columns(events: Iterable[Event]) -> dict[int, int]:
 
 
 def loss_table(trace: Trace) -> LossTable | None:
-    """Return the table of a cell with at least two losses, or two optimizers that stepped; None of any other."""
-    course = Course(trace)
+    """Return the table of a cell with at least two losses, or two optimizers that stepped; else None."""
+    tracker = LossTracker(trace)
     steps = [event for event in trace.events if event.kind == "step"]
-    if not course.losses or not steps or (len(course.losses) < 2 and len(set(course.columns.values())) < 2):
+    if not tracker.losses or not steps or (len(tracker.losses) < 2 and len(set(tracker.columns.values())) < 2):
         return None
     held: dict[int, set[int]] = {}
     for event in steps:
-        held.setdefault(course.columns[event.whose], set()).update(event.held)
+        held.setdefault(tracker.columns[event.whose], set()).update(event.held)
     influences = tuple(
         tuple(
-            Influence(len(course.moved.get((i, column), ())), len(course.reached.get(i, set()) & held[column]))
+            Influence(len(tracker.moved.get((i, column), ())), len(tracker.reached.get(i, set()) & held[column]))
             for column in sorted(held)
         )
-        for i in range(len(course.losses))
+        for i in range(len(tracker.losses))
     )
-    sizes = [max(len(event.held) for event in steps if course.columns[event.whose] == column) for column in sorted(held)]
-    return LossTable(tuple(course.losses), tuple(_names(steps, course.columns)), tuple(sizes), influences)
+    sizes = [max(len(event.held) for event in steps if tracker.columns[event.whose] == column) for column in sorted(held)]
+    return LossTable(tuple(tracker.losses), tuple(_names(steps, tracker.columns)), tuple(sizes), influences)
 
 
 def _names(steps: Sequence[Event], columns: Mapping[int, int]) -> Iterator[str]:
-    """What the columns are called: by the code that steps; with the class and a number where that does not tell them apart."""
+    """Yield the names of the columns: the code of the optimizer, with a number if several have the same."""
     firsts = {columns[event.whose]: event for event in reversed(steps)}
     names = {column: step_receiver(event) for column, event in firsts.items()}
     for column in sorted(names):
@@ -254,9 +278,6 @@ def _names(steps: Sequence[Event], columns: Mapping[int, int]) -> Iterator[str]:
 
 
 def step_receiver(event: Event) -> str:
-    """What the code of a step calls the optimizer: `opt` of `opt.step()` and of `scaler.step(opt)`; else its class."""
+    """Return the optimizer in the code of a step, `opt` of `opt.step()` and of `scaler.step(opt)`; else its class."""
     found = STEP.search(event.place.statement or event.place.source) if event.place is not None else None
     return (found[2] or found[1]) if found is not None else event.optimizer
-
-
-# ---------------------------------------------------------------------------------------------------------------- the Note

@@ -1,15 +1,15 @@
-"""The arguments of an operation as they stand in the user's source."""
+"""The arguments of an operation in the user's source."""
 
 from __future__ import annotations
 
 import ast
 from typing import Any
 
-from gradlab.explore.doctor.context.code_edits import expression, grouped, instead, statement
-from gradlab.explore.doctor.context.flow import PLAIN, Flow
+from gradlab.explore.doctor.context.code_edits import instead, parenthesize, parse_expression, parse_statement
+from gradlab.explore.doctor.context.flow import Flow
 from gradlab.explore.trace.lines import operands_of
 
-# Functions that are called by another name than that of the operation they record.
+# Functions whose name is not that of the operation they record.
 SYNONYMS = {"Sub": ("subtract",), "Mul": ("multiply",), "Div": ("divide", "true_divide"), "Mm": ("matmul",), "Bmm": ("matmul",)}
 
 
@@ -35,12 +35,12 @@ def replace_argument(flow: Flow, i: int, argument: int, method: str) -> str:
     if place is None or node is None:
         return ""
     text = ast.get_source_segment(place.source, node) or ast.unparse(node)
-    whole = statement(place.statement)
+    whole = parse_statement(place.statement)
     occurrences = [one for one in ast.walk(whole or node) if isinstance(one, ast.expr) and ast.unparse(one) == ast.unparse(node)]
     if len(occurrences) == 1 or not place.source:
-        return instead(f"{grouped(text)}.{method}", text)
+        return instead(f"{parenthesize(text)}.{method}", text)
     start = _offset(place.source, node.lineno, node.col_offset)
-    new = place.source[:start] + f"{grouped(text)}.{method}" + place.source[start + len(text) :]
+    new = place.source[:start] + f"{parenthesize(text)}.{method}" + place.source[start + len(text) :]
     return instead(new, place.source)
 
 
@@ -53,23 +53,23 @@ def _offset(source: str, line: int, column: int) -> int:
 def _arguments(flow: Flow, i: int) -> dict[int, Any]:
     """Return the parsed arguments of the operation at node `i`, by position."""
     place = flow.nodes[i].place
-    tree = None if place is None else expression(place.source) or statement(place.source)
+    tree = None if place is None else parse_expression(place.source) or parse_statement(place.source)
     if isinstance(tree, ast.Call) and (not _is_call_of(flow, i, tree) or any(isinstance(one, ast.Starred) for one in tree.args)):
         return {}
     return dict(enumerate(operands_of(tree)))
 
 
 def is_loss(call: ast.Call) -> bool:
-    """Return whether a call is, by its name, that of a loss: `F.mse_loss(…)`, `self.criterion(…)`, `nn.MSELoss()(…)`."""
+    """Return whether a call computes a loss, by its name: `F.mse_loss(…)`, `self.criterion(…)`, `nn.MSELoss()(…)`."""
     name = ast.unparse(call.func).rpartition(".")[2] if not isinstance(call.func, ast.Call) else ast.unparse(call.func.func)
     return any(word in name.lower() for word in ("loss", "criterion", "crit", "cross_entropy", "kl_div"))
 
 
 def _is_call_of(flow: Flow, i: int, call: ast.Call) -> bool:
-    """Return whether a call's arguments are those of the operation at node `i`, and not of a function that contains it."""
-    word = flow.words[i]
+    """Return whether the arguments of a call are the arguments of the operation at node `i`, not of a function around it."""
+    word = flow.ops[i]
     if flow.nodes[i].module:
         return "Loss" in flow.kinds.get(flow.nodes[i].module, "") or is_loss(call)
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    known = {word.lower(), PLAIN.get(word, ""), *SYNONYMS.get(word, ())}
+    known = {word.lower(), flow.properties[i].short_name, *SYNONYMS.get(word, ())}
     return name.rstrip("_") in known or is_loss(call)

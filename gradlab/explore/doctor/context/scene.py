@@ -1,8 +1,8 @@
-"""Where an error came from in the user's own code, and what the names there stood for: read off its traceback, after the event.
+"""The user's code that led to an error, and the values of its names, from the traceback.
 
-Of all frames those are the user's whose file is neither gradlab's nor installed, nor Python's own. A traceback holds the frames,
-and these the names as they were, so a reader sees what an operation was given without having been there. Nothing of the user's
-is run: names are looked up, attributes only of modules, tensors and plain containers.
+A frame is the user's if its file is not gradlab's, installed or Python's own. The frames of a traceback still have their local
+names, so the arguments of the operation that failed are known afterwards. No code of the user's is run: names are looked up, and
+attributes only of modules, tensors and plain containers.
 """
 
 from __future__ import annotations
@@ -27,92 +27,97 @@ from gradlab.explore.doctor.context.program import Program, own_statements
 from gradlab.explore.libraries import Library, adapters, library_of
 from gradlab.explore.names import is_model, loop_variables, module_names
 from gradlab.explore.trace import lines
+from gradlab.explore.trace.data import Line
 
-OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but a view
-WRAPPERS = ("__call__", "__torch_function__", "__get__")  # between a call and its function, beside `_calls_modules`
-MOST_FILES = 60  # of the user's that are searched for a source
+TENSOR_ATTRIBUTES = ("grad", "data", "T", "mT")  # attributes that are views or stored
+# Frames between a call and its function, besides those of `_calls_modules`.
+WRAPPERS = ("__call__", "__torch_function__", "__get__")
+MAX_FILES = 60  # files of the user's that are searched
 
 
 @dataclass(frozen=True)
 class UserFrame:
-    """One frame of the user's: its place, and the names that it saw."""
+    """One frame of the user's: its place, and the names that were visible in it."""
 
     place: SourceLocation
     names: Mapping[str, Any]
 
 
 class Scene:
-    """What the traceback of an error tells.
+    """The traceback of an error.
 
     Parameters
     ----------
     error : BaseException
     namespace : mapping of str to object, optional
-        Further names, of models above all.
+        Further names, such as those of models.
 
     Attributes
     ----------
-    steps : tuple of UserFrame
-        The user's frames, outermost first; none of an error that no code of the user's led to.
+    frames : tuple of UserFrame
+        The user's frames, outermost first; empty if no code of the user's led to the error.
     """
 
     def __init__(self, error: BaseException, namespace: Mapping[str, Any] | None = None) -> None:
         self.error, self.namespace = error, namespace or {}
-        steps, traceback = [], error.__traceback__
+        frames, traceback = [], error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
             place = location_of((frame.f_code, traceback.tb_lasti)) if is_user_file(frame.f_code.co_filename) else None
             if place is not None:
-                steps.append(UserFrame(place, {**frame.f_globals, **frame.f_locals}))
+                frames.append(UserFrame(place, {**frame.f_globals, **frame.f_locals}))
             traceback = traceback.tb_next
-        self.steps = tuple(steps)
+        self.frames = tuple(frames)
 
     # ------------------------------------------------------------------------------------------------------------ where
     @property
     def place(self) -> SourceLocation:
-        """The innermost place of the user's."""
-        return self.steps[-1].place
+        """The place in the innermost frame of the user's."""
+        return self.frames[-1].place
+
+    @property
+    def source_line(self) -> Line:
+        """The place as the line of a trace."""
+        place = self.place
+        text = clip(place.text)
+        own = place.filename == self.file
+        return Line(place.where, place.line, place.end, None, text, text, place.function, in_cell=own, file=place.filename)
 
     @cached_property
     def file(self) -> str:
-        """The file whose lines are counted: the cell that ran, else where the error came from."""
-        named = [step.place.filename for step in self.steps]
+        """The file whose lines are reported: the cell that ran, else the file of the innermost frame."""
+        named = [frame.place.filename for frame in self.frames]
         return next((name for name in named if name == cells.current or CELL_FILE.match(name)), named[-1])
 
     @cached_property
     def line(self) -> int | None:
-        """The line of the cell that led there."""
-        return next((step.place.line for step in reversed(self.steps) if step.place.filename == self.file), None)
+        """The line of that file in the innermost of its frames."""
+        return next((frame.place.line for frame in reversed(self.frames) if frame.place.filename == self.file), None)
 
-    def on(self, place: SourceLocation | None = None) -> str:
-        """ " on line 3", or where else a place is."""
+    def on_line(self, place: SourceLocation | None = None) -> str:
+        """Return " on line 3", or " at" and the place in another file."""
         place = place or self.place
         return f" on line {place.line}" if place.filename == self.file else f" at {place.where}"
 
     @cached_property
-    def said(self) -> str:
-        """The statement that failed, with its line; and the line of the cell that led there, if it is another one."""
-        led = f" (called on line {self.line})" if self.place.filename != self.file and self.line is not None else ""
-        return f"`{clip(self.place.text)}`{self.on()}{led}"
+    def code(self) -> str:
+        """The code that failed, in backticks, with its line, and the line of the cell that led there if it is in another file."""
+        called_on = f" (called on line {self.line})" if self.place.filename != self.file and self.line is not None else ""
+        return f"`{clip(self.place.text)}`{self.on_line()}{called_on}"
 
-    def quoted(self, statement: ast.stmt, filename: str = "") -> str:
-        """A statement in a sentence, the head of one that has a block, with its line; of the failing file unless another is
-        given."""
-        place = self.at(statement, filename)
+    def quote(self, statement: ast.stmt, filename: str = "") -> str:
+        """Return a statement in backticks with its line, of one with a block its first line, for a sentence.
+
+        The statement is in the failing file unless another is given.
+        """
+        place = self.location(statement, filename)
         text = ast.get_source_segment("".join(place.lines), statement) or source_of(statement)
         if getattr(statement, "body", None):
             text = text.partition("\n")[0]
-        return f"`{clip(' '.join(text.split()))}`{self.on(place)}"
+        return f"`{clip(' '.join(text.split()))}`{self.on_line(place)}"
 
-    def here(self, advice: str, statement: Any) -> str:
-        """Advice that names the line of a statement of the failing file, in which lines are counted here."""
-        place = self.at(statement)
-        return advice.replace(f" on {place.short}", self.on(place)).replace(
-            f" before {place.short}", f" before{self.on(place).removeprefix(' on')}"
-        )
-
-    def at(self, statement: Any, filename: str = "") -> SourceLocation:
-        """The place of a statement of a file, the failing one unless another is given."""
+    def location(self, statement: Any, filename: str = "") -> SourceLocation:
+        """Return the location of a statement in a file; in the failing one unless another is given."""
         end = statement.end_lineno or statement.lineno
         columns = statement.col_offset, statement.end_col_offset or 0
         return SourceLocation(filename or self.place.filename, self.place.function, statement.lineno, end, *columns)
@@ -120,17 +125,17 @@ class Scene:
     # ---------------------------------------------------------------------------------------------------------- program
     @cached_property
     def program(self) -> Program:
-        """The failing file."""
+        """The program in the failing file."""
         return Program.of_file(self.place.filename)
 
     @cached_property
     def statement(self) -> Any:
         """The innermost statement that failed; None if its source is not known."""
-        return self.program.at(self.place.line)
+        return self.program.statement_at(self.place.line)
 
     @cached_property
     def node(self) -> Any:
-        """The very expression that failed, a node of `program`; None if it is not known."""
+        """The expression that failed, a node of `program`; None if it is not known."""
         place = self.place
         position = (place.line, place.start_column, place.end, place.end_column)
         for node in ast.walk(self.program.tree):
@@ -140,23 +145,26 @@ class Scene:
 
     @cached_property
     def programs(self) -> dict[str, Program]:
-        """The user's files and cells by their names: the failing one first, then those of the traceback, of the functions and
-        classes that the frames can name, and the cells that have run."""
-        files = [self.place.filename, *(step.place.filename for step in reversed(self.steps))]
-        files += known_files([*(step.names for step in reversed(self.steps)), self.namespace])
+        """The user's files and cells, by name.
+
+        The failing one is first, then follow those of the traceback, those of functions and classes with a name in the frames,
+        and the cells that have run.
+        """
+        files = [self.place.filename, *(frame.place.filename for frame in reversed(self.frames))]
+        files += known_files([*(frame.names for frame in reversed(self.frames)), self.namespace])
         programs = {self.place.filename: self.program}
         for name in dict.fromkeys(files):
-            if name not in programs and len(programs) < MOST_FILES and is_user_file(name):
+            if name not in programs and len(programs) < MAX_FILES and is_user_file(name):
                 programs[name] = Program.of_file(name)
         return programs
 
     @cached_property
     def scope(self) -> list[ast.stmt]:
-        """The statements of the function that failed, or of the file outside of functions, in the order of the text."""
+        """The statements of the function that failed, or of the file outside functions, in the order of the text."""
         return self.scope_of(self.program, self.place)
 
     def scope_of(self, program: Program, place: SourceLocation) -> list[ast.stmt]:
-        """The statements of the function around a place, or of the file outside of functions."""
+        """Return the statements of the function around a place, or of the file outside functions."""
         functions = [
             node
             for node in ast.walk(program.tree)
@@ -167,18 +175,21 @@ class Scene:
         return self.statements_of(functions[-1] if functions else program.tree)
 
     def statements_of(self, function: Any) -> list[ast.stmt]:
-        """The statements of a function or a file, those of functions within it left out, in the order of the text."""
+        """Return the statements of a function or a file in the order of the text, without those of functions in it."""
         return sorted(own_statements(function), key=lambda node: (node.lineno, node.col_offset))
 
     def called_functions(self, start: Any = None) -> list[tuple[str, Any]]:
-        """The functions of the user's files that are called from the frames of the traceback, or from a statement of the failing
-        function, by their names, or by others of these: (file, function). `forward` counts as called where there is a model."""
+        """Return the functions of the user's files that the code calls, directly or through each other: (file, function).
+
+        Calls are followed by name, from the frames of the traceback or from the node `start`. `forward` is taken as called if
+        there is a model.
+        """
         bodies: list[Any] = [start]
         if start is None:
             bodies = []
-            for step in self.steps:
-                program = self.programs.get(step.place.filename)
-                bodies += self.scope_of(program, step.place) if program is not None else []
+            for frame in self.frames:
+                program = self.programs.get(frame.place.filename)
+                bodies += self.scope_of(program, frame.place) if program is not None else []
         called = [self.value(node.func) for node in ast.walk(start or ast.Pass()) if isinstance(node, ast.Call)]
         models = [one for one in called if is_model(one)] if start is not None else self.modules()
         kinds = {kind.__name__ for model in models for part in model.modules() for kind in type(part).__mro__}
@@ -187,7 +198,7 @@ class Scene:
             (name, node, owner)
             for name, program in self.programs.items()
             for node, owner in functions_of(program.tree)
-            if self.holds(name, owner or node)
+            if self.is_current(name, owner or node)
         ]
         found: dict[int, tuple[str, Any]] = {}
         for _ in range(len(known) + 1):
@@ -200,28 +211,28 @@ class Scene:
                     bodies.append(node)
             if not bodies:
                 break
-        current = [id(node) for body in self.steps for node in self._around(body.place)]
+        current = [id(node) for body in self.frames for node in self._around(body.place)]
         return [pair for key, pair in found.items() if key not in current]
 
-    def holds(self, filename: str, node: Any) -> bool:
+    def is_current(self, filename: str, node: Any) -> bool:
         """Return whether the name of a function or class still refers to the one in this file."""
-        value = self._named.get(node.name)
-        if value is None:  # within a function, or of a cell whose names are gone
-            return not CELL_FILE.match(filename) or any(step.place.filename == filename for step in self.steps)
+        value = self._functions_by_name.get(node.name)
+        if value is None:  # in a function, or in a cell whose names are gone
+            return not CELL_FILE.match(filename) or any(frame.place.filename == filename for frame in self.frames)
         return filename in files_of(value)
 
     @cached_property
-    def _named(self) -> dict[str, Any]:
-        """The functions and classes of the user's by their names, methods by their own."""
+    def _functions_by_name(self) -> dict[str, Any]:
+        """The user's functions and classes with a name in the frames or the namespace."""
         named: dict[str, Any] = {}
-        for space in (*(step.names for step in reversed(self.steps)), self.namespace):
+        for space in (*(frame.names for frame in reversed(self.frames)), self.namespace):
             for name, value in list(space.items()):
                 if files_of(value) and (isinstance(value, type) or hasattr(value, "__code__")):
                     named.setdefault(name, value)
         return named
 
     def _around(self, place: SourceLocation) -> list[Any]:
-        """The function of a frame."""
+        """Return the functions around a place that have the name of its function."""
         program = self.programs.get(place.filename)
         return [
             node
@@ -232,9 +243,9 @@ class Scene:
         ]
 
     def modules(self) -> list[Any]:
-        """The models that the frames can name."""
+        """Return the models with a name in the frames or the namespace."""
         modules: dict[int, Any] = {}
-        for space in (*(step.names for step in reversed(self.steps)), self.namespace):
+        for space in (*(frame.names for frame in reversed(self.frames)), self.namespace):
             for value in list(space.values()):
                 if is_model(value):
                     modules.setdefault(id(value), value)
@@ -242,7 +253,7 @@ class Scene:
 
     @cached_property
     def loop(self) -> Any:
-        """The outermost loop of that scope which the failing line stands in; None outside of loops."""
+        """The outermost loop of `scope` around the failing line; None outside loops."""
         line = self.place.line
         loops = (node for node in self.scope if isinstance(node, (ast.For, ast.AsyncFor, ast.While)))
         return next((node for node in loops if node.lineno <= line <= (node.end_lineno or 0)), None)
@@ -250,7 +261,7 @@ class Scene:
     # ----------------------------------------------------------------------------------------------------------- library
     @cached_property
     def library(self) -> Library:
-        """Whose tensors the failing statement was given, else the one that raised."""
+        """The library of the tensors in the failing statement, else the library that raised the error."""
         for _, tensor in self.tensors(self.statement):
             adapter = library_of(tensor)
             if adapter is not None:
@@ -265,41 +276,41 @@ class Scene:
 
     @cached_property
     def alias(self) -> str:
-        """What the user's code calls that library."""
+        """The user's name for that library."""
         wanted = sys.modules.get(self.library.name)
         names = [name for name, value in self.names.items() if value is wanted and not name.startswith("_")]
         return next((name for name in names if name in USUAL_NAMES), names[0] if names else self.library.usual)
 
     @property
-    def graded(self) -> bool:
-        """Whether operations are being recorded now."""
+    def is_recording(self) -> bool:
+        """Return whether gradients are enabled now."""
         return bool(sys.modules[self.library.name].is_grad_enabled())
 
-    def spelled(self, text: str) -> str:
-        """Advice that says gradlab, in the user's spelling."""
+    def spell(self, text: str) -> str:
+        """Return a text with "gradlab." replaced by the user's name for the library."""
         return text.replace("gradlab.", f"{self.alias}.")
 
     def ones(self, name: str) -> str:
-        """Code for weights of the shape of a tensor."""
+        """Return code for a tensor of ones with the shape of another one."""
         return f"{self.alias}.ones_like({name})"
 
     # ------------------------------------------------------------------------------------------------------------ values
     @cached_property
     def names(self) -> Mapping[str, Any]:
-        """What the innermost frame could name."""
-        return self.steps[-1].names
+        """The names that were visible in the innermost frame."""
+        return self.frames[-1].names
 
     def value(self, node: Any) -> Any:
-        """What an expression stood for: a name, an attribute or an item of one; None where that is not known."""
+        """Return the value of a name, an attribute or an item; None for other expressions."""
         return self.value_in(self.names, node)
 
     def is_module(self, node: Any) -> bool:
-        """Whether an expression is a module of Python's: `torch.nn.init`."""
+        """Return whether an expression is a module of Python's: `torch.nn.init`."""
         value = self.names.get(node.id) if isinstance(node, ast.Name) else None
         return self.is_module(node.value) if isinstance(node, ast.Attribute) else isinstance(value, ModuleType)
 
     def value_in(self, names: Mapping[str, Any], node: Any) -> Any:
-        """What an expression stood for in a frame of these names."""
+        """Return the value of an expression in a frame with these names. See `value`."""
         if isinstance(node, str):
             with suppress(SyntaxError, ValueError):
                 return self.value_in(names, ast.parse(node, mode="eval").body)
@@ -320,7 +331,7 @@ class Scene:
         return node.value if isinstance(node, ast.Constant) else self.names.get(node.id) if isinstance(node, ast.Name) else None
 
     def tensors(self, node: Any) -> list[tuple[str, Any]]:
-        """The tensors that an expression names, as they are written, in the order of the text; what is called is left out."""
+        """Return the code and the value of each tensor in an expression, in the order of the text, without called functions."""
         tensors: dict[str, Any] = {}
         for child in _outermost(node):
             value = self.value(child)
@@ -330,9 +341,11 @@ class Scene:
 
     @cached_property
     def arguments(self) -> dict[str, tuple[Any, Any]]:
-        """What the failing call was given, by the names of its function's parameters: an expression and its value. Empty where no
-        function of Python's was called."""
-        call, (frame, module) = self.node, self._called
+        """The arguments of the failing call, by the names of the parameters: an expression and its value.
+
+        Empty if the call was not of a Python function.
+        """
+        call, (frame, module) = self.node, self._called_frame
         if frame is None or not isinstance(call, ast.Call) or any(isinstance(one, ast.Starred) for one in call.args):
             return {}
         code, space = frame.f_code, dict(frame.f_locals)
@@ -350,8 +363,8 @@ class Scene:
         return {name: (node, space.get(name)) for name, node in given.items() if name is not None}
 
     @cached_property
-    def _called(self) -> tuple[Any, Any]:
-        """The frame of the function that the failing expression called, and the names of the frame that called it as a module."""
+    def _called_frame(self) -> tuple[Any, Any]:
+        """The frame of the function that the failing expression called, and the names of the frame that called the module."""
         after, module, traceback = None, None, self.error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
@@ -359,14 +372,14 @@ class Scene:
                 after = module = None
             elif after is None and (frame.f_code.co_name in WRAPPERS or _calls_modules(frame)):
                 module = module or (frame.f_locals if "args" in frame.f_locals and "self" in frame.f_locals else None)
-            elif after is None and not _watches(frame):
+            elif after is None and not _is_recorder(frame):
                 after = frame
             traceback = traceback.tb_next
         return after, module if after is not None and after.f_code.co_name == "forward" else None
 
     @cached_property
     def operands(self) -> list[tuple[Any, Any]]:
-        """The tensors that the failing expression was given, in the order of the text: an expression and its value."""
+        """The tensors that the failing expression was applied to, in the order of the text: an expression and its value."""
         known = {id(node): value for node, value in self.arguments.values()}
         stored = isinstance(self.node, ast.Subscript) and isinstance(self.node.ctx, ast.Store)
         given = [(node, self.value(node)) for node in operands_of(self.statement if stored else self.node or self.statement)]
@@ -392,16 +405,19 @@ class Scene:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             inner = len(first) > 1 < len(second) and first[-1] == second[-2]
             return [*first[:-1], second[-1]] if inner and (len(second) == 2 or first[:-2] == second[:-2]) else None
-        if not fits(first, second):
+        if not can_broadcast(first, second):
             return None
         longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
         ones = [1] * (len(longer) - len(shorter)) + shorter
         return [b if a == 1 else a for a, b in zip(longer, ones, strict=True)]
 
-    def swapped(self, new: str, node: Any) -> str:
-        """ "`new` in place of `old`" for an expression of the failing statement, with so much around it that its text occurs once
-        in the file's statement, and is not mistaken for that of another file."""
-        replacement, around = code_edits.expression(new), self.statement
+    def replace(self, new: str, node: Any) -> str:
+        """Return "`new` in place of `old`" for an expression in the failing statement.
+
+        As much of the code around it is included as is needed to make `old` occur once in the statement. In a file other than
+        `file` a single name is not enough.
+        """
+        replacement, around = code_edits.parse_expression(new), self.statement
         if replacement is None or around is None or node is None:
             return ""
         parents = {id(child): parent for parent in ast.walk(around) for child in ast.iter_child_nodes(parent)}
@@ -417,13 +433,13 @@ class Scene:
             alike = sum(source_of(other) == text for other in ast.walk(around) if isinstance(other, type(one)))
             small = elsewhere and isinstance(one, (ast.Name, ast.Attribute))
             if (alike == 1 and not small) or id(one) not in parents:
-                made = copy.deepcopy(one, {id(node): replacement})
-                return code_edits.instead(source_of(made), text) if "\n" not in ast.unparse(one) else ""
+                edited = copy.deepcopy(one, {id(node): replacement})
+                return code_edits.instead(source_of(edited), text) if "\n" not in ast.unparse(one) else ""
             one = parents[id(one)]
 
     @cached_property
     def call(self) -> tuple[str, Any, list[Any]] | None:
-        """The innermost module that was being called: its name, itself, and the tensors it was given. None outside of one."""
+        """The innermost module that was being called: its name, itself, and its tensor arguments. None outside modules."""
         innermost, traceback = None, self.error.__traceback__
         called: Any = {}  # the names of the frame that calls a module: forward() may bind its own again
         while traceback is not None:
@@ -441,24 +457,24 @@ class Scene:
         return innermost
 
     def layer(self, module: Any) -> str:
-        """A layer in a sentence: "`model[0]` (Conv2d)", "the Conv2d" of one that has no name."""
+        """Return "`model[0]` (Conv2d)", or "the Conv2d" for a layer without a name."""
         path, kind = self.path(module), type(module).__name__
         return f"the {kind}" if path == kind else f"`{path}` ({kind})"
 
     def path(self, module: Any) -> str:
-        """What the user calls a module: "model.layers[0]"; its class where it has no name."""
+        """Return the name of a module, "model.layers[0]"; its class if it has no name."""
         return self._module_names.get(id(module)) or type(module).__name__
 
     @cached_property
     def _module_names(self) -> dict[int, str]:
-        spaces = [self.namespace, *(step.names for step in self.steps)]
+        spaces = [self.namespace, *(frame.names for frame in self.frames)]
         others = [{name: value for name, value in space.items() if name != "self"} for space in spaces]
         own = [{"self": space["self"]} for space in spaces if "self" in space]
         return module_names([*others, *own], loop_variables(self.place.filename))
 
 
 def functions_of(tree: Any, owner: Any = None) -> Iterator[tuple[Any, Any]]:
-    """The functions of a file, those within others too, and the class of each."""
+    """Yield the functions of a file, nested ones too, and the class of each."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node, owner
@@ -468,14 +484,14 @@ def functions_of(tree: Any, owner: Any = None) -> Iterator[tuple[Any, Any]]:
 
 
 def _names_called(body: Any) -> Iterator[str]:
-    """The last names of what is called in a statement or a function."""
+    """Yield the names of the functions that a statement or a function calls, without their modules."""
     for node in ast.walk(body):
         if isinstance(node, ast.Call):
             yield node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def operands_of(node: Any) -> list[Any]:
-    """The expressions that an operation or a call is given, the items of a call's lists among them; a method's receiver first."""
+    """Return the operands of an operation or a call, with the items of lists, a method's receiver first."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return [node.targets[0], node.value]
     parts = [] if isinstance(node, ast.Subscript) else lines.operands_of(node)
@@ -483,34 +499,34 @@ def operands_of(node: Any) -> list[Any]:
     return [one for some in several for one in some] if isinstance(node, ast.Call) else parts
 
 
-def fits(a: list[int], b: list[int]) -> bool:
-    """Whether two shapes broadcast."""
+def can_broadcast(a: list[int], b: list[int]) -> bool:
+    """Return whether two shapes broadcast."""
     return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
 
 
 def dtype_of(tensor: Any) -> str:
-    """ "float32"."""
+    """Return the name of a tensor's dtype: "float32"."""
     return str(tensor.dtype).rpartition(".")[2]
 
 
 def _calls_modules(frame: Any) -> bool:
-    """Whether a frame is one between the call of a module and its `forward`."""
+    """Return whether a frame is between the call of a module and its `forward`."""
     return str(frame.f_globals.get("__name__", "")).endswith((".nn.modules.module", ".nn.modules.hooks"))
 
 
-def _watches(frame: Any) -> bool:
-    """Return whether a frame is one of the explorers', which run the operation that they record."""
+def _is_recorder(frame: Any) -> bool:
+    """Return whether a frame is in the code that records operations."""
     return str(frame.f_globals.get("__name__", "")).startswith(("gradlab.explore", "gradlab.diagnose"))
 
 
 def known_files(spaces: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The files of the functions, classes and models in some namespaces, then the cells that have run, newest first."""
+    """Return the files of the functions, classes and models in some namespaces, then the cells that have run, newest first."""
     files = [name for space in spaces for value in list(space.values()) for name in files_of(value)]
     return [*files, *(name for name in reversed(list(linecache.cache)) if CELL_FILE.match(name))]
 
 
 def files_of(value: Any) -> list[str]:
-    """The files in which a function, a class, a module of Python's or the classes of a model were written."""
+    """Return the files that define a function, a class, a module of Python's or the classes of a model."""
     if is_model(value):
         with suppress(Exception):
             kinds = dict.fromkeys(type(module) for module in value.modules())
@@ -526,7 +542,7 @@ def files_of(value: Any) -> list[str]:
 
 
 def _outermost(node: Any) -> Iterator[Any]:
-    """The names, attributes and items in an expression that are not part of a longer one."""
+    """Yield the names, attributes and items in an expression that are not part of a longer one."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute):
             yield from _outermost(node.func.value)
@@ -540,11 +556,11 @@ def _outermost(node: Any) -> Iterator[Any]:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """An attribute that is read without running code: of a module its parts, of a tensor a few, else what the object holds."""
+    """Return an attribute without running code: a part of a module, one of `TENSOR_ATTRIBUTES`, or an item of `__dict__`."""
     if library_of(value) is not None:
         with suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyTorch warns about the `.grad` of a tensor that is not a leaf
-            return getattr(value, name) if name in OF_TENSORS else None
+            return getattr(value, name) if name in TENSOR_ATTRIBUTES else None
         return None
     held = getattr(value, "__dict__", None)
     if not isinstance(held, dict):

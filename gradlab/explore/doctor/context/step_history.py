@@ -1,12 +1,12 @@
-"""How the steps of a run changed the weights and the loss, and the code that makes optimizers and inputs."""
+"""Changes of the weights and the loss over the steps of a run, and the code that makes optimizers and inputs."""
 
 from __future__ import annotations
 
 import ast
 
 from gradlab.explore.doctor.context.case import Case
-from gradlab.explore.doctor.context.code_edits import after, grouped
-from gradlab.explore.doctor.context.definitions import maker
+from gradlab.explore.doctor.context.code_edits import after, parenthesize
+from gradlab.explore.doctor.context.definitions import find_definition
 from gradlab.explore.doctor.context.flow import Flow, root_mean_square
 from gradlab.explore.trace.data import Event, Operand
 from gradlab.explore.trace.journal import Swept
@@ -15,13 +15,13 @@ LARGE = 30.0  # root mean square of inputs that were not standardised; pixels fr
 
 
 def is_changed(case: Case, key: int) -> bool:
-    """Whether the steps of the cell have made a leaf three times as large or as small as it was at the first sweep."""
+    """Return whether the norm of a leaf has changed by more than a factor of 3 since the first sweep."""
     norms = [entry.weight for _, entry in case.timelines.get(key, ())]
     return len(norms) > 1 and not (norms[0] / 3 <= norms[-1] <= 3 * norms[0])
 
 
-def runs(case: Case) -> list[list[Swept]]:
-    """The sweeps of one loss after the other: same name, same operation, none unseen in between."""
+def sweeps_by_loss(case: Case) -> list[list[Swept]]:
+    """Return the sweeps of each loss: sweeps with the same name, the same operation and the same leaves."""
     assert case.trace is not None
     by_leaves: dict[tuple[str, str, frozenset[int]], list[Swept]] = {}
     for swept in case.trace.journal:
@@ -30,26 +30,29 @@ def runs(case: Case) -> list[list[Swept]]:
     return list(by_leaves.values())
 
 
-def has_gained(case: Case, swept: Swept) -> bool:
-    """Whether the loss of a sweep has fallen since: what was moved so far was next to nothing before, as small numbers drawn
-    for the start of a bias are."""
-    run = next((run for run in runs(case) if swept in run), [])
+def has_improved(case: Case, swept: Swept) -> bool:
+    """Return whether the loss has decreased since a sweep.
+
+    A step that is long next to the weights may be right, if they were close to 0.
+    """
+    run = next((run for run in sweeps_by_loss(case) if swept in run), [])
     return len(run) > 1 and run[-1] is not swept and (run[-1].loss or 0.0) < (swept.loss or 0.0)
 
 
-def _next_loss(case: Case, swept: Swept) -> float | None:
-    run = next((run for run in runs(case) if swept in run), [])
+def next_loss(case: Case, swept: Swept) -> float | None:
+    """Return the loss of the next sweep of the same loss; None if there is none."""
+    run = next((run for run in sweeps_by_loss(case) if swept in run), [])
     following = [other for other in run if other.number > swept.number]
     return following[0].loss if following else None
 
 
-def rate(event: Event) -> str:
-    """ " (lr=0.1)" of a step whose rates are known."""
+def rate_text(event: Event) -> str:
+    """Return " (lr=0.1)" for a step; "" if its learning rates are not known."""
     return f" (lr={', '.join(f'{one:g}' for one in event.rates)})" if event.rates else ""
 
 
 def large_operand(flow: Flow, i: int) -> Operand | None:
-    """What a layer is given that was not standardised: numbers far above 1."""
+    """Return the input of a layer that was not standardised: its root mean square is at least `LARGE`."""
     for operand in flow.nodes[i].operands:
         value = operand.value
         if operand.kind != "input" or value is None or value.odd:
@@ -60,27 +63,27 @@ def large_operand(flow: Flow, i: int) -> Operand | None:
 
 
 def input_name(flow: Flow, i: int, operand: Operand) -> str:
-    """ "`X`", or "The input of `model(xb)`"."""
+    """Return "`X`", or "The input of `model(xb)`"."""
     return f"`{operand.text}`" if operand.text else f"The input of {flow.code(i)}"
 
 
-def standardised(flow: Flow, operand: Operand) -> str:
-    """How to standardise an input: where it is made, if that is one statement outside of loops and functions."""
-    made = maker(flow.case, operand.text)
-    own = grouped(operand.text)
-    code = f"{operand.text} = ({own} - {own}.mean()) / {own}.std()"
-    if made is None:
+def standardising_advice(flow: Flow, operand: Operand) -> str:
+    """Return advice to standardise an input, as code if one statement outside loops and functions makes it."""
+    definition = find_definition(flow.case, operand.text)
+    x = parenthesize(operand.text)
+    code = f"{operand.text} = ({x} - {x}.mean()) / {x}.std()"
+    if definition is None:
         return "Standardise the inputs: subtract their mean and divide by their standard deviation, both of the training data."
     return (
-        f"Standardise `{operand.text}`: {after(code, ast.unparse(made))}. This changes the loss, which is then that of the "
+        f"Standardise `{operand.text}`: {after(code, ast.unparse(definition))}. This changes the loss, which is then that of the "
         "standardised inputs."
     )
 
 
 def optimizer_call(case: Case, name: str) -> ast.Call | None:
     """Return the call of its class that makes an optimizer of the namespace: `optim.SGD(net.parameters(), lr=0.1)`."""
-    made = maker(case, name) if name else None
-    if not isinstance(made, ast.Assign) or not isinstance(made.value, ast.Call):
+    definition = find_definition(case, name) if name else None
+    if not isinstance(definition, ast.Assign) or not isinstance(definition.value, ast.Call):
         return None
     kind = type(case.namespace.get(name)).__name__
-    return made.value if ast.unparse(made.value.func).rpartition(".")[2] == kind else None
+    return definition.value if ast.unparse(definition.value.func).rpartition(".")[2] == kind else None

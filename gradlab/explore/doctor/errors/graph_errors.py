@@ -1,8 +1,8 @@
-"""What an error about a graph says: gradlab's and PyTorch's sentences, with the user's line, and what in the source led there.
+"""Explain errors about graphs and gradients: the cause in the user's source, from the message and the traceback.
 
-The sentence says what happened, the traceback where, and the frames what each name stood for. What cannot be told from these is
-not claimed: who wrote to a saved tensor is said where one statement alone can have done it, and else which statements can.
-The advice is that of gradlab's own errors (`diagnose.autopsy`, `diagnose.history_loss`).
+The messages of gradlab and PyTorch are matched by `RULES`. The frames of the traceback have the line and the values of names. If
+several statements can be the cause, all of them are listed. Fixes are worded as in gradlab's own errors (`diagnose.autopsy`,
+`diagnose.history_loss`).
 """
 
 from __future__ import annotations
@@ -16,46 +16,148 @@ from typing import Any
 from gradlab.diagnose.requires_grad_calls import move_request_last, requires_grad_inside
 from gradlab.diagnose.source_locations import as_update, parenthesize, receiver, source_of
 from gradlab.explore.doctor.context.case import Case
-from gradlab.explore.doctor.context.code_edits import before, cleared, instead
-from gradlab.explore.doctor.context.program import bound, read, root_of
+from gradlab.explore.doctor.context.code_edits import before, clear_gradient_after, instead
+from gradlab.explore.doctor.context.program import bound_names, read_names, root_of
 from gradlab.explore.doctor.context.scene import Scene
-from gradlab.explore.doctor.errors.freed_graphs import call_of, freed
-from gradlab.explore.doctor.errors.lost_history import NO_HISTORY, lost_history
-from gradlab.explore.doctor.errors.mismatches import MISFITS
-from gradlab.explore.doctor.errors.tuples import taken_for_a_tensor
-from gradlab.explore.doctor.errors.writes import asked_out, modified_in_place, writes
+from gradlab.explore.doctor.errors.freed_graphs import explain_freed, find_call
+from gradlab.explore.doctor.errors.lost_history import NO_HISTORY, explain_lost_history
+from gradlab.explore.doctor.errors.mismatches import MISMATCH_RULES
+from gradlab.explore.doctor.errors.tuples import explain_tuple
+from gradlab.explore.doctor.errors.writes import explain_out_argument, explain_write, find_writes
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import ERROR, check, declare
 from gradlab.explore.libraries import library_of
 
-WORTH, SEEN = 9.0, 8.0  # of the error; and where the cell was seen, and its cause may be known
+WORTH, WORTH_IF_RECORDED = 9.0, 8.0  # the checks of a recorded run may know the cause
 
 
 declare(
     "not-scalar",
-    meaning="backward() of several numbers without their weights",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="`backward()` is called on a tensor of several elements, without a weight for each element.",
+    why="""
+        `backward()` computes the gradient of one number. A tensor `y` of several elements needs weights `v`: `y.backward(v)`
+        computes the gradient of `(v * y).sum()`. Without them it raises "grad can be implicitly created only for scalar outputs".
+    """,
+    remedy="""
+        Reduce the tensor to one number, usually with `.mean()` or `.sum()`. Or pass the weights:
+        `y.backward(torch.ones_like(y))` computes the gradient of the sum.
+    """,
+    fault="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(32, 4), torch.randint(0, 3, (32,))
+        model = nn.Linear(4, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y, reduction="none")
+            loss.backward()  #!
+            optimizer.step()
+    """,
+    healthy="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(32, 4), torch.randint(0, 3, (32,))
+        model = nn.Linear(4, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y, reduction="none")
+            loss.mean().backward()
+            optimizer.step()
+    """,
 )
 
 declare(
     "leaf-in-place",
-    meaning="a leaf that requires grad is written to in place",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="A leaf that requires a gradient is modified in place while operations are recorded.",
+    why="""
+        A recorded write would turn the leaf into a result, and `backward()` stores gradients only in the `.grad` of leaves.
+        So PyTorch raises "a leaf Variable that requires grad is being used in an in-place operation".
+    """,
+    remedy="""
+        Modify parameters inside `with torch.no_grad():`. For updates use an optimizer, for initial values the functions of
+        `torch.nn.init`.
+    """,
+    fault="""
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 4)
+        y = x @ torch.tensor([1.0, -2.0, 0.5, 3.0])
+        w = torch.zeros(4, requires_grad=True)
+        for step in range(20):
+            loss = ((x @ w - y) ** 2).mean()
+            loss.backward()
+            w -= 0.1 * w.grad  #!
+            w.grad = None
+    """,
+    healthy="""
+        import torch
+
+        torch.manual_seed(0)
+        x = torch.randn(64, 4)
+        y = x @ torch.tensor([1.0, -2.0, 0.5, 3.0])
+        w = torch.zeros(4, requires_grad=True)
+        for step in range(20):
+            loss = ((x @ w - y) ** 2).mean()
+            loss.backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+            w.grad = None
+    """,
 )
 
 declare(
     "not-a-leaf",
-    meaning="an optimizer, or a flag, of a tensor that is computed from others",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="An optimizer gets a tensor that is computed from other tensors, or `requires_grad` of such a tensor is set.",
+    why="""
+        `backward()` stores gradients only in leaves: tensors that no recorded operation computed. A result has no `.grad` for an
+        optimizer, and a step on it would not change the leaves behind it. A common cause is an operation after
+        `requires_grad=True`, as in `torch.randn(3, requires_grad=True) * 0.1`.
+    """,
+    remedy="""
+        Give the optimizer the leaves, and compute the result again in each step. If the tensor itself should be the leaf, set
+        `requires_grad` last: `w = (torch.randn(3) * 0.1).requires_grad_()`. To stop the gradient at a result, use `detach()`.
+    """,
+    fault="""
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 10))
+        model.requires_grad_(False)
+        noise = torch.randn(1, 3, 8, 8, requires_grad=True)
+        image = torch.sigmoid(noise)  #!
+        optimizer = torch.optim.Adam([image], lr=0.05)
+        for step in range(20):
+            optimizer.zero_grad()
+            loss = -model(image)[0, 3]
+            loss.backward()
+            optimizer.step()
+    """,
+    healthy="""
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 10))
+        model.requires_grad_(False)
+        noise = torch.randn(1, 3, 8, 8, requires_grad=True)
+        optimizer = torch.optim.Adam([noise], lr=0.05)
+        for step in range(20):
+            optimizer.zero_grad()
+            image = torch.sigmoid(noise)
+            loss = -model(image)[0, 3]
+            loss.backward()
+            optimizer.step()
+    """,
 )
 
 
@@ -64,85 +166,88 @@ declare(
     "leaf-in-place",
     "not-a-leaf",
     "freed",
+    "in-place",
     "no-history",
+    "detached",
+    "item",
+    "numpy",
+    "no_grad",
+    "integer",
+    "non-differentiable",
+    "re-wrapped",
+    "frozen",
+    "unused-leaf",
+    "no-gradient",
+    "rebound-leaf",
+    "stale-optimizer",
     "shape",
     "dtype",
     "device",
     "target",
-    "in-place",
-    "unused-leaf",
-    "frozen",
-    "stale-optimizer",
-    "no_grad",
-    "rebound-leaf",
-    "unused-module",
-    "detached",
-    "item",
-    "numpy",
     looks_at=ERROR,
 )
 def explain_graph_errors(case: Case) -> Iterable[Finding]:
-    """Findings on the error with which the cell ended."""
+    """Explain the error that ended a run."""
     scene = case.scene
-    if scene is None or not scene.steps:
+    if scene is None or not scene.frames:
         return
-    said = str(scene.error)
-    for pattern, tell in RULES:
-        if (match := re.search(pattern, said, re.IGNORECASE)) is not None:
-            if tell is lost_history and case.trace is not None:
-                return  # what was seen says more
-            finding = tell(scene, match)
+    message = str(scene.error)
+    for pattern, explain in RULES:
+        if (match := re.search(pattern, message, re.IGNORECASE)) is not None:
+            if explain is explain_lost_history and case.trace is not None:
+                return  # the checks of cuts explain it
+            finding = explain(scene, match)
             if finding is not None:
-                yield replace(finding, line=finding.line or scene.line, worth=WORTH if case.trace is None else SEEN)
+                yield replace(finding, line=finding.line or scene.line, worth=WORTH if case.trace is None else WORTH_IF_RECORDED)
             return
-    for finding in taken_for_a_tensor(scene):
+    for finding in explain_tuple(scene):
         yield finding
         return
-    yield from _without_gradient(scene)
+    yield from _explain_missing_grad(scene)
 
 
-# ----------------------------------------------------------------------------------------------------------- what is asked
-def _not_scalar(scene: Scene, match: re.Match[str]) -> Finding:
+# -------------------------------------------------------------------------------------------------------- backward(), grad()
+def _explain_not_scalar(scene: Scene, match: re.Match[str]) -> Finding:
     name = receiver(scene.place, "backward")
     shape = _shape(scene, name)
-    what = f"`{name}`" if name else "what is differentiated"
-    size = f" has shape {shape}, and" if shape else ""
+    what = f"`{name}`" if name else "the tensor"
+    size = f"shape {shape}" if shape else "several elements"
     call = scene.node if isinstance(scene.node, ast.Call) and name else None
-    codes = [scene.swapped(f"{name}.{new}", call) for new in ("sum().backward()", f"backward({scene.ones(name)})") if call]
+    codes = [scene.replace(f"{name}.{new}.backward()", call) for new in ("mean()", "sum()") if call]
     fix = (
-        f"Reduce it, or weigh each element: {', or '.join(codes)}."
+        f"Use its mean, {codes[0]}, or its sum, {codes[1]}."
         if all(codes) and codes
-        else "Give it grad_outputs, or reduce it first."
+        else "Use its mean or its sum, or pass a weight for each element: grad_outputs."
     )
     return Finding(
         "not-scalar",
-        f"{scene.said}: {what}{size} is no single number, and backward() differentiates one.",
+        f"{scene.code}: {what} has {size}, and backward() differentiates a single number.",
         fix=fix,
         evidence={"shape": shape},
     )
 
 
-def _weights(scene: Scene, match: re.Match[str]) -> Finding:
+def _explain_weights(scene: Scene, match: re.Match[str]) -> Finding:
     name = receiver(scene.place, "backward")
     sizes, wanted = _sizes(match[1]), _sizes(match[2])
     call = scene.node if isinstance(scene.node, ast.Call) else None
     given = [*call.args, *(k.value for k in call.keywords if k.arg == "gradient")] if call is not None and name else []
-    code = scene.swapped(scene.ones(name), given[0]) if given else ""
+    code = scene.replace(scene.ones(name), given[0]) if given else ""
     return Finding(
         "shape",
-        f"{scene.said}: the weights have shape {sizes}, and {f'`{name}`' if name else 'the output'} has shape {wanted}.",
-        fix=f"Weigh every element alike: {code}." if code else "Give weights of that shape.",
+        f"{scene.code}: the weights have shape {sizes}, and {f'`{name}`' if name else 'the output'} has shape {wanted}.",
+        fix=f"Give all elements the same weight: {code}." if code else "Pass weights of that shape.",
         evidence={"weights": sizes, "output": wanted},
     )
 
 
-def _grad_shape(scene: Scene, match: re.Match[str]) -> Finding:
+def _explain_grad_shape(scene: Scene, match: re.Match[str]) -> Finding:
     statement = scene.statement
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     name = source_of(target.value) if isinstance(target, ast.Attribute) else ""
     value = source_of(statement.value) if name else ""
     sizes, wanted = _sizes(match[1]), _sizes(match[2])
-    spread = _spreads(sizes, wanted)
+    spread = _broadcasts_to(sizes, wanted)
     code = (
         instead(f"{name}.grad = {parenthesize(statement.value)}.expand_as({name}).clone()", source_of(statement)) if name else ""
     )
@@ -150,44 +255,42 @@ def _grad_shape(scene: Scene, match: re.Match[str]) -> Finding:
     fix = f"Give it the shape of its tensor: {code}." if code and spread else fix
     return Finding(
         "shape",
-        f"{scene.said} gives a gradient of shape {sizes} to a tensor of shape {wanted}.",
+        f"{scene.code} assigns a gradient of shape {sizes} to a tensor of shape {wanted}.",
         fix=fix,
         evidence={"gradient": sizes, "tensor": wanted},
     )
 
 
-def _unused(scene: Scene, match: re.Match[str]) -> Finding:
+def _explain_unused(scene: Scene, match: re.Match[str]) -> Finding:
     index = int(match["index"] or 0) if "index" in match.groupdict() else 0
-    name = _input(scene, index)
+    name = _input_code(scene, index)
     what = f"`{name}`" if name else f"input number {index}"
     return Finding(
         "unused-leaf",
-        f"{scene.said} differentiates with respect to {what}, of which nothing was used on the way to the output.",
-        fix="Differentiate with respect to the tensor that was used: a name that is bound again (x = x + 0) is another one. "
-        "With allow_unused=True it gets None.",
+        f"{scene.code} differentiates with respect to {what}, and the output was not computed from it.",
+        fix="Pass the tensor from which the output was computed: after x = x + 0, the name x refers to another tensor. With "
+        "allow_unused=True the gradient is None.",
         evidence={"name": name},
     )
 
 
-def _unrecorded(scene: Scene, match: re.Match[str]) -> Finding:
+def _explain_frozen_input(scene: Scene, match: re.Match[str]) -> Finding:
     index = next((i for i in range(8) if (one := _input_value(scene, i)) is not None and not one.requires_grad), 0)
-    name = _input(scene, index)
-    reader = next((node for node in scene.scope if name and root_of(ast.parse(name, mode="eval").body) in read(node)), None)
+    name = _input_code(scene, index)
+    reader = next((node for node in scene.scope if name and root_of(ast.parse(name, mode="eval").body) in read_names(node)), None)
     code = before(f"{name}.requires_grad_()", source_of(reader)) if isinstance(reader, (ast.Assign, ast.Expr)) else ""
-    fix = (
-        f"Ask for its gradient before the output is computed: {code}."
-        if code
-        else "Ask for its gradient before the output is computed."
-    )
+    advice = "Call requires_grad_() before the output is computed"
+    fix = f"{advice}: {code}." if code else f"{advice}."
     return Finding(
         "frozen",
-        f"{scene.said} differentiates with respect to {f'`{name}`' if name else 'a tensor'}, which does not require a gradient.",
+        f"{scene.code} differentiates with respect to {f'`{name}`' if name else 'a tensor'}, which does not require a gradient.",
         fix=fix,
         evidence={"name": name},
     )
 
 
-def _inputs(scene: Scene) -> list[Any]:
+def _grad_inputs(scene: Scene) -> list[Any]:
+    """Return the expressions that a call of autograd.grad() in the failing statement differentiates with respect to."""
     for node in ast.walk(scene.statement) if scene.statement is not None else ():
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
@@ -205,46 +308,48 @@ def _inputs(scene: Scene) -> list[Any]:
     return []
 
 
-def _input(scene: Scene, index: int) -> str:
-    inputs = _inputs(scene)
+def _input_code(scene: Scene, index: int) -> str:
+    inputs = _grad_inputs(scene)
     return source_of(inputs[index]) if index < len(inputs) else ""
 
 
 def _input_value(scene: Scene, index: int) -> Any:
-    inputs = _inputs(scene)
+    inputs = _grad_inputs(scene)
     value = scene.value(inputs[index]) if index < len(inputs) else None
     return value if library_of(value) is not None else None
 
 
 # -------------------------------------------------------------------------------------------------------------- leaves
-def _leaf_in_place(scene: Scene, match: re.Match[str]) -> Finding:
-    target = next((target for target, _ in writes(scene, scene.statement)), None)
+def _explain_leaf_write(scene: Scene, match: re.Match[str]) -> Finding:
+    target = next((target for target, _ in find_writes(scene, scene.statement)), None)
     name = root_of(target) if target is not None else ""
-    code = instead(_unrecorded_update(scene, scene.place.text), scene.place.text)
+    code = instead(_under_no_grad(scene, scene.place.text), scene.place.text)
     return Finding(
         "leaf-in-place",
-        f"{scene.said} writes to {f'`{name}`' if name else 'a tensor'} in place, which is a leaf that requires a gradient: that "
-        "cannot be recorded.",
-        fix=f"Write it where nothing is recorded: {code}.",
+        f"{scene.code} modifies {f'`{name}`' if name else 'a tensor'} in place, a leaf that requires a gradient. This cannot be "
+        "recorded.",
+        fix=f"Do it under no_grad(): {code}.",
         evidence={"name": name},
     )
 
 
-def _not_a_leaf(scene: Scene, match: re.Match[str]) -> Finding:
-    """An optimizer is given, or a flag is set of, a tensor that is computed from others."""
-    non_leaves = [(text, one) for text, one in _listed_tensors(scene) if one.requires_grad and not one.is_leaf]
+def _explain_not_a_leaf(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain that an optimizer got a result instead of a leaf, or that `requires_grad` of a result was set."""
+    non_leaves = [(text, one) for text, one in _tensors_in_statement(scene) if one.requires_grad and not one.is_leaf]
     name = non_leaves[0][0] if non_leaves else ""
-    assignment = next((node for node in reversed(scene.scope) if name in bound(node) and node.lineno < scene.place.line), None)
-    fix = "Give it the leaves from which it is computed."
+    assignment = next(
+        (node for node in reversed(scene.scope) if name in bound_names(node) and node.lineno < scene.place.line), None
+    )
+    fix = "Pass the leaves from which it is computed, and compute it again in each step."
     if assignment is not None and requires_grad_inside(assignment) and isinstance(assignment, ast.Assign):
-        fix = _asked_last(assignment, name)
+        fix = _request_last_fix(assignment, name)
     elif match[0].startswith("you can only change"):
         code = before(f"{name} = {name}.detach()", source_of(scene.statement)) if name else ""
         fix = f"For a copy without history: {code}." if code else "For a copy without history: detach()."
-    where = f" ({scene.quoted(assignment)})" if assignment is not None else ""
+    where = f" ({scene.quote(assignment)})" if assignment is not None else ""
     return Finding(
         "not-a-leaf",
-        f"{scene.said}: {f'`{name}`' if name else 'the tensor'} is computed from other tensors{where}, and no leaf.",
+        f"{scene.code}: {f'`{name}`' if name else 'the tensor'} is not a leaf, but computed from other tensors{where}.",
         assignment.lineno if assignment is not None and scene.place.filename == scene.file else None,
         fix=fix,
         evidence={"name": name},
@@ -252,12 +357,13 @@ def _not_a_leaf(scene: Scene, match: re.Match[str]) -> Finding:
     )
 
 
-def _listed_tensors(scene: Scene) -> list[tuple[str, Any]]:
+def _tensors_in_statement(scene: Scene) -> list[tuple[str, Any]]:
+    """Return the code and the value of the tensors in the failing statement, also of items of lists and of its target."""
     named = scene.tensors(scene.statement)
     for node in ast.walk(scene.statement) if scene.statement is not None else ():
-        held: Any = scene.value(node) if isinstance(node, ast.Name) else None
-        if type(held) in (list, tuple):
-            named += [(f"{source_of(node)}[{i}]", one) for i, one in enumerate(held[:100]) if library_of(one) is not None]
+        value: Any = scene.value(node) if isinstance(node, ast.Name) else None
+        if type(value) in (list, tuple):
+            named += [(f"{source_of(node)}[{i}]", one) for i, one in enumerate(value[:100]) if library_of(one) is not None]
     statement = scene.statement
     target: Any = statement.targets[0] if isinstance(statement, ast.Assign) else None
     if isinstance(target, ast.Attribute):
@@ -266,24 +372,25 @@ def _listed_tensors(scene: Scene) -> list[tuple[str, Any]]:
     return named
 
 
-def _nothing_to_optimize(scene: Scene, match: re.Match[str]) -> Finding:
+def _explain_empty_optimizer(scene: Scene, match: re.Match[str]) -> Finding:
     models = [
         source_of(node.func.value)
         for node in ast.walk(scene.statement or ast.Pass())
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters"
     ]
     what = f"`{models[0]}` has no parameters" if models else "the list of parameters is empty"
-    code = _registered(scene, scene.value(models[0])) if models else ""
+    code = _registration_edit(scene, scene.value(models[0])) if models else ""
     return Finding(
         "stale-optimizer",
-        f"{scene.said}: {what}. Layers in a plain list or made in forward are not found, and a generator gives its items once.",
-        fix=f"Register them: {code}." if code else "Make layers in `__init__`, lists of them an `nn.ModuleList`.",
+        f"{scene.code}: {what}. Layers in a plain list or created in forward() are not registered, and a generator yields its "
+        "items once.",
+        fix=f"Register them: {code}." if code else "Create layers in `__init__`, and put a list of them in an `nn.ModuleList`.",
         evidence={"models": models},
     )
 
 
-def _without_gradient(scene: Scene) -> Iterable[Finding]:
-    """`.grad` was used while it was None."""
+def _explain_missing_grad(scene: Scene) -> Iterable[Finding]:
+    """Explain an error about None if the statement uses a `.grad` that is None."""
     error = scene.error
     none = "NoneType" in str(error) and isinstance(error, (TypeError, AttributeError))
     if not none or scene.statement is None:
@@ -294,10 +401,10 @@ def _without_gradient(scene: Scene) -> Iterable[Finding]:
         tensor, name = scene.value(node.value), source_of(node.value)
         if library_of(tensor) is None or (tensor.is_leaf and tensor.grad is not None):
             continue
-        kind, why, line, fix = _why_none(scene, name, tensor)
+        kind, why, line, fix = _reason_for_none(scene, name, tensor)
         yield Finding(
             kind,
-            f"{scene.said} uses `{name}.grad`, which is None: {why}.",
+            f"{scene.code} uses `{name}.grad`, which is None: {why}.",
             line or scene.line,
             fix=fix,
             evidence={"name": name},
@@ -307,36 +414,43 @@ def _without_gradient(scene: Scene) -> Iterable[Finding]:
         return
 
 
-def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | None, str]:
+def _reason_for_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | None, str]:
+    """Return why `.grad` of a tensor is None: the kind of finding, the reason, its line, and the fix."""
     earlier = [node for node in scene.scope if node.lineno < scene.place.line or scene.loop is not None]
     own = scene.place.filename == scene.file
     assignment = next(
-        (node for node in reversed(earlier) if name in bound(node)), scene.statement if name in bound(scene.statement) else None
+        (node for node in reversed(earlier) if name in bound_names(node)),
+        scene.statement if name in bound_names(scene.statement) else None,
     )
     update = as_update(assignment, name) if isinstance(assignment, ast.Assign) else ""
     if not tensor.requires_grad and assignment is not None and update:
         return (
             "rebound-leaf",
-            f"{scene.quoted(assignment)} gave its name to a new tensor, made where no history is recorded",
+            f"{scene.quote(assignment)} assigns a new tensor without history to the name",
             assignment.lineno if own else None,
-            _updated(scene, assignment, update),
+            _update_fix(scene, assignment, update),
         )
     if not tensor.requires_grad:
         return (
             "frozen",
             f"`{name}` does not require a gradient",
             None,
-            _asked_before(scene, name),
+            _request_before_fix(scene, name),
         )
     if not tensor.is_leaf:
-        fix = "Keep the name for the leaf, and give the result another one."
+        fix = "Keep the name for the leaf, and assign the result to another one."
         if update:
-            fix = _updated(scene, assignment, update)
+            fix = _update_fix(scene, assignment, update)
         elif assignment is not None and requires_grad_inside(assignment) and isinstance(assignment, ast.Assign):
-            fix = _asked_last(assignment, name)
-        where = f": {scene.quoted(assignment)} gave its name to a result" if assignment is not None else ""
-        return "rebound-leaf", f"`{name}` is no leaf{where}", assignment.lineno if assignment is not None and own else None, fix
-    sweeps = [node for node in earlier if call_of(node, "backward")]
+            fix = _request_last_fix(assignment, name)
+        where = f", because {scene.quote(assignment)} assigns a result to the name" if assignment is not None else ""
+        return (
+            "rebound-leaf",
+            f"`{name}` is not a leaf{where}",
+            assignment.lineno if assignment is not None and own else None,
+            fix,
+        )
+    sweeps = [node for node in earlier if find_call(node, "backward")]
     if not sweeps:
         return "no-gradient", "no backward() was called before it", None, "Call backward() on the loss first."
     cleared = [
@@ -347,42 +461,43 @@ def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | Non
     ]
     if cleared:
         line = cleared[-1].lineno
-        why = f"{scene.quoted(cleared[-1])} has cleared it"
+        why = f"{scene.quote(cleared[-1])} cleared it"
         return "no-gradient", why, line if own else None, f"Clear it after line {scene.place.line}."
-    why = f"{scene.quoted(sweeps[-1])} did not reach `{name}`"
-    return "unused-leaf", why, None, f"Use `{name}` on the way to the loss, or leave it out of the update."
+    why = f"{scene.quote(sweeps[-1])} did not reach `{name}`"
+    return "unused-leaf", why, None, f"Compute the loss from `{name}` too, or leave it out of the update."
 
 
 # ---------------------------------------------------------------------------------------------------------------- advice
-def _unrecorded_update(scene: Scene, text: str) -> str:
+def _under_no_grad(scene: Scene, text: str) -> str:
     return f"with {scene.alias}.no_grad(): {text}"
 
 
-def _updated(scene: Scene, assignment: Any, update: str) -> str:
-    """A step by hand that keeps the leaf."""
-    update = cleared(update, "\n".join(line for step in scene.steps for line in step.place.lines))
-    return f"Update the leaf itself: {instead(_unrecorded_update(scene, update), source_of(assignment))}."
+def _update_fix(scene: Scene, assignment: Any, update: str) -> str:
+    """Return the advice to write a step into the leaf."""
+    update = clear_gradient_after(update, "\n".join(line for frame in scene.frames for line in frame.place.lines))
+    return f"Write into the leaf: {instead(_under_no_grad(scene, update), source_of(assignment))}."
 
 
-def _asked_last(assignment: ast.Assign, name: str) -> str:
-    """A leaf that is asked for its gradient when it is whole."""
-    return f"Ask for the gradient last: {instead(f'{name} = {move_request_last(assignment.value)}', source_of(assignment))}."
+def _request_last_fix(assignment: ast.Assign, name: str) -> str:
+    """Return the advice to set `requires_grad` after the last operation."""
+    return f"Call requires_grad_() last: {instead(f'{name} = {move_request_last(assignment.value)}', source_of(assignment))}."
 
 
-def _asked_before(scene: Scene, name: str) -> str:
-    """A leaf that is asked for its gradient before it is first read."""
-    node = next((node for node in scene.scope if name in read(node)), None)
+def _request_before_fix(scene: Scene, name: str) -> str:
+    """Return the advice to set `requires_grad` before a tensor is first used."""
+    node = next((node for node in scene.scope if name in read_names(node)), None)
     code = before(f"{name}.requires_grad_()", source_of(node)) if isinstance(node, (ast.Assign, ast.Expr)) else ""
-    return f"Ask for it before the loss is computed: {code}." if code else "Ask for it before the loss is computed."
+    advice = "Call requires_grad_() before the loss is computed"
+    return f"{advice}: {code}." if code else f"{advice}."
 
 
-def _registered(scene: Scene, model: Any) -> str:
-    """The list in which a model holds its layers, as an `nn.ModuleList`."""
+def _registration_edit(scene: Scene, model: Any) -> str:
+    """Return the edit that makes a model's plain list of layers an `nn.ModuleList`, or a dict an `nn.ModuleDict`."""
     kinds = {"list": ("ModuleList", (ast.List, ast.ListComp)), "dict": ("ModuleDict", (ast.Dict, ast.DictComp))}
-    for attribute, kept in vars(model).items() if model is not None else ():
-        held, nodes = kinds.get(type(kept).__name__, ("", ()))
-        items = list(kept.values()) if isinstance(kept, dict) else kept if isinstance(kept, list) else []
-        if attribute.startswith("_") or not held or not any(hasattr(type(one), "named_parameters") for one in items):
+    for attribute, value in vars(model).items() if model is not None else ():
+        container, nodes = kinds.get(type(value).__name__, ("", ()))
+        items = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        if attribute.startswith("_") or not container or not any(hasattr(type(one), "named_parameters") for one in items):
             continue
         for program in scene.programs.values():
             for node in program.statements:
@@ -391,7 +506,7 @@ def _registered(scene: Scene, model: Any) -> str:
                     and source_of(node.targets[0]) == f"self.{attribute}"
                     and isinstance(node.value, nodes)
                 ):
-                    return instead(f"self.{attribute} = nn.{held}({source_of(node.value)})", source_of(node))
+                    return instead(f"self.{attribute} = nn.{container}({source_of(node.value)})", source_of(node))
     return ""
 
 
@@ -405,32 +520,33 @@ def _shape(scene: Scene, name: str) -> list[int] | None:
 
 
 def _sizes(text: str) -> list[int]:
+    """Return the numbers in a text: [2, 3] for "[2, 3]"."""
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-def _spreads(shape: list[int], wanted: list[int]) -> bool:
-    """Whether a shape broadcasts to another."""
+def _broadcasts_to(shape: list[int], wanted: list[int]) -> bool:
+    """Return whether a shape broadcasts to another."""
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
     return len(shape) <= len(wanted) and all(a in (1, b) for a, b in pairs)
 
 
 SIZE = r"(?:torch\.Size\(|\w+\.Size\()?(\[[\d, ]*\])\)?"
-WHICH = r"\[\S+ (?P<shape>\[[\d, ]*\])\](?:, which is output \d+ of (?P<made>\w+?)(?:Backward\d*)?,)?"
+TENSOR = r"\[\S+ (?P<shape>\[[\d, ]*\])\](?:, which is output \d+ of (?P<made>\w+?)(?:Backward\d*)?,)?"
 RULES: list[tuple[str, Callable[[Scene, re.Match[str]], Finding | None]]] = [
-    (rf"modified by an inplace operation: {WHICH} is at", modified_in_place),
-    (r"functions with out=\.\.\. arguments don't support automatic differentiation", asked_out),
-    (r"through the graph a second time|have already been freed", freed),
-    (NO_HISTORY, lost_history),
-    (r"implicitly created only for scalar outputs", _not_scalar),
-    (rf"Mismatch in shape: grad_output\[\d+\] has a shape of {SIZE} and output\[\d+\] has a shape of {SIZE}", _weights),
-    (r"assign a gradient of size '(\[[\d, ]*\])' to a tensor of size '(\[[\d, ]*\])'", _grad_shape),
+    (rf"modified by an inplace operation: {TENSOR} is at", explain_write),
+    (r"functions with out=\.\.\. arguments don't support automatic differentiation", explain_out_argument),
+    (r"through the graph a second time|have already been freed", explain_freed),
+    (NO_HISTORY, explain_lost_history),
+    (r"implicitly created only for scalar outputs", _explain_not_scalar),
+    (rf"Mismatch in shape: grad_output\[\d+\] has a shape of {SIZE} and output\[\d+\] has a shape of {SIZE}", _explain_weights),
+    (r"assign a gradient of size '(\[[\d, ]*\])' to a tensor of size '(\[[\d, ]*\])'", _explain_grad_shape),
     (
         r"(?:differentiated Tensor at index (?P<index>\d+)|One of the differentiated Tensors) appears to not have been used",
-        _unused,
+        _explain_unused,
     ),
-    (r"One of the differentiated Tensors does not require grad", _unrecorded),
-    (r"leaf Variable that requires grad (?:is being|has been) used in an in-place operation", _leaf_in_place),
-    (r"can't optimize a non-leaf Tensor|you can only change requires_grad flags of leaf", _not_a_leaf),
-    (r"optimizer got an empty parameter list", _nothing_to_optimize),
-    *MISFITS,
+    (r"One of the differentiated Tensors does not require grad", _explain_frozen_input),
+    (r"leaf Variable that requires grad (?:is being|has been) used in an in-place operation", _explain_leaf_write),
+    (r"can't optimize a non-leaf Tensor|you can only change requires_grad flags of leaf", _explain_not_a_leaf),
+    (r"optimizer got an empty parameter list", _explain_empty_optimizer),
+    *MISMATCH_RULES,
 ]

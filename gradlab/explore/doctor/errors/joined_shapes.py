@@ -1,4 +1,4 @@
-"""What an error of cat, stack, view, expand, einsum, `tensor([[…]])` or a condition says: which operand and which dimension."""
+"""Explain errors of cat, stack, view, expand, einsum, `tensor([[…]])` and conditions: which operand, and which dimension."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from math import prod
 from typing import Any
 
 from gradlab.diagnose.source_locations import source_of
-from gradlab.explore.doctor.context.code_edits import grouped
+from gradlab.explore.doctor.context.code_edits import parenthesize
 from gradlab.explore.doctor.context.scene import Scene
 from gradlab.explore.doctor.findings import Finding
 
-SHOWN = 4
-FIXED = {"vstack": 0, "row_stack": 0, "dstack": 2}  # along which dimension they join; hstack: 1, of one axis 0
-CATS = ("cat", "concat", "concatenate", "hstack", "column_stack", *FIXED)
+MAX_SHOWN = 4
+FIXED_DIMENSIONS = {"vstack": 0, "row_stack": 0, "dstack": 2}  # the dimension along which they join; hstack: 1, or 0 for one axis
+CAT_FUNCTIONS = ("cat", "concat", "concatenate", "hstack", "column_stack", *FIXED_DIMENSIONS)
 
 
-def misfit(scene: Scene, rule: str) -> Finding:
-    """The finding on operands of which no more is known than their shapes."""
+def explain_shapes(scene: Scene, rule: str) -> Finding:
+    """Return a finding on operands of which only the shapes are known."""
     named = [(source_of(node), list(one.shape)) for node, one in scene.operands]
     named = named or [(name, list(one.shape)) for name, one in scene.tensors(scene.statement)]
-    shapes = f" ({', '.join(f'`{name}` {shape}' for name, shape in named[:SHOWN])})" if named else ""
-    return Finding("shape", f"{scene.said}: shapes do not fit{shapes}.", fix=rule, evidence=dict(named[:SHOWN]))
+    shapes = f" ({', '.join(f'`{name}` {shape}' for name, shape in named[:MAX_SHOWN])})" if named else ""
+    return Finding("shape", f"{scene.code}: shapes do not fit{shapes}.", fix=rule, evidence=dict(named[:MAX_SHOWN]))
 
 
 # ------------------------------------------------------------------------------------------------------------ cat, stack
-def _joined(scene: Scene, match: re.Match[str]) -> Finding:
-    """Tensors that are joined along a dimension, and differ in another."""
+def _explain_cat(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain a cat of tensors that differ in another dimension."""
     along, expected, got, number = (int(match[i]) for i in (1, 2, 3, 4))
     items = _items(scene)
     names = [name for name, _ in items]
@@ -36,48 +36,54 @@ def _joined(scene: Scene, match: re.Match[str]) -> Finding:
     if number >= len(items) or shapes[0] is None or shapes[number] is None:
         return Finding(
             "shape",
-            f"{scene.said} joins along dimension {along}, so all other dimensions must be equal. One is {expected} in the first "
+            f"{scene.code} joins along dimension {along}, so all other dimensions must be equal. One is {expected} in the first "
             f"tensor and {got} in tensor {number}, counted from 0.",
             evidence={"along": along, "expected": expected, "got": got, "tensor": number},
         )
     a, b = shapes[0] or [], shapes[number] or []
     differ = [k for k in range(len(a)) if k != along and a[k] != b[k]]
     at = differ[0] if differ else along
-    other = _fitting([shape for shape in shapes if shape is not None])
-    code = _along(scene, other) if other is not None and len(shapes) == sum(shape is not None for shape in shapes) else ""
+    other = _find_joinable_dimension([shape for shape in shapes if shape is not None])
+    code = (
+        _suggest_dimension(scene, other)
+        if other is not None and len(shapes) == sum(shape is not None for shape in shapes)
+        else ""
+    )
     return Finding(
         "shape",
-        f"{scene.said} joins along dimension {along}, so all other dimensions must be equal: `{names[0]}` has shape {a} and "
+        f"{scene.code} joins along dimension {along}, so all other dimensions must be equal: `{names[0]}` has shape {a} and "
         f"`{names[number]}` {b}. Dimension {at} is {a[at]} and {b[at]}.",
-        fix=f"They fit along dimension {other}: {code}." if code else "Give them equal sizes there, by a slice or by padding.",
+        fix=f"They can be joined along dimension {other}: {code}."
+        if code
+        else "Make the sizes there equal by slicing or padding.",
         evidence={names[0]: a, names[number]: b, "along": along, "dimension": at, **({"fits": other} if code else {})},
     )
 
 
-def _other_axes(scene: Scene, match: re.Match[str]) -> Finding:
-    """Tensors of different numbers of axes that are joined."""
+def _explain_numbers_of_axes(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain a cat of tensors with different numbers of axes."""
     items = [(name, shape, node) for (name, shape), node in zip(_items(scene), _nodes(scene), strict=False) if shape is not None]
     odd = next(((one, other) for one in items for other in items if len(one[1]) < len(other[1])), None)
     if odd is None:
-        return misfit(scene, "All of them need equally many axes.")
+        return explain_shapes(scene, "All of them need the same number of axes.")
     (name, shape, node), (longer, wanted, _) = odd
-    along = _dimension(scene, len(wanted))
+    along = _joined_dimension(scene, len(wanted))
     code = ""
     for k in range(len(wanted)):
-        made = [*shape[:k], 1, *shape[k:]]
-        if len(made) == len(wanted) and all(made[i] == wanted[i] for i in range(len(wanted)) if i != along):
-            code = scene.swapped(f"{grouped(name)}.unsqueeze({k})", node)
+        extended = [*shape[:k], 1, *shape[k:]]
+        if len(extended) == len(wanted) and all(extended[i] == wanted[i] for i in range(len(wanted)) if i != along):
+            code = scene.replace(f"{parenthesize(name)}.unsqueeze({k})", node)
             break
     return Finding(
         "shape",
-        f"{scene.said} joins tensors of equally many axes: `{name}` has shape {shape} and `{longer}` {wanted}.",
-        fix=f"Add an axis: {code}." if code else "Add an axis by unsqueeze.",
+        f"{scene.code} joins tensors with the same number of axes: `{name}` has shape {shape} and `{longer}` {wanted}.",
+        fix=f"Add an axis: {code}." if code else "Add an axis with unsqueeze().",
         evidence={name: shape, longer: wanted},
     )
 
 
-def _stacked(scene: Scene, match: re.Match[str]) -> Finding:
-    """Tensors that are stacked, and are not of one shape."""
+def _explain_stack(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain a stack of tensors of different shapes."""
     first, second, entry = _sizes(match[1]), _sizes(match[3]), int(match[4])
     items, start = _items(scene), int(match[2])
     names = [f"`{items[i][0]}`" if i < len(items) else f"tensor {i}" for i in (start, entry)]
@@ -88,22 +94,22 @@ def _stacked(scene: Scene, match: re.Match[str]) -> Finding:
     code, other = "", None
     if items and isinstance(scene.node, ast.Call) and source_of(scene.node.func).endswith("stack"):
         shapes = [shape for _, shape in items]
-        other = _fitting([shape for shape in shapes if shape is not None]) if None not in shapes else None
+        other = _find_joinable_dimension([shape for shape in shapes if shape is not None]) if None not in shapes else None
         func = source_of(scene.node.func).removesuffix("stack") + "cat"
         if other is not None and scene.node.args and source_of(scene.node.func).rpartition(".")[2] == "stack":
-            code = scene.swapped(f"{func}({source_of(scene.node.args[0])}, dim={other})", scene.node)
+            code = scene.replace(f"{func}({source_of(scene.node.args[0])}, dim={other})", scene.node)
     return Finding(
         "shape",
-        f"{scene.said} stacks tensors of one shape: {names[0]} has shape {first} and {names[1]} {second}.{where}",
-        fix=f"To join them along dimension {other}, with no new axis: {code}."
+        f"{scene.code} needs tensors of the same shape: {names[0]} has shape {first} and {names[1]} {second}.{where}",
+        fix=f"To join them along dimension {other}, without a new axis: {code}."
         if code
-        else "Give them one shape, by a slice or by padding.",
+        else "Make the shapes equal by slicing or padding.",
         evidence={"first": first, "second": second, "dimension": differ[0] if differ else None, "entry": entry, "start": start},
     )
 
 
-def _fitting(shapes: list[list[int]]) -> int | None:
-    """The dimension along which some shapes can be joined."""
+def _find_joinable_dimension(shapes: list[list[int]]) -> int | None:
+    """Return the dimension along which tensors of these shapes can be joined."""
     if not shapes or len({len(shape) for shape in shapes}) != 1:
         return None
     for d in range(len(shapes[0])):
@@ -112,22 +118,22 @@ def _fitting(shapes: list[list[int]]) -> int | None:
     return None
 
 
-def _along(scene: Scene, dimension: int) -> str:
-    """The same call along another dimension."""
+def _suggest_dimension(scene: Scene, dimension: int) -> str:
+    """Return code for the same call along another dimension."""
     call = scene.node
     name = source_of(call.func).rpartition(".")
     if not call.args:
         return ""
-    func = source_of(call.func) if name[2] not in ("hstack", "column_stack", *FIXED) else f"{name[0]}{name[1]}cat"
-    return scene.swapped(f"{func}({source_of(call.args[0])}, dim={dimension})", call)
+    func = source_of(call.func) if name[2] not in ("hstack", "column_stack", *FIXED_DIMENSIONS) else f"{name[0]}{name[1]}cat"
+    return scene.replace(f"{func}({source_of(call.args[0])}, dim={dimension})", call)
 
 
-def _dimension(scene: Scene, axes: int) -> int:
-    """Along which dimension the failing call joins."""
+def _joined_dimension(scene: Scene, axes: int) -> int:
+    """Return the dimension along which the failing call joins."""
     call = scene.node
     name = source_of(call.func).rpartition(".")[2] if isinstance(call, ast.Call) else ""
-    if name in FIXED:
-        return FIXED[name]
+    if name in FIXED_DIMENSIONS:
+        return FIXED_DIMENSIONS[name]
     if name in ("hstack", "column_stack"):
         return 1 if axes > 1 else 0
     given = call.args[1:2] if isinstance(call, ast.Call) else []
@@ -146,14 +152,14 @@ def _nodes(scene: Scene) -> list[Any]:
     first = call.args[0]
     if isinstance(first, (ast.List, ast.Tuple)):
         return list(first.elts)
-    held = scene.value(first)
-    if type(held) in (list, tuple) and len(held) < 1000:
-        return [ast.parse(f"{source_of(first)}[{i}]", mode="eval").body for i in range(len(held))]
+    value = scene.value(first)
+    if type(value) in (list, tuple) and len(value) < 1000:
+        return [ast.parse(f"{source_of(first)}[{i}]", mode="eval").body for i in range(len(value))]
     return []
 
 
 def _items(scene: Scene) -> list[tuple[str, list[int] | None]]:
-    """What the tensors that are joined are called, and their shapes as far as they are known."""
+    """Return the expressions of the joined tensors, and their shapes as far as they are known."""
     return [(source_of(node), scene.shape(node)) for node in _nodes(scene)]
 
 
@@ -162,8 +168,8 @@ def _sizes(text: str) -> list[int]:
 
 
 # ---------------------------------------------------------------------------------------------------------- view, expand
-def _viewed(scene: Scene, match: re.Match[str]) -> Finding:
-    """A view of a size that does not fit."""
+def _explain_view(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain a view with another number of elements."""
     wanted, size = _sizes(match[1]), int(match[2])
     call = scene.node
     given = next(((node, one) for node, one in scene.operands if prod(one.shape) == size), None)
@@ -175,14 +181,14 @@ def _viewed(scene: Scene, match: re.Match[str]) -> Finding:
         if -1 in wanted
         else f"{wanted} has {known} elements"
     )
-    code, words = "", "Give a size with as many elements."
+    code, words = "", ""
     if given is not None and shape is not None and len(wanted) == 2 and len(shape) > 2 and wanted[0] in (-1, shape[0]):
-        code = scene.swapped(f"{grouped(source_of(given[0]))}.flatten(1)", call)
-        words = f"To keep the first axis and flatten the others, {prod(shape[1:])} each"
+        code = scene.replace(f"{parenthesize(source_of(given[0]))}.flatten(1)", call)
+        words = f"To keep the first axis and flatten the others to {prod(shape[1:])}"
     return Finding(
         "shape",
-        f"{scene.said}: {name} has {size} elements{f' (shape {shape})' if shape is not None else ''}. {rule}.",
-        fix=f"{words}: {code}." if code else "Give a size with as many elements, or look at the shape that comes before it.",
+        f"{scene.code}: {name} has {size} elements{f' (shape {shape})' if shape is not None else ''}. {rule}.",
+        fix=f"{words}: {code}." if code else "Give a size with as many elements, or check the shape of the tensor.",
         evidence={
             "size": size,
             "wanted": wanted,
@@ -193,24 +199,24 @@ def _viewed(scene: Scene, match: re.Match[str]) -> Finding:
     )
 
 
-def _not_contiguous(scene: Scene, match: re.Match[str]) -> Finding:
-    """A view of a tensor that is not contiguous."""
+def _explain_strides(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain a view of a tensor that is not contiguous."""
     call, code = scene.node, ""
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "view":
         func = ast.Attribute(call.func.value, "reshape", ast.Load())
-        code = scene.swapped(source_of(ast.Call(func, call.args, call.keywords)), call)
+        code = scene.replace(source_of(ast.Call(func, call.args, call.keywords)), call)
     name = f"`{source_of(call.func.value)}`" if code else "the tensor"
     return Finding(
         "shape",
-        f"{scene.said}: {name} is not contiguous in memory (it was transposed, permuted or expanded), and view() cannot join its "
+        f"{scene.code}: {name} is not contiguous in memory (it was transposed, permuted or expanded), and view() cannot join its "
         "axes.",
-        fix=f"Copy where needed: {code}." if code else "Use reshape() in place of view().",
+        fix=f"Use reshape(), which copies if needed: {code}." if code else "Use reshape() instead of view().",
     )
 
 
-def _expanded(scene: Scene, match: re.Match[str]) -> Finding:
-    """A tensor that is expanded along an axis whose size is not 1."""
-    wanted, own, axis = int(match[1]), int(match[2]), int(match[3])
+def _explain_expand(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain the expansion of an axis whose size is not 1."""
+    wanted, size, axis = int(match[1]), int(match[2]), int(match[3])
     found = re.search(r"Target sizes: (\[[-\d, ]*\])\.\s+Tensor sizes: (\[[\d, ]*\])", str(scene.error))
     shapes = (_sizes(found[1]), _sizes(found[2])) if found else None
     given = next((node for node, one in scene.operands if shapes and list(one.shape) == shapes[1]), None)
@@ -218,36 +224,35 @@ def _expanded(scene: Scene, match: re.Match[str]) -> Finding:
     code = ""
     if given is not None and shapes is not None:
         for k in range(len(shapes[1]) + 1):
-            made = [*shapes[1][:k], 1, *shapes[1][k:]]
-            if len(made) == len(shapes[0]) and all(m in (1, n) for m, n in zip(made, shapes[0], strict=True)):
-                code = scene.swapped(f"{grouped(source_of(given))}.unsqueeze({k})", given)
+            extended = [*shapes[1][:k], 1, *shapes[1][k:]]
+            if len(extended) == len(shapes[0]) and all(m in (1, n) for m, n in zip(extended, shapes[0], strict=True)):
+                code = scene.replace(f"{parenthesize(source_of(given))}.unsqueeze({k})", given)
                 break
     statement = scene.statement
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript) and shapes:
         target = source_of(statement.targets[0])
         return Finding(
             "shape",
-            f"{scene.said}: the place for it, `{target}`, has shape {shapes[0]}, and {name} has shape {shapes[1]}. Dimension "
-            f"{axis} is {wanted} and {own}.",
-            fix="Give it the shape of its place.",
-            evidence={"wanted": wanted, "own": own, "dimension": axis, "shape": shapes[1], "asked": shapes[0]},
+            f"{scene.code}: `{target}` has shape {shapes[0]}, and {name} has shape {shapes[1]}. Dimension "
+            f"{axis} is {wanted} and {size}.",
+            fix=f"Assign a tensor of shape {shapes[0]}.",
+            evidence={"wanted": wanted, "own": size, "dimension": axis, "shape": shapes[1], "asked": shapes[0]},
         )
-    what = f" {name} has shape {shapes[1]}, and {shapes[0]} was asked for." if shapes else ""
+    what = f" {name} has shape {shapes[1]}, and {shapes[0]} was requested." if shapes else ""
     return Finding(
         "shape",
-        f"{scene.said} expands axes of size 1 only.{what} Dimension {axis} of the result would have size {wanted}, and it is "
-        f"{own}.",
+        f"{scene.code} can expand only axes of size 1.{what} Dimension {axis} should become {wanted}, and it is {size}.",
         fix=f"Add an axis: {code}." if code else "",
         evidence={
             "wanted": wanted,
-            "own": own,
+            "own": size,
             "dimension": axis,
             **({"shape": shapes[1], "asked": shapes[0]} if shapes else {}),
         },
     )
 
 
-def _einsum(scene: Scene, match: re.Match[str]) -> Finding:
+def _explain_einsum(scene: Scene, match: re.Match[str]) -> Finding:
     """Explain a letter of einsum that has two sizes."""
     letter, size, operand, seen = match[1], int(match[2]), int(match[3]), int(match[4])
     call = scene.node
@@ -263,27 +268,27 @@ def _einsum(scene: Scene, match: re.Match[str]) -> Finding:
             parts.append(f"{shape[term.index(letter)]} in `{name}` (shape {shape}, dimension {term.index(letter)})")
             evidence |= {name: shape, f"dimension of {name}": term.index(letter)}
     if len(parts) >= 2:
-        return Finding("shape", f"{scene.said}: the letter {letter} has two sizes: {' and '.join(parts)}.", evidence=evidence)
+        return Finding("shape", f"{scene.code}: the letter {letter} has two sizes: {' and '.join(parts)}.", evidence=evidence)
     return Finding(
         "shape",
-        f"{scene.said}: the letter {letter} has two sizes: {seen} before, and {size} in operand {operand}, counted from 0.",
+        f"{scene.code}: the letter {letter} has two sizes: {seen} before, and {size} in operand {operand}, counted from 0.",
         evidence=evidence,
     )
 
 
 # ----------------------------------------------------------------------------------------------------------------- lists
-def _ragged(scene: Scene, match: re.Match[str]) -> Finding:
-    """Lists of different lengths of which one tensor cannot be made."""
+def _explain_ragged_list(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain a list of lists of different lengths."""
     expected, axis, got = int(match[1]), int(match[2]), int(match[3])
     call = scene.node
     node = call.args[0] if isinstance(call, ast.Call) and call.args else None
-    held = _literal(scene, node)
-    lengths = [len(row) for row in held] if isinstance(held, (list, tuple)) and all(map(_is_row, held)) else []
+    value = _literal(scene, node)
+    lengths = [len(row) for row in value] if isinstance(value, (list, tuple)) and all(map(_is_row, value)) else []
     name = source_of(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else ""
     odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
     rows = f"`{name}[0]` has {expected} items and `{name}[{odd}]` {got}" if name and odd is not None and axis == 1 else ""
     code = ""
-    flat = bool(lengths) and axis == 1 and all(isinstance(one, (int, float)) for row in held for one in row)
+    flat = bool(lengths) and axis == 1 and all(isinstance(one, (int, float)) for row in value for one in row)
     if (
         flat
         and isinstance(call, ast.Call)
@@ -293,12 +298,12 @@ def _ragged(scene: Scene, match: re.Match[str]) -> Finding:
         options = "".join(f", {ast.unparse(keyword)}" for keyword in call.keywords if keyword.arg == "dtype")
         row = f"{source_of(call.func)}(row{options})"
         padded = f"{scene.alias}.nn.utils.rnn.pad_sequence([{row} for row in {source_of(node)}], batch_first=True)"
-        code = scene.swapped(padded, call)
+        code = scene.replace(padded, call)
     return Finding(
         "shape",
-        f"{scene.said}: the lists within it are of different lengths, and a tensor has rows of one length. "
+        f"{scene.code}: the inner lists have different lengths, and the rows of a tensor have one length. "
         f"{rows or f'In dimension {axis} one has {expected} items and another {got}'}.",
-        fix=f"Fill the shorter ones with 0: {code}; or keep a list of tensors."
+        fix=f"Pad the shorter ones with 0: {code}; or keep a list of tensors."
         if code
         else "Pad the shorter ones, or keep a list of tensors.",
         evidence={"expected": expected, "got": got, "dimension": axis, **({"row": odd} if rows else {})},
@@ -310,7 +315,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _literal(scene: Scene, node: Any) -> Any:
-    """A list that is written down or has a name."""
+    """Return the value of a list that is a literal or has a name."""
     value = scene.value(node) if node is not None else None
     try:
         return ast.literal_eval(node) if value is None and node is not None else value
@@ -318,8 +323,8 @@ def _literal(scene: Scene, node: Any) -> Any:
         return None
 
 
-def _of_tensors(scene: Scene, match: re.Match[str]) -> Finding | None:
-    """`tensor([a, b])` of tensors that have several elements."""
+def _explain_list_of_tensors(scene: Scene, match: re.Match[str]) -> Finding | None:
+    """Explain `tensor([a, b])` of tensors that have several elements."""
     call = scene.node
     if not isinstance(call, ast.Call) or source_of(call.func).rpartition(".")[2] not in ("tensor", "as_tensor"):
         return None
@@ -327,48 +332,48 @@ def _of_tensors(scene: Scene, match: re.Match[str]) -> Finding | None:
     if not shapes or None in shapes or len({tuple(shape or ()) for shape in shapes}) != 1:
         return None
     func = source_of(call.func).rpartition(".")[0] or scene.alias
-    code = scene.swapped(f"{func}.stack({source_of(call.args[0])})", call)
+    code = scene.replace(f"{func}.stack({source_of(call.args[0])})", call)
     return Finding(
         "shape",
-        f"{scene.said} makes a tensor of numbers, and it was given tensors of shape {shapes[0]}.",
-        fix=f"Put tensors together by stack: {code}." if code else "Put tensors together by stack.",
+        f"{scene.code} takes numbers, and got tensors of shape {shapes[0]}.",
+        fix=f"Join the tensors with stack(): {code}." if code else "Join the tensors with stack().",
         evidence={"shape": shapes[0]},
     )
 
 
 # ------------------------------------------------------------------------------------------------------------ conditions
-def _condition(scene: Scene, match: re.Match[str]) -> Finding:
-    """A tensor of several elements where one truth value is needed."""
-    node, parent = _tested(scene)
+def _explain_condition(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain a tensor of several elements where one truth value is needed."""
+    node, parent = _find_condition(scene)
     if node is None:
         return Finding(
             "shape",
-            f"{scene.said} needs one truth value, and a tensor of several elements has one for each.",
-            fix="Ask whether any() or all() of them are true.",
+            f"{scene.code} needs one truth value, and a tensor of several elements has one for each.",
+            fix="Test whether any() or all() of them are true.",
         )
     text, shape = source_of(node), scene.shape(node)
     of = f" has shape {shape}, so it" if shape is not None else ""
     code = ""
     if isinstance(parent, ast.BoolOp) and all(prod(scene.shape(value) or []) > 1 for value in parent.values):
         sign = " & " if isinstance(parent.op, ast.And) else " | "
-        made = sign.join(f"({source_of(value)})" for value in parent.values)
+        extended = sign.join(f"({source_of(value)})" for value in parent.values)
         bare = not isinstance(_parents(scene).get(id(parent)), (ast.If, ast.While, ast.Assert, ast.IfExp))
-        code = scene.swapped(made if bare else f"({made}).all()", parent)
+        code = scene.replace(extended if bare else f"({extended}).all()", parent)
         fix = f"Combine element by element: {code}." if code else ""
     elif isinstance(node, ast.Compare) and len(node.ops) > 1:
         terms = [node.left, *node.comparators]
         pairs = [source_of(ast.Compare(a, [op], [b])) for a, op, b in zip(terms, node.ops, terms[1:], strict=False)]
-        made = " & ".join(f"({pair})" for pair in pairs)
+        extended = " & ".join(f"({pair})" for pair in pairs)
         bare = not isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp))
-        code = scene.swapped(made if bare else f"({made}).all()", node)
+        code = scene.replace(extended if bare else f"({extended}).all()", node)
         fix = f"Combine element by element: {code}." if code else ""
     else:
-        every = [scene.swapped(f"{grouped(text)}.{how}()", node) for how in ("any", "all")]
-        fix = f"Say whether one or all of them must be true: {every[0]}, or {every[1]}." if all(every) else ""
+        every = [scene.replace(f"{parenthesize(text)}.{how}()", node) for how in ("any", "all")]
+        fix = f"Choose whether any or all of them must be true: {every[0]}, or {every[1]}." if all(every) else ""
     return Finding(
         "shape",
-        f"{scene.said} needs one truth value, and `{text}`{of} has one for each element.",
-        fix=fix or "Ask whether any() or all() of them are true.",
+        f"{scene.code} needs one truth value, and `{text}`{of} has one for each element.",
+        fix=fix or "Test whether any() or all() of them are true.",
         evidence={"shape": shape} if shape is not None else {},
     )
 
@@ -377,8 +382,8 @@ def _parents(scene: Scene) -> dict[int, Any]:
     return {id(child): parent for parent in ast.walk(scene.statement or ast.Pass()) for child in ast.iter_child_nodes(parent)}
 
 
-def _tested(scene: Scene) -> tuple[Any, Any]:
-    """The expression whose truth was asked for, and what it is a part of."""
+def _find_condition(scene: Scene) -> tuple[Any, Any]:
+    """Return the expression that is used as a condition, and the node that contains it."""
     statement, node = scene.statement, scene.node
     parents = _parents(scene)
     if node is not None:
@@ -404,24 +409,30 @@ def _tested(scene: Scene) -> tuple[Any, Any]:
 
 
 Rule = tuple[str, Callable[[Scene, re.Match[str]], Finding | None]]
-JOINED: list[Rule] = [
+JOINING_RULES: list[Rule] = [
     (
         r"Sizes of tensors must match except in dimension (\d+)\. Expected size (\d+) but got size (\d+) for tensor number (\d+)",
-        _joined,
+        _explain_cat,
     ),
-    (r"Tensors must have same number of dimensions", _other_axes),
-    (r"expects each tensor to be equal size, but got (\[[\d, ]*\]) at entry (\d+) and (\[[\d, ]*\]) at entry (\d+)", _stacked),
-    (r"shape '(\[[-\d, ]*\])' is invalid for input of size (\d+)", _viewed),
-    (r"view size is not compatible with input tensor's size and stride", _not_contiguous),
+    (r"Tensors must have same number of dimensions", _explain_numbers_of_axes),
+    (
+        r"expects each tensor to be equal size, but got (\[[\d, ]*\]) at entry (\d+) and (\[[\d, ]*\]) at entry (\d+)",
+        _explain_stack,
+    ),
+    (r"shape '(\[[-\d, ]*\])' is invalid for input of size (\d+)", _explain_view),
+    (r"view size is not compatible with input tensor's size and stride", _explain_strides),
     (
         r"The expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at non-singleton dimension (\d+)",
-        _expanded,
+        _explain_expand,
     ),
     (
         r"einsum\(\): subscript (\w) has size (\d+) for operand (\d+) which does not broadcast with previously seen size (\d+)",
-        _einsum,
+        _explain_einsum,
     ),
-    (r"expected sequence of length (\d+) at dim (\d+) \(got (\d+)\)", _ragged),
-    (r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted to Scalar", _of_tensors),
-    (r"Boolean value of Tensor with more than one value is ambiguous", _condition),
+    (r"expected sequence of length (\d+) at dim (\d+) \(got (\d+)\)", _explain_ragged_list),
+    (
+        r"only one element tensors can be converted|a Tensor with \d+ elements cannot be converted to Scalar",
+        _explain_list_of_tensors,
+    ),
+    (r"Boolean value of Tensor with more than one value is ambiguous", _explain_condition),
 ]

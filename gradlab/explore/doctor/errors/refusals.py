@@ -1,5 +1,5 @@
-"""What an error that ended the cell tells of a gradient: numbers and arrays that have no `backward`, tensors that NumPy may not
-have, inference tensors that a gradient needs."""
+"""Explain errors of values that cannot be differentiated: numbers and arrays without `backward`, tensors that NumPy refuses,
+inference tensors."""
 
 from __future__ import annotations
 
@@ -11,66 +11,67 @@ import numpy as np
 
 from gradlab.diagnose.source_locations import receiver, source_of
 from gradlab.explore.doctor.context.case import Case, cell_line
-from gradlab.explore.doctor.context.code_edits import argument, grouped, instead
-from gradlab.explore.doctor.context.cuts import kind_of, on
-from gradlab.explore.doctor.context.program import bound
+from gradlab.explore.doctor.context.code_edits import argument, instead, parenthesize
+from gradlab.explore.doctor.context.cuts import kind_of, on_line
+from gradlab.explore.doctor.context.program import bound_names
 from gradlab.explore.doctor.context.scene import Scene
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import ERROR, check
 from gradlab.explore.trace.data import Cut
 
 
-@check("numpy", "item", "no_grad", "frozen", "rebound-leaf", looks_at=ERROR)
+@check("numpy", "item", "no_grad", looks_at=ERROR)
 def explain_refusals(case: Case) -> Iterable[Finding]:
-    """Findings on the error with which the cell ended."""
+    """Explain backward() on a number or an array, a conversion to NumPy that fails, and uses of inference tensors."""
     error = case.error
     if error is None:
         return
     line = case.scene.line if case.scene is not None else None
-    said = str(error)
+    message = str(error)
     if isinstance(error, AttributeError) and error.name == "backward":
         number = isinstance(error.obj, (int, float, complex)) and not isinstance(error.obj, np.generic)
-        ended = _left(case, "item" if number else "numpy")
-        what = type(error.obj).__name__
         kind = "item" if number else "numpy"
+        cut = _last_cut(case, kind)
+        place = cut.place if cut is not None else None
+        what = type(error.obj).__name__
         if isinstance(error.obj, (int, float, complex, np.ndarray, np.generic)):
-            where = f": `{ended.place.source}`{on(ended.place)} took the values out" if ended is not None and ended.place else ""
+            where = f": `{place.source}`{on_line(place)} converted the values" if place else ""
             yield Finding(
                 kind,
-                f"backward() is called{_at(line)} on a {what}, which has no history as a tensor has{where}.",
-                (cell_line(ended.place) if ended is not None else None) or line,
-                fix=_kept(case.scene, kind)
-                or "Go on with the tensors themselves. Take numbers out only to print or to keep them.",
+                f"backward() is called{_on_line(line)} on a {what}, which has no history{where}.",
+                (cell_line(place) if cut is not None else None) or line,
+                fix=_keep_tensor_fix(case.scene, kind)
+                or "Compute with the tensors themselves. Convert them only for printing or logging.",
                 evidence={"type": what},
                 worth=9.0,
                 lines=() if line is None else (line,),
             )
-    elif "Can't call numpy() on Tensor that requires grad" in said:
+    elif "Can't call numpy() on Tensor that requires grad" in message:
         text = case.scene.place.text if case.scene is not None else ""
         yield Finding(
             "numpy",
-            f"{f'`{text}`{_at(line)}' if text else 'It'} makes a NumPy array of a tensor that requires a gradient, and NumPy "
-            "cannot differentiate it.",
+            f"{f'`{text}`{_on_line(line)}' if text else 'The code'} converts a tensor that requires a gradient to a NumPy array, "
+            "and NumPy cannot differentiate it.",
             line,
-            fix=f"{_detached(case.scene)}To differentiate it, use the library's own functions in place of NumPy's.",
+            fix=f"{_detach_fix(case.scene)}To differentiate it, use the library's functions instead of NumPy's.",
             worth=9.0,
         )
-    elif "nference tensor" in said:
+    elif "nference tensor" in message:
         cut = next((cut for cut in (case.trace.cuts if case.trace else ()) if cut.how == "inference_mode"), None)
-        where = f"`{cut.place.source}`{on(cut.place)}" if cut is not None and cut.place is not None else "A tensor"
+        where = f"`{cut.place.source}`{on_line(cut.place)}" if cut is not None and cut.place is not None else "A tensor"
         yield Finding(
             "no_grad",
-            f"{where} was made in inference_mode(), and{_at(line)} it enters a computation that is to be differentiated, "
+            f"{where} was computed in inference_mode(), and{_on_line(line)} it is used in a computation that is differentiated, "
             "which is not allowed.",
             (cell_line(cut.place) if cut is not None else None) or line,
-            fix="Make it outside of inference_mode(): under no_grad() if nothing of it is to learn, else without either.",
+            fix="Compute it outside inference_mode(): under no_grad() if it needs no gradient, otherwise without both.",
             worth=9.0,
             lines=() if line is None else (line,),
         )
 
 
-def _detached(scene: Scene | None) -> str:
-    """The values alone, for a plot or a print."""
+def _detach_fix(scene: Scene | None) -> str:
+    """Return the advice to detach a tensor before NumPy gets it, or ""."""
     node: Any = scene.node if scene is not None else None
     if scene is None or not isinstance(node, ast.Call):
         return ""
@@ -78,29 +79,32 @@ def _detached(scene: Scene | None) -> str:
         own: Any = node.func.value
     else:
         own = next((one for one, value in scene.operands if value.requires_grad), None)
-    code = scene.swapped(f"{grouped(source_of(own))}.detach()", own) if own is not None else ""
-    return f"For a plot or a print, take its values: {code}. " if code else ""
+    code = scene.replace(f"{parenthesize(source_of(own))}.detach()", own) if own is not None else ""
+    return f"To plot or print its values, detach it: {code}. " if code else ""
 
 
-def _kept(scene: Scene | None, kind: str) -> str:
-    """The tensor whose number was taken out, in place of it."""
+def _keep_tensor_fix(scene: Scene | None, kind: str) -> str:
+    """Return the advice to keep the tensor instead of its number or array, or ""."""
     name = receiver(scene.place, "backward") if scene is not None else ""
     if scene is None or not name.isidentifier():
         return ""
-    made = next((node for node in reversed(scene.scope) if name in bound(node) and node.lineno <= scene.place.line), None)
-    value = made.value if isinstance(made, ast.Assign) else None
+    assignment = next(
+        (node for node in reversed(scene.scope) if name in bound_names(node) and node.lineno <= scene.place.line), None
+    )
+    value = assignment.value if isinstance(assignment, ast.Assign) else None
     if isinstance(value, ast.Call):
         method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
-        taken = (kind == "item" and method == "item") or (kind == "numpy" and method == "numpy")
-        number = kind == "item" and isinstance(value.func, ast.Name) and value.func.id == "float"
-        if taken or number:
+        is_method = method == kind
+        is_float = kind == "item" and isinstance(value.func, ast.Name) and value.func.id == "float"
+        if is_method or is_float:
             return f"Keep the tensor: {instead(argument(source_of(value)), source_of(value))}."
     return ""
 
 
-def _left(case: Case, kind: str) -> Cut | None:
+def _last_cut(case: Case, kind: str) -> Cut | None:
+    """Return the last recorded cut of a kind that has a history behind it."""
     return next((cut for cut in reversed(case.trace.cuts if case.trace else ()) if kind_of(cut.how) == kind and cut.keys), None)
 
 
-def _at(line: int | None) -> str:
+def _on_line(line: int | None) -> str:
     return "" if line is None else f" on line {line}"

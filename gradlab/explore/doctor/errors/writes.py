@@ -1,7 +1,7 @@
-"""Which statement wrote to a tensor that backward() needs: in-place methods, `+=`, items, `inplace=True`, `out=`, steps.
+"""Find the statement that wrote to a tensor that backward() needs: in-place methods, `+=`, items, `inplace=True`, `out=`, steps.
 
-The sentence of the error gives the shape of the tensor and the operation that made it; the sources and the names of the frames
-give the statements that can have written to it. One is named where it alone can have done so.
+The message of the error has the shape of the tensor and the operation that computed it. The sources and the values of names give
+the statements that can have written to it. If there are several, all are listed.
 """
 
 from __future__ import annotations
@@ -13,32 +13,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gradlab.core.properties import ORDINARY
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.doctor.context.code_edits import before, instead
-from gradlab.explore.doctor.context.grad_switches import off_around
-from gradlab.explore.doctor.context.layer_sources import changed
-from gradlab.explore.doctor.context.program import bound, read
+from gradlab.explore.doctor.context.grad_switches import enclosing_switch
+from gradlab.explore.doctor.context.layer_sources import change_arguments
+from gradlab.explore.doctor.context.program import bound_names, read_names
 from gradlab.explore.doctor.context.scene import Scene
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import declare
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import is_optimizer
+from gradlab.explore.operations import operations
 
-SHOWN = 4  # statements that are named where it may have been any of them
-KEEPS = (
+MAX_WRITES = 4  # listed in a message
+NOT_WRITES = (
     "requires_grad_",
     "zero_grad_",
     "share_memory_",
     "retain_grad_",
     "clip_grad_norm_",
     "clip_grad_value_",
-)  # write no values
-VIEWS = (
+)  # do not change values
+VIEW_METHODS = (
     "view", "reshape", "t", "transpose", "flatten", "squeeze", "unsqueeze", "detach", "narrow", "select", "expand", "permute",
     "diagonal", "unflatten", "swapaxes", "movedim", "contiguous",
 )  # fmt: skip
-SIGNS: dict[str, type[ast.operator]] = {
+OPERATORS: dict[str, type[ast.operator]] = {
     "Add": ast.Add,
     "Sub": ast.Sub,
     "Mul": ast.Mult,
@@ -46,140 +48,193 @@ SIGNS: dict[str, type[ast.operator]] = {
     "Pow": ast.Pow,
     "Mm": ast.MatMult,
 }
-PLAIN = ("AsStrided", "T", "Transpose", "View", "Alias")  # operations that compute nothing
 
 
 declare(
     "in-place",
-    meaning="a value that backward() needs was written to in place",
-    why="",
-    remedy="",
-    fault="",
-    healthy="",
+    meaning="A tensor that `backward()` needs was modified in place after an operation saved it.",
+    why="""
+        Operations save tensors for `backward()`: `tanh` its result, a product both factors. With other values in them the
+        gradient would be wrong. So each tensor counts its writes, and `backward()` raises "one of the variables needed for
+        gradient computation has been modified by an inplace operation".
+    """,
+    remedy="""
+        Compute a new tensor: `h = h + 1` instead of `h += 1`, `relu()` instead of `relu_()`, `inplace=False`. Or write to a
+        `clone()`. Call `optimizer.step()` only after every `backward()` that uses the weights.
+    """,
+    fault="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(32, 4), torch.randn(32, 1)
+        encoder, skip, head = nn.Linear(4, 8), nn.Linear(4, 8), nn.Linear(8, 1)
+        model = nn.ModuleList([encoder, skip, head])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            h = torch.tanh(encoder(x))
+            h += skip(x)  #!
+            loss = F.mse_loss(head(h), y)
+            loss.backward()
+            optimizer.step()
+    """,
+    healthy="""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(32, 4), torch.randn(32, 1)
+        encoder, skip, head = nn.Linear(4, 8), nn.Linear(4, 8), nn.Linear(8, 1)
+        model = nn.ModuleList([encoder, skip, head])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            h = torch.tanh(encoder(x))
+            h = h + skip(x)
+            loss = F.mse_loss(head(h), y)
+            loss.backward()
+            optimizer.step()
+    """,
 )
 
 
 @dataclass(frozen=True)
 class Write:
-    """A statement that can have written in place.
+    """A statement that can have written in place, or a layer.
 
     Attributes
     ----------
     node : statement or None
-        None of a layer with `inplace=True`.
-    said : str
-        What it is called in a sentence, with its line.
+        None for a layer with `inplace=True`.
+    code : str
+        The statement in backticks with its line, or the layer.
     fix : str
     line : int or None
-        In the file whose lines are counted.
+        The line in `Scene.file`.
     root : str
-        What it writes to.
+        The tensor that it writes to.
     """
 
     node: Any
-    said: str
+    code: str
     fix: str
     line: int | None = None
     root: str = ""
 
 
-def modified_in_place(scene: Scene, match: re.Match[str]) -> Finding:
-    """The finding on a saved tensor that was written to."""
+def explain_write(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain that a saved tensor was modified in place."""
     shape, maker = [int(number) for number in re.findall(r"\d+", match["shape"])], match["made"] or ""
-    by = f", the result of {maker}," if maker and maker not in PLAIN else ""
+    by = f", the result of {maker}," if maker and not _is_view(maker) else ""
     what = f"a tensor of shape {shape}{by} that backward() needs"
-    writers = _of_maker(scene, _writers(scene, tuple(shape), maker), maker)
+    writers = _filter_by_maker(scene, _candidate_writes(scene, tuple(shape), maker), maker)
     evidence = {"shape": shape, "made by": maker}
     if len(writers) == 1:
         (one,) = writers
         return Finding(
             "in-place",
-            f"{one.said} writes to {what}, before {scene.said} reads it.",
+            f"{one.code} modifies {what}, before {scene.code} uses it.",
             one.line,
             fix=one.fix,
             evidence=evidence,
             lines=() if scene.line is None else (scene.line,),
         )
-    names = [one.said for one in writers][:SHOWN]
-    those = f"These write in place: {', '.join(names)}." if names else "The line that wrote to it is not known."
+    listed = [one.code for one in writers][:MAX_WRITES]
+    these = f"These write in place: {', '.join(listed)}." if listed else "The line that wrote to it is not known."
     return Finding(
         "in-place",
-        f"{scene.said}: {what} was written to since it was computed. {those}",
+        f"{scene.code}: {what} was modified in place. {these}",
         fix="Write to a copy, or after backward().",
         evidence=evidence,
         lines=tuple(dict.fromkeys(one.line for one in writers if one.line is not None)),
     )
 
 
-def asked_out(scene: Scene, match: re.Match[str]) -> Finding:
-    """`out=` of an operation that is to be differentiated."""
+def explain_out_argument(scene: Scene, match: re.Match[str]) -> Finding:
+    """Explain that a recorded operation has an `out=` argument."""
     node, statement, code = scene.node, scene.statement, ""
     if isinstance(node, ast.Call):
         plain = source_of(ast.Call(node.func, node.args, [keyword for keyword in node.keywords if keyword.arg != "out"]))
         out = next((source_of(keyword.value) for keyword in node.keywords if keyword.arg == "out"), "")
         alone = isinstance(statement, ast.Expr) and statement.value is node
-        code = instead(f"{out} = {plain}", source_of(statement)) if alone and out else scene.swapped(plain, node)
+        code = instead(f"{out} = {plain}", source_of(statement)) if alone and out else scene.replace(plain, node)
     return Finding(
         "in-place",
-        f"{scene.said} writes its result into a tensor that exists, which cannot be differentiated.",
-        fix=f"Bind the result to the name: {code}." if code else "Bind the result to a name, without out=.",
+        f"{scene.code} writes its result into an existing tensor, which cannot be differentiated.",
+        fix=f"Assign the result to the name: {code}." if code else "Assign the result to a name, without out=.",
     )
 
 
 # ----------------------------------------------------------------------------------------------------------- statements
-def _writers(scene: Scene, shape: tuple[int, ...], maker: str) -> list[Write]:
-    """What can have written to a tensor of a shape: statements of the functions of the traceback to one of that shape, else
-    layers and functions that these call, else writes to tensors of another shape."""
-    sure: list[Write] = []
+def _candidate_writes(scene: Scene, shape: tuple[int, ...], maker: str) -> list[Write]:
+    """Return the writes that can have modified a tensor of a shape.
+
+    First those to a tensor of this shape in the functions of the traceback; if there are none, those in layers and functions that
+    these call; if there are none, those to tensors of other shapes.
+    """
+    fitting: list[Write] = []
     others: list[Write] = []
-    for number, step in enumerate(reversed(scene.steps)):
-        program = scene.programs.get(step.place.filename)
+    for number, frame in enumerate(reversed(scene.frames)):
+        filename = frame.place.filename
+        program = scene.programs.get(filename)
         if program is None:
             continue
-        scope = scene.scope if number == 0 else scene.scope_of(program, step.place)
+        scope = scene.scope if number == 0 else scene.scope_of(program, frame.place)
         for node in scope:
-            for target, part in writes(scene, node):
-                root = _root(target)
-                value = scene.value_in(step.names, root)
+            for target, part in find_writes(scene, node):
+                root = _find_root(target)
+                value = scene.value_in(frame.names, root)
                 if is_optimizer(value):
-                    held = [tuple(p.shape) for group in value.param_groups for p in group["params"] if library_of(p) is not None]
-                    if shape in held or shape[::-1] in held:
-                        where = _line(scene, node, step.place.filename)
+                    shapes = [
+                        tuple(p.shape) for group in value.param_groups for p in group["params"] if library_of(p) is not None
+                    ]
+                    if shape in shapes or shape[::-1] in shapes:
+                        where = _on_line(scene, node, filename)
                         fix = f"Run every backward() before step(){where}, or compute the loss again after it."
-                        sure.append(_write(scene, node, step.place.filename, fix, root))
+                        fitting.append(_make_write(scene, node, filename, fix, root))
                 elif library_of(value) is not None:
                     leaf = value.is_leaf and value.requires_grad
-                    where = _line(scene, node, step.place.filename)
-                    unseen = leaf or off_around(program.tree, node.lineno) is not None
-                    fix = f"Run backward() before the write{where}, or compute the loss again after it." if unseen else ""
-                    fix = fix or mended(node, target, part, root, scope)
+                    where = _on_line(scene, node, filename)
+                    unrecorded = leaf or enclosing_switch(program.tree, node.lineno) is not None
+                    fix = f"Run backward() before the write{where}, or compute the loss again after it." if unrecorded else ""
+                    fix = fix or _replacement_fix(node, target, part, root, scope)
                     fits = tuple(value.shape) in (shape, shape[::-1])
-                    (sure if fits else others).append(_write(scene, node, step.place.filename, fix, root))
-                elif value is None and isinstance(part, ast.Call) and _in_place_method(part):
-                    others.append(_write(scene, node, step.place.filename, mended(node, target, part, root, scope), root))
-    found = sure or [*_elsewhere(scene), *_layers(scene, maker)] or others
-    return list({(one.said, one.fix): one for one in found}.values())
+                    (fitting if fits else others).append(_make_write(scene, node, filename, fix, root))
+                elif value is None and isinstance(part, ast.Call) and _is_in_place_method(part):
+                    fix = _replacement_fix(node, target, part, root, scope)
+                    others.append(_make_write(scene, node, filename, fix, root))
+    found = fitting or [*_writes_in_functions(scene), *_in_place_layers(scene, maker)] or others
+    return list({(one.code, one.fix): one for one in found}.values())
 
 
-def _write(scene: Scene, node: Any, filename: str, fix: str, root: Any) -> Write:
+def _make_write(scene: Scene, node: Any, filename: str, fix: str, root: Any) -> Write:
     return Write(
-        node, scene.quoted(node, filename), fix, node.lineno if filename == scene.file else None, source_of(root) if root else ""
+        node, scene.quote(node, filename), fix, node.lineno if filename == scene.file else None, source_of(root) if root else ""
     )
 
 
-def _line(scene: Scene, node: Any, filename: str) -> str:
-    return scene.on(scene.at(node, filename))
+def _is_view(maker: str) -> bool:
+    """Return whether an operation did not compute a tensor: another shape, order of axes or stride of the same memory."""
+    properties = operations().get(maker, ORDINARY)
+    return maker == "AsStrided" or (properties.moves == "layout" and not properties.elementwise)  # a clone is elementwise
 
 
-def _of_maker(scene: Scene, writers: list[Write], maker: str) -> list[Write]:
-    """Of several writes those to what the operation of the error's sentence made, as far as the source shows it."""
+def _on_line(scene: Scene, node: Any, filename: str) -> str:
+    return scene.on_line(scene.location(node, filename))
+
+
+def _filter_by_maker(scene: Scene, writers: list[Write], maker: str) -> list[Write]:
+    """Return the writes to a result of the operation in the error's message, or all if the source shows none."""
     if len(writers) < 2 or not maker:
         return writers
-    word, sign, kept = re.sub(r"\d+$", "", maker).lower(), SIGNS.get(maker), []
+    word, sign, kept = re.sub(r"\d+$", "", maker).lower(), OPERATORS.get(maker), []
     for one in writers:
         scope = [node for node in scene.scope if one.node is not None and node.lineno <= one.node.lineno]
-        made = next((node for node in reversed(scope) if node is not one.node and one.root in bound(node)), None)
-        parts = [*ast.walk(made or ast.Pass()), *ast.walk(one.node or ast.Pass())]
+        assignment = next((node for node in reversed(scope) if node is not one.node and one.root in bound_names(node)), None)
+        parts = [*ast.walk(assignment or ast.Pass()), *ast.walk(one.node or ast.Pass())]
         named = any(
             isinstance(part, (ast.Attribute, ast.Name)) and word in source_of(part).rpartition(".")[2].lower() for part in parts
         )
@@ -188,8 +243,11 @@ def _of_maker(scene: Scene, writers: list[Write], maker: str) -> list[Write]:
     return kept or writers
 
 
-def writes(scene: Scene, statement: Any) -> Iterator[tuple[Any, Any]]:
-    """What a statement by itself writes to in place, and the part of it that does: the statement, or a call."""
+def find_writes(scene: Scene, statement: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the targets that a statement writes to in place, and the part of it that writes: the statement or a call.
+
+    Statements in its block are not included.
+    """
     if isinstance(statement, ast.AugAssign):
         yield statement.target, statement
     if isinstance(statement, ast.Assign):
@@ -202,7 +260,7 @@ def writes(scene: Scene, statement: Any) -> Iterator[tuple[Any, Any]]:
         function = isinstance(call.func, ast.Name) or scene.is_module(call.func.value)
         if name == "step" and not function:
             yield call.func.value, call
-        elif name.endswith("_") and not name.startswith("_") and name not in KEEPS:
+        elif name.endswith("_") and not name.startswith("_") and name not in NOT_WRITES:
             if not function:
                 yield call.func.value, call
             elif call.args:
@@ -216,7 +274,7 @@ def writes(scene: Scene, statement: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _outer_calls(statement: Any) -> Iterator[Any]:
-    """The calls of a statement by itself, the outermost of a chain of in-place methods alone."""
+    """Yield the calls in a statement, without those in its block; of a chain of in-place methods only the outermost."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return
     inner: set[int] = set()
@@ -227,23 +285,23 @@ def _outer_calls(statement: Any) -> Iterator[Any]:
                     if isinstance(node, ast.Call) and id(node) not in inner:
                         yield node
                         one: Any = node.func
-                        while _in_place_method(node) and isinstance(one, (ast.Attribute, ast.Call, ast.Subscript)):
-                            inner |= {id(one)} if isinstance(one, ast.Call) and _in_place_method(one) else set()
+                        while _is_in_place_method(node) and isinstance(one, (ast.Attribute, ast.Call, ast.Subscript)):
+                            inner |= {id(one)} if isinstance(one, ast.Call) and _is_in_place_method(one) else set()
                             one = one.func if isinstance(one, ast.Call) else one.value
 
 
-def _in_place_method(node: Any) -> bool:
+def _is_in_place_method(node: Any) -> bool:
     name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-    return name.endswith("_") and not name.startswith("_") and name not in KEEPS
+    return name.endswith("_") and not name.startswith("_") and name not in NOT_WRITES
 
 
-def _root(target: Any) -> Any:
-    """The tensor of which a target is a view or the result of an in-place method: `h` of `h[0].view(-1).relu_()`."""
+def _find_root(target: Any) -> Any:
+    """Return the tensor behind views and in-place methods: `h` for `h[0].view(-1).relu_()`."""
     while True:
         if isinstance(target, ast.Subscript) or (isinstance(target, ast.Attribute) and target.attr in ("data", "T", "mT")):
             target = target.value
-        elif _in_place_method(target) or (
-            isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and target.func.attr in VIEWS
+        elif _is_in_place_method(target) or (
+            isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and target.func.attr in VIEW_METHODS
         ):
             target = target.func.value
         else:
@@ -251,8 +309,8 @@ def _root(target: Any) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------------------- advice
-def mended(statement: Any, target: Any, part: Any, root: Any, scope: list[Any]) -> str:
-    """What to write in place of a write to a saved tensor."""
+def _replacement_fix(statement: Any, target: Any, part: Any, root: Any, scope: list[Any]) -> str:
+    """Return the advice to replace a write to a saved tensor."""
     name = source_of(root) if isinstance(root, (ast.Name, ast.Attribute)) else ""
     text = source_of(statement) if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)) else ""
     text = f"if {source_of(statement.test)}:" if isinstance(statement, ast.If) else text
@@ -267,64 +325,67 @@ def mended(statement: Any, target: Any, part: Any, root: Any, scope: list[Any]) 
         return copied
     alone = isinstance(statement, ast.Expr) and statement.value is part
     later = name and any(
-        node is not statement and node.lineno > statement.lineno and root_name(name) in read(node) for node in scope
+        node is not statement and node.lineno > statement.lineno and _root_name(name) in read_names(node) for node in scope
     )
-    new = _out_of_place(part)
+    new = _out_of_place_call(part)
     if new is None:
         return copied
     if alone:
-        direct = source_of(_root_of_chain(target)) == name
+        direct = source_of(_start_of_chain(target)) == name
         return f"Write {instead(f'{name} = {source_of(new)}', text)}." if direct and name else copied
-    if later and name not in bound(statement):
+    if later and name not in bound_names(statement):
         return copied
     return f"Write {instead(source_of(new), source_of(part))}."
 
 
-def root_name(name: str) -> str:
-    """`self` of `self.h`."""
+def _root_name(name: str) -> str:
+    """Return the first name of a path: "self" for "self.h"."""
     return name.partition(".")[0]
 
 
-def _root_of_chain(target: Any) -> Any:
-    while _in_place_method(target):
+def _start_of_chain(target: Any) -> Any:
+    while _is_in_place_method(target):
         target = target.func.value
     return target
 
 
-def _out_of_place(call: ast.Call) -> ast.Call | None:
-    """The same call, which writes nothing: `h.relu().mul(2)` of `h.relu_().mul_(2)`; None where there is none."""
-    made: Any = copy.deepcopy(call)
-    made.keywords = [keyword for keyword in made.keywords if keyword.arg not in ("inplace", "out")]
-    changed_it = len(made.keywords) != len(call.keywords)
-    one = made
+def _out_of_place_call(call: ast.Call) -> ast.Call | None:
+    """Return a call without its writes, `h.relu().mul(2)` for `h.relu_().mul_(2)`, or None if there is no such function."""
+    new: Any = copy.deepcopy(call)
+    new.keywords = [keyword for keyword in new.keywords if keyword.arg not in ("inplace", "out")]
+    changed = len(new.keywords) != len(call.keywords)
+    one = new
     while isinstance(one, (ast.Call, ast.Attribute, ast.Subscript)):
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and _in_place_method(one):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and _is_in_place_method(one):
             one.func.attr = one.func.attr[:-1]
-            changed_it = True
+            changed = True
             if not hasattr(Tensor, one.func.attr):
                 return None
         elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id.endswith("_"):
             return None
         one = one.func if isinstance(one, ast.Call) else one.value
-    return made if changed_it else None
+    return new if changed else None
 
 
 # ------------------------------------------------------------------------------------------------------------ elsewhere
-def _elsewhere(scene: Scene) -> Iterator[Write]:
-    """Statements of functions that were called from the failing ones and write in place, as far as the source tells."""
+def _writes_in_functions(scene: Scene) -> Iterator[Write]:
+    """Yield the writes in functions that the code calls."""
     for filename, function in scene.called_functions():
         body = scene.statements_of(function)
         for node in body:
-            for target, part in writes(scene, node):
-                root = _root(target)
+            for target, part in find_writes(scene, node):
+                root = _find_root(target)
                 if _is_step(part) or not _may_be_tensor(scene, function, body, root):
                     continue
-                yield _write(scene, node, filename, mended(node, target, part, root, body), root)
+                yield _make_write(scene, node, filename, _replacement_fix(node, target, part, root, body), root)
 
 
 def _may_be_tensor(scene: Scene, function: Any, body: list[Any], root: Any) -> bool:
-    """Whether what a function writes to can be a tensor with a history: not if it binds it to a number, a list or a new tensor
-    first, and of an attribute not unless a model of that class holds a tensor there."""
+    """Return whether the target of a write in a function can be a tensor with a history.
+
+    A name cannot if the function first assigns a number, a list or a new tensor to it. An attribute of `self` can if a model has
+    a tensor there.
+    """
     if isinstance(root, ast.Attribute) and isinstance(root.value, ast.Name) and root.value.id == "self":
         owners = [module for model in scene.modules() for module in model.modules() if hasattr(type(module), function.name)]
         return any(library_of(vars(module).get(root.attr)) is not None for module in owners)
@@ -351,9 +412,8 @@ def _is_step(part: Any) -> bool:
     return isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "step"
 
 
-def _layers(scene: Scene, maker: str) -> Iterator[Write]:
-    """The layers with `inplace=True` of the models that the frames can name: those that follow the operation of the error's
-    sentence, where one is known to."""
+def _in_place_layers(scene: Scene, maker: str) -> Iterator[Write]:
+    """Yield the layers with `inplace=True` that follow the operation in the error's message, or all such layers of the models."""
     found: list[tuple[Any, bool]] = []
     for value in scene.modules():
         for _, module in value.named_modules():
@@ -368,6 +428,6 @@ def _layers(scene: Scene, maker: str) -> Iterator[Write]:
     chosen = [one for one, follows in found if follows] or [one for one, _ in found]
     for module in chosen:
         path, kind = scene.path(module), type(module).__name__
-        code = changed(scene, module, path, inplace=False)
-        fix = f"Let it write to a new tensor: {code}." if code else f"Leave inplace=True out of `{path}`."
+        code = change_arguments(scene, module, path, inplace=False)
+        fix = f"Let it return a new tensor: {code}." if code else f"Remove inplace=True from `{path}`."
         yield Write(None, f"`{path}` ({kind}, inplace=True)", fix)
