@@ -21,6 +21,7 @@ extensions = [
     "descriptions",
     "docstrings",
     "gallery",
+    "kinds_page",
     "mathml",
     "reference_pages",
     "lesson_pages",

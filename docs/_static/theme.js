@@ -3,3 +3,15 @@ const root = document.documentElement;
 const mark = () => document.body?.setAttribute("data-jp-theme-light", String(root.dataset.theme !== "dark"));
 new MutationObserver(mark).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
 document.addEventListener("DOMContentLoaded", mark);
+
+// The kind of a finding, in brackets after it, leads to its section.
+document.addEventListener("DOMContentLoaded", () => {
+  const base = root.dataset.content_root ?? "./";
+  for (const kind of document.querySelectorAll("[data-gradlab-kind]")) {
+    const link = document.createElement("a");
+    link.href = `${base}guide/kinds.html#${kind.dataset.gradlabKind.replaceAll("_", "-")}`;
+    link.style.color = "inherit";
+    link.textContent = kind.textContent.replace(/^\[|\]$/g, "");
+    kind.replaceChildren("[", link, "]");
+  }
+});

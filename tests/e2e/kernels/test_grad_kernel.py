@@ -192,7 +192,7 @@ def test_the_doctor_after_an_exception_and_after_its_cure(kernel):
     assert kernel.run("%load_ext gradlab")[0]["status"] == "ok"
     reply, outputs = kernel.run("%doctor")
     told = next(content["data"]["text/plain"] for kind, content in outputs if kind == "execute_result")
-    assert told.startswith("Problem: `y += 1` on line 3 writes to") and "`y = y + 1`" in told and "%%doctor" in told
+    assert told.startswith("Problem: `y += 1` on line 3 modifies a tensor") and "`y = y + 1`" in told and "%%doctor" in told
     assert kernel.run("y = v.exp()\ny = y + 1\ny.sum().backward()")[0]["status"] == "ok"
     reply, outputs = kernel.run("%doctor")
     told = next(content["data"]["text/plain"] for kind, content in outputs if kind == "execute_result")
