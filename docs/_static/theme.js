@@ -8,6 +8,7 @@ document.addEventListener("DOMContentLoaded", mark);
 document.addEventListener("DOMContentLoaded", () => {
   const base = root.dataset.content_root ?? "./";
   for (const kind of document.querySelectorAll("[data-gradlab-kind]")) {
+    if (kind.closest("a, .gallery-card")) continue; // the whole card is a link
     const link = document.createElement("a");
     link.href = `${base}guide/kinds.html#${kind.dataset.gradlabKind.replaceAll("_", "-")}`;
     link.style.color = "inherit";
