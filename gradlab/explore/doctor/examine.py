@@ -98,6 +98,7 @@ def examine(case: Case, checks: Iterable[Check] | None = None) -> Diagnosis:
         found, failure = case.found[one.name]
         findings += found
         unseen += [failure] if failure else []
+    case.flow = None  # it refers to the case, and the case to the user's tensors
     if names := list(case.sharded.values()):
         unseen.append(
             f"{join_names(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "

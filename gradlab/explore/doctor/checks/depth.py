@@ -21,6 +21,7 @@ from gradlab.explore.doctor.context.flow import (
     LOSS_REDUCTIONS,
     Flow,
     digits,
+    flow_of,
     has_gradients,
     is_positive,
     operand_text,
@@ -210,7 +211,7 @@ def find_vanishing_and_exploding(case: Case) -> Iterable[Finding]:
     """Find gradients that vanish or explode over layers or over steps."""
     if not has_gradients(case.trace):
         return
-    flow = Flow(case)
+    flow = flow_of(case)
     findings = _find_recurrent(flow)
     yield from findings
     for sign in (-1, 1):

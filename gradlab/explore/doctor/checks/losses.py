@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import argument, before, instead, parenthesize, replace_expression
-from gradlab.explore.doctor.context.flow import Flow, digits, extremes, method_call, operand_text
+from gradlab.explore.doctor.context.flow import Flow, digits, extremes, flow_of, method_call, operand_text
 from gradlab.explore.doctor.context.operands import argument_text, replace_argument
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
@@ -157,7 +157,7 @@ def find_misused_losses(case: Case) -> Iterable[Finding]:
     """Find losses whose inputs have the wrong shape or are not what the loss expects."""
     if case.trace is None or not case.trace.recorded:
         return
-    flow = Flow(case)
+    flow = flow_of(case)
     yield from _find_broadcasts(flow)
     yield from _find_probabilities(flow)
 

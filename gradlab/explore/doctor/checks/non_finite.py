@@ -26,7 +26,7 @@ from gradlab.explore.doctor.checks.singular import (
 )
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import instead, parse_expression, replace_expression
-from gradlab.explore.doctor.context.flow import Flow, has_gradients, plural
+from gradlab.explore.doctor.context.flow import Flow, flow_of, has_gradients, plural
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.trace.data import Operand
@@ -155,7 +155,7 @@ def find_non_finite(case: Case) -> Iterable[Finding]:
     """Find inputs and operations that make the loss or a gradient NaN or infinite."""
     if not has_gradients(case.trace):
         return
-    flow = Flow(case)
+    flow = flow_of(case)
     if not _result_is_non_finite(flow):
         return
     inputs = list(_find_inputs(flow))

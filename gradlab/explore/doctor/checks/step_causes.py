@@ -15,7 +15,7 @@ from typing import Any
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import instead
 from gradlab.explore.doctor.context.events import entry_names, event_line, event_place, quote, write_after
-from gradlab.explore.doctor.context.flow import Flow, digits, root_mean_square
+from gradlab.explore.doctor.context.flow import Flow, digits, flow_of, root_mean_square
 from gradlab.explore.doctor.context.step_history import (
     has_improved,
     input_name,
@@ -147,7 +147,7 @@ def _large_input(case: Case, event: Event, ratio: float) -> tuple[int, Operand, 
     """Return an input of a layer with numbers far above 1 that made a step too long, for SGD with a usual learning rate."""
     if event.optimizer not in ("", "SGD", "ASGD") or any(one > 1 for one in event.rates) or case.trace is None:
         return None
-    flow = Flow(case)
+    flow = flow_of(case)
     for i, weight in enumerate(flow.weights):
         if weight is None or weight < 0:
             continue

@@ -13,7 +13,7 @@ from typing import Any
 
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import instead, parse_expression
-from gradlab.explore.doctor.context.flow import Flow, digits, edge_key, has_gradients
+from gradlab.explore.doctor.context.flow import Flow, digits, edge_key, flow_of, has_gradients
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.names import is_optimizer
@@ -68,7 +68,7 @@ def find_sums(case: Case) -> Iterable[Finding]:
     """Find a sum that should be a mean."""
     if not has_gradients(case.trace):
         return
-    flow = Flow(case)
+    flow = flow_of(case)
     found = _find_sum(flow)
     outcome = _describe_steps(case)
     if found is None or outcome is None:

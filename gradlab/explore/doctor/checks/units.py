@@ -14,6 +14,7 @@ from gradlab.explore.doctor.context.flow import (
     Flow,
     digits,
     extremes,
+    flow_of,
     has_gradients,
     leaf_names,
     plural,
@@ -123,7 +124,7 @@ def find_dead_and_saturated_units(case: Case) -> Iterable[Finding]:
     """Find dead and saturated units."""
     if not has_gradients(case.trace):
         return
-    flow = Flow(case)
+    flow = flow_of(case)
     lost = find_lost_gradients(flow)
     reported: set[int] = set()
     yield from _find_dead_units(flow, lost, reported)

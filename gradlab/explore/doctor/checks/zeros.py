@@ -15,6 +15,7 @@ from gradlab.explore.doctor.context.flow import (
     Flow,
     digits,
     edge_key,
+    flow_of,
     has_gradients,
     is_positive,
     leaf_names,
@@ -164,7 +165,7 @@ def find_zero_gradients(case: Case) -> Iterable[Finding]:
     """Find leaves whose gradient is exactly 0 or only rounding errors."""
     if not has_gradients(case.trace):
         return
-    flow = Flow(case)
+    flow = flow_of(case)
     lost = find_lost_gradients(flow)
     reported: set[tuple[str, int | None, tuple[str, ...]]] = set()
     idle: dict[int, Sequence[int]] = {}

@@ -119,6 +119,7 @@ class Case:
     found: dict[str, tuple[list[Any], str]] = field(default_factory=dict, init=False, repr=False)
     tensors: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # of the learners, by key, once these are read
     sharded: dict[int, str] = field(default_factory=dict, init=False)  # names by key: see `learners`
+    flow: Any = field(default=None, init=False, repr=False)  # the graph, while checks run: see `flow_of`
     final_values: Any = field(default=None, init=False, repr=False)  # the learners as `final_state` read them
 
     # ------------------------------------------------------------------------------------------------------- the graph

@@ -221,6 +221,14 @@ class Flow:
         return self.case.line(self.nodes[i])
 
 
+def flow_of(case: Case) -> Flow:
+    """Return the graph of a case, which all its checks share."""
+    if case.flow is None:
+        case.flow = Flow(case)
+    flow: Flow = case.flow
+    return flow
+
+
 def edge_key(edge: GraphEdge) -> tuple[int, int, int]:
     """Return the source, the target and the argument of an edge."""
     return edge.source, edge.target, edge.argument
