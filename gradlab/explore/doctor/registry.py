@@ -158,6 +158,6 @@ def require_kinds(names: str | Iterable[str]) -> frozenset[str]:
 
 def unknown_kind(name: object) -> str:
     """Return the message for a name that is not that of a kind."""
-    close = difflib.get_close_matches(str(name), KINDS, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name), KINDS, n=1)
     hint = f"Did you mean {close[0]!r}?" if close else f"The kinds are {', '.join(sorted(KINDS))}."
     return f"{name!r} is not a kind of finding. {hint}"

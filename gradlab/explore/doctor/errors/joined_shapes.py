@@ -15,7 +15,6 @@ from gradlab.explore.doctor.findings import Finding
 
 MAX_SHOWN = 4
 FIXED_DIMENSIONS = {"vstack": 0, "row_stack": 0, "dstack": 2}  # the dimension along which they join; hstack: 1, or 0 for one axis
-CAT_FUNCTIONS = ("cat", "concat", "concatenate", "hstack", "column_stack", *FIXED_DIMENSIONS)
 
 
 def explain_shapes(scene: Scene, rule: str) -> Finding:
