@@ -16,7 +16,7 @@ from gradlab.explore.doctor.after_run import diagnose_after_run
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.registry import CHECKS, KINDS, RUN, STATE
 from gradlab.explore.script.program import Program, script_environment
-from gradlab.explore.script.running import run_script
+from gradlab.explore.script.running import public_names, run_script
 
 MARK = re.compile(r"\s*#!$", re.MULTILINE)
 WATCH = "watch"
@@ -74,7 +74,7 @@ def diagnose_example(kind: str, *, healthy: bool = False, library: str = "torch"
                 exec(program.compile_source(), vars(main))  # noqa: S102  (text of this package)
             except Exception as raised:  # noqa: BLE001  (some faults end in an error)
                 error = raised
-            namespace = {name: value for name, value in vars(main).items() if not name.startswith("__")}
+            namespace = public_names(main)
             if where == STATE:
                 return diagnose_after_run(namespace, error)
         watches: list[Diagnosis] = [value.findings for value in namespace.values() if type(value).__name__ == "Watch"]

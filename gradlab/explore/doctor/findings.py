@@ -226,7 +226,7 @@ def _merge(similar: Sequence[Finding]) -> Finding:
     shown = places[: NAMED - 1] if more else places
     if len(shown) > 1 and all(re.fullmatch(r"on line \d+", place) for place in shown):
         shown = [f"on lines {shown[0].removeprefix('on line ')}", *(place.removeprefix("on line ") for place in shown[1:])]
-    repeated = f"The same {_join([*shown, *more])}." if places else f"({len(similar)} times)"
+    repeated = f"The same {join([*shown, *more])}." if places else f"({len(similar)} times)"
     lines = [line for other in others for line in (other.line, *other.lines) if line is not None]
     changes = list(
         dict.fromkeys(change for one in similar for both in CHANGES.findall(one.fix) for change in CHANGE_ALONE.findall(both))
@@ -260,8 +260,9 @@ def _merge_models(similar: Sequence[Finding]) -> Finding:
     more = [f"{len(models) - NAMED + 1} more"] if len(models) > NAMED else []
     shown = models[: NAMED - 1] if more else models
     whose = "" if all(one.message == first.message for one in others) else f" These numbers are of `{first.model}`."
-    return replace(first, message=f"{first.message}{whose}", model=_join([*shown, *more]))
+    return replace(first, message=f"{first.message}{whose}", model=join([*shown, *more]))
 
 
-def _join(texts: Sequence[str]) -> str:
+def join(texts: Sequence[str]) -> str:
+    """Return "a, b and c"."""
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

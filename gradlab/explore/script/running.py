@@ -148,7 +148,7 @@ def run_script(
         recorder = Recorder(lambda: vars(main))
         recorder.unhurried = every
         session = Session()
-        recorder.on_end = lambda training: session.of_training(training, _public_names(main), ignore)
+        recorder.on_end = lambda training: session.of_training(training, public_names(main), ignore)
         error: BaseException | None = None
         start = clock.now()
         try:
@@ -223,7 +223,7 @@ def _print_hook_error(failure: BaseException, error: BaseException) -> None:
             sys.__excepthook__(type(one), one, one.__traceback__)
 
 
-def _public_names(main: ModuleType) -> dict[str, Any]:
+def public_names(main: ModuleType) -> dict[str, Any]:
     """Return the names of a module without those that Python sets."""
     return {name: value for name, value in vars(main).items() if not name.startswith("__")}
 
@@ -239,7 +239,7 @@ def _diagnose(
     compile_called: bool,
 ) -> ScriptRun:
     """Return the result of a script that has ended, without its status and times."""
-    space = _public_names(main)
+    space = public_names(main)
     if recorder.shown is not None:
         training = recorder.shown.training
         space = {**space, **(recorder.shown.owners if training is None else training.owners)}

@@ -13,6 +13,7 @@ from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.doctor.context.earlier_cells import Past
 from gradlab.explore.doctor.context.program import Program
 from gradlab.explore.doctor.context.scene import Scene
+from gradlab.explore.doctor.findings import join
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import attribute, is_model, is_optimizer, loop_leftovers, modules_in, names_in
 from gradlab.explore.trace.data import Event, GraphNode, Line, Trace
@@ -328,7 +329,7 @@ def join_names(several: Iterable[str], most: int = 4) -> str:
     shown = [f"`{name}`" for name in names[: most if len(names) <= most else most - 1]]
     if len(names) > most:
         shown.append(f"{len(names) - most + 1} more")
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+    return join(shown) if shown else ""
 
 
 def learner_names(learners: Sequence[Learner]) -> str:

@@ -20,7 +20,7 @@ from gradlab.explore.doctor.context.code_edits import argument, before, instead,
 from gradlab.explore.doctor.context.grad_switches import Switch, enclosing_switch, last_switch
 from gradlab.explore.doctor.context.program import bound_names, read_names
 from gradlab.explore.doctor.context.scene import Scene, dtype_of
-from gradlab.explore.doctor.findings import Finding, sentence
+from gradlab.explore.doctor.findings import Finding, join, sentence
 from gradlab.explore.doctor.registry import declare
 from gradlab.explore.libraries import library_of
 
@@ -349,12 +349,12 @@ def _frozen_finding(scene: Scene, name: str, start: Any) -> Finding:
         )
     else:
         each = [f"`{text}`{_creation_text(scene, text)}" for text in inputs[:MAX_LEAVES]]
-        why = f"no tensor that it was computed from requires a gradient{f' ({_join(each)})' if each else ''}"
+        why = f"no tensor that it was computed from requires a gradient{f' ({join(each)})' if each else ''}"
         edits = [_request_edit(scene, text, leaves[text], readers[text]) for text in inputs[:MAX_LEAVES]]
         edits = [edit for edit in edits if edit]
         fix = f"Set requires_grad of the tensors that should learn: {', or '.join(edits)}." if edits else ""
         if inputs and not floats:
-            why = f"it was computed from integers, which have no gradient ({_join(each)})"
+            why = f"it was computed from integers, which have no gradient ({join(each)})"
             fix = f"Use floating point, and set requires_grad: {', or '.join(edits)}." if edits else "Use floating point."
     return Finding(
         "frozen",
@@ -396,10 +396,6 @@ def _leaf_finding(scene: Scene, name: str, value: Any, start: Any) -> Finding:
 
 def _is_float(tensor: Any) -> bool:
     return dtype_of(tensor).startswith(("float", "bfloat", "complex"))
-
-
-def _join(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _creating_call(scene: Scene, name: str) -> Any:

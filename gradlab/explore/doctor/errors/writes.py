@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.core.properties import ORDINARY
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.doctor.context.code_edits import before, instead
@@ -25,7 +24,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import declare
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import is_optimizer
-from gradlab.explore.operations import operations
+from gradlab.explore.operations import lookup
 
 MAX_WRITES = 4  # listed in a message
 NOT_WRITES = (
@@ -218,7 +217,7 @@ def _make_write(scene: Scene, node: Any, filename: str, fix: str, root: Any) -> 
 
 def _is_view(maker: str) -> bool:
     """Return whether an operation did not compute a tensor: another shape, order of axes or stride of the same memory."""
-    properties = operations().get(maker, ORDINARY)
+    properties = lookup(f"{maker}Backward0")
     return maker == "AsStrided" or (properties.moves == "layout" and not properties.elementwise)  # a clone is elementwise
 
 
