@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.doctor.context.code_edits import argument, parse_expression
-from gradlab.explore.doctor.context.flow import Flow
+from gradlab.explore.doctor.context.flow import Flow, first_arguments
 from gradlab.explore.libraries import library_of
 
 KEYWORDS = ("key_padding_mask", "attn_mask", "src_key_padding_mask", "src_mask", "tgt_mask", "memory_mask", "mask")
 TRUE_IS_SEEN = ("scaled_dot_product_attention",)  # functions in whose masks True marks a visible key
-MAX_OPERATIONS = 10  # examined before the softmax
 MAX_ROWS = 3  # named in a message
 
 
@@ -78,7 +77,7 @@ def _find_rows(array: np.ndarray, hiding: bool) -> tuple[tuple[int, ...], ...]:
 
 def _candidates(flow: Flow, at: int) -> Iterator[tuple[str, bool]]:
     """Yield the names of tensors that may be the mask, and the value that hides a key."""
-    for i in (at, *_first_arguments(flow, at)):
+    for i in (at, *first_arguments(flow, at)):
         place = flow.nodes[i].place
         tree = parse_expression(place.source) if place is not None else None
         if place is None or tree is None:
@@ -110,15 +109,6 @@ def _candidates(flow: Flow, at: int) -> Iterator[tuple[str, bool]]:
 def _keeps_true(tree: ast.Call) -> bool:
     """Return whether a call is `where(keep, scores, -inf)`, in which False hides a key."""
     return len(tree.args) == 3 and "inf" not in ast.unparse(tree.args[1]) and "inf" in ast.unparse(tree.args[2])
-
-
-def _first_arguments(flow: Flow, at: int) -> Iterator[int]:
-    """Yield the chain of first arguments that an operation is computed from."""
-    for _ in range(MAX_OPERATIONS):
-        if not flow.inputs[at]:
-            return
-        at = flow.inputs[at][0].source
-        yield at
 
 
 def _mask_name(node: Any) -> tuple[str, bool]:

@@ -26,7 +26,7 @@ from gradlab.explore.doctor.checks.singular import (
 )
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import instead, parse_expression, replace_expression
-from gradlab.explore.doctor.context.flow import Flow, flow_of, has_gradients, plural
+from gradlab.explore.doctor.context.flow import Flow, first_arguments, flow_of, has_gradients, plural
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.trace.data import Operand
@@ -467,22 +467,13 @@ def _unrecorded_finding(flow: Flow) -> Finding:
 
 def _finite_mask_fix(flow: Flow, at: int) -> str:
     """Return how to mask so that a row that is masked everywhere stays finite."""
-    for i in _first_arguments(flow, at):
+    for i in first_arguments(flow, at):
         place = flow.nodes[i].place
         tree = parse_expression(place.source) if flow.ops[i] == "MaskedFill" and place is not None else None
         if place is not None and isinstance(tree, ast.Call) and len(tree.args) >= 2:
             tree.args[-1] = ast.UnaryOp(ast.USub(), ast.Constant(1e4))
             return f"Keep a key in each row, or mask with a finite number: {instead(ast.unparse(tree), place.source)}."
     return "Keep at least one key in each row, or leave such rows out."
-
-
-def _first_arguments(flow: Flow, at: int) -> list[int]:
-    """Return the chain of first arguments that a node is computed from."""
-    earlier: list[int] = []
-    while flow.inputs[at] and len(earlier) < 10:
-        at = flow.inputs[at][0].source
-        earlier.append(at)
-    return earlier
 
 
 def _safe_input_fix(flow: Flow, at: int, guard: int) -> str:

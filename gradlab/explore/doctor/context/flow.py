@@ -229,6 +229,15 @@ def flow_of(case: Case) -> Flow:
     return flow
 
 
+def first_arguments(flow: Flow, at: int, most: int = 10) -> Iterator[int]:
+    """Yield at most `most` nodes of the chain of first arguments that node `at` is computed from."""
+    for _ in range(most):
+        if not flow.inputs[at]:
+            return
+        at = flow.inputs[at][0].source
+        yield at
+
+
 def edge_key(edge: GraphEdge) -> tuple[int, int, int]:
     """Return the source, the target and the argument of an edge."""
     return edge.source, edge.target, edge.argument

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -507,6 +508,16 @@ def can_broadcast(a: list[int], b: list[int]) -> bool:
 def dtype_of(tensor: Any) -> str:
     """Return the name of a tensor's dtype: "float32"."""
     return str(tensor.dtype).rpartition(".")[2]
+
+
+def is_float(tensor: Any) -> bool:
+    """Return whether a tensor has a floating-point or complex dtype."""
+    return dtype_of(tensor).startswith(("float", "bfloat", "complex"))
+
+
+def numbers_in(text: str) -> list[int]:
+    """Return the integers in a text: [2, -1] for "[2, -1]"."""
+    return [int(number) for number in re.findall(r"-?\d+", text)]
 
 
 def _calls_modules(frame: Any) -> bool:

@@ -18,7 +18,7 @@ from gradlab.diagnose.source_locations import as_update, parenthesize, receiver,
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import before, clear_gradient_after, instead
 from gradlab.explore.doctor.context.program import bound_names, read_names, root_of
-from gradlab.explore.doctor.context.scene import Scene
+from gradlab.explore.doctor.context.scene import Scene, numbers_in
 from gradlab.explore.doctor.errors.freed_graphs import explain_freed, find_call
 from gradlab.explore.doctor.errors.lost_history import NO_HISTORY, explain_lost_history
 from gradlab.explore.doctor.errors.mismatches import MISMATCH_RULES
@@ -229,7 +229,7 @@ def _explain_not_scalar(scene: Scene, match: re.Match[str]) -> Finding:
 
 def _explain_weights(scene: Scene, match: re.Match[str]) -> Finding:
     name = receiver(scene.place, "backward")
-    sizes, wanted = _sizes(match[1]), _sizes(match[2])
+    sizes, wanted = numbers_in(match[1]), numbers_in(match[2])
     call = scene.node if isinstance(scene.node, ast.Call) else None
     given = [*call.args, *(k.value for k in call.keywords if k.arg == "gradient")] if call is not None and name else []
     code = scene.replace(scene.ones(name), given[0]) if given else ""
@@ -246,7 +246,7 @@ def _explain_grad_shape(scene: Scene, match: re.Match[str]) -> Finding:
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     name = source_of(target.value) if isinstance(target, ast.Attribute) else ""
     value = source_of(statement.value) if name else ""
-    sizes, wanted = _sizes(match[1]), _sizes(match[2])
+    sizes, wanted = numbers_in(match[1]), numbers_in(match[2])
     spread = _broadcasts_to(sizes, wanted)
     code = (
         instead(f"{name}.grad = {parenthesize(statement.value)}.expand_as({name}).clone()", source_of(statement)) if name else ""
@@ -516,12 +516,7 @@ def _shape(scene: Scene, name: str) -> list[int] | None:
     if value is not None and library_of(value) is not None:
         return list(value.shape)
     match = re.search(r"This one has shape (\[[\d, ]*\])", str(scene.error))
-    return _sizes(match[1]) if match else None
-
-
-def _sizes(text: str) -> list[int]:
-    """Return the numbers in a text: [2, 3] for "[2, 3]"."""
-    return [int(number) for number in re.findall(r"\d+", text)]
+    return numbers_in(match[1]) if match else None
 
 
 def _broadcasts_to(shape: list[int], wanted: list[int]) -> bool:

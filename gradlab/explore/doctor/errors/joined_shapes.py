@@ -10,7 +10,7 @@ from typing import Any
 
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.doctor.context.code_edits import parenthesize
-from gradlab.explore.doctor.context.scene import Scene
+from gradlab.explore.doctor.context.scene import Scene, numbers_in
 from gradlab.explore.doctor.findings import Finding
 
 MAX_SHOWN = 4
@@ -83,7 +83,7 @@ def _explain_numbers_of_axes(scene: Scene, match: re.Match[str]) -> Finding:
 
 def _explain_stack(scene: Scene, match: re.Match[str]) -> Finding:
     """Explain a stack of tensors of different shapes."""
-    first, second, entry = _sizes(match[1]), _sizes(match[3]), int(match[4])
+    first, second, entry = numbers_in(match[1]), numbers_in(match[3]), int(match[4])
     items, start = _items(scene), int(match[2])
     names = [f"`{items[i][0]}`" if i < len(items) else f"tensor {i}" for i in (start, entry)]
     differ = [k for k in range(min(len(first), len(second))) if first[k] != second[k]]
@@ -162,14 +162,10 @@ def _items(scene: Scene) -> list[tuple[str, list[int] | None]]:
     return [(source_of(node), scene.shape(node)) for node in _nodes(scene)]
 
 
-def _sizes(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"-?\d+", text)]
-
-
 # ---------------------------------------------------------------------------------------------------------- view, expand
 def _explain_view(scene: Scene, match: re.Match[str]) -> Finding:
     """Explain a view with another number of elements."""
-    wanted, size = _sizes(match[1]), int(match[2])
+    wanted, size = numbers_in(match[1]), int(match[2])
     call = scene.node
     given = next(((node, one) for node, one in scene.operands if prod(one.shape) == size), None)
     name = f"`{source_of(given[0])}`" if given is not None else "the tensor"
@@ -217,7 +213,7 @@ def _explain_expand(scene: Scene, match: re.Match[str]) -> Finding:
     """Explain the expansion of an axis whose size is not 1."""
     wanted, size, axis = int(match[1]), int(match[2]), int(match[3])
     found = re.search(r"Target sizes: (\[[-\d, ]*\])\.\s+Tensor sizes: (\[[\d, ]*\])", str(scene.error))
-    shapes = (_sizes(found[1]), _sizes(found[2])) if found else None
+    shapes = (numbers_in(found[1]), numbers_in(found[2])) if found else None
     given = next((node for node, one in scene.operands if shapes and list(one.shape) == shapes[1]), None)
     name = f"`{source_of(given)}`" if given is not None else "the tensor"
     code = ""

@@ -11,7 +11,7 @@ from typing import Any
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.doctor.context.code_edits import parenthesize
 from gradlab.explore.doctor.context.layer_sources import change_arguments, wrap_layer
-from gradlab.explore.doctor.context.scene import Scene
+from gradlab.explore.doctor.context.scene import Scene, numbers_in
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.libraries import library_of
 
@@ -142,7 +142,7 @@ def _explain_convolution(scene: Scene) -> Finding | None:
     match = CONVOLUTION_ERROR.search(str(scene.error))
     if match is None:
         return None
-    weight, shape = sizes(match["weight"]), sizes(match["given"])
+    weight, shape = numbers_in(match["weight"]), numbers_in(match["given"])
     dims, kind = len(weight) - 2, "conv_transpose" if match["transposed"] else "conv"
     wanted = weight[0] if match["transposed"] else weight[1]
     given: dict[str, Any] = {source_of(node): (node, one) for node, one in scene.operands}
@@ -155,11 +155,6 @@ def _explain_convolution(scene: Scene) -> Finding | None:
     evidence = {"weight": weight, "wanted": wanted, "given": shape[at], "shape": shape}
     finding = _explain_channels(scene, message, named, shape, wanted, dims, evidence, f"{kind}{dims}d")
     return finding or Finding("shape", f"{message}: dimension {at} is {shape[at]}.", evidence={**evidence, "axis": at})
-
-
-def sizes(text: str) -> list[int]:
-    """Return the numbers of a text such as "[2, 3]"."""
-    return [int(number) for number in re.findall(r"\d+", text)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- images

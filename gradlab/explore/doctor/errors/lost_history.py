@@ -19,7 +19,7 @@ from gradlab.explore.doctor.context.case import join_names
 from gradlab.explore.doctor.context.code_edits import argument, before, instead, parenthesize
 from gradlab.explore.doctor.context.grad_switches import Switch, enclosing_switch, last_switch
 from gradlab.explore.doctor.context.program import bound_names, read_names
-from gradlab.explore.doctor.context.scene import Scene, dtype_of
+from gradlab.explore.doctor.context.scene import Scene, dtype_of, is_float
 from gradlab.explore.doctor.findings import Finding, join, sentence
 from gradlab.explore.doctor.registry import declare
 from gradlab.explore.libraries import library_of
@@ -332,7 +332,7 @@ def _frozen_finding(scene: Scene, name: str, start: Any) -> Finding:
         return _leaf_finding(scene, name, own, start)
     frozen = [text for text, model in models.items() if any(True for _ in model.named_parameters())]
     inputs = [text for text in leaves if not any(text in bound_names(node) and _operands(scene, node) for node in scene.scope)]
-    floats = [text for text in inputs if _is_float(leaves[text])]
+    floats = [text for text in inputs if is_float(leaves[text])]
     inputs = floats or inputs
     first = next((readers[text] for text in [*frozen, *inputs]), start)
     line = first.lineno if first is not None and scene.place.filename == scene.file else None
@@ -368,7 +368,7 @@ def _frozen_finding(scene: Scene, name: str, start: Any) -> Finding:
 
 def _leaf_finding(scene: Scene, name: str, value: Any, start: Any) -> Finding:
     """Return the finding on backward() of a tensor that was not computed from others."""
-    integers = not _is_float(value)
+    integers = not is_float(value)
     shape = list(value.shape)
     by = _creation_text(scene, name)
     why = (
@@ -394,10 +394,6 @@ def _leaf_finding(scene: Scene, name: str, value: Any, start: Any) -> Finding:
     )
 
 
-def _is_float(tensor: Any) -> bool:
-    return dtype_of(tensor).startswith(("float", "bfloat", "complex"))
-
-
 def _creating_call(scene: Scene, name: str) -> Any:
     """Return the call that created a tensor, if it takes `requires_grad`; otherwise None."""
     node = _find_assignment(scene, name, scene.place.line) if name.isidentifier() else None
@@ -417,12 +413,12 @@ def _request_edit(scene: Scene, name: str, value: Any, reader: Any) -> str:
     call = _creating_call(scene, name)
     if call is not None:
         keywords = [keyword for keyword in call.keywords if keyword.arg != "requires_grad"]
-        if not _is_float(value):
+        if not is_float(value):
             dtype = ast.parse(f"{scene.alias}.float32", mode="eval").body
             keywords = [*(keyword for keyword in keywords if keyword.arg != "dtype"), ast.keyword("dtype", dtype)]
         keywords.append(ast.keyword("requires_grad", ast.Constant(True)))
         return instead(source_of(ast.Call(call.func, call.args, keywords)), source_of(call))
-    if not _is_float(value):
+    if not is_float(value):
         return ""
     return before(f"{name}.requires_grad_()", _first_line(reader)) if reader is not None else ""
 

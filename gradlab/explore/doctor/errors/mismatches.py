@@ -9,7 +9,7 @@ from typing import Any
 
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.doctor.context.code_edits import parenthesize
-from gradlab.explore.doctor.context.scene import Scene, can_broadcast, dtype_of, operands_of
+from gradlab.explore.doctor.context.scene import Scene, can_broadcast, dtype_of, is_float, operands_of
 from gradlab.explore.doctor.errors.joined_shapes import JOINING_RULES, explain_shapes
 from gradlab.explore.doctor.errors.layer_inputs import explain_layer_input
 from gradlab.explore.doctor.errors.single_values import explain_single_value
@@ -351,7 +351,7 @@ def _explain_mixed_dtypes(scene: Scene, match: re.Match[str]) -> Finding:
 
 def _explain_integers(scene: Scene, match: re.Match[str]) -> Finding:
     """Explain integers where floating point is needed."""
-    odd = next(((node, one) for node, one in operands(scene) if not _is_float(one)), None)
+    odd = next(((node, one) for node, one in operands(scene) if not is_float(one)), None)
     if odd is None:
         return Finding("dtype", f"{scene.code} needs a floating-point tensor.", fix="Convert it with float().")
     node, one = odd
@@ -430,10 +430,6 @@ def operands(scene: Scene) -> list[tuple[Any, Any]]:
 def _describe_operands(scene: Scene, describe: Callable[[Any], str]) -> str:
     named = [f"`{source_of(node)}` {describe(one)}" for node, one in operands(scene)[:MAX_SHOWN]]
     return f" ({', '.join(named)})" if named else ""
-
-
-def _is_float(tensor: Any) -> bool:
-    return dtype_of(tensor).startswith(("float", "bfloat", "complex"))
 
 
 def _cast_method(dtype: str) -> str:
