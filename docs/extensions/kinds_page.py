@@ -10,8 +10,8 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from gradlab.explore.doctor import examine
-from gradlab.explore.doctor.examples import WATCH, diagnose_example, looks_at, split_marks
-from gradlab.explore.doctor.registry import CHECKS, ERROR, KINDS, RUN, STATE, Kind
+from gradlab.explore.doctor.examples import WATCH, diagnose_example, looks_at
+from gradlab.explore.doctor.registry import ERROR, KINDS, RUN, STATE, Kind, homes_of, split_marks
 
 TITLES = {
     "checks.cut_history": "The history is cut",
@@ -84,12 +84,8 @@ def summary(kinds: list[Kind]) -> Iterator[str]:
     """Yield a table of kinds and their meanings."""
     yield "| kind | severity | meaning |\n| --- | --- | --- |\n"
     for kind in kinds:
-        yield f"| [{kind.name}](#{kind.name}) | {kind.severity} | {paragraph(kind.meaning)} |\n"
+        yield f"| [{kind.name}](#{kind.name}) | {kind.severity} | {kind.meaning} |\n"
     yield "\n"
-
-
-def paragraph(text: str) -> str:
-    return " ".join(text.split())
 
 
 def fence(text: str, language: str) -> str:
@@ -111,15 +107,14 @@ def wrap(text: str) -> str:
 def page_of(kind: Kind) -> Iterator[str]:
     """Yield the section of a kind."""
     source, marked = split_marks(kind.fault)
-    homes = {one.looks_at for one in CHECKS if kind.name in one.kinds}
-    of_script = ERROR in homes and kind.name not in ONLY_AFTER_A_RUN
+    of_script = ERROR in homes_of(kind.name) and kind.name not in ONLY_AFTER_A_RUN
     how = {
         RUN: "`gradlab doctor example.py`, or `%%doctor` above it in a notebook, reports",
         STATE: f"{'`gradlab doctor example.py`, or ' if of_script else ''}`%doctor` or `gl.doctor()` after it reports",
         WATCH: "`w.findings` reports",
     }[looks_at(kind.name)]
     where = f" for line {marked[0]}" if marked else ""
-    yield f"({kind.name})=\n### {kind.name}\n\n{paragraph(kind.meaning)}"
+    yield f"({kind.name})=\n### {kind.name}\n\n{kind.meaning}"
     yield (
         " Findings of this kind are Notes.\n\n"
         if kind.severity != "Problem"
@@ -127,7 +122,7 @@ def page_of(kind: Kind) -> Iterator[str]:
         if kind.notes
         else "\n\n"
     )
-    yield f"**Why it matters.** {paragraph(kind.why)}\n\n**What to do.** {paragraph(kind.remedy)}\n\n"
+    yield f"**Why it matters.** {kind.why}\n\n**What to do.** {kind.remedy}\n\n"
     yield "Example:\n\n" + code_block(source, marked)
     yield f"{how}{where}:\n\n{fence(output_of(kind), 'text')}"
     yield "Nothing is reported here:\n\n" + fence(split_marks(kind.healthy)[0], "python")

@@ -11,8 +11,8 @@ import pytest
 
 from gradlab.explore.doctor import examine  # noqa: F401  (registers all checks)
 from gradlab.explore.doctor.checks import steps
-from gradlab.explore.doctor.examples import diagnose_example, for_library, split_marks
-from gradlab.explore.doctor.registry import CHECKS, KINDS, NOTE, PROBLEM
+from gradlab.explore.doctor.examples import diagnose_example, for_library
+from gradlab.explore.doctor.registry import CHECKS, KINDS, NOTE, PROBLEM, split_marks
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 ON_EACH = [

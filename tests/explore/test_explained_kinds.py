@@ -7,9 +7,8 @@ import re
 import pytest
 
 from gradlab import cli
-from gradlab.explore.doctor.examples import split_marks
 from gradlab.explore.doctor.explain import explain, list_kinds, sections
-from gradlab.explore.doctor.registry import CHECKS, KINDS, PROBLEM, STATE
+from gradlab.explore.doctor.registry import KINDS, PROBLEM, STATE, homes_of, split_marks
 
 NUMBERED = re.compile(r"  (?P<mark>[> ]) (?P<number>[ \d]\d)(?:  (?P<code>.*))?")
 
@@ -49,7 +48,7 @@ def test_the_page_of_a_kind_has_its_text_and_its_programs(name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_page_says_how_to_silence_a_kind_where_that_is_possible(name):
-    page, homes = explain(name), {one.looks_at for one in CHECKS if name in one.kinds}
+    page, homes = explain(name), homes_of(name)
     assert (f"# gradlab: ignore[{name}]" in page) == bool(homes - {STATE} and "#!" in KINDS[name].fault)
     assert (f"gradlab doctor --ignore {name} " in page) == bool(homes - {STATE})
     assert (f'gl.doctor(ignore=["{name}"])' in page) == bool(homes)

@@ -309,7 +309,7 @@ def test_code_in_messages_is_escaped():
     run = run_with(Finding("dead", f"`{code}` is 0,\r\n*not* {{0}}.", 2, model="act=nn.ReLU, lr=0.1"))
     message = f"act=nn.ReLU, lr=0.1: `{code}` is 0,\r\n*not* {{0}}."
     assert json.loads(json_report(run, 1))["findings"][0]["message"] == message.partition(": ")[2]
-    ((_, _, annotated),) = read_commands(github_report(run))
+    ((_, _, annotated),) = read_commands(github_report(run, 1))
     assert annotated == message
     (result,) = read_sarif(sarif_report(run, 1))["results"]
     code = r"model\[0\](d\['k'\] % {{1: x}})"
@@ -321,7 +321,7 @@ def test_a_finding_without_a_line():
     run = run_with(Finding("dead", "Units are dead."))
     (finding,) = json.loads(json_report(run, 1))["findings"]
     assert (finding["file"], finding["line"], finding["end_line"], finding["code"]) == ("train.py", None, None, "")
-    ((_, properties, _),) = read_commands(github_report(run))
+    ((_, properties, _),) = read_commands(github_report(run, 1))
     assert properties == {"file": "train.py", "title": "gradlab doctor [dead]"}
     (result,) = read_sarif(sarif_report(run, 1))["results"]
     assert place_of(result) == ("train.py", 1)  # code scanning requires a line

@@ -14,19 +14,12 @@ from collections.abc import Iterator
 from gradlab import clock
 from gradlab.explore.doctor.after_run import diagnose_after_run
 from gradlab.explore.doctor.findings import Diagnosis
-from gradlab.explore.doctor.registry import CHECKS, KINDS, RUN, STATE
+from gradlab.explore.doctor.registry import KINDS, RUN, STATE, homes_of, split_marks
 from gradlab.explore.script.program import Program, script_environment
 from gradlab.explore.script.running import public_names, run_script
 
-MARK = re.compile(r"\s*#!$", re.MULTILINE)
 WATCH = "watch"
 RUN_AS = "example.py"
-
-
-def split_marks(source: str) -> tuple[str, tuple[int, ...]]:
-    """Return a program without its marks, and the numbers of the marked lines."""
-    marked = tuple(number for number, line in enumerate(source.splitlines(), 1) if MARK.search(line))
-    return MARK.sub("", source) + "\n", marked
 
 
 def for_library(source: str, library: str) -> str:
@@ -39,7 +32,7 @@ def for_library(source: str, library: str) -> str:
 
 def looks_at(kind: str) -> str:
     """Return where a kind is found: in a recorded run, in the error and the state after a run, or in a run with `gl.watch`."""
-    homes = {one.looks_at for one in CHECKS if kind in one.kinds}
+    homes = homes_of(kind)
     return WATCH if not homes else RUN if RUN in homes else STATE
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import gradlab.explore.doctor.examine  # noqa: F401  (registers the kinds)
-from gradlab.explore.doctor.examples import split_marks
-from gradlab.explore.doctor.registry import CHECKS, KINDS, PROBLEM, STATE, Kind, require_kinds
+from gradlab.explore.doctor.registry import KINDS, PROBLEM, STATE, Kind, homes_of, require_kinds, split_marks
 
 WIDTH = 100  # characters of a line of text
 
@@ -44,9 +43,9 @@ def sections(kind: Kind) -> Iterator[Section]:
     """Yield the sections of the page of a kind, which follow its name and its meaning."""
     fault, marked = split_marks(kind.fault)
     healthy, _ = split_marks(kind.healthy)
-    homes = {one.looks_at for one in CHECKS if kind.name in one.kinds}
-    yield Section("Why it matters", _paragraph(kind.why))
-    yield Section("What to do", _paragraph(kind.remedy))
+    homes = homes_of(kind.name)
+    yield Section("Why it matters", kind.why)
+    yield Section("What to do", kind.remedy)
     yield Section("An example with the fault", program=fault.rstrip(), marked=marked)
     yield Section("An example without the fault", program=healthy.rstrip())
     if not homes:
@@ -81,7 +80,7 @@ def explain(name: str) -> str:
     require_kinds(name)
     kind = KINDS[name]
     severity = "Problem or Note" if kind.severity == PROBLEM and kind.notes else kind.severity
-    parts = [f"{kind.name} ({severity})", _wrap(_paragraph(kind.meaning))]
+    parts = [f"{kind.name} ({severity})", _wrap(kind.meaning)]
     for section in sections(kind):
         body = [*_number_lines(section), *_align_rows(section.rows)]
         body += _wrap(section.text).splitlines() if section.text else []
@@ -92,7 +91,7 @@ def explain(name: str) -> str:
 def list_kinds() -> str:
     """Return the names and meanings of all kinds, one a line, in alphabetical order."""
     width = max(map(len, KINDS))
-    return "\n".join(f"{name:{width}}  {_paragraph(KINDS[name].meaning)}" for name in sorted(KINDS))
+    return "\n".join(f"{name:{width}}  {KINDS[name].meaning}" for name in sorted(KINDS))
 
 
 def _number_lines(section: Section) -> Iterator[str]:
@@ -107,10 +106,6 @@ def _align_rows(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
     width = max((len(code) for code, _ in rows), default=0)
     for code, where in rows:
         yield f"{code:{width}}  {where}"
-
-
-def _paragraph(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _wrap(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradlab.explore.trace.data import Line
+    from gradlab.explore.trace.data import Line, Trace
 
 ONCE = ("rebound-leaf",)  # kinds with one finding per line, though an error and the trace may both show it
 SHOWN = 3  # findings in a report, Problems before Notes; the others are folded or counted
@@ -67,6 +67,12 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.message} {self.fix}".strip()
+
+    def place_in(self, trace: Trace | None) -> Line | None:
+        """Return the line of the cause, by default that of the node in a trace, or None if it is not known."""
+        if self.place is not None or trace is None or self.node is None or self.node >= len(trace.nodes):
+            return self.place
+        return trace.nodes[self.node].place
 
 
 @dataclass(frozen=True)

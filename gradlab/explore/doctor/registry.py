@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -96,6 +97,7 @@ class Check:
         return self.find.__name__
 
 
+MARK = re.compile(r"\s*#!$", re.MULTILINE)  # the mark of a line in a program with a fault
 KINDS: dict[str, Kind] = {}
 CHECKS: list[Check] = []
 
@@ -121,9 +123,10 @@ def declare(
     """
     if name in KINDS:
         raise ValueError(f"two kinds of findings are named {name!r}")
-    clean = inspect.cleandoc
-    texts = clean(meaning), clean(why), clean(remedy), clean(fault), clean(healthy)
-    KINDS[name] = Kind(name, severity, *texts, notes, libraries, sys._getframe(1).f_globals["__name__"])
+    said, reason, advice = (" ".join(text.split()) for text in (meaning, why, remedy))
+    programs = inspect.cleandoc(fault), inspect.cleandoc(healthy)
+    module = sys._getframe(1).f_globals["__name__"]
+    KINDS[name] = Kind(name, severity, said, reason, advice, *programs, notes, libraries, module)
 
 
 def check(*kinds: str, looks_at: str = RUN, of_each_loss: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -139,6 +142,17 @@ def check(*kinds: str, looks_at: str = RUN, of_each_loss: bool = False) -> Calla
         return function
 
     return register
+
+
+def homes_of(kind: str) -> set[str]:
+    """Return what the checks that report a kind look at: some of `RUN`, `ERROR` and `STATE`; nothing for kinds of `gl.watch`."""
+    return {one.looks_at for one in CHECKS if kind in one.kinds}
+
+
+def split_marks(source: str) -> tuple[str, tuple[int, ...]]:
+    """Return a program without its marks, and the numbers of the marked lines."""
+    marked = tuple(number for number, line in enumerate(source.splitlines(), 1) if MARK.search(line))
+    return MARK.sub("", source) + "\n", marked
 
 
 def require_kinds(names: str | Iterable[str]) -> frozenset[str]:

@@ -12,6 +12,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from gradlab.explore.doctor.context.case import Case
@@ -98,15 +99,13 @@ def split_ignored(findings: Sequence[Finding], case: Case) -> tuple[list[Finding
     merged = Diagnosis.of(silenced)
     without_effect = [*own.without_effect]
     for file, comments in others.items():
-        without_effect += [f"{file}: {sentence}" for sentence in comments.without_effect]
+        without_effect += [f"{PurePath(file).name}: {sentence}" for sentence in comments.without_effect]
     return kept, len(merged.findings) + len(merged.remarks), without_effect
 
 
 def _place_in_another_file(finding: Finding, case: Case) -> tuple[str, int] | None:
     """Return the file and the line of a finding that is not in the cell or the script itself."""
-    place: Any = finding.place
-    if place is None and case.trace is not None and finding.node is not None and finding.node < len(case.trace.nodes):
-        place = case.trace.nodes[finding.node].place
+    place = finding.place_in(case.trace)
     return None if place is None or place.in_cell or not place.file else (place.file, place.line)
 
 

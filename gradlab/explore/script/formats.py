@@ -132,7 +132,7 @@ def json_safe(value: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------- GitHub Actions
-def github_report(run: ScriptRun, exit_status: int = 0) -> str:
+def github_report(run: ScriptRun, exit_status: int) -> str:
     """Return workflow commands of GitHub Actions, one a line, which annotate the lines of findings.
 
     Problems are errors, Notes are warnings, and the sentences of `unseen` are notices. The exit status is not reported.

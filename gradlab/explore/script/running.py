@@ -87,20 +87,13 @@ class ScriptRun:
 
     def module_line(self, finding: Finding) -> Line | None:
         """Return the line of a finding in another file than the script, such as a module next to it, or None."""
-        place = self._place(finding)
+        place = finding.place_in(self.trace)
         return place if place is not None and not place.in_cell else None
 
     def end_line(self, finding: Finding) -> int | None:
         """Return the last line of the expression in the script that a finding is about, or None if it is not known."""
-        place = self._place(finding)
+        place = finding.place_in(self.trace)
         return place.end if place is not None and place.in_cell and place.line == finding.line else None
-
-    def _place(self, finding: Finding) -> Line | None:
-        if finding.place is not None:
-            return finding.place
-        if self.trace is None or finding.node is None or not finding.node < len(self.trace.nodes):
-            return None
-        return self.trace.nodes[finding.node].place
 
     def report(self) -> Report | None:
         """Return the report of the shown backward call with all findings, or None if there is none."""

@@ -68,14 +68,10 @@ def _rule(kind: str) -> dict[str, Any]:
     return {
         "id": kind,
         "shortDescription": _message(declared.meaning),
-        "fullDescription": _message(_join_lines(declared.why)),
-        "help": _message(_join_lines(declared.remedy)),
+        "fullDescription": _message(declared.why),
+        "help": _message(declared.remedy),
         "defaultConfiguration": {"level": "error" if declared.severity == PROBLEM else "note"},
     }
-
-
-def _join_lines(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _result(run: ScriptRun, finding: Finding, rule: int) -> dict[str, Any]:

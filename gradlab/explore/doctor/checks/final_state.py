@@ -292,8 +292,8 @@ def find_faulty_state(case: Case) -> Iterable[Finding]:
     """Yield findings on weights, gradients and optimizers as they are after a run."""
     states = parameter_states(case)
     yield from _find_non_finite(case, states)
-    for name, group in _parameter_groups(case, states):
-        yield from _find_zero_gradients(name, group)
+    for _, group in _parameter_groups(case, states):
+        yield from _find_zero_gradients(group)
     yield from _find_missing_in_optimizers(case, states)
     yield from _find_frozen(case, states)
 
@@ -472,7 +472,7 @@ def _keys_in_graphs(case: Case, group: list[ParameterState]) -> set[int]:
 
 
 # ------------------------------------------------------------------------------------------------------------ exactly zero
-def _find_zero_gradients(name: str, group: list[ParameterState]) -> Iterator[Finding]:
+def _find_zero_gradients(group: list[ParameterState]) -> Iterator[Finding]:
     """Find weights whose gradient is exactly 0, while other gradients of the group are not."""
     graded = [one for one in group if one.gradient is not None and math.isfinite(one.gradient.norm)]
     weights = [one for one in graded if one.is_weight]

@@ -51,7 +51,7 @@ def explain_layer_input(scene: Scene) -> Finding | None:
     return Finding(
         "shape",
         f"{message}: dimension {axis} is {width}.",
-        fix=_suggest_width(scene, module, path, kind, shape, wanted, width, name),
+        fix=_suggest_width(scene, module, path, shape, wanted, width, name),
         evidence={**evidence, "axis": axis},
     )
 
@@ -221,9 +221,7 @@ def _explain_missing_batch(scene: Scene, message: str, shape: list[int], wanted:
 
 
 # ----------------------------------------------------------------------------------------------------------------- width
-def _suggest_width(
-    scene: Scene, module: Any, path: str, kind: str, shape: Sequence[int], wanted: int, width: int, name: Any
-) -> str:
+def _suggest_width(scene: Scene, module: Any, path: str, shape: Sequence[int], wanted: int, width: int, name: Any) -> str:
     """Return advice to create the layer for the width of its input."""
     argument = next((one for one in WIDTH_ARGUMENTS if getattr(module, one, None) is not None), "")
     grouped_channels = getattr(module, "groups", 1) != 1
