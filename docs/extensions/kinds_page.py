@@ -11,7 +11,8 @@ from sphinx.application import Sphinx
 
 from gradlab.explore.doctor import examine
 from gradlab.explore.doctor.examples import WATCH, diagnose_example, looks_at
-from gradlab.explore.doctor.registry import ERROR, KINDS, RUN, STATE, Kind, homes_of, split_marks
+from gradlab.explore.doctor.findings import Diagnosis
+from gradlab.explore.doctor.registry import KINDS, RUN, STATE, Kind, split_marks
 
 TITLES = {
     "checks.cut_history": "The history is cut",
@@ -29,7 +30,6 @@ TITLES = {
     "checks.final_state": "After a run that was not recorded",
     "checks.watched_runs": "Over many steps, with `gl.watch`",
 }
-ONLY_AFTER_A_RUN = ("no-history", "no-gradient")  # in a recorded run, the cause is reported instead
 WIDTH = 88  # characters in a line of output
 DESCRIPTION = (
     "All kinds of gradient problems that gradlab finds in PyTorch training code, with examples, fixes, and how to silence them."
@@ -100,6 +100,10 @@ def output_of(kind: Kind) -> str:
     return "\n".join([*lines, *([wrap(f"  → {first.fix}")] if first.fix else [])])
 
 
+def kinds_in(found: Diagnosis) -> set[str]:
+    return {one.kind for one in (*found.findings, *found.remarks)}
+
+
 def wrap(text: str) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
@@ -107,12 +111,13 @@ def wrap(text: str) -> str:
 def page_of(kind: Kind) -> Iterator[str]:
     """Yield the section of a kind."""
     source, marked = split_marks(kind.fault)
-    of_script = ERROR in homes_of(kind.name) and kind.name not in ONLY_AFTER_A_RUN
+    where_found = looks_at(kind.name)
+    of_script = where_found == STATE and kind.name in kinds_in(diagnose_example(kind.name, recorded=True))
     how = {
         RUN: "`gradlab doctor example.py`, or `%%doctor` above it in a notebook, reports",
         STATE: f"{'`gradlab doctor example.py`, or ' if of_script else ''}`%doctor` or `gl.doctor()` after it reports",
         WATCH: "`w.findings` reports",
-    }[looks_at(kind.name)]
+    }[where_found]
     where = f" for line {marked[0]}" if marked else ""
     yield f"({kind.name})=\n### {kind.name}\n\n{kind.meaning}"
     yield (

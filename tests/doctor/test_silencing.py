@@ -240,6 +240,9 @@ def test_kinds_have_one_declaration():
     assert require_kinds("detached") == {"detached"} and require_kinds(()) == frozenset()
     with pytest.raises(ValueError, match="two kinds"):
         declare("detached", meaning="", why="", remedy="", fault="", healthy="")
+    with pytest.raises(ValueError, match=r"'y' once in the program with the fault, found it 2 times"):
+        declare("new", meaning="", why="", remedy="", fault="y = y  #!", healthy={"y": "x"})
+    assert "new" not in KINDS
     with pytest.raises(ValueError, match=r"The kinds are .*zero-factor"):
         require_kinds(["@"])
     assert KINDS["detached"].module.endswith("checks.cut_history")

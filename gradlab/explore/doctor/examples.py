@@ -36,7 +36,7 @@ def looks_at(kind: str) -> str:
     return WATCH if not homes else RUN if RUN in homes else STATE
 
 
-def diagnose_example(kind: str, *, healthy: bool = False, library: str = "torch") -> Diagnosis:
+def diagnose_example(kind: str, *, healthy: bool = False, library: str = "torch", recorded: bool | None = None) -> Diagnosis:
     """Run a program of a kind, and return its diagnosis.
 
     Parameters
@@ -46,6 +46,8 @@ def diagnose_example(kind: str, *, healthy: bool = False, library: str = "torch"
     healthy : bool, default: False
         Whether to run the healthy program, and not the one with the fault.
     library : {"torch", "gradlab"}
+    recorded : bool, optional
+        Whether to record the run. Default: if the kind is found in recorded runs (see `looks_at`).
 
     Returns
     -------
@@ -58,7 +60,7 @@ def diagnose_example(kind: str, *, healthy: bool = False, library: str = "torch"
     where = looks_at(kind)
     program = Program(RUN_AS, f"/{RUN_AS}", source, (), "")
     with _quiet():
-        if where == RUN:
+        if where == RUN if recorded is None else recorded:
             return run_script(program, every=True).diagnosis
         # With a stopped clock, gl.watch reads every step.
         with script_environment(program) as main, clock.use_source(lambda: 0.0):

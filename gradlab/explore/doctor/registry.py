@@ -20,7 +20,7 @@ import difflib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,24 +109,37 @@ def declare(
     why: str,
     remedy: str,
     fault: str,
-    healthy: str,
+    healthy: str | Mapping[str, str],
     severity: str = PROBLEM,
     notes: bool = False,
     libraries: tuple[str, ...] = ("gradlab", "torch"),
 ) -> None:
     """Declare a kind of findings. See `Kind` for the arguments.
 
+    `healthy` may also be what to replace in the program with the fault: each text is in it once.
+
     Raises
     ------
     ValueError
-        If another kind has this name.
+        If another kind has this name, or a text to replace is not in the program exactly once.
     """
     if name in KINDS:
         raise ValueError(f"two kinds of findings are named {name!r}")
     said, reason, advice = (" ".join(text.split()) for text in (meaning, why, remedy))
-    programs = inspect.cleandoc(fault), inspect.cleandoc(healthy)
+    fault = inspect.cleandoc(fault)
+    programs = fault, inspect.cleandoc(healthy) if isinstance(healthy, str) else _replace_each(name, fault, healthy)
     module = sys._getframe(1).f_globals["__name__"]
     KINDS[name] = Kind(name, severity, said, reason, advice, *programs, notes, libraries, module)
+
+
+def _replace_each(name: str, fault: str, changes: Mapping[str, str]) -> str:
+    """Return a program without its marks in which texts are replaced."""
+    program = MARK.sub("", fault)
+    for old, new in changes.items():
+        if program.count(old) != 1:
+            raise ValueError(f"{name}: expected {old!r} once in the program with the fault, found it {program.count(old)} times")
+        program = program.replace(old, new)
+    return program
 
 
 def check(*kinds: str, looks_at: str = RUN, of_each_loss: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -122,23 +122,7 @@ declare(
         loss = F.mse_loss(model(x), y)  #!
         loss.backward()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-        import torch.nn.functional as F
-
-        torch.manual_seed(0)
-        x, y = torch.randn(16, 64), torch.randn(16, 1)
-        layers = []
-        for _ in range(6):
-            layers += [nn.Linear(64, 64), nn.ReLU()]
-        model = nn.Sequential(*layers, nn.Linear(64, 1))
-        for layer in model:
-            if isinstance(layer, nn.Linear):
-                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-        loss = F.mse_loss(model(x), y)
-        loss.backward()
-    """,
+    healthy={"nn.init.normal_(layer.weight)": 'nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")'},
 )
 
 declare(
@@ -167,20 +151,7 @@ declare(
         loss = ((h - target) ** 2).mean()
         loss.backward()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        inputs, target = torch.randn(100, 8, 4), torch.randn(8, 16)
-        encode = nn.Linear(4, 16)
-        recur = nn.Linear(16, 16, bias=False)
-        h = torch.zeros(8, 16)
-        for x in inputs:
-            h = h + 0.1 * torch.tanh(encode(x) + recur(h))
-        loss = ((h - target) ** 2).mean()
-        loss.backward()
-    """,
+    healthy={"h = torch.tanh(encode(x) + recur(h))": "h = h + 0.1 * torch.tanh(encode(x) + recur(h))"},
 )
 
 

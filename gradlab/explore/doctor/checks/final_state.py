@@ -52,21 +52,7 @@ declare(
             loss.backward()
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        x, y = torch.randn(32, 4), torch.randn(32, 1)
-        hidden, skip, head = nn.Linear(4, 8), nn.Linear(4, 8), nn.Linear(8, 1)
-        model = nn.ModuleList([hidden, skip, head])
-        optimizer = torch.optim.Adam(model.parameters())
-        for step in range(3):
-            optimizer.zero_grad()
-            loss = nn.functional.mse_loss(head(torch.relu(hidden(x) + skip(x))), y)
-            loss.backward()
-            optimizer.step()
-    """,
+    healthy={"hidden(x)": "hidden(x) + skip(x)"},
 )
 
 declare(
@@ -95,21 +81,7 @@ declare(
             loss.backward()
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        x = torch.rand(64, 4)
-        y = x.mean(1, keepdim=True)
-        model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        for step in range(5):
-            optimizer.zero_grad()
-            loss = nn.functional.mse_loss(model(x), y)
-            loss.backward()
-            optimizer.step()
-    """,
+    healthy={"x = 255 * torch.rand(64, 4)": "x = torch.rand(64, 4)"},
     notes=True,
 )
 
@@ -141,22 +113,10 @@ declare(
             loss.backward()
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        import torch.nn.functional as F
-        from torch import nn
-
-        torch.manual_seed(0)
-        area = 2 * torch.rand(64, 1)  # in 100 square metres
-        price = 300 * area + 50
-        model = nn.Linear(1, 1)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        for step in range(100):
-            optimizer.zero_grad()
-            loss = F.mse_loss(model(area), price)
-            loss.backward()
-            optimizer.step()
-    """,
+    healthy={
+        "area = 200 * torch.rand(64, 1)": "area = 2 * torch.rand(64, 1)  # in 100 square metres",
+        "price = 3 * area + 50": "price = 300 * area + 50",
+    },
 )
 
 declare(
@@ -189,24 +149,7 @@ declare(
             if torch.isfinite(norm):
                 optimizer.step()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        points = nn.Embedding(5, 2)
-        optimizer = torch.optim.SGD(points.parameters(), lr=0.1)
-        first = torch.tensor([0, 1, 2, 3])
-        second = torch.tensor([1, 2, 2, 4])
-        for step in range(3):
-            optimizer.zero_grad()
-            distance = (points(first) - points(second)).pow(2).sum(1).add(1e-12).sqrt()
-            loss = (distance - 1).pow(2).mean()
-            loss.backward()
-            norm = nn.utils.clip_grad_norm_(points.parameters(), 1.0)
-            if torch.isfinite(norm):
-                optimizer.step()
-    """,
+    healthy={"sum(1).sqrt()": "sum(1).add(1e-12).sqrt()"},
     notes=True,
 )
 
@@ -240,24 +183,10 @@ declare(
             loss.backward()
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        x = 1000 * torch.randn(32, 4)
-        y = (x[:, :1] > 0).float()
-        model = nn.Linear(4, 1)
-        optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-        for step in range(3):
-            scores = model(x)
-            loss = nn.functional.binary_cross_entropy_with_logits(scores, y)
-            if not torch.isfinite(loss):
-                break
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    """,
+    healthy={
+        "p = torch.sigmoid(model(x))": "scores = model(x)",
+        "-(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()": "nn.functional.binary_cross_entropy_with_logits(scores, y)",
+    },
 )
 
 

@@ -36,17 +36,7 @@ declare(
         loss = ((x @ w2 - y) ** 2).mean()
         loss.backward()
     """,
-    healthy="""
-        import torch
-
-        torch.manual_seed(0)
-        x, y = torch.randn(20, 4), torch.randn(20, 1)
-        w1 = torch.randn(4, 4, requires_grad=True)
-        w2 = torch.randn(4, 1, requires_grad=True)
-        hidden = torch.tanh(x @ w1)
-        loss = ((hidden @ w2 - y) ** 2).mean()
-        loss.backward()
-    """,
+    healthy={"loss = ((x @ w2 - y) ** 2).mean()": "loss = ((hidden @ w2 - y) ** 2).mean()"},
 )
 
 declare(
@@ -135,19 +125,7 @@ declare(
         loss = F.cross_entropy(model(x), labels)
         loss.backward()
     """,
-    healthy="""
-        import torch
-        import torch.nn.functional as F
-        from torch import nn
-
-        torch.manual_seed(0)
-        x, labels = torch.randn(16, 4), torch.randint(0, 3, (16,))
-        model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-        for parameter in model[0].parameters():
-            parameter.requires_grad = False
-        loss = F.cross_entropy(model(x), labels)
-        loss.backward()
-    """,
+    healthy={"for parameter in model.parameters():": "for parameter in model[0].parameters():"},
 )
 
 

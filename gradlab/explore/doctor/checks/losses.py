@@ -44,22 +44,7 @@ declare(
             loss.backward()
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        x = torch.randn(32, 3)
-        y = x @ torch.tensor([1.0, 2.0, 3.0])
-        model = nn.Linear(3, 1)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(5):
-            optimizer.zero_grad()
-            pred = model(x).squeeze(1)
-            loss = ((pred - y) ** 2).mean()
-            loss.backward()
-            optimizer.step()
-    """,
+    healthy={"pred = model(x)": "pred = model(x).squeeze(1)"},
 )
 
 declare(
@@ -91,22 +76,10 @@ declare(
             loss.backward()
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        import torch.nn.functional as F
-        from torch import nn
-
-        torch.manual_seed(0)
-        x, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
-        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-        for step in range(5):
-            optimizer.zero_grad()
-            logits = model(x)
-            loss = F.cross_entropy(logits, y)
-            loss.backward()
-            optimizer.step()
-    """,
+    healthy={
+        "probs = torch.softmax(model(x), dim=1)": "logits = model(x)",
+        "loss = F.cross_entropy(probs, y)": "loss = F.cross_entropy(logits, y)",
+    },
 )
 
 declare(
@@ -133,22 +106,10 @@ declare(
             loss.backward()
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        import torch.nn.functional as F
-        from torch import nn
-
-        torch.manual_seed(0)
-        x, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
-        model = nn.Linear(8, 3)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(5):
-            optimizer.zero_grad()
-            log_probs = torch.log_softmax(model(x), dim=1)
-            loss = F.nll_loss(log_probs, y)
-            loss.backward()
-            optimizer.step()
-    """,
+    healthy={
+        "probs = torch.softmax(model(x), dim=1)": "log_probs = torch.log_softmax(model(x), dim=1)",
+        "loss = F.nll_loss(probs, y)": "loss = F.nll_loss(log_probs, y)",
+    },
 )
 
 

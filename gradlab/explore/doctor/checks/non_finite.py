@@ -59,17 +59,7 @@ declare(
         loss = (rate - counts * torch.log(rate)).mean()  #!
         loss.backward()
     """,
-    healthy="""
-        import torch
-
-        torch.manual_seed(0)
-        x = torch.randn(100, 3)
-        counts = torch.randint(0, 5, (100,))
-        w = torch.randn(3, requires_grad=True)
-        rate = torch.exp(x @ w)
-        loss = (rate - counts * torch.log(rate)).mean()
-        loss.backward()
-    """,
+    healthy={"rate = x @ w": "rate = torch.exp(x @ w)"},
 )
 
 declare(
@@ -93,16 +83,10 @@ declare(
         loss = -torch.log(probs)[torch.arange(64), y].mean()  #!
         loss.backward()
     """,
-    healthy="""
-        import torch
-
-        torch.manual_seed(0)
-        x, y = torch.randint(0, 256, (64, 8)).float(), torch.randint(0, 3, (64,))
-        w = torch.randn(8, 3, requires_grad=True)
-        log_probs = torch.log_softmax(x @ w, dim=1)
-        loss = -log_probs[torch.arange(64), y].mean()
-        loss.backward()
-    """,
+    healthy={
+        "probs = torch.softmax(x @ w, dim=1)": "log_probs = torch.log_softmax(x @ w, dim=1)",
+        "loss = -torch.log(probs)[torch.arange(64), y].mean()": "loss = -log_probs[torch.arange(64), y].mean()",
+    },
 )
 
 declare(
@@ -125,17 +109,10 @@ declare(
         loss = F.mse_loss(model(x), y)  #!
         loss.backward()
     """,
-    healthy="""
-        import torch
-        import torch.nn.functional as F
-
-        torch.manual_seed(0)
-        x, y = torch.randn(50, 3), torch.randn(50, 1)
-        x[17, 1] = float("nan")  # a missing value
-        model, complete = torch.nn.Linear(3, 1), x.isfinite().all(1)
-        loss = F.mse_loss(model(x[complete]), y[complete])
-        loss.backward()
-    """,
+    healthy={
+        "model = torch.nn.Linear(3, 1)": "model, complete = torch.nn.Linear(3, 1), x.isfinite().all(1)",
+        "loss = F.mse_loss(model(x), y)": "loss = F.mse_loss(model(x[complete]), y[complete])",
+    },
 )
 
 

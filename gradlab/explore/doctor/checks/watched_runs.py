@@ -94,29 +94,7 @@ declare(
                 w.log(loss)
         print(w.findings)
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        import gradlab as gl
-
-        torch.manual_seed(0)
-        x = torch.randn(64, 6)
-        y = torch.sin(x[:, :1])
-        model = nn.Sequential(
-            nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1)
-        )
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-        with gl.watch(model, optimizer) as w:
-            for step in range(400):
-                batch = torch.randint(64, (16,))
-                optimizer.zero_grad()
-                loss = nn.functional.mse_loss(model(x[batch]), y[batch])
-                loss.backward()
-                optimizer.step()
-                w.log(loss)
-        print(w.findings)
-    """,
+    healthy={"lr=1.0": "lr=0.01"},
 )
 
 declare(
@@ -147,24 +125,5 @@ declare(
                 w.log(loss)
         print(w.findings)
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        import gradlab as gl
-
-        torch.manual_seed(0)
-        x = torch.randn(64, 6)
-        y = x.sum(1, keepdim=True)
-        model = nn.Linear(6, 1)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        with gl.watch(model, optimizer) as w:
-            for step in range(80):
-                optimizer.zero_grad()
-                loss = nn.functional.mse_loss(model(x), y)
-                loss.backward()
-                optimizer.step()
-                w.log(loss)
-        print(w.findings)
-    """,
+    healthy={"lr=0.8": "lr=0.1"},
 )

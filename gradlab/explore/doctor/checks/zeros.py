@@ -66,19 +66,7 @@ declare(
         loss = F.binary_cross_entropy(p, y)
         loss.backward()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-        import torch.nn.functional as F
-
-        torch.manual_seed(0)
-        x = torch.randn(64, 10)
-        y = (x[:, :1] > 0).float()
-        model = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 1))
-        p = torch.sigmoid(model(x))
-        loss = F.binary_cross_entropy(p, y)
-        loss.backward()
-    """,
+    healthy={"p = torch.softmax(model(x), dim=1)": "p = torch.sigmoid(model(x))"},
     notes=True,
 )
 
@@ -108,20 +96,7 @@ declare(
         loss = F.mse_loss(model(x), y)  #!
         loss.backward()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-        import torch.nn.functional as F
-
-        torch.manual_seed(0)
-        x, y = torch.randn(64, 10), torch.randn(64, 1)
-        model = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 1))
-        for layer in (model[0], model[2]):
-            nn.init.xavier_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
-        loss = F.mse_loss(model(x), y)
-        loss.backward()
-    """,
+    healthy={"nn.init.zeros_(layer.weight)": "nn.init.xavier_normal_(layer.weight)"},
     notes=True,
 )
 
@@ -147,16 +122,10 @@ declare(
         loss = 1e-4 * head(features).abs().mean()  #!
         loss.backward()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        features = torch.randn(32, 256)
-        head = nn.Linear(256, 256)
-        loss = 1e-4 * head(features).abs().mean()
-        loss.backward()
-    """,
+    healthy={
+        "features = torch.randn(32, 256).half()": "features = torch.randn(32, 256)",
+        "head = nn.Linear(256, 256).half()": "head = nn.Linear(256, 256)",
+    },
 )
 
 

@@ -51,23 +51,7 @@ declare(
             loss.backward()
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        import torch.nn.functional as F
-        from torch import nn
-
-        torch.manual_seed(0)
-        sequence, target = torch.randn(20, 4, 2), torch.randn(20, 4, 1)
-        cell, head = nn.RNNCell(2, 8), nn.Linear(8, 1)
-        optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
-        h = torch.zeros(4, 8)
-        for x, y in zip(sequence, target):
-            h = cell(x, h.detach())
-            loss = F.mse_loss(head(h), y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    """,
+    healthy={"h = cell(x, h)": "h = cell(x, h.detach())"},
 )
 
 

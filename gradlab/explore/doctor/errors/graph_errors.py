@@ -57,21 +57,7 @@ declare(
             loss.backward()  #!
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        import torch.nn.functional as F
-        from torch import nn
-
-        torch.manual_seed(0)
-        x, y = torch.randn(32, 4), torch.randint(0, 3, (32,))
-        model = nn.Linear(4, 3)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(5):
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y, reduction="none")
-            loss.mean().backward()
-            optimizer.step()
-    """,
+    healthy={"loss.backward()": "loss.mean().backward()"},
 )
 
 declare(

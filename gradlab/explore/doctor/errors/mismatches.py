@@ -71,23 +71,7 @@ declare(
         loss = nn.functional.cross_entropy(model(images), labels)  #!
         loss.backward()
     """,
-    healthy="""
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        model = nn.Sequential(
-            nn.Conv2d(1, 8, kernel_size=3),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(8 * 13 * 13, 10),
-        )
-        images = torch.randn(16, 1, 28, 28)
-        labels = torch.randint(10, (16,))
-        loss = nn.functional.cross_entropy(model(images), labels)
-        loss.backward()
-    """,
+    healthy={"nn.Linear(8 * 14 * 14, 10),": "nn.Linear(8 * 13 * 13, 10),"},
 )
 
 declare(
@@ -110,18 +94,7 @@ declare(
         loss = nn.functional.mse_loss(model(x), y)  #!
         loss.backward()
     """,
-    healthy="""
-        import numpy as np
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        table = np.random.default_rng(0).normal(size=(32, 5)).astype(np.float32)
-        x, y = torch.from_numpy(table[:, :4]), torch.from_numpy(table[:, 4:])
-        model = nn.Linear(4, 1)
-        loss = nn.functional.mse_loss(model(x), y)
-        loss.backward()
-    """,
+    healthy={"normal(size=(32, 5))": "normal(size=(32, 5)).astype(np.float32)"},
 )
 
 declare(
@@ -190,18 +163,7 @@ declare(
         loss = F.cross_entropy(model(x), y)  #!
         loss.backward()
     """,
-    healthy="""
-        import torch
-        import torch.nn.functional as F
-        from torch import nn
-
-        torch.manual_seed(0)
-        x = torch.randn(30, 4)
-        y = torch.arange(30) % 3 + 1  # stars: 1, 2 or 3
-        model = nn.Linear(4, 3)
-        loss = F.cross_entropy(model(x), y - 1)
-        loss.backward()
-    """,
+    healthy={"loss = F.cross_entropy(model(x), y)": "loss = F.cross_entropy(model(x), y - 1)"},
 )
 
 

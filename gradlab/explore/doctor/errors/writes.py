@@ -79,24 +79,7 @@ declare(
             loss.backward()
             optimizer.step()
     """,
-    healthy="""
-        import torch
-        import torch.nn.functional as F
-        from torch import nn
-
-        torch.manual_seed(0)
-        x, y = torch.randn(32, 4), torch.randn(32, 1)
-        encoder, skip, head = nn.Linear(4, 8), nn.Linear(4, 8), nn.Linear(8, 1)
-        model = nn.ModuleList([encoder, skip, head])
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(5):
-            optimizer.zero_grad()
-            h = torch.tanh(encoder(x))
-            h = h + skip(x)
-            loss = F.mse_loss(head(h), y)
-            loss.backward()
-            optimizer.step()
-    """,
+    healthy={"h += skip(x)": "h = h + skip(x)"},
 )
 
 
