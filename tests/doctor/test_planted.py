@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from types import ModuleType
+
+import faults
+import healthy
 import pytest
-from faults import contact_errors, contact_names, contact_numbers, cuts, depth, leaves, losses, numbers, styles, training
-from healthy import basics, everyday, generative, language, partial, reinforcement, several_losses, tricks, vision
-from healthy import contact_errors as healthy_errors
-from healthy import contact_names as healthy_names
-from healthy import contact_numbers as healthy_numbers
 from planting import LIBRARIES, Cells
 
-FAULTS = {
-    name: row
-    for family in (cuts, leaves, training, depth, numbers, losses, styles, contact_errors, contact_names, contact_numbers)
-    for name, row in family.ROWS.items()
-}
-HEALTHY = {
-    name: row
-    for family in (
-        *(basics, vision, language, generative, reinforcement, partial, tricks, everyday, several_losses),
-        *(healthy_errors, healthy_names, healthy_numbers),
-    )
-    for name, row in family.ROWS.items()
-}
+
+def rows_in(package: ModuleType) -> dict[str, Cells]:
+    """The rows of all modules of a package, by name."""
+    rows: dict[str, Cells] = {}
+    for found in pkgutil.iter_modules(package.__path__):
+        for name, row in importlib.import_module(f"{package.__name__}.{found.name}").ROWS.items():
+            assert name not in rows, f"two rows are called {name!r}"
+            rows[name] = row
+    return rows
+
+
+FAULTS = rows_in(faults)
+HEALTHY = rows_in(healthy)
 
 
 def each(table: dict[str, Cells], live: tuple[pytest.MarkDecorator, ...] = ()) -> list[pytest.param]:
