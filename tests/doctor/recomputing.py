@@ -163,6 +163,43 @@ def of_empty(p: Program, f: Any) -> dict[str, Any]:
     return {"gradient norm": math.hypot(*(norm(run["arrived"]) for run in first)), "steps": steps}
 
 
+def last_runs(p: Program, keys: Any) -> list[list[dict[str, Any]]]:
+    """The runs of some leaves in the last cell."""
+    return [runs for key in keys if (runs := [r for r in p.w.run_of(key) if r["at"] >= p.w.before_last])]
+
+
+def of_idle(p: Program, f: Any) -> dict[str, Any]:
+    """The calls of backward in the last cell, and the last loss."""
+    sweeps = p.w.sweeps[p.w.before_last :]
+    return {"calls": len(sweeps), "loss": sweeps[-1].loss}
+
+
+def of_rates(p: Program, f: Any) -> dict[str, Any]:
+    """The learning rates of the steps, up to the first after which none is above 1e-4 of the largest; or the steps by hand."""
+    if "of" in f.evidence:
+        runs = last_runs(p, [p.w.key(name) for name in f.evidence["of"]])
+        return {"steps": len(runs[0]), "gradient norm": math.hypot(*(norm(one[0]["arrived"]) for one in runs))}
+    rates = p.w.rates
+    gone = max(i for i, rate in enumerate(rates) if rate > 1e-4 * max(rates)) + 1
+    return {"first": max(rates), "low": rates[gone], "last": rates[-1], "steps": len(rates), "idle": len(rates) - gone,
+            "after": gone - rates.index(max(rates))}  # fmt: skip
+
+
+def of_clipping(p: Program, f: Any) -> dict[str, Any]:
+    """The norm that backward left at its first and its last call, and the number that the statement is given."""
+    held = {id(q) for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups for q in g["params"]}
+    first, last = (math.hypot(*(norm(runs[at]["after"]) for runs in last_runs(p, held))) for at in (0, -1))
+    tree = next(
+        node
+        for node in ast.walk(ast.parse(p.case.program.text))
+        if isinstance(node, (ast.Expr, ast.AugAssign)) and node.lineno == f.line
+    )
+    call = tree.value
+    given = [tree.value] if isinstance(tree, ast.AugAssign) else [*call.args[1:2], *(k.value for k in call.keywords)]  # type: ignore[attr-defined]
+    limits = [eval(ast.unparse(one), dict(p.w.space)) for one in given]
+    return {"gradient norm": first, "scaled norm": last, "limit": limits[-1]}
+
+
 def of_ascent(p: Program, f: Any) -> dict[str, Any]:
     losses = [s.loss for s in p.w.sweeps[p.w.before_last :]]
     if "cosine" not in f.evidence:
@@ -517,6 +554,7 @@ RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "non-differentiable": of_flat, "frozen": of_frozen, "in-place": of_overwritten,
     "stale-optimizer": of_stale, "accumulated": of_accumulated, "step-before-backward": of_empty, "ascent": of_ascent,
     "update-ratio": of_steps, "sum-for-mean": of_sum,
+    "nothing-learns": of_idle, "zero-learning-rate": of_rates, "clipped-to-nothing": of_clipping,
     "vanishing": of_way, "exploding": of_way, "recurrent": of_recurrence,
     "dead": of_dead, "saturated": of_saturated,
     "nan-born": of_birth, "inf-born": of_birth, "nan-input": of_input, "underflow": of_underflow,

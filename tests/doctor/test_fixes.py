@@ -33,6 +33,10 @@ SENTENCES = {
     "unused-module": "where it belongs is what nobody knows but the author",
     "stale-optimizer": "a layer that forward makes moves to `__init__`",
     "step-before-backward": "a line moves, and nothing is to be typed",
+    "nothing-learns": "a condition, or a loss, which nobody knows but the author",
+    "zero-learning-rate": "a learning rate, or how fast it falls, which is found by trying",
+    "clipped-to-nothing": "the limit has a name and its value elsewhere, or a line is left out",
+    "idle-clipping": "a line moves, and nothing is to be typed",
     "ascent": "an argument of an optimizer that is made elsewhere is left out",
     "update-ratio": "a learning rate, which is found by trying",
     "vanishing": "another initialisation or another architecture",
@@ -52,7 +56,7 @@ SENTENCES = {
     "sum-for-mean": "where the sum is a loop of additions",
 }
 # Of these kinds all fixes are code.
-TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities"}
+TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities", "uncalled-method"}
 CHANGES = "changes the loss"
 
 

@@ -58,6 +58,7 @@ class Witness:
         self.sweeps: list[Sweep] = []
         self.cell = 0
         self.ran: dict[str, int] = {}
+        self.rates: list[float] = []  # of the steps of optimizers
         self.kept: list[Any] = []
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"), self.watching():
             warnings.simplefilter("ignore")
@@ -91,6 +92,9 @@ class Witness:
 
     def saw(self, text: str, line: int, value: Any) -> Any:
         self.ran[text] = self.ran.get(text, 0) + 1
+        if text.endswith(".step()"):
+            groups = getattr(self.space.get(text.removesuffix(".step()")), "param_groups", ())
+            self.rates += [max(group["lr"] for group in groups)] if groups else []
         if isinstance(value, self.lib.Tensor):
             self.seen.setdefault(text, []).append(self.noted(value, line))
         elif isinstance(value, (int, float)):

@@ -1161,6 +1161,35 @@ wreck("to NumPy, by a function of NumPy's", "numpy", """
     z = np.exp(y)  #!
 """, {"np.exp(y)": "torch.exp(y)"}, "`y.detach()` in place of `y`")  # fmt: skip
 
+wreck("a scaler that is updated without a step", "nothing-learns", """
+    net = nn.Linear(4, 1)
+    opt = optim.SGD(net.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    x, y = torch.randn(8, 4), torch.randn(8, 1)
+    # %%
+    for step in range(3):
+        opt.zero_grad()
+        loss = F.mse_loss(net(x), y)
+        scaler.scale(loss).backward()
+        scaler.update()  #!
+""", {"scaler.update()": "scaler.step(opt); scaler.update()"},
+    "`scaler.step(opt)` before `scaler.update()`", libraries=("torch",))  # fmt: skip
+
+wreck("clipping of each element before there is a gradient", "idle-clipping", """
+    net = nn.Linear(4, 1)
+    opt = optim.SGD(net.parameters(), lr=0.1)
+    x, y = torch.randn(8, 4), torch.randn(8, 1)
+    # %%
+    for step in range(3):
+        opt.zero_grad()
+        nn.utils.clip_grad_value_(net.parameters(), 0.5)  #!
+        loss = F.mse_loss(net(x), y)
+        loss.backward()
+        opt.step()
+""", {"clip_grad_value_(net.parameters(), 0.5)": "parameters_to_vector(net.parameters())",
+      "loss.backward()": "loss.backward(); nn.utils.clip_grad_value_(net.parameters(), 0.5)"},
+    "no parameter has a gradient", libraries=("torch",))  # fmt: skip
+
 # Rows whose fix is words, and why there is nothing to type.
 MOVES = "a line moves, and nothing is to be typed"
 WHOLE = "the lines of a decorator's function or of a block stay, and the switch goes"
@@ -1170,6 +1199,7 @@ WORDS = {
     "a step by hand before the second loss": MOVES,
     "an output that is written to where nothing is recorded": MOVES,
     "cleared before the update": MOVES,
+    "clipping of each element before there is a gradient": MOVES,
     "before any backward": MOVES,
     "under no_grad": WHOLE,
     "a decorator that was left": WHOLE,

@@ -12,14 +12,17 @@ from types import ModuleType
 
 from gradlab import clock
 from gradlab.explore.doctor.checks import (
+    clipping,
     cut_history,
     depth,
     final_state,
     late_parameters,
+    learning_rates,
     leaves,
     loss_leaks,
     losses,
     non_finite,
+    nothing_learns,
     rebound_leaves,
     replaced_leaves,
     steps,
@@ -32,7 +35,7 @@ from gradlab.explore.doctor.checks import (
 from gradlab.explore.doctor.checks.step_causes import drop_consequences
 from gradlab.explore.doctor.context.case import Case, join_names
 from gradlab.explore.doctor.context.code_edits import quote_as_written
-from gradlab.explore.doctor.errors import graph_errors, refusals
+from gradlab.explore.doctor.errors import graph_errors, refusals, training_calls
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.registry import CHECKS, ERROR, RUN, STATE, Check
 from gradlab.explore.doctor.silencing import split_ignored
@@ -40,6 +43,7 @@ from gradlab.explore.doctor.silencing import split_ignored
 ERRORS = (
     refusals,  # numbers and arrays without a backward(), tensors that NumPy refuses
     graph_errors,  # errors of backward(), and shapes, dtypes and devices that do not fit
+    training_calls,  # a GradScaler that is updated without a step, gradients that are clipped before there are any
 )
 RUNS = (
     cut_history,  # detach(), .data, item(), NumPy, no_grad, integers, functions with derivative 0
@@ -49,6 +53,8 @@ RUNS = (
     replaced_leaves,  # a leaf that is created again while the optimizer holds the old one
     late_parameters,  # layers that are created in forward()
     loss_leaks,  # gradients of one loss that the step of another one uses
+    learning_rates,  # schedules that end in the first steps, steps by hand with a learning rate of 0
+    clipping,  # gradients that are clipped to nothing, before backward or after the step
     steps,  # steps that increase the loss, or are too large or too small
     depth,  # gradients that vanish or explode over layers or time steps
     units,  # dead and saturated units
@@ -56,6 +62,7 @@ RUNS = (
     non_finite,  # the operation that made the first NaN or infinity
     losses,  # shapes that broadcast, probabilities instead of logits
     sums,  # a sum over the batch instead of a mean
+    nothing_learns,  # methods that are not called, no step at all; gradients of 0 that no check above explains
 )
 STATES = (final_state,)  # what a run without a recorder has left
 WATCHES = (watched_runs,)  # kinds that `gl.watch` reports over many steps (see watch/judging); it defines no checks

@@ -332,6 +332,8 @@ class Event:
         What tells the optimizer from others.
     cell : Line or None
         The line of the cell that ran which led there; the same where it happened in the cell itself.
+    checked : bool
+        Of a step, whether the leaves whose gradient was zero are known and left out. If not, those without a gradient are.
     """
 
     kind: str
@@ -344,6 +346,7 @@ class Event:
     held: tuple[int, ...] = ()
     whose: int = 0
     cell: Line | None = None
+    checked: bool = True
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ class Happenings:
         self.forgotten += len(self._kept) == MOST
         self._kept.append(Happening(kind, site, keys, cell=site and cell_site(), **more))
 
-    def stepped(self, optimizer: Any, site: Any, held: Sequence[Any], moved: Sequence[Any]) -> None:
-        """An optimizer has made a step: all that it holds, and those of it with a gradient."""
+    def stepped(self, optimizer: Any, site: Any, held: Sequence[Any], moved: Sequence[Any], checked: bool) -> None:
+        """An optimizer has made a step: all that it holds, and those of it with a gradient, which is not zero if `checked`."""
         rates = {float(group["lr"]) for group in optimizer.param_groups if "lr" in group}
         self.happened(
             "step",
@@ -62,6 +62,7 @@ class Happenings:
             maximizes=any(group.get("maximize") for group in optimizer.param_groups),
             held=self._once(self.identities.keys(held)),
             whose=self.identities.key(optimizer),
+            checked=checked,
         )
 
     def forget_those_of(self, keys: set[int]) -> None:

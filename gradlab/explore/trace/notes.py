@@ -122,6 +122,7 @@ class Happening:
     held: tuple[int, ...] = ()
     whose: int = 0  # the optimizer's identity
     cell: Any = None  # the site in the cell that ran
+    checked: bool = True  # of a step, whether leaves with a gradient of 0 are left out
 
 
 def line_of(site: Any) -> int | None:

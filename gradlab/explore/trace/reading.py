@@ -225,6 +225,7 @@ class Reader:
             happening.held,
             happening.whose,
             self.lines.line(happening.cell),
+            happening.checked,
         )
 
     def operation(

@@ -195,7 +195,7 @@ class Recorder:
         started = clock.now()
         held = [p for group in optimizer.param_groups for p in group["params"]]
         moved = [p for p in held if p.grad is not None and not (self.on and library.is_zero(p.grad))]
-        self.events.stepped(optimizer, site, held, moved)
+        self.events.stepped(optimizer, site, held, moved, self.on)
         self.took(clock.now() - started)
 
     def refuse(self, library: Library, output: Any, severed: Sequence[Severed], site: Any) -> None:

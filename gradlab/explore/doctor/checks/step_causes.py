@@ -46,10 +46,22 @@ def find_step_cause(case: Case) -> Finding | None:
 
 def drop_consequences(case: Case, findings: Sequence[Finding]) -> list[Finding]:
     """Leave out findings that are consequences of a reported step, if they are of a later sweep."""
+    findings = [one for one in findings if not any(_follows(one, cause) for cause in findings)]
     causes = [one for one in findings if "since" in one.evidence]
     if not causes or case.trace is None or case.trace.sweep <= min(one.evidence["since"] for one in causes):
         return list(findings)
     return [one for one in findings if one in causes or not _is_consequence(one)]
+
+
+def _follows(finding: Finding, cause: Finding) -> bool:
+    """Return whether a finding only describes the effect of a cause that is reported: nothing changes, or nothing is cleared."""
+    if cause.kind == "uncalled-method":
+        return finding.kind == "accumulated" and ".zero_grad()`" in cause.fix
+    if cause.kind == "clipped-to-nothing":
+        return finding.kind == "step-before-backward" or "stuck" in finding.evidence
+    if cause.kind == "step-before-backward":
+        return finding.kind == "idle-clipping"
+    return cause.kind == "zero-learning-rate" and "stuck" in finding.evidence
 
 
 def _is_consequence(finding: Finding) -> bool:
@@ -190,7 +202,7 @@ def _find_strong_decay(case: Case) -> Finding | None:
                 f"{digits(first[1].weight)} at backward call {first[0].number} to {digits(last[1].weight)} at backward call "
                 f"{last[0].number}, because {quote(event.place)} shrinks the weights at each step{rate_text(event)}.",
                 event_line(event),
-                fix=_advise_decay(case, name),
+                fix=_advise_decay(case, name, decay),
                 evidence={
                     "of": learner.name,
                     "weight_decay": decay,
@@ -214,14 +226,16 @@ def _is_shrunk_by_decay(line: Sequence[tuple[Swept, Entry]], kind: str, lr: floa
     if not at or norms[-1] >= bound:
         return False
     if kind in ("SGD", "AdamW"):  # w becomes (1 - lr · decay) w
-        factor = abs(1 - lr * decay)
-        return norms[at] == 0 or at * math.log(max(factor, 1e-300)) <= 0.5 * math.log(norms[at] / norms[0])
+        factor, steps = abs(1 - lr * decay), line[at][0].number - line[0][0].number
+        return norms[at] == 0 or steps * math.log(max(factor, 1e-300)) <= 0.5 * math.log(norms[at] / norms[0])
     outweighs = [decay * entry.weight > entry.arrived for _, entry in line[:at]]  # the gradient is g + decay · w
     return sum(outweighs) > len(outweighs) / 2
 
 
-def _advise_decay(case: Case, name: str) -> str:
-    code = _call_with_keyword(case, name, "weight_decay", 1e-4)
+def _advise_decay(case: Case, name: str, decay: float) -> str:
+    """Return advice to lower the weight decay, as code if it is not that of one group of parameters."""
+    defaults = getattr(case.namespace.get(name), "defaults", {})
+    code = _call_with_keyword(case, name, "weight_decay", 1e-4) if defaults.get("weight_decay") == decay else ""
     return f"Use a smaller weight_decay (1e-4 to 1e-2 are usual){f': {code}' if code else ''}."
 
 

@@ -113,9 +113,12 @@ declare(
 
 declare(
     "zero-learning-rate",
-    meaning="All steps of an optimizer have the learning rate 0.",
+    meaning="The learning rate is 0 in all steps, or falls to nothing in the first of them.",
     why="A step changes the weights by the learning rate times a direction. If it is 0, nothing is learned.",
-    remedy="Use a learning rate above 0. If a scheduler sets it, print `scheduler.get_last_lr()` to see when it becomes 0.",
+    remedy="""
+        Use a learning rate above 0. If a scheduler sets it, print `scheduler.get_last_lr()` to see when it becomes 0, and check
+        whether `scheduler.step()` is meant for each epoch instead of each batch.
+    """,
     fault="""
         import torch
         from torch import nn
@@ -363,6 +366,8 @@ def _find_rounded_steps(case: Case) -> Finding | None:
                 continue
             event = write_after(case, sweep, [key])
             if event is None or key not in event.keys or (event.rates and max(event.rates) == 0):
+                continue
+            if not event.checked:
                 continue
             if event.kind == "write" and entry.moved == 0:
                 continue  # the same value may have been written

@@ -24,6 +24,7 @@ from gradlab.explore.doctor.context.events import (
     sweep_place,
     write_after,
 )
+from gradlab.explore.doctor.context.training_source import clears_between
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.trace.data import Event, Line
@@ -459,7 +460,8 @@ def find_steps_without_gradients(case: Case) -> Iterable[Finding]:
         if event.kind == "step":
             by_optimizer.setdefault(event.whose, []).append(at)
     for whose, places in by_optimizer.items():
-        if any(trace.events[at].keys for at in places):
+        steps = [trace.events[at] for at in places]
+        if all(event.keys for event in steps) or any(event.keys and event.checked for event in steps):
             continue
         first, held = trace.events[places[0]], set(trace.events[places[0]].held)
         reaching = [swept for swept in trace.journal if any(e.key in held and e.arrived > 0 for e in swept.entries)]
@@ -473,11 +475,14 @@ def find_steps_without_gradients(case: Case) -> Iterable[Finding]:
         clearing = _find_clearing(case, sweep, first.place) if earlier else None
         text = f"`{name}.zero_grad()`" if clearing is None else f"`{clearing[1]}` on line {clearing[0]}"
         if earlier:
+            known = clearing is not None or clears_between(case, sweep, first.place)
             message = (
-                f"{quote(first.place)} changed nothing: backward() had computed a gradient of norm {norm:.3g}, and {text} "
-                "cleared it before the step."
+                f"{quote(first.place)} changed nothing: backward() had computed a gradient of norm {norm:.3g}, and "
+                f"{f'{text} cleared it before the step' if known else 'it was 0 or None at the step'}."
             )
-            fix = "Clear the gradients before backward(), or after step()."
+            fix = (
+                "Clear the gradients before backward(), or after step()." if known else "Find the code that clears or scales it."
+            )
         elif sweep is None:
             message = (
                 f"{quote(first.place)} changed nothing: backward() was not called in the cell, so no parameter had a gradient."

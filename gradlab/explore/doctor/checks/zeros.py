@@ -251,12 +251,14 @@ def _zero_factor(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Caus
     literal = bool(operands) and all(o.kind == "constant" for o in operands)
     shown = [operand_text(o) for o in operands if operand_text(o) != "a tensor"] or [flow.code(i) for i in nodes]
     named = " and ".join(dict.fromkeys(shown)) or _factor_name(flow, at)
+    is_number = literal and named.strip("`") in ("0", "0.0", "-0.0")
+    factor = "0" if is_number else f"{named}, which is 0{'' if literal else ' everywhere'}"
     return Finding(
         "zero-factor",
-        f"{where} multiplies by {named}, which is 0{'' if literal else ' everywhere'}: {_leaves_get(flow, leaves)}.",
+        f"{where} multiplies by {factor}: {_leaves_get(flow, leaves)}.",
         flow.line(at),
         at,
-        "" if literal and lost.others_learn else f"Check why {named} is 0.",
+        "" if literal and lost.others_learn else f"Check why {'this factor' if is_number else named} is 0.",
         evidence,
         remark=literal and lost.others_learn,
         worth=6.0,

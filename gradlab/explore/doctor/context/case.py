@@ -122,6 +122,7 @@ class Case:
     sharded: dict[int, str] = field(default_factory=dict, init=False)  # names by key: see `learners`
     flow: Any = field(default=None, init=False, repr=False)  # the graph, while checks run: see `flow_of`
     final_values: Any = field(default=None, init=False, repr=False)  # the learners as `final_state` read them
+    sources: Any = field(default=None, init=False, repr=False)  # the files of the training: see `sources_of`
 
     # ------------------------------------------------------------------------------------------------------- the graph
     @cached_property
