@@ -130,13 +130,21 @@ def _find_long_step(case: Case) -> Finding | None:
 
 
 def _first_long_step(case: Case) -> tuple[Swept, Entry, Event] | None:
+    """Return the first step that is many times as long as a matrix, and longer than the matrix was at any sweep until then.
+
+    Weights that have come close to 0 change by many times their norm, though the steps are short.
+    """
     assert case.trace is not None
+    largest: dict[int, float] = {}
     for sweep in case.trace.journal:
+        for entry in sweep.entries:
+            largest[entry.key] = max(largest.get(entry.key, 0.0), entry.weight)
         worst = max(
             (
                 entry
                 for entry in sweep.entries
                 if _is_step(entry) and (one := case.learners.get(entry.key)) is not None and len(one.shape) >= 2
+                if (entry.moved or 0.0) > largest[entry.key]
             ),
             key=lambda entry: (entry.moved or 0.0) / entry.weight,
             default=None,
