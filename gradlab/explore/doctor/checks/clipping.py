@@ -277,7 +277,7 @@ def _advise_limit(source: Source, node: ast.stmt, limit: float | None) -> str:
             if old.value is expression:
                 keyword.value = ast.Constant(USUAL_LIMIT)
         return f"Use a limit near the usual norm of the gradients: {instead(ast.unparse(new), source.text(call))}."
-    if isinstance(expression, (ast.Name, ast.Attribute)) and limit is not None:
+    if isinstance(expression, (ast.Name, ast.Attribute)) and (limit is not None or method_of(node)[1] in CLIPPING):
         usual = "a number near the usual norm of the gradients" if method_of(node)[1].startswith("cl") else "a larger number"
         return f"Set `{source.text(expression)}` to {usual}, such as 1."
     return f"Remove `{source.text(node)}`."

@@ -182,7 +182,9 @@ def find_missing_steps(case: Case) -> Iterable[Finding]:
         place = sweep_place(case, run[-1])
         source = source_of(case, place)
         written = {key for event in trace.events[run[0].event :] if event.kind == "write" for key in event.keys}
-        if place is None or source is None or not holders or leaves & (stepped | written) or len(run) < MIN_CALLS:
+        if place is None or source is None or not holders or leaves & (stepped | written) or len(run) < 2:
+            continue
+        if _count_calls(case, place, run) < MIN_CALLS:
             continue
         if any(sweep_place(case, swept) != place for swept in run) or not _is_idle(run) or _has_learned(case, holders, leaves):
             continue
@@ -190,6 +192,13 @@ def find_missing_steps(case: Case) -> Iterable[Finding]:
             continue
         yield from _find_missing_step(case, source, place, run, holders)
         return
+
+
+def _count_calls(case: Case, place: Line, run: Sequence[Swept]) -> int:
+    """Return the number of backward calls of a run, of which not all may be recorded."""
+    assert case.trace is not None
+    events = sum(event.kind == "backward" and event.place == place for event in case.trace.events)
+    return min(case.trace.sweeps, events) if len(run) == len(case.trace.journal) else len(run)
 
 
 def _is_idle(run: Sequence[Swept]) -> bool:
@@ -249,7 +258,7 @@ def _find_missing_step(
     entries = [entry for entry in run[-1].entries if any(entry.key in one.keys for one in holders)]
     leaves = entry_names(case, entries)
     unchanged = f"{leaves} did not change."
-    calls = case.trace.sweeps if len(run) == len(case.trace.journal) else len(run)
+    calls = _count_calls(case, place, run)
     evidence = {"calls": calls}
     line, where = event_line(call), event_place(call)
     if own:
