@@ -19,6 +19,7 @@ from gradlab.explore.doctor.checks import (
     late_parameters,
     learning_rates,
     leaves,
+    limited_outputs,
     loss_leaks,
     losses,
     non_finite,
@@ -61,6 +62,7 @@ RUNS = (
     zeros,  # gradients that are exactly 0: a factor 0, terms that cancel, underflow
     non_finite,  # the operation that made the first NaN or infinity
     losses,  # shapes that broadcast, probabilities instead of logits
+    limited_outputs,  # activations whose range does not fit the loss
     sums,  # a sum over the batch instead of a mean
     nothing_learns,  # methods that are not called, no step at all; gradients of 0 that no check above explains
 )
