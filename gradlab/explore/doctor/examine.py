@@ -13,6 +13,7 @@ from types import ModuleType
 from gradlab import clock
 from gradlab.explore.doctor.checks import (
     clipping,
+    advantages,
     cut_history,
     depth,
     final_state,
@@ -56,6 +57,7 @@ RUNS = (
     loss_leaks,  # gradients of one loss that the step of another one uses
     learning_rates,  # schedules that end in the first steps, steps by hand with a learning rate of 0
     clipping,  # gradients that are clipped to nothing, before backward or after the step
+    advantages,  # products of a log-probability and a value of the critic
     steps,  # steps that increase the loss, or are too large or too small
     depth,  # gradients that vanish or explode over layers or time steps
     units,  # dead and saturated units
