@@ -17,6 +17,7 @@ from gradlab.explore.doctor.checks import (
     cut_history,
     depth,
     final_state,
+    kept_history,
     late_parameters,
     learning_rates,
     leaves,
@@ -67,6 +68,7 @@ RUNS = (
     limited_outputs,  # activations whose range does not fit the loss
     sums,  # a sum over the batch instead of a mean
     nothing_learns,  # methods that are not called, no step at all; gradients of 0 that no check above explains
+    kept_history,  # losses that are kept with the graph of their step
 )
 STATES = (final_state,)  # what a run without a recorder has left
 WATCHES = (watched_runs,)  # kinds that `gl.watch` reports over many steps (see watch/judging); it defines no checks
