@@ -9,8 +9,8 @@ from tracing import case_of
 
 from gradlab.explore.doctor.checks.cut_history import find_zero_derivatives
 from gradlab.explore.doctor.checks.depth import find_vanishing_and_exploding
-from gradlab.explore.doctor.checks.steps import _sign_of_loss
 from gradlab.explore.doctor.checks.units import find_dead_and_saturated_units
+from gradlab.explore.doctor.context.loss_sign import sign_of_loss
 
 pytestmark = pytest.mark.torch
 
@@ -101,4 +101,4 @@ def test_values_that_are_replaced_are_not_called_without_a_derivative(method):
 )
 def test_the_sign_of_a_loss(loss, sign):
     with case_of("torch", (f"w = torch.rand(3, requires_grad=True)\nloss = {loss}\nloss.backward()",)) as (case, _):
-        assert _sign_of_loss(case) == sign
+        assert sign_of_loss(case) == sign

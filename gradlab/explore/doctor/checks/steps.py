@@ -13,17 +13,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from gradlab.explore.doctor.checks.step_causes import find_step_cause
+from gradlab.explore.doctor.checks.wrong_signs import STEPS_IN_A_ROW, find_wrong_sign, loss_text
 from gradlab.explore.doctor.context.case import Case
-from gradlab.explore.doctor.context.code_edits import flip_sign, instead, negate
+from gradlab.explore.doctor.context.code_edits import flip_sign, instead
 from gradlab.explore.doctor.context.events import entry_names, event_line, event_place, events_after, quote, write_after
-from gradlab.explore.doctor.context.step_history import optimizer_call, rate_text, sweeps_by_loss
+from gradlab.explore.doctor.context.loss_sign import sign_of_loss
+from gradlab.explore.doctor.context.step_history import optimizer_call, rate_text, step_cosine, sweeps_by_loss
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
-from gradlab.explore.operations import lookup, operation_name
-from gradlab.explore.trace.data import Event, Line
+from gradlab.explore.trace.data import Event
 from gradlab.explore.trace.journal import Entry, Swept, looked_at
 
-STEPS_IN_A_ROW = 3  # a random step increases the loss with probability ½, three in a row with ⅛
 # The smallest cosine between step and gradient in three steps in a row. In 192 runs (gradient descent, momentum, Adam, RMSprop;
 # two depths and activations, full and random batches, three seeds; tests/doctor/measured_runs.py) it is at most −0.25 if the
 # steps go against the gradient, and at least 0.26 in the first three steps if they go along it.
@@ -181,7 +181,7 @@ def find_wrong_steps(case: Case) -> Iterable[Finding]:
     ascent = _find_ascent(case)
     if ascent is not None:
         yield ascent
-    elif (wrong := _find_wrong_sign(case)) is not None:
+    elif (wrong := find_wrong_sign(case)) is not None:
         yield wrong
     if cause is not None:
         yield cause
@@ -194,16 +194,6 @@ def find_wrong_steps(case: Case) -> Iterable[Finding]:
 
 
 # ------------------------------------------------------------------------------------------------------------------ ascent
-def step_cosine(sweep: Swept) -> float | None:
-    """Return the cosine between the gradient of a sweep and the step after it, over all leaves."""
-    if any(entry.moved is None or entry.along is None for entry in sweep.entries):
-        return None
-    moved = math.hypot(*(entry.moved or 0.0 for entry in sweep.entries))
-    arrived = math.hypot(*(entry.arrived for entry in sweep.entries))
-    along = math.fsum(entry.along or 0.0 for entry in sweep.entries)
-    return along / (moved * arrived) if moved > 0 and arrived > 0 and math.isfinite(moved * arrived) else None
-
-
 def _find_ascent(case: Case) -> Finding | None:
     """Find steps that go along the gradient while the loss increases."""
     for run in sweeps_by_loss(case):
@@ -220,7 +210,7 @@ def _find_ascent(case: Case) -> Finding | None:
             if event is None or _is_attack(case, window[0], moving):
                 continue
             name = window[0].root or "the loss"
-            decreases = _sign_of_loss(case) == 1 or any(word in name.lower() for word in LOSS_WORDS)
+            decreases = sign_of_loss(case) == 1 or any(word in name.lower() for word in LOSS_WORDS)
             reward = any(word in name.lower() for word in REWARD_WORDS) and "neg" not in name.lower()
             if (reward and event.maximizes) or (not decreases and (reward or event.maximizes)):
                 break  # the code says that the value should increase
@@ -229,7 +219,7 @@ def _find_ascent(case: Case) -> Finding | None:
             return Finding(
                 "ascent",
                 f"{quote(event.place)}{maximizes} moves {entry_names(case, moving)} along the gradient instead of against it "
-                f"(cosine {cosines[0]:.3g}), and {_loss_text(name)} grew from {losses[0]:.4g} to {losses[-1]:.4g} in "
+                f"(cosine {cosines[0]:.3g}), and {loss_text(name)} grew from {losses[0]:.4g} to {losses[-1]:.4g} in "
                 f"{STEPS_IN_A_ROW} steps.",
                 event_line(event),
                 fix="" if meant else _advise_no_maximize(case, event) if event.maximizes else _advise_descent(event),
@@ -264,96 +254,6 @@ def _is_attack(case: Case, sweep: Swept, moving: Sequence[Entry]) -> bool:
     """Return whether the steps change an input and not the model, as an adversarial attack does."""
     models = [e for e in sweep.entries if (one := case.learners.get(e.key)) is not None and one.model]
     return bool(models) and not any(entry in models for entry in moving)
-
-
-def _find_wrong_sign(case: Case) -> Finding | None:
-    """Find a decreasing loss that has no lower bound, so that its sign is wrong."""
-    trace = case.trace
-    assert trace is not None
-    if _sign_of_loss(case) != -1:
-        return None
-    for run in sweeps_by_loss(case):
-        if len(run) <= STEPS_IN_A_ROW or run[-1].number != trace.sweep:
-            continue
-        window = run[-STEPS_IN_A_ROW - 1 :]
-        losses = [sweep.loss for sweep in window if sweep.loss is not None]
-        cosines = [step_cosine(sweep) for sweep in window[:-1]]
-        if any(b >= a for a, b in pairwise(losses)) or any(one is None or one > -MIN_COSINE_UP for one in cosines):
-            continue
-        if any(not entry.moved for entry in window[0].entries):
-            continue  # another player of a game is not trained in this step, such as the generator of a critic
-        output = trace.outputs[0]
-        root = trace.nodes[case.inputs[output][0]]
-        name = run[-1].root or "the loss"
-        return Finding(
-            "ascent",
-            f"{_loss_text(name)[:1].upper()}{_loss_text(name)[1:]} has the wrong sign: it is never above 0 and has no lower "
-            f"bound, and the steps decrease it from {losses[0]:.4g} to {losses[-1]:.4g} in {STEPS_IN_A_ROW} steps.",
-            case.line(root),
-            case.inputs[output][0],
-            _advise_sign(root.place, name),
-            {"first": losses[0], "last": losses[-1], "steps": STEPS_IN_A_ROW},
-            worth=8.0,
-        )
-    return None
-
-
-def _advise_sign(place: Line | None, name: str) -> str:
-    """Return how to change the sign of a loss."""
-    text = place.statement if place is not None else ""
-    code = instead(negate(text), text)
-    if not code:
-        return f"Change the sign of {_loss_text(name)}: a minus before a log-likelihood, and none before a squared error."
-    return f"Change the sign of {_loss_text(name)}: {code}. This changes the loss to its negative."
-
-
-def _loss_text(name: str) -> str:
-    return name if name == "the loss" else f"`{name}`"
-
-
-def _sign_of_loss(case: Case) -> int:
-    """Return 1 if the operations of the loss show that it is never below 0, −1 if it is never above 0, and 0 otherwise."""
-    trace = case.trace
-    if trace is None or not trace.nodes or not trace.outputs:
-        return 0
-
-    known: dict[int, int] = {}
-
-    def sign(node: int, depth: int) -> int:
-        if node not in known:
-            known[node] = compute_sign(node, depth)
-        return known[node]
-
-    def compute_sign(node: int, depth: int) -> int:
-        one = trace.nodes[node]
-        name, properties, inputs = operation_name(one.operation), lookup(one.operation), case.inputs[node]
-        if depth > 40:
-            return 0
-        if properties.low >= 0:
-            return 1
-        if properties.high <= 0:
-            return -1
-        numbers = [operand.value.numbers[0] for operand in one.operands if operand.value is not None and operand.value.numbers]
-        if name == "Pow" and numbers and isinstance(numbers[0], (int, float)) and numbers[0] % 2 == 0:
-            return 1
-        if name == "Mul" and len(inputs) == 2 and inputs[0] == inputs[1]:
-            return 1
-        # A join has several inputs, and an elementwise operation may have an operand that is not recorded.
-        keeps = properties.keeps_sign and bool(properties.reduces or properties.moves not in ("", "join"))
-        if len(inputs) == 1 or (inputs and keeps):
-            given = sign(inputs[0], depth + 1)
-            if keeps or one.kind == "output":
-                return given
-            if name == "Neg":
-                return -given
-            if properties.multiplies and len(one.operands) == 1 and len(numbers) == 1 and isinstance(numbers[0], (int, float)):
-                return given * (1 if numbers[0] > 0 else -1 if numbers[0] < 0 else 0)
-        if name == "Add" and len(inputs) == 2:
-            a, b = (sign(source, depth + 1) for source in inputs)
-            return a if a == b else 0
-        return 0
-
-    return sign(trace.outputs[0], 0)
 
 
 # ------------------------------------------------------------------------------------------------------------- step sizes
@@ -409,7 +309,7 @@ def _find_oscillation(case: Case) -> Finding | None:
                 "update-ratio",
                 f"{quote(event.place)} overshoots the minimum each time{rate_text(event)}: in {len(reversals)} backward calls in "
                 f"a row {which} {entry_names(case, [largest])}{',' * (len(reversing) > 1)} reversed (cosine {largest.turn:.3g} "
-                f"with the one before), and {_loss_text(name)} {'grew' if last > first else 'went'} from {first:.4g} to "
+                f"with the one before), and {loss_text(name)} {'grew' if last > first else 'went'} from {first:.4g} to "
                 f"{last:.4g}.",
                 event_line(event),
                 fix="Use a smaller learning rate: half of it, or less.",

@@ -151,17 +151,28 @@ def _opposite(op: ast.operator) -> ast.operator:
 
 
 def negate(source: str) -> str:
-    """Negate the value of an assignment; "" if the statement is not one."""
+    """Negate the value of an assignment, of a return, or of what `backward()` is called on; "" for other statements."""
     tree = parse_statement(source)
-    if not isinstance(tree, ast.Assign):
+    if isinstance(tree, (ast.Assign, ast.Return)) and tree.value is not None:
+        tree.value = _opposite_value(tree.value)
+    elif isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call) and isinstance(tree.value.func, ast.Attribute):
+        if tree.value.func.attr != "backward":
+            return ""
+        tree.value.func.value = _opposite_value(tree.value.func.value)
+    else:
         return ""
-    value = tree.value
-    for node in ast.walk(value):  # -((a - b) ** 2).mean(): the minus is the outermost, or before a product
-        if node is value and isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            tree.value = node.operand
-            return ast.unparse(tree)
-    tree.value = ast.UnaryOp(ast.USub(), value)
     return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _opposite_value(value: ast.expr) -> ast.expr:
+    """Return an expression without its minus, `-((a - b) ** 2).mean()` or `-1 * x`, or with one."""
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+        return value.operand
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        for number, other in ((value.left, value.right), (value.right, value.left)):
+            if ast.unparse(number) in ("-1", "-1.0"):
+                return other
+    return ast.UnaryOp(ast.USub(), value)
 
 
 CLEARING_CODE = re.compile(r"zero_grad\(|\.grad\.zero_\(|\.grad\s*=\s*None")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import after, parenthesize
@@ -37,6 +38,16 @@ def has_improved(case: Case, swept: Swept) -> bool:
     """
     run = next((run for run in sweeps_by_loss(case) if swept in run), [])
     return len(run) > 1 and run[-1] is not swept and (run[-1].loss or 0.0) < (swept.loss or 0.0)
+
+
+def step_cosine(sweep: Swept) -> float | None:
+    """Return the cosine between the gradient of a sweep and the step after it, over all leaves."""
+    if any(entry.moved is None or entry.along is None for entry in sweep.entries):
+        return None
+    moved = math.hypot(*(entry.moved or 0.0 for entry in sweep.entries))
+    arrived = math.hypot(*(entry.arrived for entry in sweep.entries))
+    along = math.fsum(entry.along or 0.0 for entry in sweep.entries)
+    return along / (moved * arrived) if moved > 0 and arrived > 0 and math.isfinite(moved * arrived) else None
 
 
 def next_loss(case: Case, swept: Swept) -> float | None:
