@@ -1,4 +1,4 @@
-"""Explain a mean over targets that is 0 / 0 because their class weights add up to 0."""
+"""Explain a loss of targets whose weights are all 0: a sum that is 0, or a mean that is 0 / 0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.doctor.context.code_edits import parse_expression
+from gradlab.explore.doctor.context.code_edits import is_function, parse_expression
 from gradlab.explore.doctor.context.flow import Flow
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import is_model
@@ -17,19 +17,16 @@ from gradlab.explore.trace.values import Value
 IGNORED = -100  # the default of `ignore_index`
 
 
-def explain_zero_weights(flow: Flow, at: int) -> tuple[str, str, dict[str, object]] | None:
-    """Return why the class weights of a loss add up to 0, what to do, and the evidence; None if they do not."""
+def find_zero_weights(flow: Flow, at: int) -> tuple[str, dict[str, object]] | None:
+    """Return which weights of a loss are 0, and the evidence; None if a target has a weight above 0."""
     weight, name = _weights(flow, at)
     if weight is None or not weight.size:
         return None
     named = f" of `{name}`" if name else ""
     if not weight.any():
-        return (
-            f"all {weight.size} weights{named} are 0, and 0 / 0 is NaN",
-            "Give the classes that occur weights above 0.",
-            {"classes": int(weight.size), "weights": name},
-        )
-    targets = _targets(flow, at)
+        return f"all {weight.size} weights{named} are 0", {"classes": int(weight.size), "weights": name}
+    loss = flow.properties[at].loss
+    targets = _targets(flow, at) if loss is not None and loss.takes == "log-probabilities" else None
     if targets is None:
         return None
     counted = targets[(targets >= 0) & (targets < weight.size) & (targets != _ignored_index(flow, at))]
@@ -39,8 +36,7 @@ def explain_zero_weights(flow: Flow, at: int) -> tuple[str, str, dict[str, objec
     shown = ", ".join(map(str, classes[:4].tolist())) + (" …" if len(classes) > 4 else "")
     which = f"class {shown}, the only one that occurs, has" if len(classes) == 1 else f"the classes that occur, {shown}, have"
     return (
-        f"{which} weight 0{' in' + named[3:] if named else ''}, and 0 / 0 is NaN",
-        "Give the classes that occur weights above 0.",
+        f"{which} weight 0{' in' + named[3:] if named else ''}",
         {"weights": name, "occurring": tuple(classes[:4].tolist())},
     )
 
@@ -49,6 +45,8 @@ def _weights(flow: Flow, at: int) -> tuple[np.ndarray | None, str]:
     """Return the class weights of a loss, and the user's name for them."""
     call = _call(flow, at)
     given = next((one.value for one in call.keywords if one.arg == "weight"), None) if call is not None else None
+    if given is None and call is not None and len(call.args) > 2 and is_function(call):
+        given = call.args[2]
     array = _array(flow, ast.unparse(given)) if given is not None else None
     if given is not None and array is not None:
         return array, _tensor_name(flow, ast.unparse(given))

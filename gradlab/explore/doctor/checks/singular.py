@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gradlab.explore.doctor.checks.class_weights import explain_zero_weights
+from gradlab.explore.doctor.checks.class_weights import find_zero_weights
 from gradlab.explore.doctor.checks.logarithms import module_fix, replace_log
 from gradlab.explore.doctor.context.code_edits import (
     argument,
@@ -377,9 +377,10 @@ def _nll_loss(flow: Flow, at: int) -> Explanation | None:
     value = argument_value(flow, at)
     if value is not None and (value.nans or value.infs):
         return None
-    weights = explain_zero_weights(flow, at)
+    weights = find_zero_weights(flow, at)
     if weights is not None:
-        return Explanation(f"{code_at(flow, at)} divides by the sum of the targets' class weights: {weights[0]}.", *weights[1:])
+        why = f"{code_at(flow, at)} divides by the sum of the targets' class weights: {weights[0]}, and 0 / 0 is NaN."
+        return Explanation(why, "Give the classes that occur weights above 0.", weights[1])
     return Explanation(
         f"{code_at(flow, at)} is the mean over 0 targets: all of them are ignored, and 0 / 0 is NaN.",
         "Leave out batches without a target.",

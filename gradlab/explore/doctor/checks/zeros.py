@@ -7,6 +7,7 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 
+from gradlab.explore.doctor.checks.class_weights import find_zero_weights
 from gradlab.explore.doctor.checks.idle_biases import find_idle_biases
 from gradlab.explore.doctor.context.case import Case, join_names
 from gradlab.explore.doctor.context.code_edits import argument, instead, parse_expression
@@ -162,6 +163,8 @@ def _explain(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Cause]) 
         return zero or _constant_result(flow, lost, at, how)
     if properties.rectifier or properties.sigmoidal:
         return None  # `units` reports it
+    if properties.loss is not None and (weightless := _zero_weights(flow, lost, at)) is not None:
+        return weightless
     if _has_factors(flow, at):
         return _zero_factor(flow, lost, at, causes) or _underflow(flow, lost, at, causes)
     if properties.chooses:
@@ -261,6 +264,28 @@ def _zero_factor(flow: Flow, lost: LostGradients, at: int, causes: Sequence[Caus
         "" if literal and lost.others_learn else f"Check why {'this factor' if is_number else named} is 0.",
         evidence,
         remark=literal and lost.others_learn,
+        worth=6.0,
+    )
+
+
+def _zero_weights(flow: Flow, lost: LostGradients, at: int) -> Finding | None:
+    """Explain a loss that multiplies each of its terms by a weight of 0."""
+    found = find_zero_weights(flow, at)
+    if found is None:
+        return None
+    which, evidence = found
+    keys = [flow.keys[leaf] for leaf in lost.leaves[at] if leaf in flow.keys]
+    if any(entry.arrived > 0 for key in keys for _, entry in flow.case.timelines.get(key, ())):
+        return None  # another batch has targets with a weight
+    per_class = flow.ops[at].startswith("Nll")
+    weight = "the weight of its class" if per_class else "its weight"
+    return Finding(
+        "zero-factor",
+        f"{flow.code(at)}{flow.place(at)} multiplies the loss of each target by {weight}: {which}. {_leaves_get(flow, lost.leaves[at])}.",
+        flow.line(at),
+        at,
+        "Give the classes that occur weights above 0." if per_class else "Use weights above 0.",
+        {**evidence, "leaves": tuple(leaf_names(flow, lost.leaves[at])), "at": at},
         worth=6.0,
     )
 
