@@ -27,6 +27,7 @@ from gradlab.explore.doctor.checks import (
     non_finite,
     nothing_learns,
     rebound_leaves,
+    recreated_leaves,
     replaced_leaves,
     steps,
     sums,
@@ -54,6 +55,7 @@ RUNS = (
     leaves,  # leaves and modules that are not used, models that are frozen
     training,  # optimizers with other parameters, gradients that add up, steps without gradients
     replaced_leaves,  # a leaf that is created again while the optimizer holds the old one
+    recreated_leaves,  # weights that are created again in every step
     late_parameters,  # layers that are created in forward()
     loss_leaks,  # gradients of one loss that the step of another one uses
     learning_rates,  # schedules that end in the first steps, steps by hand with a learning rate of 0

@@ -11,6 +11,7 @@ from typing import Any
 
 from gradlab.diagnose.source_locations import clip
 from gradlab.explore.doctor.checks.late_parameters import Creation, find_late_creation
+from gradlab.explore.doctor.checks.recreated_leaves import find_layer_of_loop, layer_of_loop_finding
 from gradlab.explore.doctor.checks.replaced_leaves import replaced_leaves
 from gradlab.explore.doctor.context.case import Case, Learner, cell_line, join_names, learner_names
 from gradlab.explore.doctor.context.code_edits import before, instead
@@ -196,6 +197,10 @@ def find_stale_optimizers(case: Case) -> Iterable[Finding]:
     norm = math.hypot(*(entry.arrived for entry, _ in left.values()))
     old = [key for event in steps for key in event.held if key not in case.learners or "param_groups" in case.learners[key].name]
     old = list(dict.fromkeys(old))
+    again = find_layer_of_loop(case, learners, step)
+    if again is not None:
+        yield layer_of_loop_finding(learners, again, step, norm, len(old))
+        return
     why = ""
     if old:
         many, they = (f"{len(old)} tensors", "they were") if len(old) > 1 else (f"{len(old)} tensor", "it was")
