@@ -206,7 +206,10 @@ def of_ascent(p: Program, f: Any) -> dict[str, Any]:
         return {"first": losses[-4], "last": losses[-1], "steps": 3}
     firsts = [runs[0] for key in p.w.end if (runs := [r for r in p.w.run_of(key) if r["at"] >= p.w.before_last])]
     step, g = (np.concatenate([run[part].reshape(-1) for run in firsts]) for part in ("step", "arrived"))
-    return {"cosine": step @ g / norm(step) / norm(g), "first": losses[0], "last": losses[3], "steps": 3}
+    cosine = step @ g / norm(step) / norm(g)
+    if "first" not in f.evidence:
+        return {"cosine": cosine, "steps": len(losses) - 1}
+    return {"cosine": cosine, "first": losses[0], "last": losses[3], "steps": 3}
 
 
 def of_steps(p: Program, f: Any) -> dict[str, Any]:
@@ -527,6 +530,8 @@ def evaluated(p: Program, tree: Any, argument: int, x: np.ndarray) -> np.ndarray
 
 
 def of_factor(p: Program, f: Any) -> dict[str, Any]:
+    if "weights" in f.evidence:
+        return of_class_weights(p, f)
     return {"arrived": norm(p.grad(f.node)), "literal": 0}
 
 
@@ -541,6 +546,22 @@ def of_probabilities(p: Program, f: Any) -> dict[str, Any]:
     tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
     given = p.w.of(ast.unparse(operands(tree, "")[0] if "NLLLoss()" not in ast.unparse(tree) else tree.args[0]))[-1].numbers  # type: ignore[attr-defined]
     return {"least": given.min(), "greatest": given.max()}
+
+
+RANGES = {"Sigmoid": (0, 1), "Tanh": (-1, 1), "Relu": (0, None), "Softplus": (0, None)}
+
+
+def of_limited(p: Program, f: Any) -> dict[str, Any]:
+    """The extremes of the targets, their zeros, and the range of the activation."""
+    targets = p.given(f.node, f.evidence["argument"]).numbers
+    low, high = RANGES[p.nodes[f.evidence["maker"]].operation.partition("Backward")[0]]
+    return {"least": targets.min(), "greatest": targets.max(), "zeros": int((targets == 0).sum()), "size": targets.size,
+            "bound": 0.5, "low": low, "high": high}  # fmt: skip
+
+
+def of_advantage(p: Program, f: Any) -> dict[str, Any]:
+    """The gradient of one factor of a product: that of the product times the other factor."""
+    return {"norm": norm(p.grad(f.node) * p.given(f.node, 1 - f.evidence["argument"]).numbers)}
 
 
 def of_overwritten(p: Program, f: Any) -> dict[str, Any]:
@@ -559,5 +580,6 @@ RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "dead": of_dead, "saturated": of_saturated,
     "nan-born": of_birth, "inf-born": of_birth, "nan-input": of_input, "underflow": of_underflow,
     "cancelled": of_cancelled, "zero-factor": of_factor,
+    "limited-output": of_limited, "undetached-advantage": of_advantage,
     "broadcast": of_shapes, "double-softmax": of_probabilities, "nll-of-probabilities": of_probabilities,
 }  # fmt: skip

@@ -21,8 +21,8 @@ declare(
     "undetached-advantage",
     meaning="A log-probability is multiplied by an advantage that has the history of the critic, which has a loss of its own.",
     why="""
-        The gradient of the policy is that of log π(a) times the advantage, a number. If the advantage is not detached, the product
-        also has a gradient for the critic: it moves the values up or down to decrease the loss of the policy, against the
+        The gradient of the policy is that of log π(a) times the advantage, a number. If the advantage is not detached, the
+        product also has a gradient for the critic: it moves the values up or down to decrease the loss of the policy, against the
         regression to the returns. The loss has the same value with and without `detach()`, so its curve does not show it.
     """,
     remedy="Detach the advantage where the policy's loss uses it: `-(log_prob * advantage.detach()).mean()`.",
@@ -89,7 +89,7 @@ def find_undetached_advantages(case: Case) -> Iterable[Finding]:
             continue
         same = finding.line, argument_text(flow, i, product.argument)
         first = reported.setdefault(same, finding)
-        code = _detached(flow, product)
+        code = _detaching_code(flow, product)
         if first is not finding and code and code not in first.fix:  # the clipped ratio times the same advantage
             reported[same] = replace(first, fix=f"{first.fix.removesuffix('.')} and {code}.")
     yield from reported.values()
@@ -109,7 +109,7 @@ def _explain(case: Case, flow: Flow, product: Product) -> Finding | None:
     name = argument_text(flow, i, product.argument) or flow.code(arrived.source).strip("`")
     critic = _critic_name(flow, product, weights)
     own = f"{flow.code(regression)}{flow.place(regression)}" if regression is not None else f"`{other}`"
-    code = _detached(flow, product)
+    code = _detaching_code(flow, product)
     return Finding(
         "undetached-advantage",
         f"{flow.code(i)}{flow.place(i)} also trains {critic}: `{name}` has its history and gets a gradient of norm "
@@ -129,8 +129,11 @@ def _find_product(flow: Flow, i: int) -> Product | None:
     sources = {edge.argument: edge.source for edge in flow.inputs[i]}
     if set(sources) != {0, 1} or sources[0] == sources[1]:
         return None
+    place = flow.nodes[i].place
+    is_named = place is not None and LOG_PROBABILITY.search(place.source)
+    texts = [argument_text(flow, i, at) if is_named else "" for at in (0, 1)]
     for at in (0, 1):
-        own, other = argument_text(flow, i, at), argument_text(flow, i, 1 - at)
+        own, other = texts[at], texts[1 - at]
         if _is_log_probability(flow, sources[1 - at], other) and not _is_log_probability(flow, sources[at], own):
             between, layers = _trace_back(flow, sources[at])
             if layers and any(flow.properties[n].adds for n in between):
@@ -163,7 +166,7 @@ def _is_log_probability(flow: Flow, i: int, text: str) -> bool:
 def _trace_back(flow: Flow, start: int) -> tuple[set[int], list[int]]:
     """Return the nodes between an advantage and the layers that it is computed from, and these layers.
 
-    No layers if something else than sums, scales, reductions and moves of data is in between.
+    The layers are empty if other operations than sums, scales, reductions and moves of data are in between.
     """
     visited: set[int] = set()
     layers: list[int] = []
@@ -177,7 +180,9 @@ def _trace_back(flow: Flow, start: int) -> tuple[set[int], list[int]]:
         if one.product:
             layers.append(i)
             continue
-        if flow.nodes[i].kind != "operation" or not (one.adds or one.multiplies or one.moves or one.reduces or flow.ops[i] == "Neg"):
+        if flow.nodes[i].kind != "operation" or not (
+            one.adds or one.multiplies or one.moves or one.reduces or flow.ops[i] == "Neg"
+        ):
             return visited, []
         waiting += [edge.source for edge in flow.inputs[i]]
     return visited, layers
@@ -245,6 +250,6 @@ def _critic_name(flow: Flow, product: Product, weights: list[int]) -> str:
     return f"`{name}`" if name else "the critic"
 
 
-def _detached(flow: Flow, product: Product) -> str:
+def _detaching_code(flow: Flow, product: Product) -> str:
     """Return the code that detaches the advantage in a product; "" if the source does not show it."""
     return replace_argument(flow, product.node, product.argument, "detach()")

@@ -84,8 +84,8 @@ def find_kept_histories(case: Case) -> Iterable[Finding]:
             text = ast.unparse(keeping.statement)
             yield Finding(
                 "kept-history",
-                f"`{text}` {where} keeps the history of `{_name_of(keeping)}` in each of {times} steps: the graphs stay in memory "
-                f"as long as `{keeping.holder}`, and nothing differentiates it.",
+                f"`{text}` {where} keeps the history of `{_name_of(keeping)}` in each of {times} steps: the graphs stay in "
+                f"memory as long as `{keeping.holder}`, and nothing differentiates it.",
                 line if place.in_cell else None,
                 fix=_advise_number(program, place, keeping),
                 evidence={"steps": times},
@@ -143,17 +143,24 @@ def _keeping(node: ast.stmt, loss: str) -> Keeping | None:
     """Return what a statement keeps of a loss: `total += loss`, `total = total + loss`, `losses.append(loss)`."""
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _is_loss(node.value, loss):
         return Keeping(node, node.value, ast.unparse(node.target))
-    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
-        holder, value = ast.unparse(node.targets[0]), node.value
-        if isinstance(value.op, ast.Add):
-            for one, other in ((value.left, value.right), (value.right, value.left)):
-                if ast.unparse(one) == holder and _is_loss(other, loss):
-                    return Keeping(node, other, holder)
-    call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append" and len(call.args) == 1:
-        if _is_loss(call.args[0], loss):
-            return Keeping(node, call.args[0], ast.unparse(call.func.value))
+    value: Any = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
+    if isinstance(node, ast.Assign) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        holder = ast.unparse(node.targets[0])
+        for one, other in ((value.left, value.right), (value.right, value.left)):
+            if ast.unparse(one) == holder and _is_loss(other, loss):
+                return Keeping(node, other, holder)
+    holder, method = _called_method(node)
+    if method == "append" and len(value.args) == 1 and _is_loss(value.args[0], loss):
+        return Keeping(node, value.args[0], holder)
     return None
+
+
+def _called_method(node: ast.stmt) -> tuple[str, str]:
+    """Return the receiver and the name of the method that a statement calls: "losses" and "append"; "" of other statements."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        return ast.unparse(call.func.value), call.func.attr
+    return "", ""
 
 
 def _is_loss(value: ast.expr, loss: str) -> bool:
@@ -166,9 +173,10 @@ def _is_loss(value: ast.expr, loss: str) -> bool:
 def _has_history(program: Program, body: Sequence[ast.stmt], node: ast.stmt, loss: str, call: ast.stmt) -> bool:
     """Return whether the loss still has its history at a statement: it is not bound anew since it was differentiated."""
     for other in body:
-        if isinstance(other, (ast.With, ast.AsyncWith)) and other.lineno <= node.lineno <= (other.end_lineno or 0):
-            if any("grad" in ast.unparse(item.context_expr) or "inference" in ast.unparse(item.context_expr) for item in other.items):
-                return False
+        contexts = [ast.unparse(item.context_expr) for item in other.items] if isinstance(other, ast.With) else []
+        is_around = other.lineno <= node.lineno <= (other.end_lineno or 0)
+        if is_around and any("grad" in context or "inference" in context for context in contexts):
+            return False
         if other is not node and loss in bound_names(other) and min(call.lineno, node.lineno) < other.lineno:
             return False
     return True
@@ -179,15 +187,12 @@ def _is_reset(body: Sequence[ast.stmt], keeping: Keeping) -> bool:
     for node in body:
         if node is keeping.statement:
             continue
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, (ast.AnnAssign, ast.For)) else []
-        if keeping.holder in map(ast.unparse, targets):
+        targets: list[ast.expr] = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else []
+        targets = [node.target] if isinstance(node, (ast.AnnAssign, ast.For)) else targets
+        if any(text == keeping.holder or text.startswith(f"{keeping.holder}[") for text in map(ast.unparse, targets)):
             return True
-        if isinstance(node, ast.Delete) and any(keeping.holder in ast.unparse(target) for target in node.targets):
+        if _called_method(node) in ((keeping.holder, "clear"), (keeping.holder, "pop"), (keeping.holder, "popleft")):
             return True
-        call = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("clear", "pop", "popleft"):
-            if ast.unparse(call.func.value) == keeping.holder:
-                return True
     return False
 
 
@@ -250,7 +255,12 @@ def _is_used_as_tensor(program: Program, place: Line, keeping: Keeping) -> bool:
     """Return whether the program reads an attribute of the total, which a number may not have, or gives it to a function."""
     root = keeping.holder
     for node in ast.walk(program.tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == root and root_of(node) and isinstance(node.ctx, ast.Load):
+        if (
+            isinstance(node, ast.Attribute)
+            and ast.unparse(node.value) == root
+            and root_of(node)
+            and isinstance(node.ctx, ast.Load)
+        ):
             return True
         if isinstance(node, ast.Call) and any(ast.unparse(one) == root for one in node.args):
             name = ast.unparse(node.func).rpartition(".")[2]

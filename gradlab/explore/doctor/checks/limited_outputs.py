@@ -1,4 +1,4 @@
-"""Find outputs of an activation whose range does not fit the loss: logits from a ReLU, and targets that a sigmoid cannot reach."""
+"""Find activations whose range does not fit the loss: logits from a ReLU, and targets that a sigmoid cannot reach."""
 
 from __future__ import annotations
 
@@ -255,7 +255,9 @@ def _targets(flow: Flow, i: int) -> Operand | None:
         if flow.nodes[after].place != flow.nodes[i].place:
             break
         at = after
-    given = [one for one in flow.nodes[at].operands if one.kind in ("input", "cut") and one.value is not None and one.argument < 2]
+    given = [
+        one for one in flow.nodes[at].operands if one.kind in ("input", "cut") and one.value is not None and one.argument < 2
+    ]
     return given[0] if len(given) == 1 and len(flow.inputs[i]) == 1 else None
 
 

@@ -7,13 +7,14 @@ Layers that forward creates are found in `late_parameters`, and new tensors unde
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from gradlab.explore.doctor.context.case import Case, Learner, learner_names
-from gradlab.explore.doctor.context.code_edits import MODULES
+from gradlab.explore.doctor.context.code_edits import MODULES, parse_expression
 from gradlab.explore.doctor.context.definitions import LOOPS, enclosing_class, enclosing_statements
 from gradlab.explore.doctor.context.events import event_line, quote, sweep_place
 from gradlab.explore.doctor.context.flow import Flow, flow_of, is_positive
@@ -27,14 +28,31 @@ from gradlab.explore.trace.journal import Swept
 
 MIN_SWEEPS = 3
 # Functions whose result depends on no tensor.
-FACTORIES = frozenset(("randn", "rand", "zeros", "ones", "empty", "full", "normal", "eye", "linspace", "tensor", "Tensor", "randint"))
+FACTORIES = frozenset(
+    ("randn", "rand", "zeros", "ones", "empty", "full", "normal", "eye", "linspace", "tensor", "Tensor", "randint")
+)
 
 
 @dataclass(frozen=True)
 class Creation:
-    """The statement that creates a tensor, its program, and where the tensor is used."""
+    """A creation of a tensor.
 
-    statement: ast.Assign
+    Attributes
+    ----------
+    statement : ast.stmt
+    value : ast.expr
+        The expression in it that creates the tensor.
+    name : str
+        The name or the attribute that it is assigned to; "" if it is used where it is created.
+    program : Program
+        The program of the statement.
+    place : Line
+        Where the tensor is used.
+    """
+
+    statement: ast.stmt
+    value: ast.expr
+    name: str
     program: Program
     place: Line
 
@@ -68,9 +86,9 @@ def find_recreated_tensors(case: Case) -> Iterable[Finding]:
         for creation in _find_creations(case, flow, leaf, leaves, sweep_place(case, last)):
             if creation.statement.lineno in reported:
                 continue
-            if _is_weight(flow, leaf) or (_makes_parameter(creation.statement.value) and not _is_input(flow, leaf)):
+            if _is_weight(flow, leaf) or (_makes_parameter(creation.value) and not _is_input(flow, leaf)):
                 reported.add(creation.statement.lineno)
-                yield _finding(case, creation, stepped=bool(case.steps))
+                yield _finding(creation, stepped=bool(case.steps))
 
 
 def _is_new(case: Case, alike: Sequence[Swept], key: int, held: Iterable[int]) -> bool:
@@ -86,7 +104,7 @@ def _is_new(case: Case, alike: Sequence[Swept], key: int, held: Iterable[int]) -
 
 # ---------------------------------------------------------------------------------------------------------- what it is used as
 def _is_weight(flow: Flow, leaf: int) -> bool:
-    """Return whether a leaf is the matrix of a layer, and no factor of it is a leaf, too: that would be the weights of an input."""
+    """Return whether a leaf is the matrix of a layer, and not an input that is multiplied by another leaf."""
     for t in _users(flow, leaf):
         one = flow.properties[t]
         if not (one.product or one.looks_up):
@@ -118,27 +136,38 @@ def _users(flow: Flow, leaf: int) -> Iterator[int]:
 
 # --------------------------------------------------------------------------------------------------------- where it is created
 def _find_creations(case: Case, flow: Flow, leaf: int, leaves: Sequence[int], swept: Line | None) -> list[Creation]:
-    """Return the statement that creates a leaf, or those of all leaves that one operation uses; none if one may not run each time."""
+    """Return the statement that creates a leaf, or those of all leaves that one operation uses, if they run each time."""
     place = _place_of_use(flow, leaf)
     if place is None or swept is None:
         return []
     program = case.program if place.in_cell else Program.of_file(place.file)
     own = enclosing_statements(program, place.line)
-    name = flow.nodes[leaf].name or argument_text(flow, flow.uses[leaf][0].target, flow.uses[leaf][0].argument)
-    read = {one for node in own if node.lineno <= place.line <= (node.end_lineno or 0) for one in read_names(node)}
+    users = [node for node in own if node.lineno <= place.line <= (node.end_lineno or 0)]
+    argument = argument_text(flow, flow.uses[leaf][0].target, flow.uses[leaf][0].argument)
+    read = {one for node in users for one in read_names(node)}
+    wanted = {argument} if re.fullmatch(r"\w+(\.\w+)?", argument) else read
+    inline = parse_expression(argument)
     is_same_function = (swept.file, swept.function) == (place.file, place.function)
     if not is_same_function and place.function == "<module>":
         return []
     found: list[Creation] = []
     for node in own:
-        if not isinstance(node, ast.Assign) or node.lineno > place.line or not _is_creation(node.value, case.namespace):
+        value: Any = inline if node in users[-1:] and inline is not None and _is_creation(inline, case.namespace) else None
+        name = ""
+        if (
+            value is None
+            and isinstance(node, ast.Assign)
+            and node.lineno <= place.line
+            and _is_creation(node.value, case.namespace)
+        ):
+            name = next((text for text in map(ast.unparse, node.targets) if text in wanted), "")
+            # `late_parameters` finds Parameters that forward assigns to an attribute.
+            value = node.value if name and not ("." in name and _makes_parameter(node.value)) else None
+        if value is None or _is_conditional(own, node, place.line):
             continue
-        targets = {target.id for target in node.targets if isinstance(target, ast.Name)}
-        if not targets & ({name} if name.isidentifier() else read):
+        if is_same_function and not _is_in_loop_with(own, node, swept.line):
             continue
-        if _is_conditional(own, node, place.line) or (is_same_function and not _is_in_loop_with(own, node, swept.line)):
-            continue
-        found.append(Creation(node, program, place))
+        found.append(Creation(node, value, name, program, place))
     together = [one for one in leaves if _place_of_use(flow, one) == place]
     return found if len(found) <= len(together) else []
 
@@ -205,25 +234,24 @@ def _is_in_loop_with(own: Sequence[ast.stmt], statement: ast.stmt, line: int) ->
     )
 
 
-def _finding(case: Case, creation: Creation, *, stepped: bool) -> Finding:
-    statement, place = creation.statement, creation.place
-    line, name = statement.lineno, ast.unparse(statement.targets[0])
+def _finding(creation: Creation, *, stepped: bool) -> Finding:
+    place, name, line = creation.place, creation.name, creation.statement.lineno
     where = f"on line {line}" if place.in_cell else f"in {place.where.rpartition(' line ')[0]} line {line}"
-    value = ast.unparse(statement.value)
-    if not _makes_parameter(statement.value):
-        value = case.spell(f"gradlab.nn.Parameter({_without_flag(statement.value)})")
-    if enclosing_class(creation.program, statement):
-        fix = f"Create it once, in `__init__`: `self.{name} = {value}`. In `{place.function}` use `self.{name}`."
+    text = ast.unparse(creation.statement if name else creation.value)
+    if enclosing_class(creation.program, creation.statement):
+        own = name if "." in name else f"self.{name}" if name else ""
+        named = f" `{own}`, and use `{own}` in `{place.function}`" if own else f" of the module, and use it in `{place.function}`"
+        fix = f"Create it once, in `__init__`, as a Parameter{named}."
     else:
         fix = f"Create it once, before the loop, and {'pass it to the optimizer' if stepped else 'update it like the others'}."
     when = "in each iteration" if _is_loop_around(creation) else f"at every call of `{place.function}`"
     return Finding(
         "stale-optimizer",
-        f"`{ast.unparse(statement)}` {where} creates a new tensor {when}: `{name}` is initialised again each time, and "
+        f"`{text}` {where} creates a new tensor {when}: {f'`{name}`' if name else 'it'} is initialised again each time, and "
         f"{'no optimizer holds it' if stepped else 'no step changes it'}.",
         line if place.in_cell else None,
         fix=fix,
-        evidence={"name": name},
+        evidence={"name": name or text},
         worth=8.5,
         place=None if place.in_cell else place,
     )
@@ -232,16 +260,6 @@ def _finding(case: Case, creation: Creation, *, stepped: bool) -> Finding:
 def _is_loop_around(creation: Creation) -> bool:
     own = enclosing_statements(creation.program, creation.statement.lineno)
     return _is_in_loop_with(own, creation.statement, creation.statement.lineno)
-
-
-def _without_flag(value: ast.expr) -> str:
-    """Return the code of a tensor without what makes it require a gradient."""
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "requires_grad_":
-        return ast.unparse(value.func.value)
-    if isinstance(value, ast.Call):
-        kept = [one for one in value.keywords if one.arg != "requires_grad"]
-        return ast.unparse(ast.Call(value.func, value.args, kept))
-    return ast.unparse(value)
 
 
 # ------------------------------------------------------------------------------------------------------- layers of the loop
@@ -257,12 +275,18 @@ def find_layer_of_loop(case: Case, learners: Sequence[Learner], step: Event) -> 
         for node in own
         if isinstance(node, ast.Assign)
         and [ast.unparse(target) for target in node.targets] == [name]
-        and isinstance(node.value, ast.Call)
         and is_model(model)
-        and _last_name(node.value.func) == type(model).__name__
+        and _class_called(node.value) == type(model).__name__
         and _is_in_loop_with(own, node, line)
     ]
     return found[0] if len(found) == 1 and not _is_conditional(own, found[0], line) else None
+
+
+def _class_called(value: ast.expr) -> str:
+    """Return the name of the class that an expression calls: "Linear" of `nn.Linear(2, 3).to(device)`; "" if it calls none."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Call):
+        value = value.func.value
+    return _last_name(value.func) if isinstance(value, ast.Call) else ""
 
 
 def layer_of_loop_finding(learners: Sequence[Learner], statement: ast.Assign, step: Event, norm: float, old: int) -> Finding:

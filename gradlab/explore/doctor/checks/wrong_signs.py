@@ -61,7 +61,7 @@ def _find_decrease(case: Case, run: Sequence[Swept]) -> Finding | None:
 
 
 def _find_turned_loss(case: Case, run: Sequence[Swept]) -> Finding | None:
-    """Find a minus before a loss of targets, or none before a log-likelihood. With random batches its values go up and down."""
+    """Find a minus before a loss of targets, or none before a log-likelihood. Its values may go up and down."""
     trace = case.trace
     assert trace is not None
     if len(run) < MIN_SWEEPS or len(run) != len(trace.journal) or not is_fit(case):
@@ -78,9 +78,9 @@ def _find_turned_loss(case: Case, run: Sequence[Swept]) -> Finding | None:
         return None
     return Finding(
         "ascent",
-        f"{subject[:1].upper()}{subject[1:]} has the wrong sign: it is never above 0 and has no lower bound. In {len(known)} steps "
-        f"the updates went against its gradient (cosine {known[0]:.3g} in the first), which moves the predictions away from the "
-        "targets.",
+        f"{subject[:1].upper()}{subject[1:]} has the wrong sign: it is never above 0 and has no lower bound. In {len(known)} "
+        f"steps the updates went against its gradient (cosine {known[0]:.3g} in the first), which moves the predictions away "
+        "from the targets.",
         case.line(trace.nodes[node]),
         node,
         _advise_sign(text, name),

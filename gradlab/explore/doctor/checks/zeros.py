@@ -281,7 +281,8 @@ def _zero_weights(flow: Flow, lost: LostGradients, at: int) -> Finding | None:
     weight = "the weight of its class" if per_class else "its weight"
     return Finding(
         "zero-factor",
-        f"{flow.code(at)}{flow.place(at)} multiplies the loss of each target by {weight}: {which}. {_leaves_get(flow, lost.leaves[at])}.",
+        f"{flow.code(at)}{flow.place(at)} multiplies the loss of each target by {weight}: {which}. "
+        f"{_leaves_get(flow, lost.leaves[at])}.",
         flow.line(at),
         at,
         "Give the classes that occur weights above 0." if per_class else "Use weights above 0.",

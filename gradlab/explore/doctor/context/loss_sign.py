@@ -114,12 +114,10 @@ def _holds_for_all_terms(case: Case, test: Callable[[int], bool]) -> bool:
             return False
         if test(node):
             continue
-        if operation_name(one.operation) in ("Add", "Sub") and len(inputs) == 2:
-            waiting += inputs
-        elif len(inputs) == 1 and _sign_of_factor(one, literal=True):
-            waiting += inputs
-        else:
+        is_sum = operation_name(one.operation) in ("Add", "Sub") and len(inputs) == 2
+        if not is_sum and not (len(inputs) == 1 and _sign_of_factor(one, literal=True)):
             return False
+        waiting += inputs
     return True
 
 
