@@ -18,7 +18,8 @@ from witness import Seen, Witness
 
 # What is no measurement: which node or name something is, and how it is spelled.
 POINTERS = frozenset(("at", "nodes", "start", "end", "leaf", "maker", "source", "argument", "then", "made", "leaves", "name", "of",  # noqa: E501
-                      "modules", "type", "dtype", "matrix", "factors", "since", "mask", "hiding", "weights", "seen"))  # fmt: skip
+                      "modules", "type", "dtype", "matrix", "factors", "since", "mask", "hiding", "weights", "seen",
+                      "reduction"))  # fmt: skip
 GREATEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max), "float64": float(np.finfo(np.float64).max)}
 
 
@@ -65,7 +66,19 @@ class Program:
         return self.w.of(ast.unparse(parts[argument]))[self.turn(i)]
 
 
-PLAIN_MODULES = ("Linear", "ReLU", "Sigmoid", "Tanh", "Softmax", "LayerNorm", "Dropout", "LSTM", "Embedding")
+PLAIN_MODULES = (
+    "Linear",
+    "ReLU",
+    "Sigmoid",
+    "Tanh",
+    "Softmax",
+    "LogSoftmax",
+    "LayerNorm",
+    "GroupNorm",
+    "Dropout",
+    "LSTM",
+    "Embedding",
+)  # noqa: E501
 
 
 def operands(tree: ast.expr, operation: str) -> list[ast.expr]:
@@ -481,6 +494,8 @@ def of_underflow(p: Program, f: Any) -> dict[str, Any]:
 
 # ------------------------------------------------------------------------------------------------------------------ zero
 def of_cancelled(p: Program, f: Any) -> dict[str, Any]:
+    if "axis" in f.evidence:
+        return of_constant(p, f)
     if "norms" not in f.evidence:
         found: dict[str, Any] = {"arrived": norm(p.grad(f.node))}
         given = p.given(f.node).grad
@@ -488,6 +503,20 @@ def of_cancelled(p: Program, f: Any) -> dict[str, Any]:
     leaf = p.seen(f.node)[-1]
     total = norm(leaf.grad if leaf.grad is not None else 0)
     return {"total": total, "norms": contributions(p, f.node)}
+
+
+def of_constant(p: Program, f: Any) -> dict[str, Any]:
+    """Of a normalisation over an axis of one element: the shape of its input, and its result, which is the same everywhere."""
+    given = p.given(f.evidence["reduction"])
+    shape = given.numbers.shape
+    lonely = [axis for axis, size in enumerate(shape) if size == 1]
+    x = given.numbers.reshape(-1)
+    name = p.nodes[f.node].operation.partition("Backward")[0]
+    result = {"LogSoftmax": np.log(np.exp(x - x) / np.exp(x - x))}.get(name)
+    if result is None:
+        result = p.seen(f.node)[-1].numbers if not p.nodes[f.node].module else x / x
+    axis = 1 if name == "NativeGroupNorm" else lonely[-1]  # a group is one of the channels
+    return {"shape": shape, "axis": axis, "result": float(result.reshape(-1)[0])}
 
 
 def contributions(p: Program, i: int) -> tuple[float, ...]:

@@ -36,6 +36,7 @@ from gradlab.explore.doctor.checks import (
     watched_runs,
     zeros,
 )
+from gradlab.explore.doctor.checks.reduced_axes import drop_consequences_of_constants
 from gradlab.explore.doctor.checks.step_causes import drop_consequences
 from gradlab.explore.doctor.context.case import Case, join_names
 from gradlab.explore.doctor.context.code_edits import quote_as_written
@@ -119,7 +120,7 @@ def examine(case: Case, checks: Iterable[Check] | None = None) -> Diagnosis:
             f"{join_names(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "
             "which of them get a gradient, and how they change from step to step, was not checked."
         )
-    findings = list(drop_consequences(case, findings))
+    findings = drop_consequences_of_constants(case, drop_consequences(case, findings))
     findings, ignored, unknown = split_ignored(findings, case)
     sources = [*case.programs, *([case.scene.program] if case.scene is not None else [])]
     findings = [replace(one, fix=quote_as_written(one.fix, sources)) for one in findings]

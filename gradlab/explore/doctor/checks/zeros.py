@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from gradlab.explore.doctor.checks.class_weights import find_zero_weights
 from gradlab.explore.doctor.checks.idle_biases import find_idle_biases
+from gradlab.explore.doctor.checks.reduced_axes import find_constant_results
 from gradlab.explore.doctor.context.case import Case, join_names
-from gradlab.explore.doctor.context.code_edits import argument, instead, parse_expression
+from gradlab.explore.doctor.context.code_edits import instead
 from gradlab.explore.doctor.context.definitions import find_calls
 from gradlab.explore.doctor.context.flow import (
     Flow,
@@ -46,12 +47,14 @@ declare(
     meaning="Contributions to a gradient add up to 0, because the loss is the same for all values of some parameters.",
     why="""
         Each row of a softmax adds up to 1, and a normalisation subtracts the mean. A loss that only adds up their results does
-        not depend on the layers before them, so these get a gradient of 0 or only rounding errors. A bias without effect, such
-        as one before a batch normalisation, is reported as a Note.
+        not depend on the layers before them, so these get a gradient of 0 or only rounding errors. Over an axis of length 1 the
+        result itself is the same for every input: the softmax of one number is 1, and a number minus its own mean is 0. Two cases
+        are reported as a Note: a bias without effect, such as one before a batch normalisation, and an axis of length 1 beside
+        layers that learn, as in an attention with one key.
     """,
     remedy="""
         Use a loss that compares the values with targets, such as a squared error or a cross-entropy, instead of a plain sum.
-        For a single output use a sigmoid instead of a softmax. Use `bias=False` in a layer before a batch or instance
+        For a single output use a sigmoid instead of a softmax. Normalise an axis with several elements. Use `bias=False` in a layer before a batch or instance
         normalisation, which subtracts the mean of each channel.
     """,
     fault="""
@@ -137,12 +140,16 @@ def find_zero_gradients(case: Case) -> Iterable[Finding]:
         return
     flow = flow_of(case)
     lost = find_lost_gradients(flow)
+    constants, explained = find_constant_results(flow)
+    yield from constants
     reported: set[tuple[str, int | None, tuple[str, ...]]] = set()
     idle: dict[int, Sequence[int]] = {}
     for at, causes in lost.by_node.items():
         if causes[0].how == "bias":
             if _is_only_biases(flow, lost, lost.leaves[at]):
                 idle[at] = lost.leaves[at]
+            continue
+        if explained.issuperset(lost.leaves[at]):
             continue
         finding = _explain(flow, lost, at, causes)
         if finding is not None:
@@ -425,22 +432,10 @@ def _cancelled_sum(flow: Flow, lost: LostGradients, at: int) -> Finding | None:
 def _constant_result(flow: Flow, lost: LostGradients, at: int, how: str) -> Finding | None:
     """Explain a softmax or a normalisation with a constant cotangent, for which the gradient of its input is 0."""
     node, leaves = flow.nodes[at], lost.leaves[at]
-    value, gradient = node.value, node.gradient
+    gradient = node.gradient
     remark = _is_only_biases(flow, lost, leaves)
     evidence = {"arrived": flow.norms[at], "leaves": tuple(leaf_names(flow, leaves)), "at": at}
     name = flow.operation(at)
-    if flow.ops[at] == "Softmax" and value is not None and value.size and _is_all_ones(value):
-        return Finding(
-            "cancelled",
-            f"{flow.code(at)}{flow.place(at)} takes the softmax over an axis of length 1, which is 1 for every input: "
-            f"{_leaves_get(flow, leaves)}.",
-            flow.line(at),
-            at,
-            _advise_sigmoid(flow, at),
-            evidence,
-            remark=remark,
-            worth=6.0,
-        )
     if gradient is None or (how == "edge" and constant_source(flow, at) == at):
         return None
     reduction = constant_source(flow, at)
@@ -458,23 +453,6 @@ def _constant_result(flow: Flow, lost: LostGradients, at: int, how: str) -> Find
         remark=remark or operand is None,
         worth=5.0,
     )
-
-
-def _advise_sigmoid(flow: Flow, at: int) -> str:
-    place = flow.nodes[at].place
-    source = place.source if place is not None else ""
-    call = parse_expression(source)
-    is_softmax = isinstance(call, ast.Call) and "softmax" in ast.unparse(call.func).rpartition(".")[2].lower()
-    code = instead(flow.case.spell(f"gradlab.sigmoid({argument(source)})"), source) if is_softmax and argument(source) else ""
-    if not code:  # it may be a layer of a model that the source calls as a whole
-        return "For one output use a sigmoid instead of the softmax, or binary_cross_entropy_with_logits of the logits."
-    return f"For one output use sigmoid: {code}. This changes the loss, which did not depend on the output before."
-
-
-def _is_all_ones(value: Value) -> bool:
-    if value.numbers is not None:
-        return all(x == 1 for x in value.numbers)
-    return value.statistics.minimum == value.statistics.maximum == 1
 
 
 # ----------------------------------------------------------------------------------------------------------- underflow

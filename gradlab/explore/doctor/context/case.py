@@ -236,6 +236,11 @@ class Case:
         return {name: model for name, model in models.items() if id(model) not in inside}
 
     @cached_property
+    def modules(self) -> dict[str, Any]:
+        """The models and all modules in them, by their paths: "model.layers[0]"."""
+        return {path: module for name, model in self.models.items() for path, module in modules_in(name, model)}
+
+    @cached_property
     def learners(self) -> dict[int, Learner]:
         """The floating point leaves of the namespace by key, also those that do not require a gradient.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from gradlab.explore.trace.data import GraphEdge, Operand, Trace
 from gradlab.explore.trace.values import Value
 
 LOSS_REDUCTIONS = ("sum", "mean", "nansum", "product", "logsumexp")  # from the terms of a loss to the loss
+AXES = re.compile(r"\w\((\d+(?:, \d+)*)\)$")  # in the label of a node: "softmax(1)", "sum(0, 2)"
 MAX_CODE_LENGTH = 70  # characters of code in a message
 
 
@@ -116,6 +118,11 @@ class Flow:
         """
         i = self.before_reshapes(i)
         return i if self.nodes[self.origin_of(i)].kind == "leaf" else None
+
+    def axes(self, i: int) -> tuple[int, ...]:
+        """Return the axes that an operation reduces or normalises, counted from the left; none if it is over all or not known."""
+        found = AXES.search(self.nodes[i].label)
+        return tuple(map(int, found[1].split(", "))) if found is not None else ()
 
     def origin_of(self, i: int) -> int:
         """Return the node that node `i` is a reshaped copy or a part of; `i` itself if it was computed."""
