@@ -67,18 +67,8 @@ class Program:
 
 
 PLAIN_MODULES = (
-    "Linear",
-    "ReLU",
-    "Sigmoid",
-    "Tanh",
-    "Softmax",
-    "LogSoftmax",
-    "LayerNorm",
-    "GroupNorm",
-    "Dropout",
-    "LSTM",
-    "Embedding",
-)  # noqa: E501
+    *("Linear", "ReLU", "Sigmoid", "Tanh", "Softmax", "LogSoftmax", "LayerNorm", "GroupNorm", "Dropout", "LSTM", "Embedding"),
+)
 
 
 def operands(tree: ast.expr, operation: str) -> list[ast.expr]:

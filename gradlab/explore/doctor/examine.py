@@ -14,6 +14,7 @@ from gradlab import clock
 from gradlab.explore.doctor.checks import (
     clipping,
     advantages,
+    batch_softmax,
     cut_history,
     depth,
     final_state,
@@ -69,6 +70,7 @@ RUNS = (
     non_finite,  # the operation that made the first NaN or infinity
     losses,  # shapes that broadcast, probabilities instead of logits
     limited_outputs,  # activations whose range does not fit the loss
+    batch_softmax,  # a softmax over the batch instead of the classes
     sums,  # a sum over the batch instead of a mean
     nothing_learns,  # methods that are not called, no step at all; gradients of 0 that no check above explains
     kept_history,  # losses that are kept with the graph of their step

@@ -7,11 +7,19 @@ import re
 from collections.abc import Iterable
 
 from gradlab.explore.doctor.context.case import Case
-from gradlab.explore.doctor.context.code_edits import argument, before, instead, parenthesize, replace_expression
+from gradlab.explore.doctor.context.code_edits import (
+    argument,
+    before,
+    instead,
+    parenthesize,
+    parse_expression,
+    replace_expression,
+)
 from gradlab.explore.doctor.context.flow import Flow, digits, extremes, flow_of, method_call, operand_text
-from gradlab.explore.doctor.context.operands import argument_text, replace_argument
+from gradlab.explore.doctor.context.operands import argument_text, is_loss, replace_argument
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
+from gradlab.explore.libraries import library_of
 from gradlab.explore.trace.data import Shape
 from gradlab.explore.trace.values import Value
 
@@ -22,12 +30,16 @@ ROUNDING = 1e-5
 
 declare(
     "broadcast",
-    meaning="Two tensors of n values have different shapes and broadcast to (n, n), and the loss is computed over all pairs.",
+    notes=True,
+    meaning="Predictions and targets have different shapes, usually (n, 1) and (n,), and broadcast: the loss is over all pairs.",
     why="""
         A column (n, 1) and a row (n,) broadcast to a matrix: the loss compares each prediction with all n targets instead of its
-        own. With a squared error all predictions move towards the mean of the targets, and the model does not learn.
+        own. With a squared error all predictions move towards the mean of the targets, and the model does not learn. A column
+        (n, 1) and a matrix (n, k) are reported as a Note, because one prediction for k targets may be intended.
     """,
-    remedy="Give both the same shape: `pred.squeeze(1)`, or `y.unsqueeze(1)`.",
+    remedy="""
+        Give both the same shape: `pred.squeeze(1)`, or `y.unsqueeze(1)`. For k targets of each example give the model k outputs.
+    """,
     fault="""
         import torch
         from torch import nn
@@ -120,6 +132,7 @@ def find_misused_losses(case: Case) -> Iterable[Finding]:
         return
     flow = flow_of(case)
     yield from _find_broadcasts(flow)
+    yield from _find_broadcast_columns(flow)
     yield from _find_probabilities(flow)
 
 
@@ -189,6 +202,82 @@ def _find_expanded(flow: Flow, i: int, n: int) -> tuple[int, tuple[str, str], tu
     names = name, f"`{other}`" if other else words[1 - user.argument]
     shapes: tuple[Shape, Shape] = (inner, (n,) if inner == (n, 1) else (n, 1))
     return (user.target, *((names, shapes) if user.argument == 0 else (names[::-1], shapes[::-1])))
+
+
+def _find_broadcast_columns(flow: Flow) -> Iterable[Finding]:
+    """Find losses of a column (n, 1) and a matrix (n, k), one of which is computed and the other one data."""
+    for i, node in enumerate(flow.nodes):
+        loss, adds = flow.properties[i].loss, flow.properties[i].adds
+        if node.kind != "operation" or not flow.inputs[i] or node.place is None or not (adds or loss is not None):
+            continue
+        if EXPLICIT.search(node.place.statement) or (loss is not None and loss.takes in ("log-probabilities", "scores")):
+            continue
+        own = flow.inputs[i][0].source
+        prediction = _shape_before_expand(flow, own)
+        if flow.ops[own] == "Expand" and not _is_inside_loss(flow, own):
+            continue  # the program expands it
+        if loss is not None or _is_inside_loss(flow, i):
+            target, target_name = _given_target(flow, i)
+        else:
+            operand = next((o for o in node.operands if o.kind == "input" and o.value is not None), None)
+            if operand is None or operand.value is None or not _is_reduced(flow, i, node.shape or ()):
+                continue
+            if prediction is None or prediction[1:] != (1,):
+                continue  # a matrix of quantiles, of samples or of an ensemble
+            target, target_name = operand.value.shape, operand.text
+        if prediction is None or target is None or len(prediction) != 2 or flow.leaf_of(own) is not None:
+            continue
+        finding = _column_finding(flow, i, flow.before_reshapes(own), prediction, target, target_name)
+        if finding is not None:
+            yield finding
+            return
+
+
+def _is_inside_loss(flow: Flow, i: int) -> bool:
+    """Return whether an operation is a part of a loss, such as a difference in `F.l1_loss(pred, y)`."""
+    place, module = flow.nodes[i].place, flow.nodes[i].module
+    call = parse_expression(place.source) if place is not None else None
+    return "Loss" in flow.kinds.get(module, "") or (not module and isinstance(call, ast.Call) and is_loss(call))
+
+
+def _given_target(flow: Flow, i: int) -> tuple[Shape | None, str]:
+    """Return the shape of the target of a loss as the program gives it, and its code."""
+    text = argument_text(flow, i, 1)
+    named = flow.case.namespace.get(text)
+    value = next((o.value for o in flow.nodes[i].operands if o.argument == 1 and o.value is not None), None)
+    if library_of(named) is not None:  # gradlab records a target after it was expanded
+        return (tuple(named.shape) if "int" not in str(named.dtype) else None), text
+    return (value.shape if value is not None and "int" not in value.dtype else None), text
+
+
+def _column_finding(flow: Flow, i: int, own: int, prediction: Shape, target: Shape, target_name: str) -> Finding | None:
+    """Return a Note on a prediction and a target of different shapes, if one has k columns and the other one."""
+    n, k = prediction
+    if prediction == (n, 1) and len(target) == 2 and target[0] == n > 1 and target[1] > 1:
+        k = target[1]
+        compared = f"each prediction is compared with all {k} targets of its example"
+        advice = f"If the {k} targets have predictions of their own, give the model {k} outputs."
+    elif k > 1 and target == (n, 1) and n > 1:
+        compared = f"all {k} predictions of an example are compared with the same target"
+        advice = "If one prediction for each example is intended, give the model one output."
+    elif k > 1 and target == (n,) == (k,):
+        compared = "each target is compared with a column of the predictions, and not with those of its example"
+        advice = "If there is one target for each example, give the model one output, and both the same shape."
+    else:
+        return None
+    name = _written_name(flow, i, 0) or flow.name(own)
+    return Finding(
+        "broadcast",
+        f"{flow.code(i)}{flow.place(i)}: {name} has shape {_shape_text(prediction)} and "
+        f"{f'`{target_name}`' if target_name else 'the target'} has shape {_shape_text(target)}. They broadcast to "
+        f"{_shape_text((n, k))}: {compared}.",
+        flow.line(i),
+        i,
+        advice,
+        {"shape": (n, k), "shapes": (prediction, target), "at": i},
+        remark=True,
+        worth=3.0,
+    )
 
 
 Argument = tuple[int, int, str]  # an operation, one of its arguments, and its name in backticks

@@ -192,7 +192,7 @@ def _combined(flow: Flow, i: int, given: Value | None) -> str:
 
 
 def _implied(flow: Flow, i: int, reduction: int) -> str:
-    """Return the result of a division inside a function of PyTorch, whose value is not known; "" if it may depend on the input."""
+    """Return the result of a division inside a function of PyTorch, whose value is not known; "" if it may vary."""
     if flow.nodes[i].value is not None or not flow.properties[i].multiplies:
         return ""
     reduces, given = flow.properties[reduction].reduces, flow.inputs[reduction][0].source
@@ -320,8 +320,8 @@ def _advise(flow: Flow, one: ConstantResult) -> str:
         return _advise_sigmoid(flow, one.at)
     if flow.ops[one.at] == "LogSoftmax":
         return (
-            "Give the model one output for each class. With one output, use binary_cross_entropy_with_logits of the logits for two "
-            "classes, and mse_loss for numbers."
+            "Give the model one output for each class. With one output, use binary_cross_entropy_with_logits of the logits for "
+            "two classes, and mse_loss for numbers."
         )
     if one.at == one.reduction:
         if flow.properties[one.at].channels_first:

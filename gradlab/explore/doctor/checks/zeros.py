@@ -54,8 +54,8 @@ declare(
     """,
     remedy="""
         Use a loss that compares the values with targets, such as a squared error or a cross-entropy, instead of a plain sum.
-        For a single output use a sigmoid instead of a softmax. Normalise an axis with several elements. Use `bias=False` in a layer before a batch or instance
-        normalisation, which subtracts the mean of each channel.
+        For a single output use a sigmoid instead of a softmax. Normalise an axis with several elements. Use `bias=False` in a
+        layer before a batch or instance normalisation, which subtracts the mean of each channel.
     """,
     fault="""
         import torch
