@@ -17,6 +17,7 @@ from gradlab.explore.doctor.checks import (
     batch_softmax,
     cut_history,
     depth,
+    evaluation_mode,
     final_state,
     kept_history,
     late_parameters,
@@ -59,6 +60,7 @@ RUNS = (
     replaced_leaves,  # a leaf that is created again while the optimizer holds the old one
     recreated_leaves,  # weights that are created again in every step
     late_parameters,  # layers that are created in forward()
+    evaluation_mode,  # models that are trained in evaluation mode
     loss_leaks,  # gradients of one loss that the step of another one uses
     learning_rates,  # schedules that end in the first steps, steps by hand with a learning rate of 0
     clipping,  # gradients that are clipped to nothing, before backward or after the step

@@ -296,6 +296,10 @@ class ModuleCall:
         The user's line that called it.
     nodes : int
         How many nodes of the graph were made in it, in calls inside of it too.
+    training : bool
+        Whether the module was in training mode.
+    in_graph : bool
+        Whether it, or the call around it, made a node of the graph.
     """
 
     path: str
@@ -304,6 +308,8 @@ class ModuleCall:
     graded: bool
     place: Line | None
     nodes: int = 0
+    training: bool = True
+    in_graph: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,10 @@ def _calls(recorder: Seen, reader: Reader, trace: Trace) -> tuple[ModuleCall, ..
     for node in trace.nodes:
         operations.update(prefixes(node.module))
     return tuple(
-        ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), operations[path])
+        ModuleCall(
+            *(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), operations[path], call.training),
+            in_graph=call in reader.calls or call.outer in reader.calls,
+        )
         for call in recorder.calls
         for path in (reader.path(call),)
     )

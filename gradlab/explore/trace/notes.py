@@ -77,12 +77,13 @@ class Severed:
 class Called:
     """A call of a module."""
 
-    __slots__ = ("depth", "graded", "kind", "module", "outer", "site")
+    __slots__ = ("depth", "graded", "kind", "module", "outer", "site", "training")
     depth: int
 
     def __init__(self, module: Any, outer: Called | None, site: Any, graded: bool) -> None:
         self.module, self.outer, self.site, self.graded = weakref.ref(module), outer, site, graded
         self.kind = type(module).__name__
+        self.training = bool(getattr(module, "training", True))
         self.depth = 0 if outer is None else outer.depth + 1
 
 

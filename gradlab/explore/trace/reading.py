@@ -24,7 +24,7 @@ from gradlab.explore.names import attribute
 from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import Cut, Event, GraphEdge, GraphNode, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
-from gradlab.explore.trace.notes import Given, Happening, KeptArray, Note, Severed
+from gradlab.explore.trace.notes import Called, Given, Happening, KeptArray, Note, Severed
 from gradlab.explore.trace.values import Value
 
 SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # what a label may tell; see `labels.written`
@@ -184,6 +184,7 @@ class Reader:
         self._paths: dict[int, str] = {}
         self._tensors: set[str] | None = None
         self._written: dict[int, list[tuple[Any, Any]]] = {}  # by parsed operation, which `lines` keeps
+        self.calls: set[Called] = set()  # that made a node of the graph, themselves or in calls inside of them
         self.reaching: list[Severed] = []  # the cuts of which something reached the graph
         self._reached: dict[int, list[int]] = {}  # and which nodes
 
@@ -253,6 +254,10 @@ class Reader:
         if note is not None:
             cell = place if note.cell is note.site else self.lines.line(note.cell)
             module = self.path(note.call)
+            call = note.call
+            while call is not None and call not in self.calls:
+                self.calls.add(call)
+                call = call.outer
             if not note.inner:
                 operands = self.operands(note, expression)
                 for one in note.given:
