@@ -17,6 +17,7 @@ from gradlab.explore.doctor.checks import (
     batch_softmax,
     cut_history,
     depth,
+    equal_units,
     evaluation_mode,
     final_state,
     kept_history,
@@ -68,6 +69,7 @@ RUNS = (
     steps,  # steps that increase the loss, or are too large or too small
     depth,  # gradients that vanish or explode over layers or time steps
     units,  # dead and saturated units
+    equal_units,  # hidden units that started with the same weights
     zeros,  # gradients that are exactly 0: a factor 0, terms that cancel, underflow
     non_finite,  # the operation that made the first NaN or infinity
     losses,  # shapes that broadcast, probabilities instead of logits

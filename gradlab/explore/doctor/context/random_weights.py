@@ -1,4 +1,4 @@
-"""Advice to initialise weights that start at 0 with random numbers, once, where they are created."""
+"""Advice to initialise weights that start at a constant with random numbers, once, where they are created."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CONSTANT_INITIALISERS = ("zeros_", "constant_")  # in nn.init
 FILLING_METHODS = (*CONSTANT_INITIALISERS, "zero_", "fill_", "apply", "mul_", "copy_", "load_state_dict")
 
 
-def random_weights_advice(flow: Flow, zeros: Sequence[int]) -> str:
-    """Return advice to draw the matrices among some leaves that are 0, except the last one: the loss does not change."""
+def random_weights_advice(flow: Flow, zeros: Sequence[int], *, keep_last: bool = True) -> str:
+    """Return advice to draw the matrices among some leaves, with `keep_last` except the last one: 0 there keeps the loss."""
     matrices = [i for i in zeros if len(flow.nodes[i].shape or ()) >= 2]
     ordered = sorted(matrices, key=lambda i: max((edge.target for edge in flow.uses[i]), default=i))
-    wanted = ordered[:-1] if len(ordered) > 1 else ordered
+    wanted = ordered[:-1] if keep_last and len(ordered) > 1 else ordered
     names = leaf_names(flow, wanted) if wanted else []
     if not names:
         return "Draw one of them at random where it is made."
