@@ -581,6 +581,23 @@ def of_limited(p: Program, f: Any) -> dict[str, Any]:
 def of_advantage(p: Program, f: Any) -> dict[str, Any]:
     """The gradient of one factor of a product: that of the product times the other factor."""
     return {"norm": norm(p.grad(f.node) * p.given(f.node, 1 - f.evidence["argument"]).numbers)}
+def of_batch_softmax(p: Program, f: Any) -> dict[str, Any]:
+    """The probabilities of an example of a softmax over the batch: what they add up to, from the shape of the result."""
+    node = p.nodes[f.node]
+    result = p.w.calls(node.module)[-1].numbers if node.module else p.value(f.node)
+    probabilities = np.exp(result) if (result < 0).any() else result
+    return {"shape": result.shape, "sum": probabilities.sum(1).mean(), "examples": len(result)}
+
+
+def of_equal_units(p: Program, f: Any) -> dict[str, Any]:
+    """The units of a layer by its result, and the steps by the sweeps after which its weight was another one."""
+    units, steps = [], []
+    for name in f.evidence["leaves"]:
+        weight, runs = array(p.w.named(name)), in_cell(p, p.w.key(name))
+        columns = [axis for axis in (0, 1) if np.ptp(weight, axis=axis).max() < 1e-6]
+        units.append(weight.shape[columns[0]])
+        steps.append(sum(bool(run["step"].any()) for run in runs))
+    return {"units": tuple(units), "steps": steps[0]}
 
 
 def of_overwritten(p: Program, f: Any) -> dict[str, Any]:
@@ -600,5 +617,6 @@ RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "nan-born": of_birth, "inf-born": of_birth, "nan-input": of_input, "underflow": of_underflow,
     "cancelled": of_cancelled, "zero-factor": of_factor,
     "limited-output": of_limited, "undetached-advantage": of_advantage,
+    "batch-softmax": of_batch_softmax, "equal-units": of_equal_units,
     "broadcast": of_shapes, "double-softmax": of_probabilities, "nll-of-probabilities": of_probabilities,
 }  # fmt: skip

@@ -59,6 +59,11 @@ SENTENCES = {
 # Of these kinds all fixes are code.
 TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities", "uncalled-method"}
 TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities", "undetached-advantage"}
+    "equal-units": "where one loop or function fills several weights",
+    "sum-for-mean": "where the sum is a loop of additions",
+}
+# Of these kinds all fixes are code.
+TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities", "batch-softmax", "evaluation-mode"}
 CHANGES = "changes the loss"
 
 

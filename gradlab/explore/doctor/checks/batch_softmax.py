@@ -124,7 +124,8 @@ def _takes_classes(flow: Flow, t: int, shape: Shape) -> bool:
         return loss.takes == "log-probabilities" and flow.ops[t].startswith("NllLoss")
     if len(shape) != 2 or flow.properties[t].moves != "part":
         return False
-    return (flow.ops[t] == "Gather" and flow.axes(t) == (1,)) or (flow.ops[t] == "Index" and flow.nodes[t].shape == shape[:1])
+    picked = flow.ops[t] == "Index" and flow.nodes[t].shape == shape[:1] != shape[1:]
+    return picked or (flow.ops[t] == "Gather" and flow.axes(t) == (1,))
 
 
 def _has_rows_of_targets(flow: Flow, t: int, shape: Shape) -> bool:

@@ -19,7 +19,7 @@ from gradlab.explore.doctor.context.random_weights import random_weights_advice
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.libraries import library_of
-from gradlab.explore.trace.journal import looked_at
+from gradlab.explore.trace.journal import SAMPLE, looked_at
 
 MIN_STEPS = 2  # that moved the weights
 MAX_SPREAD = 3e-7  # of units that differ by rounding errors, relative to their largest weight
@@ -92,8 +92,9 @@ def find_equal_units(case: Case) -> Iterable[Finding]:
     advice = random_weights_advice(flow, list(found), keep_last=False)
     yield Finding(
         "equal-units",
-        f"{units} of {join_names(names)}{flow.place(first.at)} still have the same weights after {first.steps} steps. They "
-        "started with the same weights and get the same gradient, so together they compute what one unit computes.",
+        f"{units} of {join_names(names)}{flow.place(first.at)} still have the same weights after {first.steps} steps that "
+        "changed them. They started with the same weights and get the same gradient, so together they compute what one "
+        "unit computes.",
         flow.line(first.at),
         first.at,
         f"{advice} This changes the loss." if "`" in advice.partition(":")[2] else advice,
@@ -106,12 +107,12 @@ def _equal_layer(flow: Flow, i: int, leaf: int) -> EqualLayer | None:
     """Return the layer at a node if its weight moved at least `MIN_STEPS` times, its units are equal and other layers follow."""
     key = flow.keys[leaf]
     moved = [entry for _, entry in flow.case.timelines.get(key, ()) if entry.moved and entry.arrived > 0]
-    if len(moved) < MIN_STEPS or key not in flow.case.learners or not _is_hidden(flow, i, leaf):
+    if len(moved) < MIN_STEPS or key not in flow.case.learners:
         return None
     tensor, axis = flow.case.tensors.get(key), _unit_axis(flow, i, leaf)
     units = 0 if tensor is None or axis is None else tensor.shape[axis]
     distance = sum(entry.moved or 0.0 for entry in moved) / math.sqrt(looked_at(moved[0].size))
-    if units < 2 or tensor is None or axis is None or not _are_equal(tensor, axis, distance):
+    if units < 2 or tensor is None or axis is None or not _are_equal(tensor, axis, distance) or not _is_hidden(flow, i, leaf):
         return None
     biases = [flow.case.tensors.get(flow.keys.get(one, 0)) for one in _biases(flow, i, units)]
     if any(bias is not None and not _are_equal(bias, 0, math.inf) for bias in biases):
@@ -164,19 +165,20 @@ def _are_equal(tensor: Any, axis: int, distance: float) -> bool:
     if sample is None or not sample.size or not np.isfinite(sample).all():
         return False
     shape = tuple(tensor.shape)
-    stride = -(-math.prod(shape) // sample.size)
+    stride, step = max(1, -(-math.prod(shape) // SAMPLE)), math.prod(shape[axis + 1 :])
+    largest = max(float(sample.max()), -float(sample.min()))
+    bound = max(MAX_SPREAD * largest, 0.0 if distance == math.inf else MAX_SHARE * distance)
+    apart = stride // math.gcd(stride, step)  # the next unit of which the same place is in the sample
+    if distance < MIN_DISTANCE * largest or (apart < shape[axis] and abs(sample[0] - sample[apart * step // stride]) > bound):
+        return False
     places = np.unravel_index(np.arange(sample.size) * stride, shape)
     rest = [place for k, place in enumerate(places) if k != axis]
     group = (
         np.ravel_multi_index(rest, [size for k, size in enumerate(shape) if k != axis]) if rest else np.zeros(sample.size, int)
     )
     order = np.argsort(group, kind="stable")
-    ends = np.flatnonzero(np.diff(group[order])) + 1
-    starts = np.concatenate(([0], ends))
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(group[order])) + 1))
     if len(starts) == sample.size:
         return False  # no two units have a place in common
-    spread = (np.maximum.reduceat(sample[order], starts) - np.minimum.reduceat(sample[order], starts)).max()
-    largest = np.abs(sample).max()
-    if distance < MIN_DISTANCE * largest:
-        return False
-    return bool(spread <= max(MAX_SPREAD * largest, 0.0 if distance == math.inf else MAX_SHARE * distance))
+    spread = np.maximum.reduceat(sample[order], starts) - np.minimum.reduceat(sample[order], starts)
+    return bool(spread.max() <= bound)

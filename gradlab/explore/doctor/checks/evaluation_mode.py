@@ -64,7 +64,7 @@ class Layers:
     norms : tuple of str
         The paths of its batch normalisations with trained parameters.
     new : tuple of str
-        Those of them whose running statistics are those that they were created with.
+        The norms whose running statistics have not changed since they were created.
     dropouts : tuple of str
         The paths of its dropouts.
     """
@@ -110,7 +110,7 @@ def find_training_in_evaluation_mode(case: Case) -> Iterable[Finding]:
         model = case.modules.get(root)
         if last is None or last.training or model is None or moved.isdisjoint(map(id, model.parameters())):
             continue
-        layers = _layers_in_evaluation(case, root)
+        layers = _layers_in_evaluation(case, root, moved)
         finding = _judge(case, root, last, layers, any(call.training for call in calls[: calls.index(last)]))
         if finding is not None:
             yield finding
@@ -130,7 +130,7 @@ def _moved_leaves(case: Case) -> set[int]:
     return moved[-1] & set().union(*moved[:-1])
 
 
-def _layers_in_evaluation(case: Case, root: str) -> Layers:
+def _layers_in_evaluation(case: Case, root: str, moved: set[int]) -> Layers:
     """Return the layers of a model that were called in evaluation mode in the graph."""
     assert case.trace is not None
     norms, new, dropouts = [], [], []
@@ -139,10 +139,11 @@ def _layers_in_evaluation(case: Case, root: str) -> Layers:
         if module is None or root not in prefixes(call.path):
             continue
         if getattr(module, "running_mean", None) is not None:
-            if all(p.requires_grad for p in module.parameters()):
+            parameters = set(map(id, module.parameters()))
+            if not parameters or parameters & moved:
                 norms.append(call.path)
                 new += [call.path] if _is_new(module) else []
-        elif "Dropout" in call.kind and getattr(module, "p", 0):
+        elif "Dropout" in call.kind and getattr(module, "p", 0.0) > 0:
             dropouts.append(call.path)
     return Layers(*(tuple(dict.fromkeys(paths)) for paths in (norms, new, dropouts)))
 
@@ -233,7 +234,7 @@ def _advise(case: Case, last: ModuleCall, receiver: str, found: Switch | None, t
     elif statement is not None and last.place is not None and case.program.on_one_line.count(last.place.statement) == 1:
         code = before(f"{receiver}.train()", last.place.statement)
     how = f": {code}. This changes the loss{then}" if code else ""
-    return f"Call `{receiver}.train()` before the training steps{how}."
+    return f"Call train() on `{receiver}` before the training steps{how}."
 
 
 def _simple_statement(case: Case, call: ModuleCall) -> ast.stmt | None:

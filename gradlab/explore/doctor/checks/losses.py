@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import (
@@ -24,6 +25,7 @@ from gradlab.explore.trace.data import Shape
 from gradlab.explore.trace.values import Value
 
 EXPLICIT = re.compile(r"None|newaxis|unsqueeze|outer|view|reshape|expand|meshgrid|cdist|einsum")
+LOSS_NAME = re.compile("loss|crit|cross_entropy|kl_div", re.IGNORECASE)
 # Largest difference from 1 of the sum of a row of probabilities: ten roundings of 1 in float32.
 ROUNDING = 1e-5
 
@@ -214,6 +216,8 @@ def _find_broadcast_columns(flow: Flow) -> Iterable[Finding]:
             continue
         own = flow.inputs[i][0].source
         prediction = _shape_before_expand(flow, own)
+        if prediction is None or len(prediction) != 2 or flow.leaf_of(own) is not None:
+            continue
         if flow.ops[own] == "Expand" and not _is_inside_loss(flow, own):
             continue  # the program expands it
         if loss is not None or _is_inside_loss(flow, i):
@@ -222,10 +226,10 @@ def _find_broadcast_columns(flow: Flow) -> Iterable[Finding]:
             operand = next((o for o in node.operands if o.kind == "input" and o.value is not None), None)
             if operand is None or operand.value is None or not _is_reduced(flow, i, node.shape or ()):
                 continue
-            if prediction is None or prediction[1:] != (1,):
+            if prediction[1] != 1:
                 continue  # a matrix of quantiles, of samples or of an ensemble
             target, target_name = operand.value.shape, operand.text
-        if prediction is None or target is None or len(prediction) != 2 or flow.leaf_of(own) is not None:
+        if target is None:
             continue
         finding = _column_finding(flow, i, flow.before_reshapes(own), prediction, target, target_name)
         if finding is not None:
@@ -236,14 +240,16 @@ def _find_broadcast_columns(flow: Flow) -> Iterable[Finding]:
 def _is_inside_loss(flow: Flow, i: int) -> bool:
     """Return whether an operation is a part of a loss, such as a difference in `F.l1_loss(pred, y)`."""
     place, module = flow.nodes[i].place, flow.nodes[i].module
-    call = parse_expression(place.source) if place is not None else None
-    return "Loss" in flow.kinds.get(module, "") or (not module and isinstance(call, ast.Call) and is_loss(call))
+    if module or place is None or not LOSS_NAME.search(place.source):
+        return "Loss" in flow.kinds.get(module, "")
+    call = parse_expression(place.source)
+    return isinstance(call, ast.Call) and is_loss(call)
 
 
 def _given_target(flow: Flow, i: int) -> tuple[Shape | None, str]:
     """Return the shape of the target of a loss as the program gives it, and its code."""
     text = argument_text(flow, i, 1)
-    named = flow.case.namespace.get(text)
+    named: Any = flow.case.namespace.get(text)
     value = next((o.value for o in flow.nodes[i].operands if o.argument == 1 and o.value is not None), None)
     if library_of(named) is not None:  # gradlab records a target after it was expanded
         return (tuple(named.shape) if "int" not in str(named.dtype) else None), text

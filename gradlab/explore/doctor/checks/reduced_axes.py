@@ -95,7 +95,7 @@ def _constant_result(flow: Flow, i: int) -> ConstantResult | None:
         return ConstantResult(i, source, i, shape, axis, "1" if flow.ops[i] == "Softmax" else "0")
     if properties.normalises and shape is not None:
         group = _group_axis(flow, i, shape)
-        return None if group is None else ConstantResult(i, source, i, shape, group, _normalised(flow, i))
+        return None if group is None else ConstantResult(i, source, i, shape, group, _layer_result(flow, i))
     if (properties.adds or properties.multiplies) and len(inputs) == 2:
         return _constant_combination(flow, i)
     return None
@@ -124,7 +124,7 @@ def _written_groups(flow: Flow, i: int) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _normalised(flow: Flow, i: int) -> str:
+def _layer_result(flow: Flow, i: int) -> str:
     """Return the result of a normalisation layer whose groups have one element."""
     bias = next((flow.nodes[e.source].value for e in flow.inputs[i] if e.argument == 2), None)
     return "0" if bias is None or bias.all_zero else "the bias"
@@ -141,9 +141,7 @@ def _constant_combination(flow: Flow, i: int) -> ConstantResult | None:
         if shape is None or not axes or math.prod(shape) < 2 or any(shape[axis] != 1 for axis in axes):
             continue
         common = _near(flow, other.source) & _near(flow, given)
-        result = (
-            _combined(flow, i, flow.nodes[other.source].value) if flow.nodes[i].value is not None else _implied(flow, reduction)
-        )
+        result = _formula_result(flow, i, flow.nodes[other.source].value) or _unseen_result(flow, i, reduction)
         if common and result and flow.nodes[i].shape == flow.nodes[other.source].shape:
             return ConstantResult(i, max(common), reduction, shape, axes[0], result)
     return None
@@ -176,7 +174,7 @@ def _near(flow: Flow, i: int) -> set[int]:
     return near
 
 
-def _combined(flow: Flow, i: int, given: Value | None) -> str:
+def _formula_result(flow: Flow, i: int, given: Value | None) -> str:
     """Return the result of a quotient or difference, if it is the same for all inputs up to its sign; else ""."""
     value = flow.nodes[i].value
     if value is None or given is None or value.odd or given.odd or not value.size:
@@ -191,7 +189,7 @@ def _combined(flow: Flow, i: int, given: Value | None) -> str:
     return "1 or -1" if value.largest <= 1 + ROUNDING and root_mean_square(value) >= 1 - MAX_GAIN else ""
 
 
-def _implied(flow: Flow, i: int, reduction: int) -> str:
+def _unseen_result(flow: Flow, i: int, reduction: int) -> str:
     """Return the result of a division inside a function of PyTorch, whose value is not known; "" if it may vary."""
     if flow.nodes[i].value is not None or not flow.properties[i].multiplies:
         return ""
@@ -237,9 +235,10 @@ def _learn_elsewhere(flow: Flow, leaves: Iterable[int]) -> bool:
     """Return whether another sweep brought leaves a gradient: then the axis has size 1 in this batch only."""
     for leaf in leaves:
         timeline = flow.case.timelines.get(flow.keys.get(leaf, 0), ())
+        last = [entry.arrived for _, entry in timeline][-1:]
         for swept, entry in timeline:
             largest = max(other.arrived for other in swept.entries)
-            if entry.arrived > max(MIN_RATIO * timeline[-1][1].arrived, MIN_SHARE * largest):
+            if entry.arrived > max(MIN_RATIO * last[0], MIN_SHARE * largest):
                 return True
     return False
 

@@ -53,7 +53,7 @@ def _suggest_batch(scene: Scene, module: Any) -> str:
     if loader is not None and loader.batch_size == 1:
         return "Use a batch_size of more than 1 in the DataLoader, or call eval() on the model to evaluate it."
     how = ", with drop_last=True if a DataLoader makes the batches" if loader is None else ""
-    return f"Train it with more than one example per batch{how}, or call eval() on it first."
+    return f"Train it with more than one example per batch{how}. To evaluate one example, call eval() on the model first."
 
 
 def _has_last_batch_of_one(loader: Any) -> bool:
