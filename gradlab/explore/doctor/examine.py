@@ -21,6 +21,7 @@ from gradlab.explore.doctor.checks import (
     evaluation_mode,
     final_state,
     kept_history,
+    first_step,
     late_parameters,
     learning_rates,
     leaves,
@@ -70,6 +71,7 @@ RUNS = (
     depth,  # gradients that vanish or explode over layers or time steps
     units,  # dead and saturated units
     equal_units,  # hidden units that started with the same weights
+    first_step,  # the first backward call: a large loss, saturated and dead units
     zeros,  # gradients that are exactly 0: a factor 0, terms that cancel, underflow
     non_finite,  # the operation that made the first NaN or infinity
     losses,  # shapes that broadcast, probabilities instead of logits

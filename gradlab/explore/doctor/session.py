@@ -78,8 +78,9 @@ class Session:
                 root = ""
                 if trace is None:
                     trace, root = trace_of_run(recorder, value)
-                case = Case(trace, with_held(namespace), error, self.past, root=root, ignore=ignore)
                 shown = recorder.shown
+                first = shown.training.first_beside(trace) if shown is not None and shown.training is not None else None
+                case = Case(trace, with_held(namespace), error, self.past, root=root, ignore=ignore, first=first)
                 own = examine(case)
                 if shown is not None and shown.training is not None and error is None:
                     traces = [recorder.trace(one) for one in shown.training.other_losses]
@@ -107,7 +108,8 @@ class Session:
         with self.lock:
             try:
                 space = with_held({**namespace, **training.owners})
-                case = Case(training.trace, space, None, self.past, ignore=ignore)
+                trace = training.trace
+                case = Case(trace, space, None, self.past, ignore=ignore, first=training.first_beside(trace))
                 return _with_losses(examine(case), training, [one.trace for one in training.other_losses], case)
             except Exception as failed:  # noqa: BLE001  (an error of the doctor must not make the user's cell fail)
                 return Diagnosis(unseen=(f"A model could not be checked: {type(failed).__name__}: {failed}.",))

@@ -157,7 +157,7 @@ class Gradlab(Library):
         array = kept.array() if kept.array is not None else None
         return None if array is None or kept.owner.version != kept.version else array
 
-    def slopes(self, g: Any, handed: Any, flat: float, axis: int) -> Any:
+    def slopes(self, g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
         return slopes(getattr(g, "array", g), getattr(handed, "array", handed), flat, axis)
 
     def sharp(self, rows: Any, inputs: Any, axis: int) -> Any:

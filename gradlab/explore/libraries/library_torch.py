@@ -169,7 +169,7 @@ class Torch(Library):
         tensor = kept.array() if kept.array is not None else None
         return None if tensor is None or self.version(tensor) != kept.version else tensor
 
-    def slopes(self, g: Any, handed: Any, flat: float, axis: int) -> Any:
+    def slopes(self, g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
         from gradlab.explore.libraries.reducing_torch import slopes
 
         return slopes(g, handed, flat, axis)

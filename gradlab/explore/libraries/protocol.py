@@ -250,7 +250,7 @@ class Library:
         """The library's array or tensor that a node made, where it still exists as it was; else None."""
         return None
 
-    def slopes(self, g: Any, handed: Any, flat: float, axis: int) -> Any:
+    def slopes(self, g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
         """What an activation passed on of a cotangent; see `trace.slopes`."""
         return None
 

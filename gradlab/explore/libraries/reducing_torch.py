@@ -201,16 +201,17 @@ def share(part: Any, whole: Any) -> Any:
 
 
 @unseen
-def slopes(g: Any, handed: Any, flat: float, axis: int) -> Any:
+def slopes(g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
     """`trace.slopes.slopes` of tensors, to be read later of what lies on a device."""
     if not (has_numbers(g) and has_numbers(handed)) or g.layout != torch.strided or handed.layout != torch.strided:
         return None
     with torch.no_grad():
         arrived, passed = g != 0, handed != 0
-        low = arrived & (handed.abs() < flat * g.abs())
+        sizes = g.abs(), handed.abs()
+        low, nearly = (arrived & (sizes[1] < slope * sizes[0]) for slope in flat)
         others = [k for k in range(g.dim()) if k != axis]
         reached, open_ = (arrived.any(others), passed.any(others)) if others else (arrived, passed)
-        counted = [arrived.sum(), low.sum(), reached.sum(), (reached & ~open_).sum()]
+        counted = [arrived.sum(), low.sum(), reached.sum(), (reached & ~open_).sum(), nearly.sum()]
     return _counted(counted, finished(g.numel() // max(g.shape[axis], 1)))
 
 

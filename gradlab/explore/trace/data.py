@@ -145,6 +145,8 @@ class Slopes:
         exactly nothing; 0 of a softmax.
     places : int
         How many elements a unit has: batch × positions.
+    nearly_flat : int
+        How many elements passed on less than `trace.slopes.NEARLY_FLAT` of what the steepest slope would; 0 of a softmax.
     """
 
     elements: int
@@ -152,6 +154,7 @@ class Slopes:
     units: int = 0
     shut: int = 0
     places: int = 1
+    nearly_flat: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +265,8 @@ class Leaf:
         What tells it from other tensors of the cell.
     form, gradient_form : str
         What it is, and what its `.grad` is, if that is not an ordinary dense tensor: "sparse, 12 of 9 000 stored".
+    version : int
+        How often the library counts that its memory was written to.
     """
 
     name: str
@@ -276,6 +281,7 @@ class Leaf:
     key: int = 0
     form: str = ""
     gradient_form: str = ""
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -33,9 +34,10 @@ from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.names import is_model, module_names, modules_in, names_in, names_of_functions, owners_in
 from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.entering import enter_sweep
 from gradlab.explore.trace.happenings import Happenings
 from gradlab.explore.trace.identities import Identities
-from gradlab.explore.trace.journal import Entry, Journal, Swept
+from gradlab.explore.trace.journal import Journal
 from gradlab.explore.trace.making import trace_of_attempt, trace_of_sweep
 from gradlab.explore.trace.notes import Called, Frame, Severed, cell_site, line_of
 from gradlab.explore.trace.pacing import Pace
@@ -321,6 +323,15 @@ class Recorder:
             if sweep.trace is None:
                 sweep.let_go(self.trace(sweep))
 
+    def _keep_first(self, training: Training) -> None:
+        """Keep the plain data of the first sweep of a training, once another one has been looked at."""
+        first = training.beginning
+        if first is None or first is training.last:
+            return
+        self._settle_identities()
+        trace = first.library.unseen(trace_of_sweep)(self, first) if first.trace is None else first.trace
+        training.first, training.beginning = replace(trace, journal=(), events=(), cuts=()), None
+
     def end_training(self, training: Training) -> None:
         """A training is over: have it looked at, and hold nothing of it any more but what is said of it."""
         self._let_go(training)
@@ -392,7 +403,8 @@ class Recorder:
         if tensor is not None:
             before = sweep.library.values([tensor.grad])[0] if tensor.grad is not None else None
             losses, key = self.losses_of(sweep.library, tensor), self.identities.key(tensor)
-            sweep.leaves[node] = LeafSeen(node, tensor, str(tensor.device), before, losses=losses, key=key)
+            version = sweep.library.version(tensor)
+            sweep.leaves[node] = LeafSeen(node, tensor, str(tensor.device), before, losses=losses, key=key, version=version)
 
     def visited(self, sweep: RecordedSweep, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
         """`node` turned the cotangent `g` into one for each of its sources. Of a leaf: `g` arrived there."""
@@ -469,6 +481,7 @@ class Recorder:
             if error is None or self.last is None or self.last.error is not None:
                 if sweep.training is not None:
                     sweep.training.record(sweep)
+                    self._keep_first(sweep.training)
                 if sweep.begins and error is None:
                     self._begun(sweep)
                 self.last = sweep
@@ -500,7 +513,7 @@ class Recorder:
             leaf.shape, leaf.dtype = library.shape_of(leaf.tensor) or (), library.dtype_name(leaf.tensor)
         if not sweep.private:
             with self.faults:
-                self._enter(sweep, leaves, held)
+                enter_sweep(self.journal, sweep, leaves, held)
         for leaf, g in zip(leaves, held, strict=True):
             leaf.tensor = None
             if g is None:
@@ -511,35 +524,6 @@ class Recorder:
         sweep.reduce()
         if sweep.training is not None:
             sweep.training.judge(sweep)
-
-    def _enter(self, sweep: RecordedSweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:
-        """Enter the sweep into the journal."""
-        library, root = sweep.library, sweep.roots[0]
-        numbers = root.value.numbers if root.value is not None and root.value.size == 1 else None
-        loss = None if not numbers else float(numbers[0].real)
-        swept = Swept(sweep.number, sweep.events, root.name, loss, library.name_of(library.whole(root.node)))
-        after = iter(library.values([g for g in held if g is not None]))
-        for leaf, g in zip(leaves, held, strict=True):
-            left = next(after) if g is not None else None
-            norm = None if left is None else left.norm
-            weights = library.sample(leaf.tensor)
-            if leaf.sample is None or weights is None or leaf.sample.shape != weights.shape:
-                continue
-            name = next(iter(sweep.names.by_node.get(leaf.node, ())), "")
-            entry = Entry(
-                name,
-                leaf.key,
-                library.is_parameter(leaf.tensor),
-                int(leaf.tensor.numel()),
-                float(np.linalg.norm(weights)),
-                float(np.linalg.norm(leaf.sample)),
-                None if leaf.before is None else leaf.before.norm,
-                norm,
-            )
-            version = library.version(leaf.tensor)
-            self.journal.entered(swept, entry, leaf.tensor, library.weakly(leaf.tensor), weights, leaf.sample, version)
-            leaf.sample = None
-        self.journal.sweeps.append(swept)
 
     def names_at(self, library: Library, frames: Sequence[Frame]) -> Names:
         """The user's names at this moment: the running functions' locals, innermost first, then the notebook's."""

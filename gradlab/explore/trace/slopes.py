@@ -17,6 +17,7 @@ from gradlab.explore.trace.data import Slopes
 from gradlab.explore.trace.values import Pending
 
 FLAT = 0.01  # of the steepest slope; for a sigmoid at |x| > 6, where it passes on 0.0025 and less
+NEARLY_FLAT = 1 - 0.97**2  # of the steepest slope: of a tanh where it is beyond ±0.97, of a sigmoid where its tanh(x / 2) is
 SHARP = 0.999  # the largest entry of a row of a softmax; its Jacobian's norm is then below 2 (1 - 0.999)
 MASKED = -1e8  # entries below are masked: by -inf, -1e9, or the least number of their type
 MASKED_HALF = -6e4  # the same of float16, which ends at -65504
@@ -55,18 +56,20 @@ def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangent
         return None
     before = library.name_of(sources[0]) if sources and sources[0] is not None else ""
     first = len(shape) >= 4 or (len(shape) == 3 and lookup(before).channels_first)
-    return library.slopes(g, handed, FLAT * steepest, 1 if first else len(shape) - 1)
+    return library.slopes(g, handed, (FLAT * steepest, NEARLY_FLAT * steepest), 1 if first else len(shape) - 1)
 
 
-def slopes(g: Any, handed: Any, flat: float, axis: int) -> Any:
-    """`Slopes` of two arrays, `Pending` if they lie on a device; `axis` is that of the units."""
+def slopes(g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
+    """`Slopes` of two arrays, `Pending` if they lie on a device; `flat` are the slopes below which elements are flat, and nearly
+    flat, and `axis` is that of the units."""
     xp = np if isinstance(g, np.ndarray) else namespace_of[type(g)]
     arrived, passed = g != 0, handed != 0
     others = tuple(k for k in range(g.ndim) if k != axis)
     with np.errstate(all="ignore"):
-        low = arrived & (xp.abs(handed) < flat * xp.abs(g))
+        sizes = xp.abs(g), xp.abs(handed)
+        low, nearly = (arrived & (sizes[1] < slope * sizes[0]) for slope in flat)
     reached, open_ = arrived.any(others), passed.any(others)
-    counted = [arrived.sum(), low.sum(), reached.sum(), (reached & ~open_).sum()]
+    counted = [arrived.sum(), low.sum(), reached.sum(), (reached & ~open_).sum(), nearly.sum()]
     places = g.size // max(g.shape[axis], 1)
     return finished(places)([np.asarray(x) for x in counted]) if xp is np else Pending(counted, finished(places))
 
@@ -88,7 +91,7 @@ def finished(places: int = 1) -> Any:
 
     def finish(read: Sequence[np.ndarray]) -> Slopes:
         numbers = [int(x) for x in read]
-        units, shut = numbers[2:] or (0, 0)
-        return Slopes(numbers[0], numbers[1], units, shut, places)
+        units, shut, nearly = numbers[2:] or (0, 0, 0)
+        return Slopes(numbers[0], numbers[1], units, shut, places, nearly)
 
     return finish

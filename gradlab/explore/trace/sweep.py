@@ -34,6 +34,7 @@ class LeafSeen:
     dtype: str = ""
     form: str = ""  # what it is if it is not an ordinary dense tensor
     gradient_form: str = ""
+    version: int = 0
 
 
 @dataclass
@@ -178,6 +179,7 @@ def leaves_of(sweep: RecordedSweep, trace: Trace) -> tuple[Leaf, ...]:
                     leaf.key,
                     leaf.form,
                     leaf.gradient_form,
+                    leaf.version,
                 )
             )
     return tuple(leaves)

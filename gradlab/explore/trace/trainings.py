@@ -42,6 +42,10 @@ class Training:
         The first with a NaN or an infinity in its result or at its leaves, while none of these got a finite gradient since.
     losses : dict
         The last sweep that was looked at of each place from which backward is called, the latest last.
+    beginning : RecordedSweep or None
+        The first sweep, until another one has been looked at.
+    first : Trace or None
+        The plain data of the first sweep from then on.
     identity : Identity
         What tells it from others.
     owners : dict of str to object
@@ -57,6 +61,8 @@ class Training:
     last: RecordedSweep | None = None
     spoilt: RecordedSweep | None = None
     losses: dict[Any, RecordedSweep] = field(default_factory=dict)
+    beginning: RecordedSweep | None = None
+    first: Trace | None = None
     identity: Identity = field(default_factory=Identity)
     owners: dict[str, Any] = field(default_factory=dict)
     over: bool = False
@@ -82,10 +88,18 @@ class Training:
         """A trace of one of its sweeps with the number of those that there have been by now."""
         return trace if trace.sweeps == self.sweeps else replace(trace, sweeps=self.sweeps)
 
+    def first_beside(self, trace: Trace | None) -> Trace | None:
+        """Return the trace of the first sweep: the given one if that is the first; None if the first was not looked at, or has
+        none of the leaves of the given one."""
+        if self.first is None:
+            return trace if self.beginning is not None and self.beginning is self.shown else None
+        keys = {leaf.key for leaf in self.first.leaves}
+        return self.first if trace is not None and any(leaf.key in keys for leaf in trace.leaves) else None
+
     @property
     def kept(self) -> list[RecordedSweep]:
         """All sweeps that are kept of it, each once."""
-        several = (self.last, self.spoilt, *self.losses.values())
+        several = (self.last, self.spoilt, self.beginning, *self.losses.values())
         return list({id(one): one for one in several if one is not None}.values())
 
     @property
@@ -96,6 +110,8 @@ class Training:
 
     def record(self, sweep: RecordedSweep) -> None:
         """Keep a sweep that was looked at, and has ended."""
+        if sweep.number == 1 and sweep.error is None:
+            self.beginning = sweep
         self.last = sweep
         if sweep.site is not None and not sweep.retains:
             self.losses.pop(sweep.site, None)
@@ -119,6 +135,8 @@ class Training:
         self.losses |= other.losses
         self.sweeps += other.sweeps
         self.last, self.spoilt = other.last or self.last, self.spoilt or other.spoilt
+        if self.first is None and self.beginning is None:
+            self.first, self.beginning = other.first, other.beginning
         self.owners |= other.owners
 
 
@@ -187,7 +205,8 @@ class Trainings:
         if len(self.known) >= MOST:
             self._passed |= self.known.pop().keys
             self.left_out += 1
-        self.known.append(Training(keys, sweeps=int(before)))
+        begun = [sweep for sweep in self.rest.kept if not keys.isdisjoint(sweep.reached)] if before else []
+        self.known.append(Training(keys, sweeps=int(before), beginning=min(begun, key=lambda one: one.time, default=None)))
         return self.known[-1], True
 
     def of_nodes(self, library: Library, nodes: Iterable[Any]) -> tuple[Training, bool]:

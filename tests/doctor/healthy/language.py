@@ -129,6 +129,7 @@ ROWS.healthy(
         opt.step()
     """,
     learns="not unlearned(gpt)",
+    remarks="first-loss",  # the output layer is the embedding, drawn from N(0, 1)
 )
 ROWS.healthy(
     "an encoder of the library",

@@ -20,7 +20,8 @@ from gradlab.explore.doctor.context.flow import (
     plural,
     root_mean_square,
 )
-from gradlab.explore.doctor.context.step_history import input_name, is_changed, large_operand, standardising_advice
+from gradlab.explore.doctor.context.step_history import input_name, large_operand
+from gradlab.explore.doctor.context.unit_advice import advise_dead_units, advise_scale
 from gradlab.explore.doctor.context.zero_gradients import LostGradients, find_lost_gradients
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
@@ -37,8 +38,6 @@ MIN_ELEMENTS = 8  # of a node; with fewer a share of 0.9 is the same as all of t
 MIN_ELEMENTS_OF_LINE = 32  # of all nodes of one line together, as many as `MIN_PLACES`
 MIN_ROWS = 16  # of a softmax; a smaller batch may be learnt, and its rows one-hot
 MIN_SHARE_OF_CALLS = 0.2  # of the nodes of one line: one of the four gates of an LSTM
-
-LOW_BIAS = -3.0  # below three standard deviations of a normalised input
 
 
 declare(
@@ -166,7 +165,7 @@ def _find_dead_units(flow: Flow, lost: LostGradients, reported: set[int]) -> Ite
             f"themselves.{_zero_leaves(flow, lost, i)}",
             flow.line(i),
             i,
-            _advise_dead_units(flow, i),
+            advise_dead_units(flow, i),
             evidence,
             worth=5.0 + (i in lost.leaves),
         )
@@ -213,43 +212,11 @@ def _find_saturated_units(flow: Flow, lost: LostGradients, reported: set[int]) -
             f"{digits(FLAT * steepest)}.{input_size}{_zero_leaves(flow, lost, i)}",
             flow.line(i),
             i,
-            _advise_scale(flow, source)
+            advise_scale(flow, source)
             or "Make its input smaller: use smaller weights, standardise the data, or normalise before it.",
             evidence,
             worth=4.0 + (i in lost.leaves),
         )
-
-
-def _advise_scale(flow: Flow, source: int) -> str:
-    """Return what to do if the steps changed the weights, or the input of the layer before is large; "" otherwise."""
-    if _is_changed_by_steps(flow, source):
-        return "The steps of this cell changed the weights to this size: use a smaller learning rate."
-    operand = large_operand(flow, source)
-    return "" if operand is None else standardising_advice(flow, operand)
-
-
-def _is_changed_by_steps(flow: Flow, product: int) -> bool:
-    """Return whether the steps of the cell changed the size of the parameters of a layer."""
-    leaves = [leaf for edge in flow.inputs[product] if (leaf := flow.leaf_of(edge.source)) is not None]
-    return any(leaf in flow.keys and is_changed(flow.case, flow.keys[leaf]) for leaf in leaves)
-
-
-def _advise_dead_units(flow: Flow, i: int) -> str:
-    """Return what to do about inactive units, depending on the cause if it is known."""
-    source = flow.inputs[i][0].source
-    if _is_changed_by_steps(flow, source):
-        return "The steps of this cell changed the weights to this size: use a smaller learning rate."
-    for edge in flow.inputs[source]:
-        leaf = flow.leaf_of(edge.source)
-        value = flow.nodes[leaf].value if leaf is not None else None
-        if leaf is None or value is None or len(value.shape) > 1 or value.odd:
-            continue
-        if extremes(value)[0] < LOW_BIAS and root_mean_square(value) > -LOW_BIAS and flow.nodes[leaf].name:
-            return f"Start `{flow.nodes[leaf].name}` at 0."
-    operand = large_operand(flow, source)
-    if operand is not None:
-        return standardising_advice(flow, operand)
-    return "Use leaky_relu, or a smaller learning rate if steps changed the weights to this size."
 
 
 def _advise_softmax(flow: Flow, i: int) -> str:

@@ -47,6 +47,14 @@ class Flow:
             self.uses[edge.source].append(edge)
 
     @cached_property
+    def first(self) -> Flow | None:
+        """The graph of the first sweep of the training, which may be this one; None if it is not known."""
+        case, trace = self.case, self.case.first
+        if trace is None or trace is case.trace:
+            return None if trace is None else self
+        return Flow(Case(trace, case.namespace, past=case.past, first=trace))
+
+    @cached_property
     def properties(self) -> list[Properties]:
         """Facts about the operation of each node, from the table of operations."""
         return [lookup(node.operation) for node in self.nodes]
