@@ -52,7 +52,7 @@ def test_a_cured_first_step_is_not(run, name, library):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), each(ROWS, live=(pytest.mark.exhaustive,)))
 def test_the_numbers_are_those_of_the_first_step(run, name, library):
-    """As the program computes them when it runs without gradlab's explorer."""
+    """The program computes the same when it runs without gradlab's explorer."""
     row = ROWS[name]
     run(library, row.texts)
     (note,) = notes(row.kinds[0])

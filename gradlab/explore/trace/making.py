@@ -36,22 +36,43 @@ class Seen(Protocol):
 
 def trace_of_sweep(recorder: Seen, sweep: RecordedSweep) -> Trace:
     """The trace of a sweep whose graph is still there."""
-    reader = Reader(sweep.library, sweep.names, sweep.seen)
-    trace = read(reader, sweep.roots, most=MOST)
+    reader, trace = _graph_of(recorder, sweep)
     for node, leaf in sweep.leaves.items():
         if node in reader.index:
             reader.reached(leaf.losses, reader.index[node])
     for node, cuts in list(recorder.reborn.items()):
         if node in reader.index and node not in sweep.leaves:
             reader.reached(cuts, reader.index[node])
-    training = sweep.training
     return replace(
         trace,
-        leaves=leaves_of(sweep, trace),
         calls=_calls(recorder, reader, trace),
         cuts=tuple(reader.severed(cut) for cut in _cuts(recorder, reader) if cut.time < sweep.time),  # it knows no later ones
         events=tuple(map(reader.event, recorder.events)),
         journal=tuple(_journal(recorder)),
+    )
+
+
+def trace_of_first_sweep(recorder: Seen, sweep: RecordedSweep) -> Trace:
+    """The same without cuts, events and journal, and with one call of each module that made nodes of the graph."""
+    reader, trace = _graph_of(recorder, sweep)
+    missing = {path for node in trace.nodes for path in prefixes(node.module)}
+    calls = []
+    for call in recorder.calls:
+        path = reader.path(call)
+        if path in missing:
+            missing.remove(path)
+            calls.append(ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site)))
+    return replace(trace, calls=tuple(calls))
+
+
+def _graph_of(recorder: Seen, sweep: RecordedSweep) -> tuple[Reader, Trace]:
+    """The graph of a sweep with its leaves, and its reader."""
+    reader = Reader(sweep.library, sweep.names, sweep.seen)
+    trace = read(reader, sweep.roots, most=MOST)
+    training = sweep.training
+    return reader, replace(
+        trace,
+        leaves=leaves_of(sweep, trace),
         sweep=sweep.number,
         sweeps=recorder.sweeps if training is None else training.sweeps,
         source=cell_source(),

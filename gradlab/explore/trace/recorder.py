@@ -8,6 +8,8 @@ Where a NaN or an infinity came to a loss or to a leaf, and the leaf got no fini
 and shown in place of the last: what comes after it follows from it. (A scaler that is too large at first makes infinities and
 goes back: then there are finite ones again.)
 
+The graph of the first sweep of each training is kept too, as plain data: it shows how the weights were drawn.
+
 There is a bound to the time that this takes (`pacing`): beyond it whole sweeps go by unseen, together with the operations before
 them. A report says which sweep of how many it shows.
 
@@ -19,7 +21,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -38,7 +39,7 @@ from gradlab.explore.trace.entering import enter_sweep
 from gradlab.explore.trace.happenings import Happenings
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.journal import Journal
-from gradlab.explore.trace.making import trace_of_attempt, trace_of_sweep
+from gradlab.explore.trace.making import trace_of_attempt, trace_of_first_sweep, trace_of_sweep
 from gradlab.explore.trace.notes import Called, Frame, Severed, cell_site, line_of
 from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.reading import Names, Root, Seen
@@ -329,8 +330,8 @@ class Recorder:
         if first is None or first is training.last:
             return
         self._settle_identities()
-        trace = first.library.unseen(trace_of_sweep)(self, first) if first.trace is None else first.trace
-        training.first, training.beginning = replace(trace, journal=(), events=(), cuts=()), None
+        trace = first.library.unseen(trace_of_first_sweep)(self, first) if first.trace is None else first.trace
+        training.first, training.beginning = trace, None
 
     def end_training(self, training: Training) -> None:
         """A training is over: have it looked at, and hold nothing of it any more but what is said of it."""

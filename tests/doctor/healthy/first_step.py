@@ -18,7 +18,7 @@ LOOP = """
 """
 
 
-def trained(start: str, loss: str, steps: int = 3) -> str:
+def train(start: str, loss: str, steps: int = 3) -> str:
     return start + LOOP.format(loss=loss, steps=steps)
 
 
@@ -51,7 +51,7 @@ ROWS.healthy(
 for kind, layer in {"ReLU": "nn.ReLU()", "Tanh": "nn.Tanh()", "Sigmoid": "nn.Sigmoid()", "Hardtanh": "nn.Hardtanh()"}.items():
     ROWS.healthy(
         f"four layers of {kind} with the usual initialisation",
-        trained(
+        train(
             f"""
     layers = [part for _ in range(4) for part in (nn.Linear(64, 64), {layer})]
     net = nn.Sequential(*layers, nn.Linear(64, 10))
@@ -63,7 +63,7 @@ for kind, layer in {"ReLU": "nn.ReLU()", "Tanh": "nn.Tanh()", "Sigmoid": "nn.Sig
     )
 ROWS.healthy(
     "hardtanh after a batch normalisation",
-    trained(
+    train(
         """
     net = nn.Sequential(nn.Linear(20, 64, bias=False), nn.BatchNorm1d(64), nn.Hardtanh(), nn.Linear(64, 4))
     opt = optim.SGD(net.parameters(), lr=0.01)
@@ -74,7 +74,7 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "units of two layers of which a half is inactive",
-    trained(
+    train(
         """
     net = nn.Sequential(nn.Linear(1, 20), nn.ReLU(), nn.Linear(20, 1))
     opt = optim.SGD(net.parameters(), lr=0.01)
@@ -86,7 +86,7 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "an angular margin with a scale of 30",
-    trained(
+    train(
         """
     net, W = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 8)), nn.Parameter(torch.randn(20, 8))
     opt = optim.SGD([*net.parameters(), W], lr=0.01)
@@ -100,7 +100,7 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "pairs of images and texts with a learnt temperature",
-    trained(
+    train(
         """
     image, text, scale = nn.Linear(16, 32), nn.Linear(12, 32), nn.Parameter(torch.tensor(math.log(1 / 0.01)))
     opt = optim.Adam([*image.parameters(), *text.parameters(), scale], lr=1e-3)
@@ -115,7 +115,7 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "a contrastive loss with a temperature",
-    trained(
+    train(
         """
     net = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 16))
     opt = optim.Adam(net.parameters(), lr=1e-3)
@@ -133,8 +133,7 @@ ROWS.healthy(
     def make():
         return nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 5))
     trained = make()
-    for p in trained.parameters():
-        p.data *= 15
+    trained[2].weight.data *= 100
     # %%
     net = make()
     net.load_state_dict(trained.state_dict())
@@ -154,8 +153,8 @@ ROWS.healthy(
     "a later cell of a training, and a class that comes anew",
     """
     net = nn.Sequential(nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 4))
-    opt = optim.SGD(net.parameters(), lr=0.5)
-    x, y = torch.randn(64, 6) * 3, torch.randint(0, 3, (64,))
+    opt = optim.SGD(net.parameters(), lr=0.1)
+    x, y = torch.randn(64, 6) * 2, torch.randint(0, 3, (64,))
     # %% grad
     for step in range(30):
         opt.zero_grad()
@@ -163,7 +162,7 @@ ROWS.healthy(
         opt.step()
     # %%
     opt.zero_grad()
-    loss = F.cross_entropy(20 * net(x), torch.full((64,), 3))
+    loss = F.cross_entropy(40 * net(x), torch.full((64,), 3))
     loss.backward()
     opt.step()
     """,
@@ -171,10 +170,10 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "gates by hand that start closed or open",
-    trained(
+    train(
         """
     Wx, Wh, b = torch.randn(8, 128) * 0.1, torch.randn(32, 128) * 0.1, torch.zeros(128)
-    b[:32], b[32:64] = -6.0, 6.0
+    b[:32], b[32:64] = -4.0, 4.0
     out = nn.Linear(32, 3)
     for p in (Wx, Wh, b):
         p.requires_grad = True
@@ -193,10 +192,10 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "a highway layer, whose gate starts closed",
-    trained(
+    train(
         """
     body, gate, head = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 3)
-    nn.init.constant_(gate.bias, -5.0)
+    nn.init.constant_(gate.bias, -4.0)
     opt = optim.Adam([*body.parameters(), *gate.parameters(), *head.parameters()], lr=1e-2)
     x, y = torch.randn(64, 16), torch.randint(0, 3, (64,))
     def run():
@@ -208,10 +207,10 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "an autoencoder of nearly binary pixels",
-    trained(
+    train(
         """
     net = nn.Sequential(nn.Linear(40, 16), nn.ReLU(), nn.Linear(16, 40))
-    nn.init.constant_(net[2].bias, -5.0)
+    nn.init.constant_(net[2].bias, -4.0)
     opt = optim.Adam(net.parameters(), lr=1e-2)
     x = (torch.rand(64, 40) > 0.97).float()""",
         "F.binary_cross_entropy(torch.sigmoid(net(x)), x)",
@@ -220,7 +219,7 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "rare classes with weights that sum to many",
-    trained(
+    train(
         """
     net = nn.Linear(6, 2)
     opt = optim.SGD(net.parameters(), lr=0.001)
@@ -231,7 +230,7 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "a sum of cross entropies",
-    trained(
+    train(
         """
     net = nn.Sequential(nn.Linear(10, 32), nn.GELU(), nn.Linear(32, 7))
     opt = optim.Adam(net.parameters(), lr=1e-3)
@@ -242,7 +241,7 @@ ROWS.healthy(
 )
 ROWS.healthy(
     "a policy with advantages that are not normalised",
-    trained(
+    train(
         """
     policy = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 3))
     opt = optim.Adam(policy.parameters(), lr=1e-3)

@@ -44,7 +44,9 @@ declare(
     why="""
         Before the first step a model knows nothing, so no class should be much more probable than another, and the loss should be
         near ln(K): 3.3 for 27 classes. If the output layer or its inputs are too large, the model starts with probabilities near
-        1 for random classes. The first steps are then spent on making the logits smaller, not on learning.
+        1 for random classes. The first steps are then spent on making the logits smaller, not on learning. The Note is given
+        for a mean above 1.5 ln(K) and ln(K) + 2 whose logits have a standard deviation above 2, if a layer explains them; of
+        two classes with one logit, for a loss above 2 and a standard deviation above 4.
     """,
     remedy="""
         Draw the weights of the output layer with a smaller scale and start its bias at 0: `W2 = torch.randn(200, 27) * 0.01`.
@@ -91,7 +93,7 @@ def _find_first_loss(flow: Flow, sweeps: int) -> Iterable[Finding]:
     One sweep alone may try large numbers, so large data are reported in a training of several sweeps.
     """
     entropies = [one for one in find_cross_entropies(flow) if one.rows >= MIN_ROWS and _is_far_above(flow, one)]
-    for one in sorted(entropies, key=lambda one: -one.loss)[:1]:
+    for one in sorted(entropies, key=lambda one: -one.loss):
         cause = find_cause(flow, one.logits)
         if cause is None or (cause.how == "factor" and _is_cosine(flow, cause)) or (cause.how == "data" and sweeps < 2):
             continue
@@ -101,10 +103,11 @@ def _find_first_loss(flow: Flow, sweeps: int) -> Iterable[Finding]:
         reason, evidence = _describe_cause(flow, cause)
         name = flow.name(one.logits) if flow.nodes[one.logits].name else ""
         logits = f"{name} has" if name == "`logits`" else f"The logits {name} have" if name else "The logits have"
-        classes = f"ln({one.classes})" if one.classes > 2 else "ln(2)"
+        code = flow.code(one.at)
+        code = "the cross entropy" if code == f"`{flow.ops[one.at].lower()}`" else code
         yield Finding(
             "first-loss",
-            f"In the first backward call {flow.code(one.at)}{flow.place(one.at)} is {digits(one.loss)}, far above {classes} = "
+            f"In the first backward call {code}{flow.place(one.at)} is {digits(one.loss)}, far above ln({one.classes}) = "
             f"{digits(equal)}, the loss of equal probabilities. {logits} a standard deviation of {digits(spread)}. {reason}",
             flow.line(one.at),
             None,
@@ -114,6 +117,7 @@ def _find_first_loss(flow: Flow, sweeps: int) -> Iterable[Finding]:
             worth=3.0,
             place=flow.nodes[one.at].place,
         )
+        return
 
 
 def _is_far_above(flow: Flow, one: CrossEntropy) -> bool:
@@ -121,7 +125,7 @@ def _is_far_above(flow: Flow, one: CrossEntropy) -> bool:
     if value is None or value.odd or value.statistics.minimum < MASKED:
         return False
     spread, equal = spread_of(value), one.of_equal_probabilities
-    if flow.properties[one.at].loss is not None and one.classes == 2 and len(value.shape) < 2:
+    if one.binary:
         return spread > MIN_BINARY_SPREAD and one.loss > MIN_BINARY_LOSS
     return spread > MIN_SPREAD and one.loss > max(MIN_RATIO * equal, equal + MIN_EXCESS)
 
@@ -212,13 +216,15 @@ def _find_saturated(flow: Flow, case: Case) -> Iterable[Finding]:
         layer = groups.setdefault((node.place, node.module, flow.ops[i], _weight_below(flow, i)), Layer(i, 0, 0))
         layer.total, layer.lost = layer.total + slopes.elements, layer.lost + slopes.nearly_flat
     layers = [one for one in groups.values() if one.total >= MIN_ELEMENTS and one.share >= _least_share(flow, one.at)]
-    layers = [one for one in layers if find_cause(flow, flow.inputs[one.at][0].source) is not None]
+    explained = [(one, find_cause(flow, flow.inputs[one.at][0].source)) for one in layers]
+    # A constant factor before an activation is there to make it steep.
+    layers = [one for one, cause in explained if cause is not None and cause.how != "factor"]
+    causes = [cause for _, cause in explained if cause is not None and cause.how != "factor"]
     if not layers:
         return
     first = layers[0]
     op = flow.properties[first.at].short_name or flow.ops[first.at].lower()
     where = {"tanh": "beyond ±0.97", "sigmoid": "below 0.015 or above 0.985"}.get(op, "in its flat part")
-    causes = [cause for one in layers if (cause := find_cause(flow, flow.inputs[one.at][0].source)) is not None]
     reason, evidence = _describe_causes(flow, causes)
     steepest = open_slope(flow.nodes[first.at].operation)
     assert steepest is not None
@@ -348,12 +354,14 @@ def _describe_causes(flow: Flow, causes: Sequence[Cause]) -> tuple[str, dict[str
         return _describe_cause(flow, causes[0])
     scales, inputs = tuple(one.scale for one in causes), tuple(one.inputs for one in causes)
     names = join_names([flow.code(one.weight).strip("`") for one in causes])
-    sizes = f"their standard deviations are {_listed(map(digits, scales))}"
-    sentence = f"The cause is the size of {names}: {sizes}, and {_listed(map(str, inputs))} weights are summed for each output."
+    sizes = f"their standard deviations are {_join_texts(map(digits, scales))}"
+    sentence = (
+        f"The cause is the size of {names}: {sizes}, and {_join_texts(map(str, inputs))} weights are summed for each output."
+    )
     return sentence, {"scale": scales, "inputs": inputs}
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _join_texts(texts: Iterable[str]) -> str:
     """Return "0.1, 0.2 and 0.3"; the first texts of many."""
     several = list(texts)
     return join(several if len(several) <= MAX_NAMED else [*several[: MAX_NAMED - 1], f"{len(several) - MAX_NAMED + 1} more"])
@@ -370,7 +378,7 @@ def _advise_saturated(flow: Flow, causes: Sequence[Cause], op: str) -> str:
     gain, words = (5 / 3, "5/3") if op == "tanh" else (1.0, "1")
     numbers = [gain / one.inputs**0.5 for one in causes]
     if len(causes) > 1:
-        each = _listed(map(digits, numbers))
+        each = _join_texts(map(digits, numbers))
         rule = f"Draw the weights of each layer with a standard deviation of {words} / √n for n inputs ({each})"
         return f"{rule}, or normalise before the {op}."
     factor = f"(5 / 3) / {cause.inputs} ** 0.5" if op == "tanh" else f"{cause.inputs} ** -0.5"

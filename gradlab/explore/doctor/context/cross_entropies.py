@@ -36,6 +36,8 @@ class CrossEntropy:
     loss : float
     rows : int
         The number of examples.
+    binary : bool
+        Whether each example has one logit.
     """
 
     at: int
@@ -43,6 +45,7 @@ class CrossEntropy:
     classes: int
     loss: float
     rows: int
+    binary: bool = False
 
     @property
     def of_equal_probabilities(self) -> float:
@@ -99,10 +102,10 @@ def _rows(flow: Flow, i: int, sign: int, of: int | None = None) -> tuple[int, in
     if not shape or axis is None or not -len(shape) <= int(axis[1]) < len(shape):
         return None
     classes = shape[int(axis[1])]
-    return (source, _unshifted(flow, source), classes, sign) if classes > 1 else None
+    return (source, _without_shift(flow, source), classes, sign) if classes > 1 else None
 
 
-def _unshifted(flow: Flow, i: int) -> int:
+def _without_shift(flow: Flow, i: int) -> int:
     """Return the logits from which `logits - logits.max()` was computed; the node itself if it is something else."""
     if flow.ops[i] == "Sub" and flow.inputs[i]:
         logits, *others = (edge.source for edge in sorted(flow.inputs[i], key=lambda edge: edge.argument))
@@ -145,7 +148,7 @@ def _is_linear(flow: Flow, i: int, seen: set[int], logits: int | None) -> bool:
     if properties.adds:
         others = [one for one in sources if one not in seen]
         added = not any(one.kind == "constant" for one in flow.nodes[i].operands)
-        return added and all(logits is not None and _unshifted(flow, flow.origin_of(one)) == logits for one in others)
+        return added and all(logits is not None and _without_shift(flow, flow.origin_of(one)) == logits for one in others)
     if properties.multiplies:
         return (len(sources) == 1 and flow.inputs[i][0].argument == 0) or (flow.ops[i] == "Mul" and len(sources) == 1)
     negative_log_likelihood = properties.loss is not None and properties.loss.takes == "log-probabilities"
@@ -183,7 +186,7 @@ def _find_binary(flow: Flow) -> Iterator[CrossEntropy]:
         slope = logits.gradient
         if slope is None or slope.odd or not slope.size or slope.largest * slope.size > (1 + ROUNDING) * arrived.largest:
             continue  # a sum, or weights above 1
-        yield CrossEntropy(at, flow.before_reshapes(logits.source), 2, loss_of(value), slope.size)
+        yield CrossEntropy(at, flow.before_reshapes(logits.source), 2, loss_of(value), slope.size, True)
 
 
 def gradient_sum(value: Value) -> float:

@@ -6,6 +6,7 @@ import ast
 import copy
 import linecache
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,7 +20,9 @@ from gradlab.explore.doctor.context.step_history import large_operand
 from gradlab.explore.trace.data import Operand
 
 # In the source of a program that starts from weights of another training.
-LOADING = ("load_state_dict", "from_pretrained", "torch.load(", "gl.load(", "pretrained=True", "weights=", "hub.load")
+LOADING = re.compile(
+    r"from_pretrained|pretrained=True|\bweights=|\b(torch|gl|gradlab|hub)\.load\(|\bload_(state_dict|checkpoint|weights|model)|restore\("
+)
 # Writes to a leaf: those of several initialisations are fewer, and each step of an optimizer is one.
 MAX_WRITES = 20
 # Times 1 / √(number of inputs): the scale of He et al. (2015) is √2, that of Xavier with the gain of tanh 5/3.
@@ -28,6 +31,7 @@ LARGE_INPUT = 3.0  # the root mean square of the input of a layer; after a norma
 LARGE_FACTOR = 3.0
 LARGE_BIAS = 0.5  # the default of layers, at most 1 / √(number of inputs), is smaller
 RANDOM = ("randn", "normal")
+BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def first_flow(case: Case) -> Flow | None:
@@ -53,36 +57,42 @@ def _is_trained(flow: Flow) -> bool:
 def starts_from_other_weights(flow: Flow) -> bool:
     """Return whether the program loads weights, or a cell has trained since the one that made the leaves of the graph."""
     files = {place.file for node in flow.nodes if (place := node.place) is not None and not place.in_cell}
-    texts = ["\n".join(program.lines) for program in flow.case.programs]
-    texts += ["".join(linecache.getlines(name)) for name in files]
-    if any(word in text for text in texts for word in LOADING):
+    if any(LOADING.search("".join(linecache.getlines(name))) for name in files):
         return True
     names = {leaf.name.partition(".")[0].partition("[")[0] for leaf in flow.trace.leaves if leaf.name}
     functions: set[str] = set()
     for program in flow.case.programs:
         functions |= _training_functions(program)
+    made = False
     for k, program in enumerate(flow.case.programs):
-        if any(names & _bound(statement) for statement in program.statements):
-            return False
-        if k and any(_trains(statement, functions) for statement in program.outer):
+        if LOADING.search(_text_of_functions(program) if made else "\n".join(program.lines)):
+            return True
+        made = made or any(names & _assigned_names(statement) for statement in program.statements)
+        if k and not made and any(_trains(statement, functions) for statement in program.outer):
             return True
     return False
 
 
-def _bound(statement: ast.stmt) -> set[str]:
+def _text_of_functions(program: Program) -> str:
+    """Return the source of the functions and classes of a cell, which newer cells may call."""
+    blocks = [node for node in program.statements if isinstance(node, BLOCKS)]
+    return "\n".join(line for node in blocks for line in program.lines[node.lineno - 1 : node.end_lineno])
+
+
+def _assigned_names(statement: ast.stmt) -> set[str]:
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
 def _training_functions(program: Program) -> set[str]:
     """Return the names of the functions and classes of a cell that call backward()."""
-    blocks = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return {node.name for node in ast.walk(program.tree) if isinstance(node, blocks) and any(map(_is_backward, ast.walk(node)))}
+    blocks = [node for node in program.statements if isinstance(node, BLOCKS)]
+    return {node.name for node in blocks if any(map(_is_backward, ast.walk(node)))}
 
 
 def _trains(statement: ast.stmt, functions: set[str]) -> bool:
     """Return whether a statement calls backward(), or a function that does."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    if isinstance(statement, BLOCKS):
         return False
     names = {ast.unparse(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call)}
     return bool(names & functions) or any(map(_is_backward, ast.walk(statement)))
@@ -95,7 +105,7 @@ def _is_backward(node: ast.AST) -> bool:
 # ------------------------------------------------------------------------------------------------- why an output is large
 @dataclass(frozen=True)
 class Cause:
-    """Why the output of a layer is large.
+    """A reason why the output of a layer is large.
 
     Attributes
     ----------
