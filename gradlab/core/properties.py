@@ -47,6 +47,8 @@ class Properties:
         exponentially, as that of `exp`, or is NaN at a point or where the result is infinite, as that of a log-sum-exp. Norms and
         standard deviations count, because their derivative is unbounded before it is set to 0 at 0, or NaN for one element.
         Products of operands do not count, nor do softmaxes and normalisations (`normalises`).
+    poles_at : tuple of float
+        Of a function of one number: where the function or its derivative is infinite.
     costly : bool
         The forward is a ufunc that takes longer than the memory access, so large arrays are worth several threads. Only gradlab's
         primitives state it.
@@ -120,6 +122,7 @@ class Properties:
     """
 
     poles: bool = False
+    poles_at: tuple[float, ...] = ()
     costly: bool = False
     elementwise: bool = False
     flat: bool = False

@@ -157,7 +157,7 @@ reciprocal = operator(
         x=lambda out: -out * out,
         tex=r"\frac{{1}}{{{x}}}",
         promote="float",
-        properties=Properties(poles=True),
+        properties=Properties(poles=True, poles_at=(0.0,)),
     ),
     "1 divided by each element.",
     "[1., 2., 4.] -> [1.0000, 0.5000, 0.2500]",

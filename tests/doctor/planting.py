@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gradlab.explore.doctor import examine  # noqa: F401  (declares all kinds)
-from gradlab.explore.doctor.registry import KINDS
+from gradlab.explore.doctor.registry import KINDS, NOTE
 
 LIBRARIES = ("gradlab", "torch")
 
@@ -68,6 +68,11 @@ class Fault(Cells):
     raises: str | None
     says: tuple[str, ...]
     never: tuple[str, ...]
+
+    @property
+    def noted(self) -> bool:
+        """Whether all its kinds are kinds of Notes."""
+        return all(KINDS[kind].severity == NOTE for kind in self.kinds)
 
 
 @dataclass(frozen=True)

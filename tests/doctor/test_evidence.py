@@ -54,7 +54,7 @@ def test_each_name_and_number_is_what_the_program_gives(run, monkeypatch, name, 
     program = Program(Witness(library, row.texts), cases[-1])
     for finding in (*findings, *remarks):
         check_names(finding, cases[-1], program.w, ran.shell.ns, row.texts)
-    for finding in findings:
+    for finding in (*findings, *(remarks if row.noted else ())):
         stated = numbers_in(finding.evidence)
         text = re.sub(r"`[^`]*`|In\[\d+\]|lines? \d+|and \d+ more", "", finding.message)
         shown = [float(x.rstrip("%")) / (100 if x.endswith("%") else 1) for x in NUMBER.findall(text)]

@@ -55,6 +55,8 @@ SENTENCES = {
     "double-softmax": "where the probabilities were made by hand, in several lines",
     "limited-output": "where the activation is a layer of a model, and scaling the targets instead is a choice",
     "sum-for-mean": "where the sum is a loop of additions",
+    "unstable": "where the formula is spread over functions or modules",
+    "near-limit": "how an exponential, or a sum of float16, is kept small is a choice",
 }
 # Of these kinds all fixes are code.
 TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities", "uncalled-method"}
@@ -142,8 +144,9 @@ def wrong_in(examined, library, texts, before, finding, cured) -> list[str]:
 def test_code_that_a_fix_prints_cures(examined, record_property, name, library):
     row = FAULTS[name]
     before = examined(library, row.texts)
-    assert before.findings or (name, library) in BLIND
-    if not before.findings:
+    reported = before.remarks if row.noted else before.findings
+    assert reported or (name, library) in BLIND
+    if not reported:
         pytest.skip("the cause cannot be seen here")
     cure = cache(lambda: examined(library, row.cured))
     for finding in (*before.findings, *before.remarks):

@@ -28,6 +28,7 @@ from gradlab.explore.doctor.checks import (
     limited_outputs,
     loss_leaks,
     losses,
+    near_limits,
     non_finite,
     nothing_learns,
     rebound_leaves,
@@ -37,6 +38,7 @@ from gradlab.explore.doctor.checks import (
     sums,
     training,
     units,
+    unstable,
     watched_runs,
     zeros,
 )
@@ -74,6 +76,8 @@ RUNS = (
     first_step,  # the first backward call: a large loss, saturated and dead units
     zeros,  # gradients that are exactly 0: a factor 0, terms that cancel, underflow
     non_finite,  # the operation that made the first NaN or infinity
+    unstable,  # formulas that overflow and have a stable spelling
+    near_limits,  # inputs close to a point where an operation or its derivative is infinite
     losses,  # shapes that broadcast, probabilities instead of logits
     limited_outputs,  # activations whose range does not fit the loss
     batch_softmax,  # a softmax over the batch instead of the classes

@@ -1,8 +1,9 @@
 """Replace the logarithm of probabilities or of a sum of exponentials by one function that does not overflow.
 
-`log(softmax(z))` is `log_softmax(z)`, `log(sigmoid(z))` is `logsigmoid(z)`, `log(1 - sigmoid(z))` is `logsigmoid(-z)`, and
-`log(exp(z).sum(1))` is `logsumexp(z, 1)`. The code is built from the source: a name in it is looked up in the statements above.
-If the source does not show all parts, no code is suggested.
+`log(softmax(z))` is `log_softmax(z)`, `log(sigmoid(z))` is `logsigmoid(z)`, `log(1 - sigmoid(z))` is `logsigmoid(-z)`,
+`log(exp(z).sum(1))` is `logsumexp(z, 1)`, and `log(1 + exp(z))` is `softplus(z)`. A softmax and a sigmoid may be written by hand.
+The code is built from the source: a name in it is looked up in the statements above. If the source does not show all parts, no
+code is suggested.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gradlab.explore.doctor.context.code_edits import argument, instead, parse_e
 from gradlab.explore.doctor.context.definitions import enclosing_statements, find_calls, find_definition, is_same_at, value_at
 from gradlab.explore.doctor.context.flow import Flow
 from gradlab.explore.names import prefixes
-from gradlab.explore.trace.data import Line
+from gradlab.explore.trace.data import Line, Shape
 
 # Methods that only move elements: the logarithm may be taken before them.
 MOVES = frozenset(("squeeze", "unsqueeze", "view", "reshape", "flatten", "gather", "permute", "transpose", "t", "select", "take"))
@@ -37,16 +38,37 @@ def replace_log(flow: Flow, at: int) -> str:
     op = flow.ops[at]
     if inner is None or op not in ("Log", "Log1P"):
         return ""
-    logarithm = Logarithm(flow, place)
+    logarithm = Logarithm(flow, place, _summed_shape(flow, at))
     new = logarithm.log(inner) if op == "Log" else logarithm.log_one_plus(inner)
     return instead(ast.unparse(ast.fix_missing_locations(new)), ast.unparse(own)) if new is not None else ""
 
 
-class Logarithm:
-    """Logarithms of expressions of the source, with the values that names have at one place."""
+def replace_softmax(flow: Flow, at: int) -> str:
+    """Return "`torch.softmax(z, 1)` in place of `e / e.sum(1, keepdim=True)`"; "" if the source does not show all parts."""
+    place = flow.nodes[at].place
+    own = parse_expression(place.source) if place is not None else None
+    if place is None or own is None:
+        return ""
+    parts = Logarithm(flow, place, flow.nodes[at].shape or ()).softmax_by_hand(own)
+    new = _make_call(flow.case.spell("gradlab.softmax"), *parts) if parts is not None else None
+    return instead(ast.unparse(new), ast.unparse(own)) if new is not None else ""
 
-    def __init__(self, flow: Flow, place: Line) -> None:
-        self.flow, self.place, self.left = flow, place, MAX_NAMES
+
+def _summed_shape(flow: Flow, at: int) -> Shape:
+    """Return the shape of the exponentials that are summed in the argument of a logarithm."""
+    maker = flow.origin_of(flow.inputs[at][0].source) if flow.inputs[at] else at
+    before = flow.inputs[maker][0].source if flow.inputs[maker] else maker
+    return flow.nodes[before].shape or ()
+
+
+class Logarithm:
+    """Logarithms of expressions of the source, with the values that names have at one place.
+
+    `shape` is that of the exponentials, for a sum over all of them.
+    """
+
+    def __init__(self, flow: Flow, place: Line, shape: Shape = ()) -> None:
+        self.flow, self.place, self.shape, self.left = flow, place, shape, MAX_NAMES
 
     def log(self, node: ast.expr) -> ast.expr | None:
         """Return the logarithm of an expression."""
@@ -63,7 +85,12 @@ class Logarithm:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _is_one(node.left):
             return self.log_one_plus(ast.UnaryOp(ast.USub(), node.right))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and (_is_one(node.left) or _is_one(node.right)):
-            return None
+            return self.log_one_plus(node.right if _is_one(node.left) else node.left)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            if (inner := _sigmoid_argument(node)) is not None:
+                return self._log_sigmoid(inner)
+            parts = self.softmax_by_hand(node)
+            return _make_call(f"{functional(self.flow)}.log_softmax", *parts) if parts is not None else None
         if isinstance(node, ast.Subscript):
             inner = self.log(node.value)
             return None if inner is None else ast.Subscript(inner, copy.deepcopy(node.slice), ast.Load())
@@ -72,15 +99,17 @@ class Logarithm:
         return self._follow_name(node, self.log)
 
     def log_one_plus(self, node: ast.expr) -> ast.expr | None:
-        """Return the logarithm of 1 plus an expression, if this is minus a sigmoid."""
-        if not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)):
-            return None
-        return self._log_one_minus(node.operand)
+        """Return the logarithm of 1 plus an expression, if this is minus a sigmoid or an exponential."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self._log_one_minus(node.operand)
+        if _function_name(node) == "exp" and isinstance(node, ast.Call):
+            inner = _first_argument(node)
+            return _make_call(f"{functional(self.flow)}.softplus", inner) if inner is not None else None
+        return self._follow_name(node, self.log_one_plus)
 
     def _log_one_minus(self, node: ast.expr) -> ast.expr | None:
-        if isinstance(node, ast.Call) and _function_name(node) in ("sigmoid", "expit"):
-            inner = _first_argument(node)
-            return None if inner is None else self._log_sigmoid(ast.UnaryOp(ast.USub(), inner))
+        if (inner := _sigmoid_argument(node)) is not None:
+            return self._log_sigmoid(ast.UnaryOp(ast.USub(), inner))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _function_name(node) in MOVES:
             inner = self._log_one_minus(node.func.value)
             if inner is None:
@@ -92,8 +121,8 @@ class Logarithm:
 
     def logits(self, node: ast.expr) -> ast.expr | None:
         """Return the logits of a probability that is their sigmoid."""
-        if isinstance(node, ast.Call) and _function_name(node) in ("sigmoid", "expit"):
-            return _first_argument(node)
+        if (inner := _sigmoid_argument(node)) is not None:
+            return inner
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _function_name(node) in MOVES:
             inner = self.logits(node.func.value)
             if inner is None:
@@ -121,18 +150,50 @@ class Logarithm:
 
     def _log_sum(self, node: ast.Call) -> ast.expr | None:
         """Return the logsumexp of `exp(z).sum(1)` or `torch.sum(exp(z), 1)`."""
-        summed, exponential = copy.deepcopy(node), _first_argument(node)
-        if isinstance(exponential, ast.Name):
-            found = value_at(self.flow.case.program, exponential.id, self.place.line) if self.place.in_cell else None
-            exponential = found[0] if found is not None else exponential
-        inner = (
-            _first_argument(exponential) if isinstance(exponential, ast.Call) and _function_name(exponential) == "exp" else None
-        )
+        summed, inner = copy.deepcopy(node), self._exponent(_first_argument(node))
         rest = summed.args if _is_method(summed) else summed.args[1:]
-        if inner is None or not (rest or any(one.arg in ("dim", "axis") for one in summed.keywords)):
+        if inner is None:
+            return None
+        if not (rest or any(one.arg in ("dim", "axis") for one in summed.keywords)):  # the sum of all elements
+            axes = tuple(range(len(self.shape)))
+            rest = [parse_expression(repr(axes[0] if len(axes) == 1 else axes))] if axes else []
+        if not rest and not summed.keywords:
             return None
         name = self.flow.case.spell("gradlab.logsumexp")
         return ast.Call(_make_call(name).func, [copy.deepcopy(inner), *rest], summed.keywords)
+
+    def _value_of(self, node: ast.expr | None) -> ast.expr | None:
+        """Return the expression that a name stands for, if it has the same value here; any other expression itself."""
+        if not isinstance(node, ast.Name):
+            return node
+        program = self.flow.case.program
+        found = value_at(program, node.id, self.place.line) if self.place.in_cell else None
+        own = enclosing_statements(program, self.place.line)
+        return found[0] if found is not None and is_same_at(own, found[0], found[1], self.place.line) else None
+
+    def _exponent(self, node: ast.expr | None) -> ast.expr | None:
+        """Return z of `exp(z)`, or of a name with this value."""
+        call = self._value_of(node)
+        return _first_argument(call) if isinstance(call, ast.Call) and _function_name(call) == "exp" else None
+
+    def softmax_by_hand(self, node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+        """Return z and the axis of `exp(z) / exp(z).sum(axis, keepdim=True)`, in which names may stand for the parts."""
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)):
+            return None
+        inner, total = self._exponent(node.left), self._value_of(node.right)
+        if inner is None or not isinstance(total, ast.Call) or _function_name(total) != "sum":
+            return None
+        summed = self._exponent(_first_argument(total))
+        if summed is None or ast.unparse(summed) != ast.unparse(inner):
+            return None
+        rest = total.args if _is_method(total) else total.args[1:]
+        given = {one.arg: one.value for one in total.keywords}
+        axis = given.get("dim", given.get("axis", rest[0] if rest else None))
+        keeps = given.get("keepdim", given.get("keepdims", rest[1] if len(rest) > 1 else None))
+        if axis is None and len(self.shape) == 1 and not given:
+            return inner, ast.Constant(0)
+        kept = isinstance(keeps, ast.Constant) and keeps.value is True
+        return (inner, axis) if axis is not None and (kept or len(self.shape) == 1) else None
 
 
 def functional(flow: Flow) -> str:
@@ -164,6 +225,18 @@ def _first_argument(node: ast.Call) -> ast.expr | None:
     """Return the first argument of a function, or the object of a method."""
     first: ast.expr | None = parse_expression(argument(ast.unparse(node)))
     return first
+
+
+def _sigmoid_argument(node: ast.AST) -> ast.expr | None:
+    """Return z of `sigmoid(z)` and of `1 / (1 + exp(-z))`."""
+    if isinstance(node, ast.Call) and _function_name(node) in ("sigmoid", "expit"):
+        return _first_argument(node)
+    below = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _is_one(node.left) else None
+    if not (isinstance(below, ast.BinOp) and isinstance(below.op, ast.Add)):
+        return None
+    call = below.right if _is_one(below.left) else below.left if _is_one(below.right) else None
+    inner = _first_argument(call) if isinstance(call, ast.Call) and _function_name(call) == "exp" else None
+    return inner.operand if isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.USub) else None
 
 
 def _is_method(node: ast.Call) -> bool:

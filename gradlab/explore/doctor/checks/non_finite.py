@@ -21,12 +21,11 @@ from gradlab.explore.doctor.checks.singular import (
     explain_derivative,
     explain_value,
     guard_argument,
-    largest_exponent,
-    largest_finite,
 )
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import instead, parse_expression, replace_expression
 from gradlab.explore.doctor.context.flow import Flow, first_arguments, flow_of, has_gradients, plural
+from gradlab.explore.doctor.context.number_limits import largest_exponent, largest_finite
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.trace.data import Operand
@@ -133,7 +132,7 @@ def find_non_finite(case: Case) -> Iterable[Finding]:
     if not has_gradients(case.trace):
         return
     flow = flow_of(case)
-    if not _result_is_non_finite(flow):
+    if not result_is_non_finite(flow):
         return
     inputs = list(_find_inputs(flow))
     yield from inputs
@@ -165,7 +164,7 @@ def is_non_finite(value: Value | None) -> bool:
     return value is not None and value.odd
 
 
-def _result_is_non_finite(flow: Flow) -> bool:
+def result_is_non_finite(flow: Flow) -> bool:
     """Return whether the loss or the gradient of a leaf contains a NaN or an infinity."""
     leaves = any(is_non_finite(leaf.gradient) or is_non_finite(leaf.arrived) for leaf in flow.trace.leaves)
     return leaves or any(

@@ -19,15 +19,9 @@ from gradlab.explore.doctor.context.code_edits import (
     wrap_argument,
 )
 from gradlab.explore.doctor.context.flow import Flow, digits, extremes, operand_text, plural
+from gradlab.explore.doctor.context.number_limits import LARGEST_NUMBERS, largest_exponent, largest_finite
 from gradlab.explore.trace.values import Value
 
-# The largest finite numbers (IEEE 754; bfloat16 has the exponents of float32).
-LARGEST_NUMBERS = {
-    "float16": 65504.0,
-    "bfloat16": 3.3895313892515355e38,
-    "float32": 3.4028234663852886e38,
-    "float64": 1.7976931348623157e308,
-}
 RECURRENT_USES = 8  # a weight that is used so often is that of a recurrence
 ROUNDING_OF_ONE = 1e-6  # in float32, a cosine so near to 1 may be rounded to 1
 
@@ -129,7 +123,7 @@ def _log(flow: Flow, at: int) -> Explanation | None:
             return None
         return Explanation(
             f"{code_at(flow, at)} had -1 at {result.infs} of {plural(value.size, 'input')}: the log1p of -1 is -inf.",
-            _log_fix(flow, at, name),
+            log_fix(flow, at, name),
             {"infs": result.infs, "size": value.size, "argument": 0},
         )
     if not value.zeros:
@@ -137,12 +131,12 @@ def _log(flow: Flow, at: int) -> Explanation | None:
     return Explanation(
         f"{code_at(flow, at)} had {plural(value.zeros, 'zero')} among {plural(value.size, 'input')}: the {op} of 0 is -inf, "
         "and its derivative 1/0 is inf.",
-        _log_fix(flow, at, name),
+        log_fix(flow, at, name),
         {"zeros": value.zeros, "size": value.size, "argument": 0, "infs": result.infs if result is not None else 0},
     )
 
 
-def _log_fix(flow: Flow, at: int, name: str) -> str:
+def log_fix(flow: Flow, at: int, name: str) -> str:
     code = replace_log(flow, at)
     before = flow.inputs[at][0].source if flow.inputs[at] else at
     before = before if flow.ops[before] in ("Softmax", "Sigmoid") else flow.origin_of(before)
@@ -195,7 +189,7 @@ def _divide(flow: Flow, at: int) -> Explanation | None:
     quotient = flow.nodes[at].value
     result = "NaN (0 / 0)" if quotient is not None and quotient.nans else "infinite"
     whole = divisor.zeros == divisor.size
-    fix = f"Check why {name} is 0{' everywhere' if divisor.size > 1 else ''}." if whole else _divisor_fix(flow, at, name)
+    fix = f"Check why {name} is 0{' everywhere' if divisor.size > 1 else ''}." if whole else divisor_fix(flow, at, name)
     return Explanation(
         f"{code_at(flow, at)} divides by {name}, which has {plural(divisor.zeros, 'zero')} among "
         f"{plural(divisor.size, 'element')}: the result is {result}.",
@@ -204,7 +198,7 @@ def _divide(flow: Flow, at: int) -> Explanation | None:
     )
 
 
-def _divisor_fix(flow: Flow, at: int, name: str) -> str:
+def divisor_fix(flow: Flow, at: int, name: str) -> str:
     """Return how to avoid a divisor of 0. The derivative of a square root or a standard deviation is infinite at 0, so in these a
     small number is added under the root."""
     source = next((edge.source for edge in flow.inputs[at] if edge.argument == 1), None)
@@ -279,21 +273,6 @@ def _exp(flow: Flow, at: int) -> Explanation | None:
         _exp_fix(flow, at, limit),
         {"greatest": top, "infs": result.infs, "size": result.size, "limit": limit, "argument": 0},
     )
-
-
-def largest_exponent(dtype: str, op: str) -> float:
-    """Return the largest number of which an exponential is finite: exp, expm1, exp2, sinh or cosh, by the name of its node."""
-    if dtype not in LARGEST_NUMBERS:
-        return math.inf
-    largest = LARGEST_NUMBERS[dtype]
-    return math.log2(largest) if op == "Exp2" else math.log(largest) + (math.log(2) if op in ("Sinh", "Cosh") else 0.0)
-
-
-def largest_finite(value: Value) -> float:
-    """Return the largest finite element of a value, -inf if there is none."""
-    if value.numbers is not None:
-        return max((float(x) for x in value.numbers if math.isfinite(x)), default=-math.inf)
-    return float(value.statistics.maximum)
 
 
 def _exp_fix(flow: Flow, at: int, limit: float) -> str:
@@ -489,6 +468,12 @@ def _clamp_effect(flow: Flow, at: int, ends: int | None) -> str:
     return " This changes the loss a little: an angle at the end becomes 0.0014." if moved > VISIBLE_CHANGE * result.norm else ""
 
 
+def arc_advice(flow: Flow, at: int, ends: int | None) -> str:
+    """Return advice to clamp the input of an arc function to just inside -1 and 1. `ends` of its elements are at the end."""
+    code = suffix(guard_argument(flow, at, _clamp_inside))
+    return f"Clamp {argument_name(flow, at)} between -1 + 1e-6 and 1 - 1e-6{code}.{_clamp_effect(flow, at, ends)}"
+
+
 def explain_derivative(flow: Flow, at: int) -> Explanation | None:
     """Return why the derivative of an operation is not finite though its value is."""
     value, properties = argument_value(flow, at), flow.properties[at]
@@ -539,8 +524,7 @@ def _end_of_domain(flow: Flow, at: int, value: Value) -> Explanation | None:
     return Explanation(
         f"{code_at(flow, at)} is at the end of its domain, ±1, at {count}; the derivative of {flow.ops[at].lower()} there, "
         "is infinite.",
-        f"Clamp {argument_name(flow, at)} between -1 + 1e-6 and 1 - 1e-6{suffix(guard_argument(flow, at, _clamp_inside))}."
-        f"{_clamp_effect(flow, at, ends)}",
+        arc_advice(flow, at, ends),
         {"largest": value.largest, "size": value.size, "argument": 0},
     )
 
