@@ -468,6 +468,40 @@ def of_input(p: Program, f: Any) -> dict[str, Any]:
     return {"nans": int(np.isnan(x).sum()), "infs": int(np.isinf(x).sum()), "size": x.size}
 
 
+def of_unstable(p: Program, f: Any) -> dict[str, Any]:
+    """The inputs of a formula now, and where it overflows: 1 / exp(-limit), and the first sigmoid that is rounded to 1."""
+    e = f.evidence
+    found: dict[str, Any] = {}
+    maker = p.w.of(p.nodes[e["maker"]].place.source)[-1]
+    made, dtype = maker.numbers, str(maker.tensor.dtype).rpartition(".")[2]
+    found |= {"least": made.min(), "largest": made.max(), "gap": 1 - made.max(), "limit": math.log(GREATEST[dtype])}
+    logits = np.linspace(0, 60, 600_001, dtype="float64" if dtype == "float64" else "float32")
+    found["rounds"] = logits[(1 / (1 + np.exp(-logits))).astype(dtype) == 1].min()
+    if "source" in e:
+        found["greatest"] = p.given(e["source"]).numbers.max()
+    return found
+
+
+def of_near_limit(p: Program, f: Any) -> dict[str, Any]:
+    """The distance of the inputs from the pole of an operation, by its name."""
+    e, i = f.evidence, f.node
+    if "bound" in e:
+        return {"largest": abs(p.value(i)).max(), "bound": GREATEST["float16"]}
+    if "share" in e:
+        made, rows = p.w.of(p.nodes[e["maker"]].place.source)[-1].numbers, p.w.of(p.nodes[i].place.source)[-1].numbers
+        share = (made == 0).mean()
+        return {"share": share, "percent": 100 * share, "length": made.shape[-1], "rows": rows.size}
+    x = p.given(i, e["argument"]).numbers
+    dtype = str(p.seen(i)[p.turn(i)].tensor.dtype).rpartition(".")[2]
+    name = p.nodes[i].operation.partition("Backward")[0]
+    pole = {"Acos": 1.0, "Asin": 1.0, "Atanh": 1.0, "Log1P": -1.0, "Acosh": 1.0}.get(name, 0.0)
+    found = {"distance": abs(abs(x) - abs(pole)).min(), "size": x.size, "greatest": x.max(), "limit": math.log(GREATEST[dtype])}
+    tree = ast.parse(p.nodes[i].place.source, mode="eval").body
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow):
+        found["exponent"] = ast.literal_eval(tree.right)
+    return found
+
+
 def of_underflow(p: Program, f: Any) -> dict[str, Any]:
     if "eps" in f.evidence:
         groups = [g for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups]
@@ -615,6 +649,7 @@ RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "vanishing": of_way, "exploding": of_way, "recurrent": of_recurrence,
     "dead": of_dead, "saturated": of_saturated,
     "nan-born": of_birth, "inf-born": of_birth, "nan-input": of_input, "underflow": of_underflow,
+    "unstable": of_unstable, "near-limit": of_near_limit,
     "cancelled": of_cancelled, "zero-factor": of_factor,
     "limited-output": of_limited, "undetached-advantage": of_advantage,
     "batch-softmax": of_batch_softmax, "equal-units": of_equal_units,

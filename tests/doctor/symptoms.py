@@ -46,4 +46,18 @@ def close(a: Any, b: Any, rtol: float = 1e-5) -> bool:
     return bool(np.allclose(array(a), array(b), rtol=rtol))
 
 
-SYMPTOMS = {f.__name__: f for f in (array, norm, nans, infs, zero_share, all_zero, learning, unlearned, close)}
+def records(tensor: Any, *names: str) -> bool:
+    """Whether the graph of a tensor has nodes of all these operations: "Log", "Softmax"."""
+    waiting, seen = [tensor.grad_fn], set()
+    found: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        found.add(node.name().partition("Backward")[0])
+        waiting += [source for source, _ in node.next_functions]
+    return set(names) <= found
+
+
+SYMPTOMS = {f.__name__: f for f in (array, norm, nans, infs, zero_share, all_zero, learning, unlearned, close, records)}

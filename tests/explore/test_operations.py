@@ -270,6 +270,7 @@ ALLOWED = {
     ("doctor/checks/singular.py", "FUNCTIONS"): "the function that explains a value",
     ("doctor/checks/singular.py", "DERIVATIVES"): "the function that explains a derivative",
     ("doctor/context/operands.py", "SYNONYMS"): "functions that record the operation",
+    ("doctor/context/value_bounds.py", "RULES_OF_BOUNDS"): "the function that bounds its result",
     ("doctor/errors/writes.py", "OPERATORS"): "nodes of Python's syntax trees",
 }
 

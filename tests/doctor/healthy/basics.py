@@ -235,6 +235,7 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="norm(w.grad) > 0",
+    remarks="unstable",
 )
 ROWS.healthy(
     "broadcast of a bias and of a scale",

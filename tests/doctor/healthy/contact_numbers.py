@@ -16,6 +16,7 @@ ROWS.healthy(
     loss.backward()
     """,
     learns="learning(model.parameters())",
+    remarks="unstable",
 )
 ROWS.healthy(
     "log_softmax of large logits",

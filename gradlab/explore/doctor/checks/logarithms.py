@@ -31,7 +31,7 @@ def replace_log(flow: Flow, at: int) -> str:
     own = parse_expression(place.source) if place is not None else None
     if place is None or own is None:
         return ""
-    entropy = _cross_entropy_by_hand(flow, place)
+    entropy = _cross_entropy_by_hand(flow, place) if _has_target_like_it(flow, at) else ""
     if entropy:
         return entropy
     inner = parse_expression(argument(place.source))
@@ -82,6 +82,9 @@ class Logarithm:
             return self._log_sigmoid(_first_argument(node))
         if isinstance(node, ast.Call) and name == "sum":
             return self._log_sum(node)
+        if isinstance(node, ast.Call) and name == "add" and _is_method(node) and len(node.args) == 1 and _is_one(node.args[0]):
+            inner = _first_argument(node)
+            return self.log_one_plus(inner) if inner is not None and not node.keywords else None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _is_one(node.left):
             return self.log_one_plus(ast.UnaryOp(ast.USub(), node.right))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and (_is_one(node.left) or _is_one(node.right)):
@@ -268,6 +271,19 @@ def _cross_entropy_by_hand(flow: Flow, place: Line) -> str:
     return ""
 
 
+def _has_target_like_it(flow: Flow, at: int) -> bool:
+    """Return whether a logarithm is multiplied by a floating point tensor of its shape, as the library's function requires."""
+    shape = flow.nodes[at].shape
+    for edge in flow.uses[at]:
+        node = flow.nodes[edge.target]
+        others = [flow.nodes[other.source] for other in flow.inputs[edge.target] if other.source != at]
+        given = [(one.shape, one.dtype) for one in others]
+        given += [(operand.value.shape, operand.value.dtype) for operand in node.operands if operand.value is not None]
+        if flow.properties[edge.target].multiplies and any(size == shape and "float" in dtype for size, dtype in given):
+            return True
+    return False
+
+
 def _parse(source: str) -> ast.AST | None:
     try:
         return ast.parse(source)
@@ -277,16 +293,14 @@ def _parse(source: str) -> ast.AST | None:
 
 def _binary_cross_entropy(node: ast.AST) -> tuple[ast.expr, ast.expr, str, ast.expr] | None:
     """Return the target, the probability, "mean" or "sum", and the whole expression of a binary cross-entropy by hand."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _reduction(node.operand)
-        terms = _terms(inner[0]) if inner is not None else None
-        return (*terms, inner[1], node) if inner is not None and terms is not None else None
-    if isinstance(node, ast.Call):  # (-(…)).mean()
-        inner = _reduction(node)
-        if inner is not None and isinstance(inner[0], ast.UnaryOp) and isinstance(inner[0].op, ast.USub):
-            terms = _terms(inner[0].operand)
-            return (*terms, inner[1], node) if terms is not None else None
-    return None
+    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    whole = node.operand if isinstance(node, ast.UnaryOp) and negative else node
+    inner = _reduction(whole) if isinstance(whole, ast.expr) else None
+    terms = _signed_terms(inner[0], not negative) if inner is not None else []
+    if inner is None or len(terms) != 2 or any(positive for positive, _ in terms) or not isinstance(node, ast.expr):
+        return None
+    pair = _target_and_probability(terms[0][1], terms[1][1])
+    return (*pair, inner[1], node) if pair is not None else None
 
 
 def _reduction(node: ast.expr) -> tuple[ast.expr, str] | None:
@@ -298,11 +312,23 @@ def _reduction(node: ast.expr) -> tuple[ast.expr, str] | None:
     return (inner, name) if inner is not None and len(node.args) == (0 if _is_method(node) else 1) else None
 
 
-def _terms(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    """Return (y, p) of `y * log(p) + (1 - y) * log(1 - p)`."""
-    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)):
-        return None
-    for one, other in ((node.left, node.right), (node.right, node.left)):
+def _signed_terms(node: ast.expr, positive: bool) -> list[tuple[bool, ast.expr]]:
+    """Return the terms of a sum, and whether each has a plus sign: that of `-y * log(p)` is a minus."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        second = positive if isinstance(node.op, ast.Add) else not positive
+        return _signed_terms(node.left, positive) + _signed_terms(node.right, second)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _signed_terms(node.operand, not positive)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left = node.left
+        if isinstance(left, ast.UnaryOp) and isinstance(left.op, ast.USub):
+            return [(not positive, ast.BinOp(left.operand, ast.Mult(), node.right))]
+    return [(positive, node)]
+
+
+def _target_and_probability(a: ast.expr, b: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """Return (y, p) of the terms `y * log(p)` and `(1 - y) * log(1 - p)`."""
+    for one, other in ((a, b), (b, a)):
         first, second = _weighted_log(one), _weighted_log(other)
         if first is None or second is None:
             continue

@@ -7,7 +7,6 @@ small number is added, or if it is computed by data alone. Infinities and NaN th
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,9 +26,10 @@ from gradlab.explore.doctor.checks.singular import (
 )
 from gradlab.explore.doctor.checks.unstable import find_formulas
 from gradlab.explore.doctor.context.case import Case
-from gradlab.explore.doctor.context.code_edits import parse_expression, small_number
+from gradlab.explore.doctor.context.code_edits import small_number
 from gradlab.explore.doctor.context.flow import Flow, digits, flow_of, has_gradients, plural
 from gradlab.explore.doctor.context.number_limits import LARGEST_NUMBERS, largest_exponent, largest_finite
+from gradlab.explore.doctor.context.operands import is_written
 from gradlab.explore.doctor.context.value_bounds import ValueBounds
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import NOTE, check, declare
@@ -40,6 +40,7 @@ NEAR_HALF = 1e-4  # of float16, whose least normal number is 6e-5
 NEAR_ROOT = 1e-12  # under a root: the root is then 1e-6
 SHARE_OF_LIMIT = 0.9  # of the largest exponent: 79.9 in float32, 9.98 in float16
 SHARE_OF_LARGEST = 0.5  # of 65504
+MIN_EXPECTED_ROWS = 1e-3  # rows of zeros expected in a batch: one in a thousand steps
 VISIBLE_CHANGE = 1e-5  # relative change of a result that the advice mentions
 
 
@@ -50,8 +51,9 @@ declare(
     why="""
         The logarithm of 0, a division by 0 and exp of a large number are infinite, and so are the derivatives of a square root
         at 0 and of acos at ±1. If the input is close to such a point now, the next batch or the next step may reach it, and one
-        infinite gradient makes all parameters NaN. The Note gives the input that is closest. It is not reported if the input
-        cannot get there, because it is clamped or a small number is added to it.
+        infinite gradient makes all parameters NaN. The Note gives the input that is closest. Also reported are norms, standard
+        deviations and sums of rows of ReLU units if a row of zeros is likely within a thousand steps. Nothing is
+        reported if the input cannot get there, because it is clamped or a small number is added to it.
     """,
     remedy="""
         Keep the input away from the point: a small number under the root, `clamp(min=1e-12)` before a logarithm or of a
@@ -63,7 +65,7 @@ declare(
         torch.manual_seed(0)
         a = torch.randn(16, 4, requires_grad=True)
         b = a.detach() + 0.1
-        b[3] = a[3].detach() + 1e-8 * torch.randn(4)  # nearly the same point
+        b[3] = a[3].detach() + 2e-7 * torch.randn(4)  # nearly the same point
         distance = ((a - b) ** 2).sum(1).sqrt()  #!
         loss = distance.mean()
         loss.backward()
@@ -82,6 +84,37 @@ class Hazard:
     evidence: dict[str, object]
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Rows of an activation that are summed, or whose norm or standard deviation is taken.
+
+    Attributes
+    ----------
+    maker : int
+        The activation.
+    name : str
+        Its code.
+    share : float
+        The share of its elements that are 0.
+    length : int
+        The elements of a row.
+    """
+
+    maker: int
+    name: str
+    share: float
+    length: int
+
+    def __str__(self) -> str:
+        what = f"{digits(100 * self.share)} % of the elements of {self.name} are 0"
+        return f"{what}, and a row of {self.length} may be 0 throughout."
+
+    @property
+    def evidence(self) -> dict[str, object]:
+        """The numbers of the sentence."""
+        return {"maker": self.maker, "share": self.share, "length": self.length}
+
+
 @check("near-limit", of_each_loss=True)
 def find_inputs_near_limits(case: Case) -> Iterable[Finding]:
     """Find operations whose inputs are close to a point where they or their derivatives are infinite."""
@@ -92,14 +125,16 @@ def find_inputs_near_limits(case: Case) -> Iterable[Finding]:
         return
     bounds = ValueBounds(flow)
     covered: set[int] | None = None
+    reported: set[object] = set()
     for i in range(len(flow.nodes)):
-        hazard = _find_hazard(flow, bounds, i)
-        if hazard is None:
+        place = flow.nodes[i].place or i
+        if place in reported or (hazard := _find_hazard(flow, bounds, i)) is None:
             continue
         if covered is None:
             covered = _parts_of_formulas(flow, bounds)
         if i in covered or _follows_root(flow, i):
             continue
+        reported.add(place)
         yield Finding(
             "near-limit", hazard.message, flow.line(i), i, hazard.fix, {"at": i, **hazard.evidence}, remark=True, worth=2.5
         )
@@ -117,25 +152,14 @@ def _find_hazard(flow: Flow, bounds: ValueBounds, i: int) -> Hazard | None:
     if node.kind != "operation" or not flow.inputs[i]:
         return None
     if facts.poles_at:
-        return _near_pole(flow, bounds, i) if _is_written(flow, i) else None
+        return _near_pole(flow, bounds, i)
     if facts.poles and facts.saturates == "below":
         return _near_overflow(flow, bounds, i)
     if flow.ops[i] == "Div":
-        return _near_zero_divisor(flow, bounds, i) if _is_written(flow, i) else None
+        return _near_zero_divisor(flow, bounds, i)
     if flow.ops[i] == "Pow":
-        return _near_power(flow, bounds, i) if _is_written(flow, i) else None
+        return _near_power(flow, bounds, i)
     return _near_largest(flow, i) if node.dtype == "float16" else None
-
-
-def _is_written(flow: Flow, i: int) -> bool:
-    """Return whether the program computes a node by an operator or by a function of its name, not in a library's function."""
-    place = flow.nodes[i].place
-    tree = parse_expression(place.source) if place is not None else None
-    if isinstance(tree, ast.BinOp):
-        return True
-    function = tree.func if isinstance(tree, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name.rstrip("_").removeprefix("arc").lower() in (flow.ops[i].lower(), flow.ops[i].lower().removeprefix("a"))
 
 
 def _follows_root(flow: Flow, i: int) -> bool:
@@ -175,21 +199,25 @@ def _near_pole(flow: Flow, bounds: ValueBounds, i: int) -> Hazard | None:
     if not reach.low <= pole or not (distance := float(least(value)) - pole) > 0:
         return None
     if facts.low == 0 and pole == 0:
-        return _root(flow, i, value) if _is_small_root(value) else None
-    if distance > _near(flow, i):
+        rows = None if _is_small_root(value) else _rows_of_zeros(flow, bounds, flow.inputs[i][0].source)
+        near = _is_small_root(value) or rows is not None
+        return _root(flow, i, value, rows) if near and is_written(flow, i) else None
+    if distance > _near(flow, i) or not is_written(flow, i):
         return None
     op, name = flow.ops[i].lower(), argument_name(flow, i)
-    is_log = flow.ops[i] == "Log"
+    is_log = op.startswith("log") and not pole
     fix = log_fix(flow, i, name) if is_log else f"Keep {name} away from {digits(pole)}."
     if is_log and "clamp" in fix and distance < float(small_number(flow.nodes[i].dtype)):
         fix += " This changes the loss where the input is smaller."
+    if flow.ops[flow.origin_of(flow.inputs[i][0].source)] == "Sum":
+        fix += " The logsumexp of the logarithms of the terms needs no clamp."
     least_input = digits(distance) if not pole else f"{digits(pole)} + {digits(distance)}"
     return Hazard(
         i,
         f"{code_at(flow, i)}: the smallest of {plural(value.size, 'input')} is {least_input}. At {digits(pole)} "
         f"{'the logarithm is -inf and its derivative' if op.startswith('log') else f'the derivative of {op}'} is infinite.",
         fix,
-        {"distance": distance, "size": value.size, "argument": 0, "pole": pole},
+        {"distance": distance, "size": value.size, "argument": 0},
     )
 
 
@@ -201,32 +229,38 @@ def _is_small_root(value: Value) -> bool:
     return 0 < low <= limit * max(1.0, high if value.size > 1 else 0.0)
 
 
-def _root(flow: Flow, i: int, value: Value) -> Hazard:
-    """Return the hazard of a root near 0."""
+def _root(flow: Flow, i: int, value: Value, rows: Rows | None) -> Hazard:
+    """Return the hazard of a root near 0, or of a sum over rows of which one may be 0 throughout."""
     low, op = float(least(value)), flow.ops[i].lower()
+    power = 0.5 if op == "sqrt" else -0.5
     code = guard_argument(flow, i, add_small(flow, i)) if flow.nodes[i].dtype != "float16" else ""
     slope = "the derivative of the root, 1 / (2 · sqrt(0)), is inf" if op == "sqrt" else f"{op} and its derivative are inf"
+    if rows is not None:
+        return Hazard(
+            i, f"{code_at(flow, i)}: {rows} At 0 {slope}.", f"Add a small number under the root{suffix(code)}.", rows.evidence
+        )
     return Hazard(
         i,
         f"{code_at(flow, i)}: the smallest of {plural(value.size, 'input')} is {digits(low)}. At 0 {slope}.",
-        f"Add a small number under the root{suffix(code)}.{_root_effect(flow, i, value)}",
-        {"distance": low, "size": value.size, "argument": 0, "pole": 0.0},
+        f"Add a small number under the root{suffix(code)}.{_root_effect(flow, i, low, power)}",
+        {"distance": low, "size": value.size, "argument": 0},
     )
 
 
-def _root_effect(flow: Flow, i: int, value: Value) -> str:
-    """Return how a small number under the root changes the loss, if it does so visibly."""
+def _root_effect(flow: Flow, i: int, low: float, power: float) -> str:
+    """Return how a small number under a root changes the loss, if it does so visibly."""
     added, result = float(small_number(flow.nodes[i].dtype)), flow.nodes[i].value
-    size = result.norm if result is not None and flow.ops[i] == "Sqrt" else 0.0
-    moved = math.sqrt(float(least(value)) + added) - math.sqrt(float(least(value)))
-    return "" if moved < VISIBLE_CHANGE * size else " This changes the loss a little: a root of 0 becomes 1e-06."
+    moved = abs((low + added) ** power - low**power)
+    if result is not None and moved < VISIBLE_CHANGE * result.norm:
+        return ""
+    return f" This changes the loss a little: {digits(low**power)} becomes {digits((low + added) ** power)}."
 
 
 def _near_ends(flow: Flow, bounds: ValueBounds, i: int, value: Value) -> Hazard | None:
     """Return the hazard of acos, asin or atanh near ±1."""
     reach = bounds.of_argument(i, 0)
     distance = 1 - value.largest
-    if not 0 < distance <= _near(flow, i) or not (reach.high >= 1 or reach.low <= -1):
+    if not 0 < distance <= _near(flow, i) or not (reach.high >= 1 or reach.low <= -1) or not is_written(flow, i):
         return None
     op = flow.ops[i].lower()
     infinite = f"{op} and its derivative are" if op == "atanh" else f"the derivative of {op} is"
@@ -235,7 +269,7 @@ def _near_ends(flow: Flow, bounds: ValueBounds, i: int, value: Value) -> Hazard 
         f"{code_at(flow, i)}: the largest of {plural(value.size, 'input')} is 1 - {digits(distance)} in size. At ±1 "
         f"{infinite} infinite.",
         arc_advice(flow, i, 1),
-        {"distance": distance, "size": value.size, "argument": 0, "pole": 1.0},
+        {"distance": distance, "size": value.size, "argument": 0},
     )
 
 
@@ -243,7 +277,11 @@ def _near_power(flow: Flow, bounds: ValueBounds, i: int) -> Hazard | None:
     """Return the hazard of `x ** 0.5` or another power below 1 near 0."""
     value, exponent = argument_value(flow, i), argument_value(flow, i, 1)
     p = float(exponent.numbers[0]) if exponent is not None and exponent.numbers and exponent.size == 1 else math.nan
+    if p <= -1:
+        return _near_zero_divisor(flow, bounds, i, 0)
     if value is None or not 0 < abs(p) < 1 or not bounds.of_argument(i, 0).low <= 0 or not _is_small_root(value):
+        return None
+    if not is_written(flow, i):
         return None
     low = float(least(value))
     infinite = f"The derivative of the power {digits(p)} is infinite at 0" if p > 0 else f"0 to the power of {digits(p)} is inf"
@@ -252,7 +290,7 @@ def _near_power(flow: Flow, bounds: ValueBounds, i: int) -> Hazard | None:
         i,
         f"{code_at(flow, i)}: the smallest of {plural(value.size, 'input')} is {digits(low)}. {infinite}.",
         f"Add a small number to {argument_name(flow, i)} before the power{suffix(code)}."
-        f"{' This changes the loss a little.' if code else ''}",
+        f"{_root_effect(flow, i, low, p) if code else ''}",
         {"distance": low, "size": value.size, "argument": 0, "exponent": p},
     )
 
@@ -268,17 +306,54 @@ def _near_zero_divisor(flow: Flow, bounds: ValueBounds, i: int, which: int = 1) 
     exponentials = flow.ops[origin] == "Sum" and any(flow.ops[edge.source] == "Exp" for edge in flow.inputs[origin])
     near = 1e-30 if exponentials else _near(flow, i) * (divisor.largest if divisor.size > 1 else 1.0)
     reach = bounds.of(source)
-    if smallest > min(near, _near(flow, i)) or not reach.low <= 0 <= reach.high:
-        return None
     name = argument_name(flow, i, which)
-    quotient = which == 1
+    if not reach.low <= 0 <= reach.high:
+        return None
+    if smallest > min(near, _near(flow, i)):
+        rows = _rows_of_zeros(flow, bounds, source) if which and flow.ops[flow.origin_of(source)] != "Sqrt" else None
+        if rows is None or not is_written(flow, i):
+            return None
+        return Hazard(
+            i,
+            f"{code_at(flow, i)} divides by {name}, which is 0 for such a row: {rows}",
+            divisor_fix(flow, i, name),
+            rows.evidence,
+        )
+    if not is_written(flow, i):
+        return None
+    fix = divisor_fix(flow, i, name) if which else f"Use a divisor that cannot be 0: add a small number to {name}."
+    if ").sqrt()` in place of" in fix:
+        fix += f" This changes the loss where {name} is that small."
     return Hazard(
         i,
         f"{code_at(flow, i)} divides by {name}, of which the smallest of {plural(divisor.size, 'element')} is "
         f"{digits(smallest)} in size, close to a division by 0.",
-        divisor_fix(flow, i, name) if quotient else f"Use a divisor that cannot be 0: add a small number to {name}.",
-        {"distance": smallest, "size": divisor.size, "argument": 1, "pole": 0.0},
+        fix,
+        {"distance": smallest, "size": divisor.size, "argument": which},
     )
+
+
+def _rows_of_zeros(flow: Flow, bounds: ValueBounds, i: int) -> Rows | None:
+    """Return the rows that a sum, a norm or a standard deviation is of, if a rectifier will soon make one that is 0 throughout.
+
+    With a share s of zeros, a row of n elements is 0 with the probability s ** n if its elements are independent.
+    """
+    i = flow.before_reshapes(i)
+    result, facts = flow.nodes[i].value, flow.properties[i]
+    if facts.reduces not in ("sum", "mean", "norm", "spread") or result is None or result.zeros:
+        return None
+    maker: int | None = i
+    for _ in range(3):  # the squares of the activation
+        maker = flow.before_reshapes(flow.inputs[maker][0].source) if maker is not None and flow.inputs[maker] else None
+        if maker is None or flow.properties[maker].rectifier:
+            break
+    value = flow.nodes[maker].value if maker is not None else None
+    if maker is None or value is None or not flow.properties[maker].rectifier or bounds.of(maker).low != 0 or not value.zeros:
+        return None
+    share, length = value.zeros / value.size, value.size // max(result.size, 1)
+    if length < 2 or result.size * share**length < MIN_EXPECTED_ROWS:
+        return None
+    return Rows(maker, flow.name(maker), share, length)
 
 
 # ------------------------------------------------------------------------------------------------------------- overflow

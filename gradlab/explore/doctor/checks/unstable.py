@@ -8,7 +8,6 @@ added, or the largest element subtracted. Operations that have made a NaN or an 
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,10 +16,10 @@ from gradlab.explore.doctor.checks.logarithms import replace_log, replace_softma
 from gradlab.explore.doctor.checks.non_finite import result_is_non_finite
 from gradlab.explore.doctor.checks.singular import code_at, log_fix
 from gradlab.explore.doctor.context.case import Case
-from gradlab.explore.doctor.context.code_edits import parse_expression
 from gradlab.explore.doctor.context.flow import Flow, digits, extremes, flow_of, has_gradients
 from gradlab.explore.doctor.context.number_limits import LARGEST_NUMBERS, largest_exponent, largest_sigmoid_input
-from gradlab.explore.doctor.context.value_bounds import ValueBounds, constant_before
+from gradlab.explore.doctor.context.operands import is_written
+from gradlab.explore.doctor.context.value_bounds import Bounds, ValueBounds, constant_before
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import NOTE, check, declare
 
@@ -33,7 +32,7 @@ declare(
     meaning="A formula can overflow, or take the logarithm of 0, where its result is an ordinary number.",
     why="""
         The softmax of logits that differ by 104 contains an exact 0 in float32, whose logarithm is -inf, though the
-        log-softmax is -104. A sigmoid is rounded to 1 above 17.3, so log(1 - sigmoid) is -inf there. exp overflows above 88.7.
+        log-softmax is -104. A sigmoid is rounded to 1 above 16.6, so log(1 - sigmoid) is -inf there. exp overflows above 88.7.
         As training goes on, the logits of a classifier grow, and the loss becomes infinite or NaN from one step to the next.
         The Note says where this happens and what the inputs are now. Nothing is reported where the inputs are bounded.
     """,
@@ -97,7 +96,12 @@ def find_unstable_formulas(case: Case) -> Iterable[Finding]:
     flow = flow_of(case)
     if result_is_non_finite(flow):
         return
-    for formula in find_formulas(flow, ValueBounds(flow)):
+    closest: dict[object, Formula] = {}
+    for formula in find_formulas(flow, ValueBounds(flow)):  # in a loop, the one that is closest to its limit
+        place = flow.nodes[formula.at].place, formula.name
+        if place not in closest or _exposure(flow, formula) > _exposure(flow, closest[place]):
+            closest[place] = formula
+    for formula in closest.values():
         yield _finding(flow, formula)
 
 
@@ -106,14 +110,21 @@ def find_formulas(flow: Flow, bounds: ValueBounds) -> list[Formula]:
     logarithms = [one for i in range(len(flow.nodes)) if (one := _logarithm(flow, i)) and _can_overflow(flow, bounds, one)]
     covered = {formula.maker for formula in logarithms}
     quotients = (_softmax_by_hand(flow, i) for i in range(len(flow.nodes)) if flow.ops[i] == "Div" and i not in covered)
-    return logarithms + [one for one in quotients if one is not None and _can_overflow(flow, bounds, one)]
+    softmaxes = [one for one in quotients if one is not None and is_written(flow, one.at)]
+    return logarithms + [one for one in softmaxes if _can_overflow(flow, bounds, one)]
 
 
 # ------------------------------------------------------------------------------------------------------------- formulas
 def _logarithm(flow: Flow, i: int) -> Formula | None:
     """Return the formula that ends in a logarithm which the program takes itself."""
-    if flow.ops[i] not in ("Log", "Log1P") or not flow.inputs[i] or not _is_called(flow, i, "log"):
+    if flow.ops[i] not in ("Log", "Log1P") or not flow.inputs[i]:
         return None
+    formula = _of_logarithm(flow, i)
+    return formula if formula is not None and is_written(flow, i) else None
+
+
+def _of_logarithm(flow: Flow, i: int) -> Formula | None:
+    """Return the formula that ends in a logarithm."""
     maker = flow.origin_of(flow.inputs[i][0].source)
     op = flow.ops[maker]
     if flow.ops[i] == "Log1P":
@@ -134,14 +145,6 @@ def _logarithm(flow: Flow, i: int) -> Formula | None:
     if op == "Add" and _constant(flow, maker) == 1 and (exponential := _exponential(flow, maker)) is not None:
         return Formula(i, "softplus", maker, exponential)
     return None
-
-
-def _is_called(flow: Flow, i: int, name: str) -> bool:
-    """Return whether the code of a node is a call of a function whose name begins with `name`, not a library's function."""
-    place = flow.nodes[i].place
-    tree = parse_expression(place.source) if place is not None else None
-    function = tree.func if isinstance(tree, ast.Call) else None
-    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")).startswith(name)
 
 
 def _source(flow: Flow, i: int) -> int | None:
@@ -177,15 +180,18 @@ def _one_minus(flow: Flow, i: int) -> int | None:
 
 def is_sigmoid(flow: Flow, i: int) -> bool:
     """Return whether a node is a sigmoid, of the library or written as 1 / (1 + exp(-x))."""
-    if flow.ops[i] == "Sigmoid":
-        return True
+    return flow.ops[i] == "Sigmoid" or _exponential_of_sigmoid(flow, i) is not None
+
+
+def _exponential_of_sigmoid(flow: Flow, i: int) -> int | None:
+    """Return exp(-x) of 1 / (1 + exp(-x))."""
     if flow.ops[i] == "Mul" and _constant(flow, i) == 1:
         i = _source(flow, i) or i
     below = _source(flow, i) if flow.ops[i] == "Reciprocal" else None
     if below is None or flow.ops[below] != "Add" or _constant(flow, below) != 1:
-        return False
+        return None
     exponential = _exponential(flow, below)
-    return exponential is not None and flow.ops[_source(flow, exponential) or 0] == "Neg"
+    return exponential if exponential is not None and flow.ops[_source(flow, exponential) or 0] == "Neg" else None
 
 
 def _softmax_by_hand(flow: Flow, i: int) -> Formula | None:
@@ -194,6 +200,8 @@ def _softmax_by_hand(flow: Flow, i: int) -> Formula | None:
     if flow.ops[i] != "Div" or len(arguments) != 2:
         return None
     above, below = flow.origin_of(arguments[0]), flow.before_reshapes(arguments[1])
+    if flow.ops[below] == "Add" and _constant(flow, below) is not None:  # a small number, which prevents no overflow
+        below = _source(flow, below) or below
     summed = _exponential(flow, below) if flow.ops[below] == "Sum" else None
     if summed is None or flow.ops[above] != "Exp" or _source(flow, above) != _source(flow, summed):
         return None
@@ -211,8 +219,10 @@ def _can_overflow(flow: Flow, bounds: ValueBounds, formula: Formula) -> bool:
     x = bounds.of_argument(formula.maker, 0)
     if flow.ops[formula.maker] == "Softmax":
         return x.high - x.low > limit or (x.low != x.low and x.high == math.inf)
-    if flow.ops[formula.maker] != "Sigmoid":
-        return True
+    by_hand = _exponential_of_sigmoid(flow, formula.maker)
+    if by_hand is not None:
+        negated = bounds.of_argument(by_hand, 0)
+        x = Bounds(-negated.high, -negated.low)
     return x.high > largest_sigmoid_input(dtype) if formula.name == "1 - sigmoid" else -x.low > limit
 
 
@@ -223,6 +233,14 @@ def _is_shifted(flow: Flow, exponential: int) -> bool:
         return False
     value = flow.nodes[before].value
     return value is not None and value.size > 0 and value.zeros > 0 and extremes(value)[1] == 0
+
+
+def _exposure(flow: Flow, formula: Formula) -> float:
+    """Return a number that grows as the inputs of a formula come closer to its limit."""
+    if formula.exponential is not None:
+        return _range_of(flow, formula.exponential, before=True)[1]
+    low, high = _range_of(flow, formula.maker)
+    return high if formula.name == "1 - sigmoid" else -low
 
 
 # ---------------------------------------------------------------------------------------------------------------- words
@@ -238,7 +256,7 @@ def _finding(flow: Flow, formula: Formula) -> Finding:
     if formula.exponential is not None:
         message = _overflow_message(flow, formula, limit)
         top = _range_of(flow, formula.exponential, before=True)[1]
-        evidence |= {"limit": limit, "exponential": formula.exponential} | ({"greatest": top} if top == top else {})
+        evidence |= {"limit": limit, "source": formula.exponential} | ({"greatest": top} if top == top else {})
         if flow.ops[maker] == "Div" and formula.name == "log_softmax" and known:
             message += f" The smallest probability is {digits(low)}."
             evidence["least"] = low
@@ -292,7 +310,7 @@ def _overflow_message(flow: Flow, formula: Formula, limit: float) -> str:
 
 
 def _near_one(x: float) -> str:
-    """Return a number with enough digits to tell it from 1."""
+    """Return a number with enough digits to distinguish it from 1."""
     return digits(x) if x < 0.999 else f"1 - {digits(1 - x)}" if x < 1 else "1"
 
 

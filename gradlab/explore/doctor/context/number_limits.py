@@ -25,8 +25,13 @@ def largest_exponent(dtype: str, op: str) -> float:
 
 
 def largest_sigmoid_input(dtype: str) -> float:
-    """Return the number above which a sigmoid is rounded to 1: half a unit in the last place below 1 is 2 ** -(bits + 1)."""
-    return (SIGNIFICAND_BITS[dtype] + 1) * math.log(2)
+    """Return the number above which a sigmoid is 1.
+
+    1 + exp(-x) is rounded to 1 if exp(-x) is below half a unit in its last place, 2 ** -bits. Of 16 bits, the sigmoid is computed
+    in float32, and its result is rounded: half a unit in the last place below 1 is 2 ** -(bits + 1).
+    """
+    bits = SIGNIFICAND_BITS[dtype]
+    return (bits + 1 if bits < SIGNIFICAND_BITS["float32"] else bits) * math.log(2)
 
 
 def largest_finite(value: Value) -> float:

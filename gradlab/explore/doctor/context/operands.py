@@ -65,6 +65,17 @@ def is_loss(call: ast.Call) -> bool:
     return any(word in name.lower() for word in ("loss", "criterion", "crit", "cross_entropy", "kl_div"))
 
 
+def is_written(flow: Flow, i: int) -> bool:
+    """Return whether the program computes a node by an operator or by a function of its name, not in a library's function."""
+    place = flow.nodes[i].place
+    tree = parse_expression(place.source) if place is not None else None
+    if isinstance(tree, ast.BinOp):
+        return True
+    function = tree.func if isinstance(tree, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name.rstrip("_").removeprefix("arc").lower() in (flow.ops[i].lower(), flow.ops[i].lower().removeprefix("a"))
+
+
 def _is_call_of(flow: Flow, i: int, call: ast.Call) -> bool:
     """Return whether the arguments of a call are the arguments of the operation at node `i`, not of a function around it."""
     word = flow.ops[i]

@@ -65,7 +65,7 @@ class ValueBounds:
             return UNKNOWN
         if node.kind == "output":
             return self.of(flow.inputs[i][0].source, depth + 1)
-        if (rule := RULES.get(flow.ops[i])) is not None:
+        if (rule := RULES_OF_BOUNDS.get(flow.ops[i])) is not None:
             return rule(self, i, depth + 1)
         if facts.chooses or facts.writes:
             return UNKNOWN
@@ -73,7 +73,7 @@ class ValueBounds:
             return self._add(i, depth + 1)
         if facts.reduces or facts.moves or facts.product:
             return self._combine(i, depth + 1)
-        if facts.normalises:
+        if facts.normalises or facts.looks_up:
             return ANY
         if facts.low >= 0 or facts.high <= 0:
             return Bounds(facts.low, facts.high)
@@ -300,7 +300,7 @@ def _softmax(bounds: ValueBounds, i: int, depth: int) -> Bounds:
     return Bounds(math.exp(-width) / max(bounds.flow.nodes[i].shape or (1,)) if width < 700 else 0.0, 1.0)
 
 
-def _masked(bounds: ValueBounds, i: int, depth: int) -> Bounds:
+def _masked_fill(bounds: ValueBounds, i: int, depth: int) -> Bounds:
     """Return the bounds of `masked_fill`: as a rule with a large negative number, so the upper one is kept."""
     return Bounds(math.nan, bounds.of_argument(i, 0, depth).high)
 
@@ -310,7 +310,7 @@ def _negative(bounds: ValueBounds, i: int, depth: int) -> Bounds:
     return Bounds(-x.high, -x.low)
 
 
-RULES: dict[str, Rule] = {
+RULES_OF_BOUNDS: dict[str, Rule] = {
     "Exp": _monotone(math.exp, 0.0, math.inf),
     "Sqrt": _monotone(math.sqrt, 0.0, math.inf),
     "Sigmoid": _monotone(_sigmoid, 0.0, 1.0),
@@ -328,5 +328,5 @@ RULES: dict[str, Rule] = {
     "ClampMax": _clamp,
     "Maximum": _larger,
     "Minimum": _smaller,
-    "MaskedFill": _masked,
+    "MaskedFill": _masked_fill,
 }
