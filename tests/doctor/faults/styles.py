@@ -598,6 +598,21 @@ ROWS.fault(
     says="20",
 )
 ROWS.fault(
+    "l1_loss of a column and targets without one",
+    "broadcast",
+    """
+    net = nn.Linear(4, 1)
+    X = torch.randn(20, 4)
+    y = X[:, 0] - X[:, 1]
+    out = net(X)
+    loss = F.l1_loss(out, y) #!
+    loss.backward()
+    """,
+    shows="out.shape != y.shape",
+    cure={"X[:, 0] - X[:, 1]": "X[:, :1] - X[:, 1:2]"},
+    says="20",
+)
+ROWS.fault(
     "a softmax by hand into cross_entropy",
     "double-softmax",
     """

@@ -192,10 +192,17 @@ def _find_broadcasts(flow: Flow) -> Iterable[Finding]:
 
 
 def _find_expanded(flow: Flow, i: int, n: int) -> tuple[int, tuple[str, str], tuple[Shape, Shape]] | None:
-    """Return the loss whose input or target was expanded to (n, n), the names of both and their shapes."""
+    """Return the loss whose input or target was expanded to (n, n), the names of both and their shapes.
+
+    PyTorch records some losses, such as `F.l1_loss`, as several operations, of which the first is a difference.
+    """
     source = flow.inputs[i][0].source
     inner = flow.nodes[source].shape
     user = next((edge for edge in flow.uses[i] if flow.properties[edge.target].loss is not None), None)
+    if user is None and _is_inside_loss(flow, i):
+        user = next((edge for edge in flow.uses[i] if _is_inside_loss(flow, edge.target)), None)
+        if user is not None and user.argument == 0 and _given_target(flow, user.target)[0] not in ((n,), (n, 1)):
+            return None
     if inner not in ((n, 1), (n,), (1, n)) or user is None:
         return None
     own, other = (argument_text(flow, user.target, argument) for argument in (user.argument, 1 - user.argument))
@@ -250,7 +257,10 @@ def _given_target(flow: Flow, i: int) -> tuple[Shape | None, str]:
     """Return the shape of the target of a loss as the program gives it, and its code."""
     text = argument_text(flow, i, 1)
     named: Any = flow.case.namespace.get(text)
-    value = next((o.value for o in flow.nodes[i].operands if o.argument == 1 and o.value is not None), None)
+    at, place = i, flow.nodes[i].place
+    while not flow.nodes[at].operands and len(flow.uses[at]) == 1 and flow.nodes[flow.uses[at][0].target].place == place:
+        at = flow.uses[at][0].target  # PyTorch records what a loss was given at the last of its operations
+    value = next((o.value for o in flow.nodes[at].operands if o.argument == 1 and o.value is not None), None)
     if library_of(named) is not None:  # gradlab records a target after it was expanded
         return (tuple(named.shape) if "int" not in str(named.dtype) else None), text
     return (value.shape if value is not None and "int" not in value.dtype else None), text
