@@ -306,3 +306,53 @@ ROWS.healthy(
     """,
     learns="float(loss) < 0.1",
 )
+ROWS.healthy(
+    "DeepDream: steps along the gradient of an activation, by the input of a frozen network",
+    """
+    features = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 8), nn.ReLU())
+    for p in features.parameters():
+        p.requires_grad = False
+    img = torch.rand(1, 12).requires_grad_()
+    # %%
+    for i in range(6):
+        loss = features(img)[:, 3:].norm()
+        loss.backward()
+        img.data += 0.05 * img.grad / img.grad.abs().mean()
+        img.grad.zero_()
+    """,
+    learns="loss > 0",
+)
+ROWS.healthy(
+    "the first principal component by gradient descent, until it is found",
+    """
+    X = torch.randn(200, 3) * torch.tensor([3.0, 1.0, 0.5])
+    w = torch.ones(3, requires_grad=True)
+    optimizer = optim.SGD([w], lr=0.2)
+    # %%
+    for i in range(150):
+        u = w / w.norm()
+        loss = -((X @ u) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """,
+    learns="abs(float(u[0])) > 0.99",
+)
+ROWS.healthy(
+    "a hinge loss that has become 0, beside a penalty",
+    """
+    x = torch.randn(60, 2)
+    y = torch.sign(x @ torch.tensor([1.0, -2.0]) + 0.1)
+    w = torch.zeros(2, requires_grad=True)
+    b = torch.zeros(1, requires_grad=True)
+    # %%
+    for epoch in range(60):
+        loss = torch.relu(1e-3 - y * (x @ w + b)).mean() + 1e-3 * (w * w).sum()
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.5 * w.grad
+            b -= 0.5 * b.grad
+        w.grad = b.grad = None
+    """,
+    learns="float((torch.sign(x @ w + b) == y).float().mean()) > 0.95",
+)

@@ -21,6 +21,7 @@ from gradlab.explore.doctor.context.loss_sign import sign_of_loss
 from gradlab.explore.doctor.context.step_history import optimizer_call, rate_text, step_cosine, sweeps_by_loss
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
+from gradlab.explore.names import prefixes
 from gradlab.explore.trace.data import Event
 from gradlab.explore.trace.journal import Entry, Swept, looked_at
 
@@ -251,9 +252,13 @@ def _advise_no_maximize(case: Case, event: Event) -> str:
 
 
 def _is_attack(case: Case, sweep: Swept, moving: Sequence[Entry]) -> bool:
-    """Return whether the steps change an input and not the model, as an adversarial attack does."""
+    """Return whether the steps change an input and not the model, as an adversarial attack or DeepDream does."""
+    assert case.trace is not None
     models = [e for e in sweep.entries if (one := case.learners.get(e.key)) is not None and one.model]
-    return bool(models) and not any(entry in models for entry in moving)
+    called = {prefixes(call.path)[0] for call in case.trace.calls}
+    frozen = any(one.model in called and not one.requires_grad for one in case.learners.values())
+    of_a_model = any((one := case.learners.get(e.key)) is not None and one.model for e in moving)
+    return bool(models or frozen) and not of_a_model
 
 
 # ------------------------------------------------------------------------------------------------------------- step sizes

@@ -20,7 +20,7 @@ from gradlab.explore.doctor.context.flow import (
     plural,
     root_mean_square,
 )
-from gradlab.explore.doctor.context.step_history import input_name, large_operand
+from gradlab.explore.doctor.context.step_history import has_converged, input_name, large_operand
 from gradlab.explore.doctor.context.unit_advice import advise_dead_units, advise_scale
 from gradlab.explore.doctor.context.zero_gradients import LostGradients, find_lost_gradients
 from gradlab.explore.doctor.findings import Finding
@@ -284,7 +284,7 @@ def _find_blocked_leaves(flow: Flow, lost: LostGradients, reported: set[int]) ->
             )
         if at in reported or not (properties.rectifier or properties.sigmoidal) or node.shape is None:
             continue
-        if node.slopes is None or not node.slopes.elements or _is_minimised(flow, at):
+        if node.slopes is None or not node.slopes.elements or _is_minimised(flow, lost, at):
             continue
         given = flow.nodes[flow.inputs[at][0].source].value
         between = ""
@@ -315,11 +315,13 @@ def _advise_flat_units(flow: Flow, at: int) -> str:
     return "Check the scale of its input."
 
 
-def _is_minimised(flow: Flow, at: int) -> bool:
-    """Return whether the loss is a sum or mean of the results of a unit that has decreased to 0."""
-    outputs = [flow.nodes[i].value for i in flow.trace.outputs]
-    if any(value is None or not value.all_zero for value in outputs):
-        return False
+def _is_minimised(flow: Flow, lost: LostGradients, at: int) -> bool:
+    """Return whether the loss is a sum or mean of the results of a unit that have decreased to 0, as hinge losses do."""
     above = [i for i in flow.path_up(at) if i != at and flow.nodes[i].kind == "operation"]
-    earlier = [sweep.loss for sweep in flow.trace.journal if sweep.number < flow.trace.sweep]
-    return all(flow.properties[i].reduces in LOSS_REDUCTIONS or flow.ops[i] == "Add" for i in above) and any(earlier)
+    if not all(flow.properties[i].reduces in LOSS_REDUCTIONS or flow.ops[i] == "Add" for i in above):
+        return False
+    outputs = [flow.nodes[i].value for i in flow.trace.outputs]
+    if all(value is not None and value.all_zero for value in outputs):
+        return any(sweep.loss for sweep in flow.trace.journal if sweep.number < flow.trace.sweep)
+    value = flow.nodes[at].value
+    return value is not None and value.all_zero and has_converged(flow, lost.leaves[at])

@@ -24,6 +24,7 @@ from gradlab.explore.doctor.context.flow import (
     operand_text,
 )
 from gradlab.explore.doctor.context.random_weights import random_weights_advice
+from gradlab.explore.doctor.context.step_history import has_converged
 from gradlab.explore.doctor.context.zero_gradients import (
     Cause,
     LostGradients,
@@ -403,6 +404,8 @@ def _cancelled_sum(flow: Flow, lost: LostGradients, at: int) -> Finding | None:
     leaves = lost.leaves[at]
     if _is_only_biases(flow, lost, leaves):
         return None  # the last bias has no effect on a difference of two outputs, such as that of a critic for real and fake
+    if has_converged(flow, leaves):
+        return None
     contributions = [
         (flow.edge_norms[edge_key(edge)], edge.target) for edge in flow.uses[at] if flow.edge_norms.get(edge_key(edge))
     ]

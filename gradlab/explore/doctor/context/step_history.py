@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 import math
 
 from gradlab.explore.doctor.context.case import Case
@@ -12,6 +13,7 @@ from gradlab.explore.doctor.context.flow import Flow, root_mean_square
 from gradlab.explore.trace.data import Event, Operand
 from gradlab.explore.trace.journal import Swept
 
+CONVERGED = 1e3  # times the present gradient; rounding errors vary by less
 LARGE = 30.0  # root mean square of inputs that were not standardised; pixels from 0 to 255 have 150
 
 
@@ -55,6 +57,18 @@ def next_loss(case: Case, swept: Swept) -> float | None:
     run = next((run for run in sweeps_by_loss(case) if swept in run), [])
     following = [other for other in run if other.number > swept.number]
     return following[0].loss if following else None
+
+
+def has_converged(flow: Flow, leaves: Sequence[int]) -> bool:
+    """Return whether each of some leaves got a gradient before that was much larger than now.
+
+    The loss then depends on them, and is at an optimum now. Rounding errors differ by less from one sweep to the next.
+    """
+    for leaf in leaves:
+        arrived = [entry.arrived for _, entry in flow.case.timelines.get(flow.keys.get(leaf, 0), ())]
+        if not arrived or max(arrived) <= CONVERGED * arrived[-1]:
+            return False
+    return bool(leaves)
 
 
 def rate_text(event: Event) -> str:
