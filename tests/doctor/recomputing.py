@@ -615,6 +615,8 @@ def of_limited(p: Program, f: Any) -> dict[str, Any]:
 def of_advantage(p: Program, f: Any) -> dict[str, Any]:
     """The gradient of one factor of a product: that of the product times the other factor."""
     return {"norm": norm(p.grad(f.node) * p.given(f.node, 1 - f.evidence["argument"]).numbers)}
+
+
 def of_batch_softmax(p: Program, f: Any) -> dict[str, Any]:
     """The probabilities of an example of a softmax over the batch: what they add up to, from the shape of the result."""
     node = p.nodes[f.node]

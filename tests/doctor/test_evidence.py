@@ -78,7 +78,13 @@ def test_each_name_and_number_is_what_the_program_gives(run, monkeypatch, name, 
 
 
 def test_every_kind_that_has_numbers_has_a_rule():
-    without = {"rebound-leaf", "unused-leaf", "unused-module", "uncalled-method", "idle-clipping"}  # nothing but names
-    without = {"rebound-leaf", "unused-leaf", "unused-module", "evaluation-mode"}  # nothing but names
+    without = {
+        "rebound-leaf",
+        "unused-leaf",
+        "unused-module",
+        "uncalled-method",
+        "idle-clipping",
+        "evaluation-mode",
+    }  # nothing but names
     beside = {"in-place"}  # told of errors, beside what a row is about: tests/doctor/test_aftermath.py
     assert {kind for row in FAULTS.values() for kind in row.kinds} | beside == set(RULES) | without

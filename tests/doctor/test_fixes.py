@@ -57,15 +57,13 @@ SENTENCES = {
     "sum-for-mean": "where the sum is a loop of additions",
     "unstable": "where the formula is spread over functions or modules",
     "near-limit": "how an exponential, or a sum of float16, is kept small is a choice",
-}
-# Of these kinds all fixes are code.
-TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities", "uncalled-method"}
-TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities", "undetached-advantage"}
     "equal-units": "where one loop or function fills several weights",
-    "sum-for-mean": "where the sum is a loop of additions",
 }
 # Of these kinds all fixes are code.
-TYPED = {"detached", "frozen", "accumulated", "nll-of-probabilities", "batch-softmax", "evaluation-mode"}
+TYPED = {
+    *("detached", "frozen", "accumulated", "nll-of-probabilities"),
+    *("uncalled-method", "undetached-advantage", "batch-softmax", "evaluation-mode"),
+}
 CHANGES = "changes the loss"
 
 

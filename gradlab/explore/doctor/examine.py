@@ -12,16 +12,16 @@ from types import ModuleType
 
 from gradlab import clock
 from gradlab.explore.doctor.checks import (
-    clipping,
     advantages,
     batch_softmax,
+    clipping,
     cut_history,
     depth,
     equal_units,
     evaluation_mode,
     final_state,
-    kept_history,
     first_step,
+    kept_history,
     late_parameters,
     learning_rates,
     leaves,
