@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults.first_step import ROWS
+from first_step_rows import ROWS
 from test_fixes import examined, wrong_in  # noqa: F401
 from test_planted import each
 from typing_in import advised

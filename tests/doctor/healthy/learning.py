@@ -374,3 +374,25 @@ ROWS.healthy(
     """,
     learns="learning(net.parameters())",
 )
+ROWS.healthy(
+    "a learned optimizer, whose inner parameters start at 0 in each step",
+    """
+    cell, out = nn.Linear(2, 8), nn.Linear(8, 1)
+    meta = optim.Adam([*cell.parameters(), *out.parameters()], lr=0.02)
+    # %%
+    for step in range(6):
+        A, b = torch.eye(4) + 0.2 * torch.randn(4, 4), torch.ones(4, 1)
+        theta = torch.zeros(4, 1, requires_grad=True)
+        total = 0
+        for t in range(4):
+            loss = ((A @ theta - b) ** 2).mean()
+            total = total + loss
+            (g,) = torch.autograd.grad(loss, theta, create_graph=True)
+            theta = theta - 0.1 * out(torch.tanh(cell(torch.cat([g.detach(), theta], 1))))
+        meta.zero_grad()
+        total.backward()
+        meta.step()
+    """,
+    learns="learning([*cell.parameters(), *out.parameters()])",
+    remarks="rebound-leaf",
+)

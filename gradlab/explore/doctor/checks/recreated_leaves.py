@@ -163,13 +163,26 @@ def _find_creations(case: Case, flow: Flow, leaf: int, leaves: Sequence[int], sw
             name = next((text for text in map(ast.unparse, node.targets) if text in wanted), "")
             # `late_parameters` finds Parameters that forward assigns to an attribute.
             value = node.value if name and not ("." in name and _makes_parameter(node.value)) else None
-        if value is None or _is_conditional(own, node, place.line):
+        if value is None or _is_conditional(own, node, place.line) or (name and _is_updated(own, node, name)):
             continue
         if is_same_function and not _is_in_loop_with(own, node, swept.line):
             continue
         found.append(Creation(node, value, name, program, place))
     together = [one for one in leaves if _place_of_use(flow, one) == place]
     return found if len(found) <= len(together) else []
+
+
+def _is_updated(own: Sequence[ast.stmt], creation: ast.stmt, name: str) -> bool:
+    """Return whether the program updates a tensor or asks for its gradient, as an inner optimization does."""
+    for node in own:
+        if node is not creation and name in map(ast.unparse, getattr(node, "targets", ())):
+            return True
+        if isinstance(node, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
+            continue  # `own` has the statements in it
+        for call in (part for part in ast.walk(node) if isinstance(part, ast.Call) and _last_name(part.func) == "grad"):
+            if name in [ast.unparse(part) for part in ast.walk(call) if isinstance(part, (ast.Name, ast.Attribute))]:
+                return True
+    return False
 
 
 def _place_of_use(flow: Flow, leaf: int) -> Line | None:
