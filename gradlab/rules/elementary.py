@@ -98,7 +98,7 @@ log10 = operator(
         properties=Properties(poles=True, poles_at=(0.0,), costly=True),
     ),
     "The logarithm to base 10 of each element.",
-    "[1., 10., 1000.] -> [0.0000, 1.0000, 3.0000]",
+    "[2., 20., 2000.] -> [0.3010, 1.3010, 3.3010]",
     inplace="function",
 )
 log1p = operator(

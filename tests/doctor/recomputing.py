@@ -199,7 +199,7 @@ def of_clipping(p: Program, f: Any) -> dict[str, Any]:
     )
     call = tree.value
     given = [tree.value] if isinstance(tree, ast.AugAssign) else [*call.args[1:2], *(k.value for k in call.keywords)]  # type: ignore[attr-defined]
-    limits = [eval(ast.unparse(one), dict(p.w.space)) for one in given]
+    limits = [eval(ast.unparse(one), {**p.w.space, "self": p.w.space.get("trainer")}) for one in given]
     return {"gradient norm": first, "scaled norm": last, "limit": limits[-1]}
 
 

@@ -13,6 +13,7 @@ from gradlab.explore.libraries.backward_calls import AtPoles, GradlabBackwardCal
 from gradlab.explore.libraries.recording_gradlab import GradlabRecording
 from gradlab.explore.trace.happenings import Happenings
 from gradlab.explore.trace.identities import Identities
+from gradlab.explore.trace.journal import Journal
 from gradlab.explore.trace.loops import Progress
 from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.recorder import Recorder
@@ -62,9 +63,9 @@ def observed(kind):
 
 RECORDER = [
     *((Recorder, name) for name in ("begin", "visited", "end", "entered", "exited", "stepped", "refuse", "settle", "hold")),
-    *((Recorder, name) for name in ("losses_of", "leaf", "settle_journal", "names_at", "_finish", "_enter", "_begun", "_share")),
+    *((Recorder, name) for name in ("losses_of", "leaf", "settle_journal", "names_at", "_finish", "_begun", "_share")),
     *((Happenings, "happened"), (Identities, "key"), (Training, "judge"), (Trainings, "of_nodes"), (Progress, "swept")),
-    (Pace, "look_next"),
+    *((Pace, "look_next"), (Journal, "entered")),
 ]
 
 

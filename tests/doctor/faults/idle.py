@@ -221,6 +221,32 @@ ROWS.fault(
     says=("`rate` is 0", "net.weight"),
 )
 ROWS.fault(
+    "a step in a function with a rate that is computed elsewhere",
+    "zero-learning-rate",
+    """
+    def sgd(params, rate):
+        with torch.no_grad():
+            for p in params:
+                p.add_(p.grad, alpha=-rate) #!
+                p.grad = None
+
+    def rate_at(step, total=1000):
+        return 0.1 * (step // total)
+
+    net = nn.Linear(4, 1)
+    x, y = torch.randn(32, 4), torch.randn(32, 1)
+    start = net.weight.detach().clone()
+    # %%
+    for step in range(6):
+        loss = F.mse_loss(net(x), y)
+        loss.backward()
+        sgd(net.parameters(), rate_at(step))
+    """,
+    shows="close(start, net.weight)",
+    cure={"0.1 * (step // total)": "0.1 * (1 - step / total)"},
+    says="rate",
+)
+ROWS.fault(
     "a schedule for epochs after each batch",
     "zero-learning-rate",
     """
@@ -354,6 +380,35 @@ ROWS.fault(
     cure={"clip = 1e-9": "clip = 1.0"},
     says=("max_norm=1e-09", "`clip`"),
     never="learning rate",
+)
+ROWS.fault(
+    "clipping to a tiny norm that is an attribute of a class",
+    "clipped-to-nothing",
+    """
+    class Trainer:
+        max_norm = 1e-9
+
+        def __init__(self):
+            self.net = nn.Linear(4, 1)
+            self.opt = optim.SGD(self.net.parameters(), lr=0.1)
+
+        def step(self, x, y):
+            self.opt.zero_grad()
+            loss = F.mse_loss(self.net(x), y)
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.net.parameters(), self.max_norm) #!
+            self.opt.step()
+
+    trainer = Trainer()
+    net, opt = trainer.net, trainer.opt
+    start = net.weight.detach().clone()
+    x, y = torch.randn(32, 4), torch.randn(32, 1)
+    for epoch in range(6):
+        trainer.step(x, y)
+    """,
+    shows="close(start, net.weight)",
+    cure={"max_norm = 1e-9": "max_norm = 1.0"},
+    never="zero_grad",
 )
 ROWS.fault(
     "clipping each element to 0",

@@ -106,6 +106,7 @@ ROWS.healthy(
         opt.zero_grad(); loss.backward(); opt.step()
     """,
     learns="norm(W.grad) > 0",
+    remarks="unstable",  # the logarithm of a softmax
 )
 ROWS.healthy(
     "a mixture, and one example without a batch",

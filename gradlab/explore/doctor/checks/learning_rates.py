@@ -212,10 +212,11 @@ def _factor_of(case: Case, write: Event) -> tuple[str, bool]:
                     return source.text(factor), False
         for call in (part for part in ast.walk(node) if isinstance(part, ast.Call)):
             factors = [one.value for one in call.keywords if one.arg in ("alpha", "value")]
-            if "grad" in ast.unparse(call) and (
-                zero := next((f for f in factors if number_at(case, source, f, line) == 0), None)
-            ):
-                return source.text(zero.operand if isinstance(zero, ast.UnaryOp) else zero), True
+            for factor in factors if "grad" in ast.unparse(call) else ():
+                plain = factor.operand if isinstance(factor, ast.UnaryOp) else factor
+                value = number_at(case, source, factor, line)
+                if value == 0 or (value is None and isinstance(plain, ast.Name)):
+                    return source.text(plain), value is not None
     return "", False
 
 

@@ -327,9 +327,24 @@ def number_at(case: Case, source: Source, node: ast.expr | None, line: int) -> f
             return number_at(case, source, found[0], found[1])
         if found is None and node.id not in _bound_around(source, line) and len(source.program.assignments(node.id)) <= 1:
             return _plain_number(value_of(case, node.id))
+    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+        bound = _bound_to_attribute(source, node.attr)
+        return number_at(case, source, bound[0].value, bound[0].lineno) if len(bound) == 1 else None
     if isinstance(node, ast.Attribute):
         return _plain_number(value_of(case, ast.unparse(node)))
     return None
+
+
+def _bound_to_attribute(source: Source, name: str) -> list[ast.Assign]:
+    """Return the assignments to an attribute of the objects of a file, in their methods or in their class."""
+    of_objects = [node for node in source.program.statements if isinstance(node, ast.Assign)]
+    of_classes = {part for node in source.program.statements if isinstance(node, ast.ClassDef) for part in node.body}
+    return [
+        node
+        for node in of_objects
+        for target in node.targets
+        if ast.unparse(target) == f"self.{name}" or (node in of_classes and ast.unparse(target) == name)
+    ]
 
 
 def _plain_number(value: Any) -> float | None:
