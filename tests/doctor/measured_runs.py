@@ -111,12 +111,14 @@ def shares(table: Any, kinds: tuple[str, ...] = ()) -> dict[str, list[float]]:
         ]
         bent = [n.slopes.flat / n.slopes.elements for n in seen if n.slopes.elements >= 8 and n.operation[:4] in ("Tanh", "Sigm")]
         rows = [n.slopes.flat / n.slopes.elements for n in seen if n.slopes.elements >= 16 and n.operation.startswith("Softmax")]
-        moved = [
-            entry.moved / entry.weight
-            for swept in case.trace.journal
-            for entry in swept.entries
-            if entry.moved and entry.weight and (one := case.learners.get(entry.key)) is not None and len(one.shape) >= 2
-        ]
+        moved = []
+        largest: dict[int, float] = {}  # the norm that a matrix had before: one that has come close to 0 is not moved far
+        for swept in case.trace.journal:
+            for entry in swept.entries:
+                largest[entry.key] = max(largest.get(entry.key, 0.0), entry.weight)
+                learner = case.learners.get(entry.key)
+                if learner is not None and len(learner.shape) >= 2 and entry.weight and (entry.moved or 0) > largest[entry.key]:
+                    moved.append(entry.moved / entry.weight)
         for name, values in (("shut", units), ("flat", bent), ("sharp", rows), ("ratio", moved)):
             found[name] += [max(values)] if values else []
     return found

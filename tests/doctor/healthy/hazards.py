@@ -199,7 +199,7 @@ ROWS.healthy(
 ROWS.healthy(
     "logits that a tanh or a clamp keeps small",
     """
-    W = torch.randn(5, 3, requires_grad=True)
+    W = (0.1 * torch.randn(5, 3)).requires_grad_()
     x, y = torch.randn(12, 5), torch.arange(12) % 3
     z = 10 * torch.tanh(x @ W)
     loss = -torch.log(torch.softmax(z, 1))[range(12), y].mean() - torch.log(1 - torch.sigmoid(z)).mean()

@@ -356,3 +356,26 @@ ROWS.healthy(
     """,
     learns="float((torch.sign(x @ w + b) == y).float().mean()) > 0.95",
 )
+ROWS.healthy(
+    "a sum over the batch, and steps by hand that divide by its size",
+    """
+    Y = torch.arange(96) % 4
+    X = torch.eye(4)[Y] + 0.2 * torch.randn(96, 4)
+    W, b = torch.zeros(4, 4, requires_grad=True), torch.zeros(4, requires_grad=True)
+    losses = []
+    # %%
+    def sgd(params, lr, batch_size):
+        with torch.no_grad():
+            for p in params:
+                p -= lr * p.grad / batch_size
+                p.grad.zero_()
+
+    for epoch in range(3):
+        for i in range(0, 96, 32):
+            l = F.cross_entropy(X[i:i + 32] @ W + b, Y[i:i + 32], reduction="none").sum()
+            l.backward()
+            sgd([W, b], 0.5, 32)
+            losses.append(l.item())
+    """,
+    learns="losses[-1] < 0.9 * losses[0]",
+)

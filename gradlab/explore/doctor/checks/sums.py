@@ -140,7 +140,8 @@ def _describe_steps(case: Case) -> tuple[str, dict[str, Any]] | None:
     grown = len(values) >= 2 and math.isfinite(values[0]) and not values[-1] <= GROWTH * abs(values[0])
     if grown:
         return f"the loss went from {digits(values[0])} to {digits(values[-1])}", {"first": values[0], "last": values[-1]}
-    if worst is not None and worst[0] > MAX_RATIO:
+    improved = len(values) >= 2 and values[-1] < values[0]  # then steps are long next to weights that started near 0
+    if worst is not None and worst[0] > MAX_RATIO and not improved:
         ratio, entry = worst
         name = f"`{entry.name}`" if entry.name else "a leaf"
         return (
