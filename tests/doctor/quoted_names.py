@@ -46,7 +46,7 @@ def check_names(finding: Any, case: Any, witness: Any, space: Mapping[str, Any],
         if text in learners:
             assert value is learners[text], (text, finding)
         elif value is MISSING:  # the program has it as an expression, in a function of its own
-            assert text in functions or text in witness.ran, (text, finding)
+            assert text in functions or ast.unparse(ast.parse(text)) in witness.ran, (text, finding)
     for text in [one for key in LEAVES for one in flat(finding.evidence.get(key, ()))]:
         assert evaluated(text, space) is not MISSING, (text, finding)
         assert re.split(r"[.\[]", text)[0] not in passing, (text, finding)

@@ -319,8 +319,8 @@ ROWS.fault(
     "saturated",
     """
     gl.manual_seed(5)
-    X = gl.randn(30, 10) * 100
-    W = gl.randn(10, 10, requires_grad=True)
+    X = gl.randn(30, 10) * 400
+    W = (gl.randn(10, 10) * 0.4).requires_grad_()
     v = gl.randn(10, requires_grad=True)
     Z = X @ W
     H = gl.tanh(Z) #!
@@ -328,7 +328,7 @@ ROWS.fault(
     loss.backward()
     """,
     shows="float((abs(array(H)) > 0.9999).mean()) > 0.95",
-    cure={"gl.randn(30, 10) * 100": "gl.randn(30, 10) * 0.1"},
+    cure={"gl.randn(30, 10) * 400": "gl.randn(30, 10) * 0.1"},
     says="tanh",
 )
 ROWS.fault(

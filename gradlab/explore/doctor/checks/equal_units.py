@@ -25,6 +25,7 @@ MIN_STEPS = 2  # that moved the weights
 MAX_SPREAD = 3e-7  # of units that differ by rounding errors, relative to their largest weight
 MIN_DISTANCE = 1e-5  # by which steps moved the weights, relative to the largest: with less, the spread may not show
 MAX_SHARE = 1e-3  # of the spread in this distance
+MIN_REMAINDER = 10 * MAX_SHARE  # of the first norm: weights that have shrunk by MAX_SHARE have a spread below that share
 
 declare(
     "equal-units",
@@ -106,9 +107,12 @@ def find_equal_units(case: Case) -> Iterable[Finding]:
 def _equal_layer(flow: Flow, i: int, leaf: int) -> EqualLayer | None:
     """Return the layer at a node if its weight moved at least `MIN_STEPS` times, its units are equal and other layers follow."""
     key = flow.keys[leaf]
-    moved = [entry for _, entry in flow.case.timelines.get(key, ()) if entry.moved and entry.arrived > 0]
+    line = [entry for _, entry in flow.case.timelines.get(key, ())]
+    moved = [entry for entry in line if entry.moved and entry.arrived > 0]
     if len(moved) < MIN_STEPS or key not in flow.case.learners:
         return None
+    if line[-1].weight < MIN_REMAINDER * line[0].weight:
+        return None  # any units are equal, up to rounding, if weight decay has shrunk them
     tensor, axis = flow.case.tensors.get(key), _unit_axis(flow, i, leaf)
     units = 0 if tensor is None or axis is None else tensor.shape[axis]
     distance = sum(entry.moved or 0.0 for entry in moved) / math.sqrt(looked_at(moved[0].size))

@@ -15,6 +15,7 @@ from gradlab.explore.doctor.context.code_edits import (
     parenthesize,
     parse_expression,
     replace_expression,
+    small_number,
 )
 from gradlab.explore.doctor.context.flow import Flow, digits, extremes, flow_of, method_call, operand_text
 from gradlab.explore.doctor.context.operands import argument_text, is_loss, replace_argument
@@ -538,7 +539,8 @@ def _log_fix(flow: Flow, i: int, rows: bool) -> str:
     place = flow.nodes[i].place
     source = place.source if place is not None else ""
     operand = argument(source)
-    log = f"{parenthesize(operand)}.log()" if rows else f"gradlab.log_softmax({operand}, 1)"
+    least = small_number(flow.nodes[flow.inputs[i][0].source].dtype)  # a probability may be rounded to 0
+    log = f"{parenthesize(operand)}.clamp(min={least}).log()" if rows else f"gradlab.log_softmax({operand}, 1)"
     code = instead(flow.case.spell(replace_expression(source, operand, log)), source) if operand else ""
     what = "Use log_softmax in place of softmax" if rows else "Use log_softmax first"
     changes = " This changes the loss: it is then the cross-entropy." if code else ""
