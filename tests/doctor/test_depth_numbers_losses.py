@@ -20,6 +20,7 @@ import gradlab
 from gradlab.explore.doctor.checks.depth import find_vanishing_and_exploding
 from gradlab.explore.doctor.checks.losses import find_misused_losses
 from gradlab.explore.doctor.checks.non_finite import find_non_finite
+from gradlab.explore.doctor.checks.reduced_axes import drop_consequences_of_constants
 from gradlab.explore.doctor.checks.step_causes import drop_consequences
 from gradlab.explore.doctor.checks.steps import find_wrong_steps
 from gradlab.explore.doctor.checks.sums import find_sums
@@ -77,6 +78,7 @@ def diagnosis(case: Case | None) -> Diagnosis:
         return Diagnosis()
     causes = list(find_wrong_steps(case))
     findings = drop_consequences(case, [*causes, *(finding for family in FAMILIES for finding in family(case))])
+    findings = drop_consequences_of_constants(case, findings)
     return Diagnosis.of([one for one in findings if one not in causes or one.kind in KINDS])
 
 
