@@ -25,6 +25,7 @@ import numpy as np
 
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, Drawing, escape, text_width, tidy
 from gradlab.explore.pooled_matrix import PooledMatrix, Sample, extremes, matrix_of, reduced
+from gradlab.explore.theme import hex_of
 
 NEGATIVE, ZERO, POSITIVE = (94, 60, 153), (246, 244, 243), (213, 94, 0)
 NAN = (150, 156, 164)
@@ -472,7 +473,7 @@ def _border() -> np.ndarray:
 @cache
 def _palette() -> tuple[bytes, bytes]:
     """The colours of a map's bitmap (red, green and blue of each), and how opaque they are: the last is not there."""
-    marks = [NAN, MARK, (255, 255, 255), _rgb(EDGE), (0, 0, 0)]
+    marks = [NAN, MARK, (255, 255, 255), _rgb(hex_of(EDGE)), (0, 0, 0)]
     colours = _ramp(np.linspace(-1, 1, 241)).tobytes() + bytes(chain.from_iterable(marks))
     return colours, bytes([255] * (241 + len(marks) - 1) + [0])
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from gradlab.explore.drawing import GRADIENT, VALUE, clean
+from gradlab.explore.theme import hex_of
 
 MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace);font-size:92%"
 PLAIN_CODE = f"{MONO};background:none;padding:0"  # of a <code>, which has its font in a notebook that is not trusted, too
@@ -22,8 +23,8 @@ STYLES = {
     "dim": "opacity:.72",
     "strong": "font-weight:600",
     # mixed with the text's own colour: darker on a light ground, lighter on a dark one; else as it is in pictures
-    "value": f"color:{VALUE};color:color-mix(in srgb,{VALUE} 66%,currentColor)",
-    "gradient": f"color:{GRADIENT};color:color-mix(in srgb,{GRADIENT} 66%,currentColor)",
+    "value": f"color:{hex_of(VALUE)};color:color-mix(in srgb,{hex_of(VALUE)} 66%,currentColor)",
+    "gradient": f"color:{hex_of(GRADIENT)};color:color-mix(in srgb,{hex_of(GRADIENT)} 66%,currentColor)",
     "warning": "font-weight:600",
 }
 

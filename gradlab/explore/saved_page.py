@@ -12,12 +12,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from gradlab.explore.drawing import INK, PAPER
 from gradlab.explore.markup import escape_html
+from gradlab.explore.theme import colours, hex_of
 
+DARK = colours("dark")
 GROUND = (
     "@media screen{:root{color-scheme:light dark}}body{margin:24px auto;max-width:1180px;padding:0 16px;"
-    "font:14px/1.5 system-ui,sans-serif;background:#fff;color:#1c2430}"
-    "@media screen and (prefers-color-scheme:dark){body{background:#111418;color:#e3e7ec}}"
+    f"font:14px/1.5 system-ui,sans-serif;background:{hex_of(PAPER)};color:{hex_of(INK)}}}"
+    f"@media screen and (prefers-color-scheme:dark){{body{{background:{DARK['--gl-paper']};color:{DARK['--gl-ink']}}}}}"
 )
 ESCAPES = {"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 

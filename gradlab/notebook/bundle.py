@@ -35,6 +35,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from gradlab.explore.theme import view_styles
+
 STATIC = Path(__file__).parent / "static"
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -71,8 +73,8 @@ def script(entry: str, folder: Path = STATIC) -> str:
 
 
 def styles(*names: str, folder: Path = STATIC) -> str:
-    """Style sheets of `folder`, one after another."""
-    return "".join((folder / name).read_text(encoding="utf-8") for name in names)
+    """Return the theme and style sheets of `folder`, one after another."""
+    return view_styles() + "".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 def _add(module: str, folder: Path, exports: dict[str, list[str] | None], joined: list[str]) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import html.parser
+import re
 import struct
 import sys
 import xml.etree.ElementTree as ET
+import zlib
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ import pytest
 from gradlab.explore import drawing as drawing_module
 from gradlab.explore.drawing import Drawing, above, beside, escape, text_width, tidy
 from gradlab.explore.heat import heatmap
+from gradlab.explore.theme import colours, hex_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 MALICE = "<script>alert(1)</script> ]]> \" ' & $x$ \\ \x00 \x1b[31m \u202e \ud800 &lt; {{7*7}}"
@@ -56,12 +60,15 @@ class Tags(html.parser.HTMLParser):
 def test_document_is_valid_and_has_nothing_that_runs_or_is_shared():
     root = ET.fromstring(above(beside(square(), square()), square()).svg())
     assert root.tag == f"{SVG}svg" and root.get("role") == "img"
-    assert {element.tag for element in root.iter()} <= {f"{SVG}{name}" for name in ("svg", "g", "rect")}
+    assert {element.tag for element in root.iter()} <= {f"{SVG}{name}" for name in ("svg", "title", "desc", "g", "rect")}
     assert not [element for element in root.iter() if {"id", "style", "class"} & set(element.attrib)]
 
 
-def test_label_is_the_first_line_of_the_alternative_text():
-    assert ET.fromstring(square(alt="First <&> line.\nSecond.").svg()).get("aria-label") == "First <&> line."
+def test_title_and_description_are_the_alternative_text():
+    root = ET.fromstring(square(alt="First <&> line.\nSecond\nand third.").svg())
+    assert (root.findtext(f"{SVG}title"), root.findtext(f"{SVG}desc")) == ("First <&> line.", "Second\nand third.")
+    assert [element.tag for element in root][:2] == [f"{SVG}title", f"{SVG}desc"], "a browser reads the first children"
+    assert ET.fromstring(square(alt="Alone.").svg()).find(f"{SVG}desc") is None
 
 
 @pytest.mark.parametrize("where", ["content", "attribute"])
@@ -119,9 +126,12 @@ def contrast(one, other):
 @pytest.mark.parametrize("name", ["VALUE", "GRADIENT", "DIM", "EDGE"])
 @pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
 def test_what_stands_on_the_ground_is_seen_in_both_themes(name, ground):
-    assert contrast(getattr(drawing_module, name), ground) >= 3
+    colour = colours("light" if ground == "#ffffff" else "dark")[getattr(drawing_module, name)[4:-1]]
+    assert contrast(colour, ground) >= (3 if name == "EDGE" else 4.5)
+    assert contrast(hex_of(getattr(drawing_module, name)), ground) >= 3, "where nothing says which theme it is"
 
 
+@pytest.mark.parametrize("theme", ["light", "dark", "high-contrast", "high-contrast-dark"])
 @pytest.mark.parametrize(
     ("text", "panel"),
     [
@@ -132,11 +142,112 @@ def test_what_stands_on_the_ground_is_seen_in_both_themes(name, ground):
         ("QUIET", "VALUE_PANEL"),
         ("QUIET", "PAPER"),
         ("PAPER", "INK"),
-        ("LINE", "INK"),
+        ("VALUE_INK", "VALUE_PANEL"),
+        ("GRADIENT_INK", "GRADIENT_PANEL"),
+        ("DIM", "PAPER"),
+        ("DIM", "PANEL"),
+        ("VALUE", "PAPER"),
+        ("GRADIENT", "PAPER"),
     ],
 )
-def test_text_on_panels_is_read_easily(text, panel):
-    assert contrast(getattr(drawing_module, text), getattr(drawing_module, panel)) >= 4.5
+def test_text_on_panels_is_read_easily(text, panel, theme):
+    known = colours(theme)
+    ratio = contrast(*(known[getattr(drawing_module, name)[4:-1]] for name in (text, panel)))
+    assert ratio >= (7 if theme.startswith("high") else 4.5)
+
+
+# --------------------------------------------------------------------------------------------------------------- themes
+ALL = "".join(f'<rect width="9" height="9" fill="var({name})" stroke="var({name})"/>' for name in colours())
+
+
+def test_each_colour_is_known_in_each_theme_and_none_is_like_another_in_light():
+    known = {theme: colours(theme) for theme in ("light", "dark", "high-contrast", "high-contrast-dark")}
+    assert len({frozenset(names) for names in known.values()}) == 1 and len(known["light"]) == 14
+    assert len(set(known["light"].values())) == 14, "rules for the dark theme find a colour by its value in the light one"
+    constants = {value[4:-1] for value in vars(drawing_module).values() if isinstance(value, str) and value.startswith("var(")}
+    assert constants == set(known["light"])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "high-contrast", "high-contrast-dark"])
+def test_a_theme_that_was_chosen_has_its_own_colours_and_no_rules(theme):
+    root = ET.fromstring(Drawing(ALL, 9, 9, "", "All.").svg(theme=theme))
+    boxes = [element for element in root.iter(f"{SVG}rect") if element.get("stroke")]
+    assert (
+        [element.get("fill") for element in boxes]
+        == [element.get("stroke") for element in boxes]
+        == list(colours(theme).values())
+    )
+    assert root.find(f"{SVG}style") is None
+    backgrounds = [element.get("fill") for element in root.iter(f"{SVG}rect") if not element.get("stroke")]
+    assert backgrounds == ([colours(theme)["--gl-paper"]] if theme.endswith("dark") else [])
+
+
+def test_by_itself_a_picture_is_light_with_rules_for_the_other_themes():
+    root = ET.fromstring(Drawing(ALL, 9, 9, "", "All.").svg())
+    assert [element.get("fill") for element in root.iter(f"{SVG}rect")] == list(colours("light").values())
+    blocks = dict(re.findall(r"@media ([^{]+)\{((?:[^{}]+\{[^{}]*\})*)\}", root.findtext(f"{SVG}style")))
+    rules = {when: dict(re.findall(r'\[fill="([^"]+)"\]\{fill:([^}]+)\}', block)) for when, block in blocks.items()}
+    light, dark, high, both = (colours(theme) for theme in ("light", "dark", "high-contrast", "high-contrast-dark"))
+    dark_now = {name: rules["(prefers-color-scheme:dark)"].get(value, value) for name, value in light.items()}
+    high_now = {name: rules["(prefers-contrast:more)"].get(value, value) for name, value in light.items()}
+    assert dark_now == dark and high_now == high
+    last = rules["(prefers-contrast:more) and (prefers-color-scheme:dark)"]
+    assert {name: last.get(light[name], dark_now[name]) for name in light} == both
+
+
+def test_an_inline_picture_keeps_the_variables_of_the_page():
+    root = ET.fromstring(Drawing(ALL, 9, 9, "", "All.").inline(role="group", data_level="<code>"))
+    assert [element.get("fill") for element in root.iter(f"{SVG}rect")] == [f"var({name})" for name in colours()]
+    assert (root.get("role"), root.get("data-level")) == ("group", "<code>") and root.findtext(f"{SVG}title") == "All."
+
+
+def test_what_a_user_wrote_is_taken_for_no_colour():
+    body = f'<text fill="var(--gl-ink)">{escape(chr(34).join(["fill=", "var(--gl-ink)", ""]))}</text>'
+    assert ET.fromstring(Drawing(body, 9, 9, "", "").svg(theme="dark")).findtext(f"{SVG}text") == 'fill="var(--gl-ink)"'
+
+
+def test_a_theme_or_a_size_that_cannot_be_is_refused():
+    with pytest.raises(
+        ValueError, match="theme must be one of 'auto', 'light', 'dark', 'high-contrast', 'high-contrast-dark'; got"
+    ):
+        square().svg(theme="sepia")
+    for width in (0, -3, float("nan"), "9"):
+        with pytest.raises(ValueError, match="width must be a positive number of pixels; got"):
+            square().svg(width=width)
+        with pytest.raises(ValueError, match="width must be a whole number of pixels from 1 to 16384; got"):
+            square().png(width=width)
+
+
+def test_a_size_can_be_chosen():
+    root = ET.fromstring(Drawing(square().body, 40, 20, "", "").svg(width=100))
+    assert (root.get("width"), root.get("height"), root.get("viewBox")) == ("100", "50", "0 0 40 20")
+
+
+# ----------------------------------------------------------------------------------------------------------------- files
+@pytest.mark.e2e
+def test_a_pdf_has_the_size_the_text_and_the_lines_of_the_picture():
+    pytest.importorskip("typst")
+    body = f'<text x="5" y="20" fill="{drawing_module.INK}">‖g‖ × 損失</text><path d="M0 0h9" stroke="{drawing_module.EDGE}"/>'
+    for width, points in ((None, 72.0), (192, 144.0)):
+        data = Drawing(body, 96, 48, "", "").pdf(width=width)
+        boxes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([0-9.]+) ([0-9.]+)\s*\]", data)
+        assert data.startswith(b"%PDF-") and [tuple(map(float, box)) for box in boxes] == [(points, points / 2)]
+        streams = (zlib.decompress(part) for part in re.findall(rb"FlateDecode.*?stream\r?\n(.*?)endstream", data, re.DOTALL))
+        assert b"/FontFile" in (inside := data + b"".join(streams)) and b"/Subtype/Image" not in inside, "text and lines"
+
+
+def test_without_the_package_a_pdf_is_refused_and_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typst", None)
+    with pytest.raises(RuntimeError, match=r"a PDF needs the package typst.*pip install 'gradlab\[pdf\]'"):
+        square().pdf()
+
+
+def test_a_picture_is_saved_as_what_its_name_ends_in(tmp_path):
+    pytest.importorskip("resvg_py")
+    assert ET.parse(square().save(tmp_path / "a.svg", theme="dark")).getroot().tag == f"{SVG}svg"
+    assert png_size(square().save(tmp_path / "a.PNG", width=120).read_bytes()) == (120, 120)
+    with pytest.raises(ValueError, match=r"a picture can be saved as \.svg, \.png or \.pdf; got '\.jpg'"):
+        square().save(tmp_path / "a.jpg")
 
 
 # ------------------------------------------------------------------------------------------------------------ composing
@@ -161,7 +272,7 @@ def test_bitmap_is_bounded_in_pixels():
     pytest.importorskip("resvg_py")
     assert png_size(square(40).png()) == (80, 80)
     assert png_size(square(4000).png()) == (1200, 1200)
-    assert png_size(square(4000).png(max_side=300)) == (300, 300)
+    assert png_size(square(4000).png(width=300)) == (300, 300)
     tall = Drawing(square(10).body, 100, 3000, "", "")
     assert png_size(tall.png()) == (40, 1200)
 
@@ -170,8 +281,8 @@ def test_bitmap_is_bounded_in_bytes_and_left_out_where_it_cannot_be():
     pytest.importorskip("resvg_py")
     drawing = noise(60)
     whole = len(drawing.png())
-    assert 0 < len(drawing.png(max_bytes=whole // 3)) <= whole // 3
-    assert drawing.png(max_bytes=100) is None
+    assert 0 < len(drawing.bitmap(whole // 3)) <= whole // 3
+    assert drawing.bitmap(100) is None
     assert "image/png" not in Drawing(square().body, 100, 60_000, "", "").bundle()
 
 
@@ -186,7 +297,7 @@ def test_a_notebooks_bitmap_of_noisy_maps_is_made_once_and_keeps_its_looks(monke
     )
     whole = drawing_module.rasterise
     monkeypatch.setattr(drawing_module, "rasterise", lambda *given: made.append(whole(*given)) or made[-1])
-    small = drawing.png(max_bytes=60_000)
+    small = drawing.bitmap(60_000)
     assert len(made) == 1 and len(small) <= 60_000 < len(made[0])
     width, height = png_size(small)
     assert (width, height) == png_size(made[0]) and 0.95 < width * height / drawing_module.MAX_PIXELS < 1.01, "whole pixels"
@@ -204,7 +315,7 @@ def test_without_pillow_a_bitmap_is_made_smaller(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     drawing = noise(60)
     whole = drawing.png()
-    small = drawing.png(max_bytes=len(whole) // 3)
+    small = drawing.bitmap(len(whole) // 3)
     assert len(small) <= len(whole) // 3 and png_size(small) < png_size(whole)
 
 
@@ -226,7 +337,9 @@ def test_bitmap_has_a_transparent_ground_and_shows_text_without_a_system_font():
 
 def test_no_bitmap_where_resvg_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    assert square().png() is None
+    assert square().bitmap(10_000) is None
+    with pytest.raises(RuntimeError, match="a PNG needs the package resvg_py"):
+        square().png()
     assert set(square().bundle()) == {"text/html", "text/plain"}
 
 
@@ -239,6 +352,6 @@ def test_bundle_is_one_image_a_bitmap_and_a_text():
     [attributes] = [attributes for tag, attributes in Tags(bundle["text/html"]).found if tag == "img"]
     assert attributes["alt"] == drawing.alt
     kind, _, data = attributes["src"].partition(",")
-    assert kind == "data:image/svg+xml;base64" and base64.b64decode(data).decode() == drawing.svg()
+    assert kind == "data:image/svg+xml" and unquote(data) == re.sub("<title>.*</desc>|\n", "", drawing.svg())
     assert png_size(base64.b64decode(bundle["image/png"])) == (80, 80)
     assert bundle["text/plain"] == "a square"

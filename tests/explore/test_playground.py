@@ -541,7 +541,7 @@ def test_what_a_saved_notebook_has(tmp_path):
     assert svg.count("<circle") == 12 and "prefers-color-scheme:dark" in svg
     for name in ("f.svg", "f.png"):
         assert P.save(tmp_path / name).stat().st_size > 1000
-    with pytest.raises(ValueError, match=r"saved as \.html, \.svg or \.png"):
+    with pytest.raises(ValueError, match=r"saved as \.html, \.svg, \.png or \.pdf"):
         P.save(tmp_path / "f.gif")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradlab.explore.drawing import MAX_BYTES, MAX_SIDE, Drawing
+from gradlab.explore.drawing import MAX_BYTES, Drawing, Pictured
 from gradlab.explore.graph import listing
 from gradlab.explore.graph.contributions import swept
 from gradlab.explore.graph.folding import fold
@@ -146,7 +146,7 @@ def graph(
     )
 
 
-class Graph:
+class Graph(Pictured):
     """The operations behind one or several tensors, as plain data. Made by `graph`.
 
     Attributes
@@ -361,14 +361,6 @@ class Graph:
         note = f"The {len(self.nodes):,} nodes nearest to the output. graph(…, most=…) reads on." if self.cut else ""
         text = listing.table(rows)
         return paint_rows(rows, note=note, alt=self._alt(f"\n{text}", note)), f"{listing.heading(self.nodes)}\n\n{text}", note
-
-    def svg(self) -> str:
-        """The picture as an SVG document that fits light and dark grounds."""
-        return self._drawing.svg()
-
-    def png(self, max_side: int = MAX_SIDE) -> bytes | None:
-        """The picture as a PNG with a transparent ground, at most `max_side` pixels a side; None without resvg_py."""
-        return self._drawing.png(max_side)
 
     def __repr__(self) -> str:
         return f"<Graph of {listing.heading(self.nodes)}>"

@@ -20,6 +20,7 @@ from gradlab.explore.graph.rows import GraphRow
 from gradlab.explore.graph.torn_edges import cut_words
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import count, shape_text
+from gradlab.explore.theme import hex_of
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand
 
 DEEP = 12  # levels of indentation, beyond which a section begins
@@ -160,10 +161,13 @@ def bounded(text: str, characters: int) -> str:
 def dot(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> str:
     """The graph in Graphviz's DOT language."""
     looks = {
-        "leaf": f'style="rounded,filled" color="{VALUE}" fillcolor="{VALUE_PANEL}"',
-        "output": f'style="rounded,filled" color="{INK}" fillcolor="{INK}" fontcolor="{PAPER}"',
+        "leaf": f'style="rounded,filled" color="{hex_of(VALUE)}" fillcolor="{hex_of(VALUE_PANEL)}"',
+        "output": f'style="rounded,filled" color="{hex_of(INK)}" fillcolor="{hex_of(INK)}" fontcolor="{hex_of(PAPER)}"',
     }
-    lines = ["digraph {", f'  node [shape=box style=filled color="{LINE}" fillcolor="{PANEL}" fontcolor="{INK}"]']
+    lines = [
+        "digraph {",
+        f'  node [shape=box style=filled color="{hex_of(LINE)}" fillcolor="{hex_of(PANEL)}" fontcolor="{hex_of(INK)}"]',
+    ]
     for i, node in enumerate(nodes):
         small = (
             node.operation

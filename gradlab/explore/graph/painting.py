@@ -25,7 +25,6 @@ from gradlab.explore.drawing import (
     PANEL,
     PAPER,
     QUIET,
-    THEMED,
     VALUE,
     VALUE_PANEL,
     Drawing,
@@ -153,7 +152,7 @@ def paint(
     notes += [legend] if legend else []
     top, bottom = MARGIN + (18 if note else 0), MARGIN + (8 + NOTE * len(notes) if notes else 0)
     width = max(layout.width, text_width(note, 11), *(text_width(line, torn_edges.LETTERS) for line in notes)) + 2 * MARGIN
-    body = [f"<g {THEMED}>"]
+    body = []
     if note:
         body.append(f'<text x="{tidy(MARGIN)}" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
     body.append(f'<g transform="translate({tidy((width - layout.width) / 2)},{tidy(top)})">')
@@ -171,7 +170,6 @@ def paint(
     for i, line in enumerate(notes):
         at = f'x="{tidy(width / 2)}" y="{tidy(top + layout.height + 4 + NOTE * (i + 1))}" text-anchor="middle"'
         body.append(f'<text {at} font-size="{torn_edges.LETTERS}" fill="{DIM}">{escape(line)}</text>')
-    body.append("</g>")
     return Drawing("\n".join(body), width, layout.height + top + bottom, text, alt)
 
 

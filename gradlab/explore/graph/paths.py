@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from gradlab.explore.drawing import Drawing
+from gradlab.explore.drawing import Drawing, Pictured
 from gradlab.explore.graph.contributions import Flow, arriving, leaf_paths
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded, named
@@ -100,7 +100,7 @@ class Path:
     text: str
 
 
-class Paths:
+class Paths(Pictured):
     """What flowed to one leaf, as plain data by the numbers of the trace's nodes and edges.
 
     Made by `Graph.paths` and `Report.paths`.
@@ -425,10 +425,6 @@ class Paths:
     def drawing(self) -> Drawing:
         """The picture, to be put together with others."""
         return self._drawing
-
-    def svg(self) -> str:
-        """The picture as an SVG document that fits light and dark grounds."""
-        return self._drawing.svg()
 
     def html(self) -> str:
         """The words, the table and the picture on one card."""

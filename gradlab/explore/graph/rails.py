@@ -20,7 +20,6 @@ from gradlab.explore.drawing import (
     PANEL,
     PAPER,
     QUIET,
-    THEMED,
     VALUE,
     VALUE_INK,
     VALUE_PANEL,
@@ -71,7 +70,7 @@ def paint_rows(rows: Sequence[GraphRow], *, note: str, alt: str, text: str = "")
         at += widths[key] + SPACE if widths[key] else 0.0
     width = at + 2
     top = 6.0 + (18 if note else 0)
-    body = [f'<g {THEMED} font-size="{SMALL}">']
+    body = [f'<g font-size="{SMALL}">']
     if note:
         body.append(f'<text x="4" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
     if any(widths[key] for key in ("gradient", "came", "beside")):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from gradlab.explore.drawing import DIM, SANS, Drawing, above, beside, clean, escape, text_width
+from gradlab.explore.drawing import DIM, SANS, Drawing, Pictured, above, beside, clean, escape, text_width
 from gradlab.explore.graph.graphs import Graph, graph
 from gradlab.explore.labels import shortened
 from gradlab.explore.libraries import library_of
@@ -79,7 +79,7 @@ def _graph(label: str, out: Any, names: Mapping[str, Any], limit: int | None, le
         raise type(error)(f"graphs({label}=…): {error}") from None
 
 
-class Graphs:
+class Graphs(Pictured):
     """Several graphs with their names. Made by `graphs`.
 
     Attributes
@@ -120,10 +120,6 @@ class Graphs:
     def drawing(self) -> Drawing:
         """The picture, to be put together with others."""
         return self._drawing
-
-    def svg(self) -> str:
-        """All of them as one SVG document that fits light and dark grounds."""
-        return self._drawing.svg()
 
     def html(self) -> str:
         """A figure for each, in a row that is broken where there is no more room."""

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.axes import ticks
-from gradlab.explore.drawing import DIM, EDGE, GRADIENT, VALUE, Drawing, clean, escape, text_width, tidy
+from gradlab.explore.drawing import DIM, EDGE, GRADIENT, INK, PAPER, VALUE, Drawing, clean, escape, text_width, tidy
 from gradlab.explore.playground.marks import Mark, Picture
+from gradlab.explore.theme import hex_of
 
 SIZE = 10.5  # px of type
 COLOURS = {"gl-forward": VALUE, "gl-backward": GRADIENT, "gl-contour": VALUE}
@@ -85,7 +86,7 @@ class Painter:
                 return f'<path d="{path}" fill="none" {look}{_opacity(0.75 if "gl-contour" in kinds else 1)}/>' if path else ""
             case "points":
                 held = "gl-held" in kinds
-                look = f'fill="#fff" stroke="{DIM}" stroke-width="2"' if held else f'fill="{colour}"'
+                look = f'fill="{PAPER}" stroke="{INK}" stroke-width="2"' if held else f'fill="{colour}"'
                 radius = mark.get("radius", 3)
                 places = [
                     (self.across(float(x)), self.down(float(y)))
@@ -179,7 +180,7 @@ def plot(picture: Picture, title: str, ax: Any = None) -> Any:
         ax = plt.subplots(layout="constrained", figsize=(5.6, 3.8))[1]
     for mark in [*picture["ground"], *picture["front"]]:
         kinds = mark["class"].split() if "class" in mark else []
-        colour = next((COLOURS[kind] for kind in kinds if kind in COLOURS), DIM)
+        colour = hex_of(next((COLOURS[kind] for kind in kinds if kind in COLOURS), DIM))
         match mark["kind"]:
             case "line":
                 wide = 0.9 if {"gl-contour", "gl-thin", "gl-dashes"} & set(kinds) else 1.7
@@ -193,14 +194,16 @@ def plot(picture: Picture, title: str, ax: Any = None) -> Any:
             case "points":
                 held = "gl-held" in kinds
                 look = (
-                    {"mfc": "white", "mec": "#1c2430", "mew": 1.8, "ms": 8} if held else {"mfc": colour, "mec": colour, "ms": 4.5}
+                    {"mfc": "white", "mec": hex_of(INK), "mew": 1.8, "ms": 8}
+                    if held
+                    else {"mfc": colour, "mec": colour, "ms": 4.5}
                 )
                 ax.plot(np.asarray(mark["xs"], float), np.asarray(mark["ys"], float), "o", zorder=3, **look)
             case "band":
-                ax.axvspan(mark["low"], mark["high"], color=EDGE, alpha=0.25, lw=0)
+                ax.axvspan(mark["low"], mark["high"], color=hex_of(EDGE), alpha=0.25, lw=0)
             case "boxes":
                 for x, y, wide, high in mark["boxes"]:
-                    ax.add_patch(plt.Rectangle((x, y), wide, high, color=EDGE, alpha=0.25, lw=0))
+                    ax.add_patch(plt.Rectangle((x, y), wide, high, color=hex_of(EDGE), alpha=0.25, lw=0))
             case "arrow":
                 size = math.hypot(*mark["towards"])
                 room = 0.14 * min(picture[way]["range"][1] - picture[way]["range"][0] for way in "xy") / size

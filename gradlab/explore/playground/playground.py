@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.drawing import Drawing
+from gradlab.explore.drawing import PICTURES, Drawing, Pictured
 from gradlab.explore.markup import NO_MATH, Span, escape_html, style, to_html, to_text
 from gradlab.explore.playground.painting import painted, plot
 from gradlab.explore.playground.view_model import PlaygroundViewModel
@@ -22,7 +22,7 @@ BAR = "border-left:2px solid #8886;padding-left:10px;margin:8px 0"
 HEADS = "input", "gradient", "by differences", ""
 
 
-class Playground:
+class Playground(Pictured):
     """A function with a point, its gradient there, and a path of descent. Made by `gradlab.playground`.
 
     Displayed in a notebook it is live (where widgets are), and has a static picture that stays when the notebook is saved.
@@ -169,7 +169,7 @@ class Playground:
         """What a notebook is given, by MIME type."""
         drawing = self.drawing()
         data = {"text/html": self.html(), "text/plain": drawing.text}
-        if (picture := drawing.png(max_bytes=100_000)) is not None:
+        if (picture := drawing.bitmap(100_000)) is not None:
             data["image/png"] = base64.b64encode(picture).decode()
         return data
 
@@ -197,7 +197,7 @@ class Playground:
         return plot(frame["picture"], to_text(Span(*span) for span in frame["head"]).partition(" · ")[0], ax)
 
     def save(self, path: str | Path) -> Path:
-        """Write a file: a page (.html) whose sliders work without a kernel, or a picture (.svg, .png).
+        """Write a file: a page (.html) whose sliders work without a kernel, or a picture (.svg, .png, .pdf).
 
         A page of up to two inputs has the function at some hundred places of its sliders, and the path from the present point; of
         more inputs it is the static view. It says what it contains, and asks no host for anything.
@@ -205,21 +205,18 @@ class Playground:
         Raises
         ------
         ValueError
-            For another kind of file, and for .png where resvg_py is not installed.
+            For another kind of file.
+        RuntimeError
+            If the package that makes a .png (resvg_py) or a .pdf (typst) is not installed.
         """
         path = Path(path)
         if path.suffix == ".html":
             few = len(self._lab.inputs) <= 2
             path.write_text(opened("playground page", self, live=few), encoding="utf-8")
-        elif path.suffix == ".svg":
-            path.write_text(self.drawing().svg(), encoding="utf-8")
-        elif path.suffix == ".png":
-            picture = self.drawing().png()
-            if picture is None:
-                raise ValueError("a PNG is made by resvg_py, which is not installed: pip install resvg_py, or save it as .svg.")
-            path.write_bytes(picture)
+        elif path.suffix in PICTURES:
+            self.drawing().save(path)
         else:
-            raise ValueError(f"save({str(path)!r}): a playground is saved as .html, .svg or .png.")
+            raise ValueError(f"save({str(path)!r}): a playground is saved as .html, .svg, .png or .pdf.")
         return path
 
     def record(self) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gradlab.explore.drawing import GRADIENT
 from gradlab.explore.markup import number
+from gradlab.explore.theme import hex_of
 
 DECADES = 6  # at most: what is smaller has no bar
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -42,7 +43,7 @@ class Scale:
         if not wide:
             return ""
         return (
-            f'<span style="display:inline-block;width:{max(wide, 1):.0f}px;height:0;border-top:8px solid {GRADIENT};'
+            f'<span style="display:inline-block;width:{max(wide, 1):.0f}px;height:0;border-top:8px solid {hex_of(GRADIENT)};'
             'vertical-align:middle"></span>'
         )
 
@@ -52,7 +53,7 @@ class Scale:
         wide = max(1, min(6, width // max(len(norms), 1) - 1))
         return "".join(
             f'<span style="display:inline-block;width:{wide}px;height:0;border-top:{round(1 + 15 * self.share(norm))}px solid '
-            f'{GRADIENT};margin-right:1px;vertical-align:bottom"></span>'
+            f'{hex_of(GRADIENT)};margin-right:1px;vertical-align:bottom"></span>'
             for norm in norms[: width // (wide + 1)]
         )
 

@@ -10,6 +10,7 @@ from typing import Any
 from gradlab.explore.drawing import GRADIENT, Drawing, clean
 from gradlab.explore.markup import MONO, NO_MATH, Sentence, breakable, escape_html, marked, say, to_html, to_latex, to_text
 from gradlab.explore.report.table import CARD
+from gradlab.explore.theme import hex_of
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Below:
 def bitmap(room: int, *drawings: Drawing | None) -> dict[str, str]:
     """{"image/png": base64} of the first drawing that fits into `room` bytes, or nothing."""
     for drawing in filter(None, drawings):
-        data = drawing.png(max_bytes=room) if room > 0 else None
+        data = drawing.bitmap(room) if room > 0 else None
         if data is not None:
             return {"image/png": base64.b64encode(data).decode()}
     return {}
@@ -110,7 +111,7 @@ class Remark:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         html = (
-            f'<div {NO_MATH} style="{CARD};padding:7px 14px;border-left:3px solid {GRADIENT};border-radius:4px">'
+            f'<div {NO_MATH} style="{CARD};padding:7px 14px;border-left:3px solid {hex_of(GRADIENT)};border-radius:4px">'
             f"{to_html(self.sentence)}</div>"
         )
         return {

@@ -11,6 +11,7 @@ from gradlab.explore.drawing import GRADIENT, clean
 from gradlab.explore.heat import plot as plot_heat
 from gradlab.explore.report.table import TensorRow
 from gradlab.explore.report_picture import Map
+from gradlab.explore.theme import hex_of
 
 KINDS = ("heat", "hist", "norms")
 
@@ -34,7 +35,7 @@ def plot(kind: str, rows: Sequence[TensorRow], maps: Sequence[Map], ax: Any = No
         ax = plt.subplots(layout="constrained", figsize=(6, 3 if kind == "hist" else 1.2 + 0.28 * len(shown)))[1]
     if kind == "norms":
         norms = [row.gradient.norm for row in shown if row.gradient]
-        ax.barh([_plain(row.name) for row in shown], np.where(np.isfinite(norms), norms, 0), color=GRADIENT)
+        ax.barh([_plain(row.name) for row in shown], np.where(np.isfinite(norms), norms, 0), color=hex_of(GRADIENT))
         for at, norm in enumerate(norms):
             if not np.isfinite(norm):
                 ax.text(0.01, at, "NaN" if np.isnan(norm) else "inf", va="center", transform=ax.get_yaxis_transform())

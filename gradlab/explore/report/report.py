@@ -18,7 +18,7 @@ import numpy as np
 
 from gradlab.explore import report_picture as pictures
 from gradlab.explore.doctor.context.loss_table import LossTable, loss_table
-from gradlab.explore.drawing import DIM, MAX_BYTES, SANS, Drawing, above, escape, text_width
+from gradlab.explore.drawing import DIM, MAX_BYTES, PICTURES, SANS, Drawing, Pictured, above, escape, text_width
 from gradlab.explore.graph import Graph
 from gradlab.explore.labels import unnumbered
 from gradlab.explore.markup import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
@@ -52,7 +52,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
+class Report(Pictured):
     """What a differentiation gave, in plain data and finished pictures.
 
     Made by `explain`, by `%grad` and by a `%%grad` cell. Show it by displaying it; `table()`, `plot()`, `save()`, `graph()`,
@@ -403,19 +403,11 @@ class Report:
             return self._without_values().save(path)
         path = Path(path)
         kind = path.suffix.lower()
-        if kind not in (".html", ".svg", ".png"):
-            raise ValueError(f"a report is saved as .html, .svg or .png, and {path.name!r} ends in none of them.")
-        if kind == ".html":
-            path.write_text(page(self.head[0], self.html(every_finding=True), self.contains()), encoding="utf-8")
-        elif kind == ".svg":
-            path.write_text(self._sheet().svg(), encoding="utf-8")
-        else:
-            data = self._sheet().png(max_side=4000)
-            if data is None:
-                raise RuntimeError(
-                    "a PNG needs the package resvg_py, which is not installed here; save as .svg or .html instead."
-                )
-            path.write_bytes(data)
+        if kind not in (".html", *PICTURES):
+            raise ValueError(f"a report is saved as .html, .svg, .png or .pdf, and {path.name!r} ends in none of them.")
+        if kind != ".html":
+            return self.drawing().save(path)
+        path.write_text(page(self.head[0], self.html(every_finding=True), self.contains()), encoding="utf-8")
         return path
 
     def contains(self, *, advice: bool = True) -> Sentence:
@@ -479,7 +471,7 @@ class Report:
             _values=False,
         )
 
-    def _sheet(self) -> Drawing:
+    def drawing(self) -> Drawing:
         lines = [caption(line) for sentence in self.head for line in _wrapped(to_text(sentence).strip())]
         drawings = [drawing for drawing in (self.picture, self.jacobian_picture) if drawing is not None]
         return above(above(*lines, gap=2), *drawings, gap=20)

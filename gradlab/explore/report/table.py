@@ -7,12 +7,11 @@ mid-tone that stands out on white and on black: a notebook that is not trusted r
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.explore.drawing import GRADIENT, VALUE, Drawing, escape, text_width
+from gradlab.explore.drawing import GRADIENT, VALUE, Drawing, image_source, text_width
 from gradlab.explore.markup import (
     NO_MATH,
     PLAIN_CODE,
@@ -29,6 +28,7 @@ from gradlab.explore.markup import (
     to_text,
 )
 from gradlab.explore.statistics import BINS, Statistics
+from gradlab.explore.theme import hex_of
 
 RULE = "1px solid rgba(128,128,128,.32)"
 FONT = (
@@ -187,11 +187,11 @@ class Figure:
         )
         svg = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="22">'
-            f'<path fill="{escape(VALUE if self.kind == "value" else GRADIENT)}" d="{bars}"/></svg>'
+            f'<path fill="{hex_of(VALUE if self.kind == "value" else GRADIENT)}" d="{bars}"/></svg>'
         )
         return (
             f'<img alt="{hover}" width="{wide}" height="22" style="margin:0 8px 0 0;max-width:none;display:inline;vertical-align:'
-            f'middle" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
+            f"middle\" src='{image_source(svg)}'>"
         )
 
     def latex(self) -> str:

@@ -15,6 +15,7 @@ from gradlab.explore.labels import shortened
 from gradlab.explore.markup import count
 from gradlab.explore.steps.picture import Film, PictureState
 from gradlab.explore.steps.step_text import short
+from gradlab.explore.theme import resolved
 
 WIDE, TALL = 1280.0, 720.0
 GRAPH = 40.0, 128.0, 740.0, 552.0  # x, y, width and height of the graph's place
@@ -106,6 +107,7 @@ def _text(x: float, y: float, size: float, ink: str, text: str, *, weight: int =
 
 def document(body: str, alt: str, style: str = "") -> str:
     """A slide as an SVG document."""
+    body = resolved(body, "light")[0]
     size = f'width="{WIDE:.0f}" height="{TALL:.0f}" viewBox="0 0 {WIDE:.0f} {TALL:.0f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(alt)}" font-family="{SANS}" '

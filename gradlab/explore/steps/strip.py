@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradlab.explore.drawing import DIM, GRADIENT, LINE, THEMED, Drawing, escape, text_width, tidy
+from gradlab.explore.drawing import DIM, GRADIENT, LINE, Drawing, escape, text_width, tidy
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import count
 from gradlab.explore.steps.picture import Film, PictureState, caption
@@ -37,7 +37,7 @@ def strip(film: Film, *, text: str, called: str) -> Drawing:
     words = [_wrapped(_words(state, film.start, film.values), wide - 20) for state, *_ in shown]
     top = 26 + 13 * max(len(lines) for lines in words)
     tall = top + max(height * z for (_, _, _, height), z in zip(shown, zoom, strict=True)) + 6
-    parts = [f"<g {THEMED}>"]
+    parts = []
     for i, (state, body, width, _) in enumerate(shown):
         x, y = (i % columns) * wide, (i // columns) * tall
         parts.append(f'<g transform="translate({tidy(x)},{tidy(y)})">{_cell(state, words[i], wide, tall)}')
@@ -51,7 +51,6 @@ def strip(film: Film, *, text: str, called: str) -> Drawing:
         note = f"The first {count(len(shown) - 1, 'step')} of {len(film.steps):,}; .steps has them all."
         parts.append(f'<text x="2" y="{tidy(height + 14)}" font-size="11" fill="{DIM}">{escape(note)}</text>')
         height += 20
-    parts.append("</g>")
     alt = f"Backward from {called} in {count(len(film.steps), 'step')}, a picture for each.\n{text}"
     return Drawing("".join(parts), columns * wide + 2, height, text, alt[:2000])
 

@@ -110,5 +110,5 @@ class RunComparison:
             f'<table style="border-collapse:collapse;font-size:13px;color:inherit;{TABULAR}">{rows}</table></div></div>'
         )
         bundle = {"text/html": html, "text/plain": self.text()}
-        bitmap = self.drawing.png(max_bytes=MAX_BYTES)
+        bitmap = self.drawing.bitmap(MAX_BYTES)
         return bundle if bitmap is None else {**bundle, "image/png": base64.b64encode(bitmap).decode()}

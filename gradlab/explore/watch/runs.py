@@ -82,7 +82,7 @@ class Runs(Mapping[str, Watch]):
         ]
         rest = f'<div style="opacity:.72">{escape_html(self.unwatched_text)}</div>' if self.unwatched else ""
         bundle = {"text/html": f"<div {NO_MATH}>{''.join(cards)}{rest}</div>", "text/plain": self._text(runs)}
-        bitmap = _joined(drawings).png(max_bytes=MAX_BYTES)
+        bitmap = _joined(drawings).bitmap(MAX_BYTES)
         return bundle if bitmap is None else {**bundle, "image/png": base64.b64encode(bitmap).decode()}
 
     def __repr__(self) -> str:

@@ -10,12 +10,13 @@ import numpy as np
 
 from gradlab.explore.drawing import GRADIENT, VALUE, clean
 from gradlab.explore.markup import escape_html
+from gradlab.explore.theme import hex_of
 from gradlab.explore.views import opened
 from gradlab.explore.watch.page import page
 from gradlab.explore.watch.snapshot import USUAL, snapshot
 from gradlab.explore.watch.twin import drawing, words
 
-KINDS = (".html", ".svg", ".png", ".json")
+KINDS = (".html", ".svg", ".png", ".pdf", ".json")
 
 
 def save(watch: Any, path: Path) -> Path:
@@ -31,13 +32,8 @@ def save(watch: Any, path: Path) -> Path:
         path.write_text(page(title, data, script, styles, fallback), encoding="utf-8")
     elif kind == ".json":
         path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    elif kind == ".svg":
-        path.write_text(drawing(data).svg(), encoding="utf-8")
     else:
-        bitmap = drawing(data).png(max_side=4000)
-        if bitmap is None:
-            raise RuntimeError("a PNG needs the package resvg_py, which is not installed here; save as .svg or .html instead.")
-        path.write_bytes(bitmap)
+        drawing(data).save(path)
     return path
 
 
@@ -53,13 +49,13 @@ def plot(watch: Any, axes: Any = None) -> Any:
         raise ValueError(f"plot(axes) takes three axes, and got {axes.size}: for the loss, the gradients and the ratio.")
     loss, gradient, ratio = axes
     middle = (data["step"] + data["last"]) / 2
-    loss.fill_between(middle, data["loss.min"], data["loss.max"], color=VALUE, alpha=0.2, linewidth=0)
-    loss.plot(middle, data["loss"], color=VALUE)
+    loss.fill_between(middle, data["loss.min"], data["loss.max"], color=hex_of(VALUE), alpha=0.2, linewidth=0)
+    loss.plot(middle, data["loss"], color=hex_of(VALUE))
     loss.set_ylabel(clean(watch.called).replace("$", r"\$"))
     for k, layer in enumerate(watch.layers):
         shade = 1 - 0.7 * k / max(len(watch.layers) - 1, 1)
         label = clean(layer).replace("$", r"\$")
-        for ax, what, colour in ((gradient, "gradient", GRADIENT), (ratio, "ratio", "0.25")):
+        for ax, what, colour in ((gradient, "gradient", hex_of(GRADIENT)), (ratio, "ratio", "0.25")):
             known = data[f"{what} {layer}"] > 0
             ax.plot(middle[known], data[f"{what} {layer}"][known], color=colour, alpha=shade, label=label)
     for ax, title in ((gradient, "‖gradient‖"), (ratio, "‖update‖ ÷ ‖weights‖")):

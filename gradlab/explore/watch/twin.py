@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from gradlab.explore.axes import ticks
-from gradlab.explore.drawing import DIM, EDGE, GRADIENT, MAX_BYTES, VALUE, Drawing, escape, text_width, tidy
+from gradlab.explore.drawing import DIM, EDGE, GRADIENT, INK, MAX_BYTES, PAPER, VALUE, Drawing, escape, text_width, tidy
 from gradlab.explore.markup import NO_MATH, Span, escape_html, grouped, number, say, to_html
 from gradlab.explore.report import findings_view as findings
 from gradlab.explore.report.parts import code_html
@@ -213,9 +213,9 @@ def _lines(data: dict[str, Any], rows: Sequence[tuple[str, dict[str, Any]]], col
             continue
         parts.append(line(some, DIM, 1.0 + 0.35 * (len(series) - k) / len(series)))
         at = some[min(len(some) - 1, round(len(some) * (0.12 + 0.07 * k)))]
-        parts.append(f'<circle cx="{tidy(at[0])}" cy="{tidy(at[1])}" r="7" fill="#ffffff" stroke="{DIM}"/>')
+        parts.append(f'<circle cx="{tidy(at[0])}" cy="{tidy(at[1])}" r="7" fill="{PAPER}" stroke="{DIM}"/>')
         parts.append(
-            f'<text x="{tidy(at[0])}" y="{tidy(at[1] + 3.4)}" text-anchor="middle" font-size="9.5" fill="#1c2430">{k}</text>'
+            f'<text x="{tidy(at[0])}" y="{tidy(at[1] + 3.4)}" text-anchor="middle" font-size="9.5" fill="{INK}">{k}</text>'
         )
         last = next(x for x in reversed(one) if x is not None and x > 0)
         ends.append((some[-1][1] + 3.5, f"{k}  {number(last, 2)}"))
@@ -368,7 +368,7 @@ def bundle(watch: Any) -> dict[str, str]:
     data = snapshot(watch)
     picture = drawing(data)
     mimes = {"text/html": card(data, picture.html()), "text/plain": words(data)}
-    bitmap = picture.png(max_bytes=MAX_BYTES)
+    bitmap = picture.bitmap(MAX_BYTES)
     if bitmap is not None:
         mimes["image/png"] = base64.b64encode(bitmap).decode()
     return mimes

@@ -71,13 +71,13 @@ async ([roots, leastType, leastContrast]) => {
   const inPicture = (image, seen, faults) => {
     const shown = image.getBoundingClientRect(), holder = document.createElement('div');
     holder.style.cssText = 'position:absolute;left:0;top:0;line-height:normal';
-    const bytes = Uint8Array.from(atob(image.src.split(',')[1]), c => c.charCodeAt(0));
-    const parsed = new DOMParser().parseFromString(new TextDecoder().decode(bytes), 'image/svg+xml').documentElement;
+    const text = decodeURIComponent(image.src.slice(image.src.indexOf(',') + 1));
+    const parsed = new DOMParser().parseFromString(text, 'image/svg+xml').documentElement;
     const dark = { light: false, dark: true }[getComputedStyle(image).colorScheme] ??
       matchMedia('(prefers-color-scheme:dark)').matches;
     const style = parsed.querySelector('style');
     if (style) {  // a document in a page follows the page: say which set of colours the image shows
-      const rules = style.textContent.match(/^@media[^{]*\\{([^]*)\\}\\s*$/)[1];
+      const rules = style.textContent.match(/@media \\(prefers-color-scheme:dark\\)\\{([^]*?\\})\\}/)?.[1] ?? '';
       if (dark) for (const [, which, key, to] of rules.matchAll(/([^{}]*\\[(\\w+)="[^"]+"\\])\\{\\w+:([^}]+)\\}/g))
         for (const e of parsed.querySelectorAll(which)) e.style[key] = to;
       style.remove();

@@ -256,8 +256,8 @@ function render({ model, el }) {
       return t === null
         ? ""
         : t < 0
-          ? "color-mix(in srgb, var(--gl-fg) 24%, var(--gl-bg))"
-          : `color-mix(in srgb, var(--gl-gradient) ${Math.round(4 + 40 * t)}%, var(--gl-bg))`;
+          ? "color-mix(in srgb, var(--gl-ink) 24%, var(--gl-paper))"
+          : `color-mix(in srgb, var(--gl-gradient) ${Math.round(4 + 40 * t)}%, var(--gl-paper))`;
     });
     const odd = [...data.odd.keys()].length;
     legend.textContent =

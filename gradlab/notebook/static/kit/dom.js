@@ -43,6 +43,15 @@ function svg(tag, attributes = {}, ...children) {
 }
 
 /**
+ * A picture that Python drew, as an element of this page. It is parsed as XML, which runs nothing.
+ * @param {string} text a complete `<svg>`
+ */
+function svgFrom(text) {
+  const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+  return /** @type {SVGSVGElement} */ (/** @type {unknown} */ (document.importNode(root, true)));
+}
+
+/**
  * A button that does nothing while it is disabled by `disable`.
  * @param {string} text
  * @param {string} title
@@ -94,4 +103,4 @@ function seeWithin(box, inner) {
   else if (inside.bottom > outside.bottom) box.scrollTop += inside.bottom - outside.bottom;
 }
 
-export { SUPPRESS, html, svg, button, disable, readByTitle, focused, seeWithin };
+export { SUPPRESS, html, svg, svgFrom, button, disable, readByTitle, focused, seeWithin };

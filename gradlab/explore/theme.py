@@ -1,0 +1,96 @@
+"""The themes of pictures, read from theme.css, which the live views load as it is.
+
+A drawing refers to a colour by its variable, `fill="var(--gl-ink)"`. Put into a page that has theme.css, it takes the page's
+theme. A file or an `<img>` has no such page, so there the variables are replaced by the colours of one theme, or, for "auto",
+by those of the light theme with rules that a browser follows in a dark theme and everything else ignores.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+Theme = Literal["auto", "light", "dark", "high-contrast", "high-contrast-dark"]
+
+STYLES = (Path(__file__).parent / "theme.css").read_text(encoding="utf-8")
+HIGH = "@media (prefers-contrast: more)"
+COLOUR = re.compile(r"(--gl-[a-z-]+):[^;]*light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
+USED = re.compile(r'\b(fill|stroke|stop-color)="var\((--gl-[a-z-]+)\)"')  # a quote that a user wrote is escaped
+NAMED_HIGH = ':is([data-vscode-theme-kind^="vscode-high-contrast"], [data-jp-theme-name*="High Contrast"])'
+SCHEME = re.compile(r"^:is\(.*color-scheme: [a-z ]+; \}$", re.MULTILINE)
+
+
+@cache
+def colours(theme: Theme = "light") -> dict[str, str]:
+    """Return the colour of each variable in a theme; of "auto", in the light one.
+
+    Parameters
+    ----------
+    theme : {"auto", "light", "dark", "high-contrast", "high-contrast-dark"}
+
+    Returns
+    -------
+    dict of str to str
+        ``{"--gl-ink": "#1c2430", …}``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such theme.
+    """
+    if theme not in get_args(Theme):
+        raise ValueError(f"theme must be one of {', '.join(map(repr, get_args(Theme)))}; got {theme!r}.")
+    usual, _, high = STYLES.partition(HIGH)
+    found = COLOUR.findall(usual + high if theme.startswith("high") else usual)
+    return {name: dark if theme.endswith("dark") else light for name, light, dark in found}
+
+
+def hex_of(colour: str) -> str:
+    """Return a colour such as ``"var(--gl-ink)"`` as in the light theme, for what knows no variables: ``"#1c2430"``."""
+    return colours()[colour.removeprefix("var(").removesuffix(")")]
+
+
+def resolved(body: str, theme: Theme) -> tuple[str, str]:
+    """Replace the variables in a drawing.
+
+    Parameters
+    ----------
+    body : str
+        SVG elements.
+    theme : {"auto", "light", "dark", "high-contrast", "high-contrast-dark"}
+
+    Returns
+    -------
+    body, rules : str
+        The elements with hex colours; for "auto" the rules for a dark theme and for high contrast, else "".
+    """
+    light = colours(theme)
+    found = sorted(set(USED.findall(body)))
+    body = USED.sub(lambda match: f'{match[1]}="{light[match[2]]}"', body)
+    if theme != "auto":
+        return body, ""
+
+    def rules(other: Theme, before: Theme) -> str:
+        new, old = colours(other), colours(before)
+        return "".join(f'[{key}="{light[name]}"]{{{key}:{new[name]}}}' for key, name in found if new[name] != old[name])
+
+    media = {
+        "(prefers-color-scheme:dark)": rules("dark", "light"),
+        "(prefers-contrast:more)": rules("high-contrast", "light"),
+        "(prefers-contrast:more) and (prefers-color-scheme:dark)": rules("high-contrast-dark", "dark"),
+    }
+    return body, "".join(f"@media {when}{{{then}}}" for when, then in media.items() if then)
+
+
+def view_styles() -> str:
+    """Return theme.css for live views, with its high contrast also for the notebooks that name a theme so."""
+    block = re.search(r"\.gl-view (\{[^}]*\})", STYLES.partition(HIGH)[2])
+    assert block is not None
+    return f"{STYLES}{NAMED_HIGH} .gl-view {block[1]}\n"
+
+
+def scheme_rules() -> str:
+    """Return the rules that tell a static picture the theme of the notebook it is in."""
+    return "".join(rule.replace(":is(.gl-view, .gradlab-picture)", ".gradlab-picture") for rule in SCHEME.findall(STYLES)[1:])
