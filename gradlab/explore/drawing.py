@@ -24,6 +24,7 @@ import math
 import numbers
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -446,13 +447,14 @@ def pdf_of(svg: str) -> bytes:
         import typst
     except ImportError:
         raise RuntimeError("a PDF needs the package typst, which is not installed here: pip install 'gradlab[pdf]'.") from None
-    fonts = _bundled_fonts()
     page = '#set page(width: auto, height: auto, margin: 0pt, fill: none)\n#image("picture.svg")\n'
-    source = {
-        "main.typ": page.encode(),
-        "picture.svg": svg.replace(SANS, "DejaVu Sans").replace(MONO, "DejaVu Sans Mono").encode(),
-    }
-    return bytes(typst.compile(source, font_paths=[str(Path(font).parent) for font in fonts[:1]]))
+    for family, name in ((SANS, "DejaVu Sans"), (MONO, "DejaVu Sans Mono")):
+        svg = svg.replace(family, name)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "picture.svg").write_text(svg, encoding="utf-8")
+        (Path(folder) / "page.typ").write_text(page, encoding="utf-8")
+        fonts: list[str | Path | bytes] = [str(Path(font).parent) for font in _bundled_fonts()[:1]]
+        return typst.compile(Path(folder) / "page.typ", font_paths=fonts)
 
 
 def image_source(svg: str) -> str:

@@ -263,8 +263,8 @@ def test_save(tmp_path):
     svg = ET.parse(report.save(tmp_path / "r.svg")).getroot()
     assert svg.tag.endswith("svg") and "with respect to" in "".join(svg.itertext())
     assert report.save(str(tmp_path / "r.png")).read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match=r"\.html, \.svg or \.png"):
-        report.save(tmp_path / "r.pdf")
+    with pytest.raises(ValueError, match=r"\.html, \.svg, \.png or \.pdf"):
+        report.save(tmp_path / "r.gif")
 
 
 def test_table_text_lines_up():
@@ -372,6 +372,7 @@ def inert(svg):
             "tspan",
             "title",
             "circle",
+            "desc",
             "line",
             "polygon",
             "polyline",

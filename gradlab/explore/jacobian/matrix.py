@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gradlab.explore.drawing import Drawing
+from gradlab.explore.drawing import Drawing, Pictured
 from gradlab.explore.heat_cells import HeatCells
 from gradlab.explore.jacobian.code import HandCode, Labels
 from gradlab.explore.jacobian.display import Display, blocks_of, heading_of, times
@@ -32,7 +32,7 @@ class Like:
         self.shape, self.dtype, self.device = tensor.shape, tensor.dtype, tensor.device
 
 
-class Jacobian:
+class Jacobian(Pictured):
     """A matrix ∂outputs/∂inputs, computed when it is first looked at.
 
     Made by `jacobian` and `hessian`. It indexes, iterates and converts like a 2-D array: `J[i]`, `J[i, j]`, `J[:, j]`,

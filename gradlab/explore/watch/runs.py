@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gradlab.explore.drawing import MAX_BYTES, Drawing, tidy
+from gradlab.explore.drawing import MAX_BYTES, Drawing, Pictured, tidy
 from gradlab.explore.markup import NO_MATH, count, escape_html
 from gradlab.explore.watch import twin
 from gradlab.explore.watch.snapshot import snapshot
@@ -18,7 +18,7 @@ GAP = 26.0
 HEADING = 24.0
 
 
-class Runs(Mapping[str, Watch]):
+class Runs(Mapping[str, Watch], Pictured):
     """The trainings of a cell, by what tells them apart, in the order in which they began.
 
     Parameters
@@ -72,6 +72,10 @@ class Runs(Mapping[str, Watch]):
             return ""
         were = "was" if self.unwatched == 1 else "were"
         return f"{count(self.unwatched, 'more training')} of this cell {were} not watched: {MOST} are at most."
+
+    def drawing(self) -> Drawing:
+        """Return the pictures of the trainings, one below another."""
+        return _joined({label: twin.drawing(snapshot(watch)) for label, watch in self._runs.items()})
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         runs = {label: snapshot(watch) for label, watch in self._runs.items()}
