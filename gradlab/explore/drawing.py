@@ -453,7 +453,7 @@ def pdf_of(svg: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "picture.svg").write_text(svg, encoding="utf-8")
         (Path(folder) / "page.typ").write_text(page, encoding="utf-8")
-        fonts: list[str | Path | bytes] = [str(Path(font).parent) for font in _bundled_fonts()[:1]]
+        fonts = [Path(font).parent for font in _bundled_fonts()[:1]]
         return typst.compile(Path(folder) / "page.typ", font_paths=fonts)
 
 
