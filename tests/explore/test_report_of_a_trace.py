@@ -305,7 +305,7 @@ def test_a_page_has_every_finding(tmp_path):
         traced(STEP, {"gl": gl}), findings=[finding(i) for i in range(6)], remarks=[finding(i) for i in range(6, 9)]
     )
     page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
-    assert all(f"Number {i} of" in page for i in range(9)) and "report.findings" not in page and "more" not in page
+    assert all(f"Number {i} of" in page for i in range(9)) and "report.findings" not in page and "more problems" not in page
     assert folded(report.parts()[0].html)[1] == "3 more problems, 3 more notes"
     assert "3 more problems, 3 more notes: report.findings and report.remarks" in report.parts()[0].text
 

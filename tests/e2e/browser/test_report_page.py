@@ -30,8 +30,8 @@ MODEL = """
 loss = (model(X) ** 2).mean()
 loss.backward()
 """
-REDRAWN = """{{ const image = document.querySelector('img.gradlab-picture'), [kind, data] = image.src.split(',');
-  image.src = kind + ',' + btoa(atob(data).{}); }}"""
+REDRAWN = """{{ const image = document.querySelector('img.gradlab-picture'), at = image.src.indexOf(',') + 1;
+  image.src = image.src.slice(0, at) + encodeURIComponent(decodeURIComponent(image.src.slice(at)).{}); }}"""
 STATED = SimpleNamespace(
     kind="k",
     message="Line 5 cuts a path to `m`: `target` is a constant.",
