@@ -73,8 +73,9 @@ def script(entry: str, folder: Path = STATIC) -> str:
 
 
 def styles(*names: str, folder: Path = STATIC) -> str:
-    """Return the theme and style sheets of `folder`, one after another."""
-    return view_styles() + "".join((folder / name).read_text(encoding="utf-8") for name in names)
+    """Return the theme and style sheets of `folder`, one after another, without comments."""
+    sheets = [view_styles(), *((folder / name).read_text(encoding="utf-8") for name in names)]
+    return re.sub(r"/\*.*?\*/\s*", "", "".join(sheets), flags=re.DOTALL)
 
 
 def _add(module: str, folder: Path, exports: dict[str, list[str] | None], joined: list[str]) -> None:
