@@ -12,9 +12,6 @@ sign, NaN if it has one, so nothing that matters can vanish by averaging; the ca
 
 from __future__ import annotations
 
-import base64
-import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache
@@ -24,14 +21,10 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, Drawing, escape, text_width, tidy
+from gradlab.explore.heat_colours import MARK, NAN, SIGNED, Anchors, bar, fills, ink_on, png_uri, ramp
 from gradlab.explore.pooled_matrix import PooledMatrix, Sample, extremes, matrix_of, reduced
 from gradlab.explore.theme import hex_of
 
-NEGATIVE, ZERO, POSITIVE = (94, 60, 153), (246, 244, 243), (213, 94, 0)
-NAN = (150, 156, 164)
-MARK = (40, 44, 52)
-INKS = (MARK, (255, 255, 255), (0, 0, 0))  # of a number in a cell: the first that can be read there
-CONTRAST = 4.5  # of a number on its cell at least
 SEPARATE = 400  # up to this many cells are drawn one by one
 SIDE = 400  # a large map's longer side, px
 PITCH = 30  # a cell and its gap at most, px
@@ -77,6 +70,8 @@ def heatmap(
     remark: str = "",
     separate: int = SEPARATE,
     side: float = SIDE,
+    anchors: Anchors = SIGNED,
+    tips: bool = False,
 ) -> Drawing:
     """Draw a vector or matrix of real numbers as a signed heat map.
 
@@ -102,6 +97,10 @@ def heatmap(
         Up to this many cells are drawn one by one, more as one bitmap: a tenth of the bytes.
     side : float
         How long a large map's longer side is, in pixels.
+    anchors : tuple of three colours
+        Of the least, of 0 and of the greatest number of the scale.
+    tips : bool
+        Whether each cell that is drawn by itself has its place and its number as a tooltip: for a live view.
 
     Returns
     -------
@@ -142,17 +141,14 @@ def heatmap(
         else [],
         separate=drawn.cells.size <= separate,
         side=side,
+        anchors=anchors,
+        tips=tips,
     )
 
 
-def colour(value: float, bound: float) -> str:
-    """The fill of a finite value on the scale −bound ... bound: "#rrggbb"."""
-    return "#" + bytes(_ramp(np.array([value / bound if bound else 0.0]))[0]).hex()
-
-
-def number(value: float, sign: bool = False) -> str:
-    """Three significant digits with a real minus: "−0.0131"."""
-    return format(value + 0.0, "+.3g" if sign and value else ".3g").replace("-", "−")
+def number(value: float, sign: bool = False, digits: int = 3) -> str:
+    """A number of three significant digits, or more, with a real minus: "−0.0131"."""
+    return format(value + 0.0, f"{'+' if sign and value else ''}.{digits}g").replace("-", "−")
 
 
 def brief(value: float) -> str:
@@ -178,23 +174,6 @@ def _significant(size: float, digits: int) -> str:
     return f"{rounded.scaleb(-power):f}e{power}".replace("-", "−")
 
 
-def ink_on(ground: tuple[int, ...]) -> tuple[int, int, int]:
-    """The ink for a number on a cell of this colour (0 to 255 each): the first of `INKS` that has the `CONTRAST`."""
-    return next(ink for ink in INKS if contrast(ink, ground) >= CONTRAST)
-
-
-def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
-    """The contrast ratio of two colours, 1 to 21 (WCAG 2.2, from the relative luminances of sRGB)."""
-    bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (bright + 0.05) / (dark + 0.05)
-
-
-def _luminance(rgb: tuple[int, ...]) -> float:
-    parts = (c / 255 for c in rgb)
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 def note(title: str, text: str) -> Drawing:
     """A picture of a sentence, where there is nothing to draw."""
     lines = _wrap(text, 80)
@@ -213,7 +192,7 @@ def plot(values: Any, ax: Any, *, rows: Sequence[str] | None = None, columns: Se
     numbers = matrix_of(values) if drawn is None else drawn.cells
     low, high, _ = extremes(numbers) if drawn is None else drawn.truth
     bound = max(-low, high) or 1.0
-    anchors = ["#" + bytes(anchor).hex() for anchor in (NEGATIVE, ZERO, POSITIVE)]
+    anchors = ["#" + bytes(anchor).hex() for anchor in SIGNED]
     scale = LinearSegmentedColormap.from_list("purple_white_orange", anchors).with_extremes(bad="#" + bytes(NAN).hex())
     image = ax.imshow(numbers, cmap=scale, vmin=-bound, vmax=bound, aspect="auto", interpolation="nearest")
     sizes = numbers.shape if drawn is None else drawn.shape
@@ -245,6 +224,11 @@ class _Axis:
         k = int(np.searchsorted(self.starts, element, side="right")) - 1
         end = self.size if k + 1 == len(self.starts) else int(self.starts[k + 1])
         return k + (element - int(self.starts[k])) / (end - int(self.starts[k]))
+
+    def extent(self, k: int) -> str:
+        """Which elements cell `k` is: "3", or "4 … 7"."""
+        first, end = int(self.starts[k]), self.size if k + 1 == len(self.starts) else int(self.starts[k + 1])
+        return self.label(first) + (f" … {self.label(end - 1)}" if end - first > 1 else "")
 
     def ticks(self, step: int) -> Iterator[int]:
         """Every `step`-th element of each block."""
@@ -300,6 +284,8 @@ def _draw(
     blocks: list[tuple[str, int]],
     separate: bool,
     side: float,
+    anchors: Anchors,
+    tips: bool,
 ) -> Drawing:
     m, n = cells.shape
     numbers = _numbers(cells, shown) if rows.exact and columns.exact and max(m, n) <= NUMBERED and separate else {}
@@ -352,7 +338,8 @@ def _draw(
         middle = top + rows.place(element) * high + ((high - gap) / 2 if rows.exact else 0)
         body.append(_text(left - 8, middle + 3.7, rows.label(element), LETTERS, DIM, anchor="end"))
     if separate:
-        body.append(_separate_cells(cells, shown, numbers, x.tolist(), y.tolist(), wide - gap, high - gap, bound))
+        said = _tips(cells, rows, columns) if tips else None
+        body.append(_separate_cells(cells, shown, numbers, x.tolist(), y.tolist(), wide - gap, high - gap, bound, anchors, said))
     else:
         for k, column in enumerate(starts):
             stop = [*starts[1:], n][k]
@@ -366,6 +353,7 @@ def _draw(
                         (stop - column) * wide,
                         m * high,
                         bound,
+                        anchors,
                     )
                 )
     if highlight is not None:
@@ -374,7 +362,7 @@ def _draw(
             f'height="{tidy(high - gap + 6)}" rx="5" fill="none" stroke="{GRADIENT}" stroke-width="2.2"/>'
         )
     y0 = bottom + 12
-    scale, scale_width, scale_height = _scale(left, y0, bound, range_, right - left)
+    scale, scale_width, scale_height = _scale(left, y0, bound, range_, right - left, anchors)
     body.append(scale)
     y0 += scale_height - 30
     width = max(
@@ -394,6 +382,15 @@ def _numbers(cells: np.ndarray, shown: np.ndarray) -> dict[tuple[int, ...], str]
     return {(i, j): brief(float(cells[i, j])) for i, j in np.argwhere(shown & np.isfinite(cells)).tolist()}
 
 
+def _tips(cells: np.ndarray, rows: _Axis, columns: _Axis) -> list[list[str]]:
+    """The tooltip of each cell: where it is, and its number."""
+    across = [columns.extent(k) for k in range(cells.shape[1])]
+    return [
+        [f"[{rows.extent(i)}, {place}] {number(value, digits=6)}" for place, value in zip(across, line, strict=True)]
+        for i, line in enumerate(cells.tolist())
+    ]
+
+
 def _separate_cells(
     cells: np.ndarray,
     shown: np.ndarray,
@@ -403,21 +400,24 @@ def _separate_cells(
     wide: float,
     high: float,
     bound: float,
+    anchors: Anchors,
+    tips: list[list[str]] | None,
 ) -> str:
     radius = ' rx="3"' if min(wide, high) >= 12 else ""
-    fills = _fills(cells, bound)
+    colours = fills(cells, bound, anchors)
     solid, empty, signs, written = [], [], [], []
     for i, j in np.ndindex(cells.shape):
         box = f'x="{tidy(x[j])}" y="{tidy(y[i])}" width="{tidy(wide)}" height="{tidy(high)}"{radius}'
         if not shown[i, j]:
             empty.append(f"<rect {box}/>")
             continue
-        solid.append(f'<rect {box} fill="#{bytes(fills[i, j]).hex()}"/>')
+        tip = f"><title>{escape(tips[i][j])}</title></rect>" if tips else "/>"
+        solid.append(f'<rect {box} fill="#{bytes(colours[i, j]).hex()}"{tip}')
         if not np.isfinite(cells[i, j]):
             middle = x[j] + wide / 2, y[i] + high / 2
             signs.append(_sign_of_nonfinite(float(cells[i, j]), *middle, min(wide, high) * 0.26))
         elif numbers:
-            ink = "#" + bytes(ink_on(tuple(fills[i, j].tolist()))).hex()
+            ink = "#" + bytes(ink_on(tuple(colours[i, j].tolist()))).hex()
             written.append(_text(x[j] + wide / 2, y[i] + high / 2 + 3.6, numbers[i, j], DIGITS, ink, anchor="middle"))
     return (
         f'<g stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6">{"".join(solid)}</g>'
@@ -436,7 +436,9 @@ def _sign_of_nonfinite(value: float, x: float, y: float, r: float) -> str:
     return f'<path d="{path}" stroke="{ink}" stroke-width="2" fill="none"/>'
 
 
-def _bitmap(cells: np.ndarray, shown: np.ndarray, x: float, y: float, width: float, height: float, bound: float) -> str:
+def _bitmap(
+    cells: np.ndarray, shown: np.ndarray, x: float, y: float, width: float, height: float, bound: float, anchors: Anchors
+) -> str:
     """The cells as an embedded palette PNG, `PIXELS` pixels a cell."""
     index = np.where(
         np.isfinite(cells),
@@ -459,7 +461,7 @@ def _bitmap(cells: np.ndarray, shown: np.ndarray, x: float, y: float, width: flo
             pixels[np.kron(where, np.ones((PIXELS, PIXELS), bool)) & np.tile(form, tile)] = ink
     box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(width)}" height="{tidy(height)}"'
     return (
-        f'<image {box} preserveAspectRatio="none" href="{_uri(_png(pixels, *_palette()))}"/>'
+        f'<image {box} preserveAspectRatio="none" href="{png_uri(pixels, *_palette(anchors))}"/>'
         f'<rect {box} fill="none" stroke="{EDGE}" stroke-width=".8"/>'
     )
 
@@ -471,50 +473,14 @@ def _border() -> np.ndarray:
 
 
 @cache
-def _palette() -> tuple[bytes, bytes]:
+def _palette(anchors: Anchors) -> tuple[bytes, bytes]:
     """The colours of a map's bitmap (red, green and blue of each), and how opaque they are: the last is not there."""
     marks = [NAN, MARK, (255, 255, 255), _rgb(hex_of(EDGE)), (0, 0, 0)]
-    colours = _ramp(np.linspace(-1, 1, 241)).tobytes() + bytes(chain.from_iterable(marks))
+    colours = ramp(np.linspace(-1, 1, 241), anchors).tobytes() + bytes(chain.from_iterable(marks))
     return colours, bytes([255] * (241 + len(marks) - 1) + [0])
 
 
-def _png(pixels: np.ndarray, palette: bytes, opacity: bytes) -> bytes:
-    """An 8-bit palette PNG (ISO/IEC 15948) of `pixels`."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    height, width = pixels.shape
-    lines = np.zeros((height, width + 1), np.uint8)  # each line begins with filter type 0
-    lines[:, 1:] = pixels
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0))
-        + chunk(b"PLTE", palette)
-        + chunk(b"tRNS", opacity)
-        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 4))
-        + chunk(b"IEND", b"")
-    )
-
-
-def _ramp(t: np.ndarray) -> np.ndarray:
-    """The colours at −1 <= t <= 1 as uint8, shape t.shape + (3,)."""
-    t = t[..., None]
-    end = np.where(t < 0, NEGATIVE, POSITIVE)
-    return np.asarray(np.rint(np.asarray(ZERO) + np.abs(t) * (end - np.asarray(ZERO))), np.uint8)
-
-
-def _fills(cells: np.ndarray, bound: float) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        t = np.clip(cells / (bound or 1.0), -1, 1)
-    if bound == 0:
-        t = np.sign(cells)  # zeros, infinities and NaN
-    fills = _ramp(np.nan_to_num(t, nan=0))
-    fills[np.isnan(cells)] = NAN
-    return fills
-
-
-def _scale(x: float, y: float, bound: float, range_: list[str], room: float) -> tuple[str, float, float]:
+def _scale(x: float, y: float, bound: float, range_: list[str], room: float, anchors: Anchors) -> tuple[str, float, float]:
     """The colour bar with its ends, and the true extremes beside it, or below it where there is no room; its width and height."""
     said = "".join(range_)
     if bound == 0:
@@ -525,29 +491,16 @@ def _scale(x: float, y: float, bound: float, range_: list[str], room: float) -> 
     long = text_width(said, LETTERS)
     length = max(132.0, 2 * (text_width(number(bound, sign=True), LETTERS) + 10))
     box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(length)}" height="9"'
-    bar = (
-        f'<image {box} preserveAspectRatio="none" href="{_bar()}"/>'
+    drawn = (
+        f'<image {box} preserveAspectRatio="none" href="{bar(anchors)}"/>'
         f'<rect {box} fill="none" stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6"/>'
         + _text(x, y + 21, number(-bound), LETTERS, DIM)
         + _text(x + length / 2, y + 21, "0", LETTERS, DIM, anchor="middle")
         + _text(x + length, y + 21, number(bound, sign=True), LETTERS, DIM, anchor="end")
     )
     if length + 16 + long <= room:
-        return bar + _text(x + length + 16, y + 9, said, LETTERS, DIM), length + 16 + long, 30
-    return bar + _text(x, y + 38, said, LETTERS, DIM), max(length, long), 47
-
-
-@cache
-def _bar() -> str:
-    """The colours from −1 to 1 as the URI of an image, a pixel each."""
-    palette = [tuple(c) for c in _ramp(np.linspace(-1, 1, 33)).tolist()]
-    return _uri(
-        _png(np.arange(len(palette), dtype=np.uint8)[None], bytes(chain.from_iterable(palette)), bytes([255]) * len(palette))
-    )
-
-
-def _uri(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode()
+        return drawn + _text(x + length + 16, y + 9, said, LETTERS, DIM), length + 16 + long, 30
+    return drawn + _text(x, y + 38, said, LETTERS, DIM), max(length, long), 47
 
 
 def _text(x: float, y: float, text: str, size: float, fill: str, anchor: str = "start", weight: int = 400, turn: int = 0) -> str:

@@ -12,7 +12,8 @@ import zlib
 import numpy as np
 import pytest
 
-from gradlab.explore.heat import brief, colour, heatmap, ink_on, number
+from gradlab.explore.heat import brief, heatmap, number
+from gradlab.explore.heat_colours import colour, ink_on
 from gradlab.explore.pooled_matrix import bins, matrix_of, pool
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -279,3 +280,14 @@ def test_highlight_outlines_one_row():
     first, third = outline(heatmap(np.ones((5, 3)), highlight=0)), outline(heatmap(np.ones((5, 3)), highlight=2))
     assert len(first) == len(third) == 1 and third[0][0] - first[0][0] == pytest.approx(60)
     assert outline(heatmap(np.ones((5, 3)))) == []
+
+
+def test_tooltips_say_which_elements_a_cell_is_and_its_number():
+    def tips(drawing):
+        return [node.text for node in tree(drawing).iter(f"{SVG}title")]
+
+    assert tips(heatmap([[1.0, -0.123456789]], columns=["a", "<b>"], tips=True)) == ["[0, a] 1", "[0, <b>] −0.123457"]
+    pooled = tips(heatmap(np.arange(16.0).reshape(4, 4), limit=2, tips=True))
+    assert pooled == ["[0 … 1, 0 … 1] 5", "[0 … 1, 2 … 3] 7", "[2 … 3, 0 … 1] 13", "[2 … 3, 2 … 3] 15"]
+    assert tips(heatmap([[np.nan, np.inf]], tips=True)) == ["[0, 0] nan", "[0, 1] inf"]
+    assert not tips(heatmap([[1.0]]))

@@ -19,7 +19,6 @@ from gradlab.explore.explorer.outline import code_outline, module_outline
 from gradlab.explore.explorer.panel import panel
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import elements
-from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.libraries import library_of
 from gradlab.explore.markup import count, to_text
@@ -31,7 +30,6 @@ from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 
 LEVELS = ("code", "modules", "operations")
-SLATE, BLUE = (107, 119, 135), (33, 102, 172)  # of what is negative and positive in a map of values
 LISTED = 4  # names in the head
 STEPS = 2_000  # nodes of a graph that is stepped through, and whose paths are shown
 CHOICES = 300  # leaves to choose from
@@ -171,7 +169,6 @@ class Explorer:
             "sweep": bool(trace.sweep),
             "steps": self.live is not None and len(self.live.outputs) == 1 and len(trace.nodes) <= STEPS,
             "leaves": self._leaves() if self.live is not None else [],
-            "colours": {"value": [SLATE, ZERO, BLUE], "gradient": [NEGATIVE, ZERO, POSITIVE]},
         }
 
     def _leaves(self) -> list[list[Any]]:

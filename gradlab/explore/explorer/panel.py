@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gradlab.core.numpy_warnings import silence
+from gradlab.explore.drawing import GRADIENT, VALUE
 from gradlab.explore.equivalent_code import EquivalentCode, is_code
-from gradlab.explore.explorer.columns import rounded
 from gradlab.explore.explorer.live import Live, Met
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.ports import said
+from gradlab.explore.heat import heatmap
+from gradlab.explore.heat_colours import SIGNED, VALUES
+from gradlab.explore.histogram import histogram
 from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.markup import count, shape_text
-from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.statistics import finite_statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.values import Value
 
 CELLS = 24  # of a map along a side
+SIDE = 180  # px of a map
 FEW = 12  # numbers that stand in a row
 MANY = 2_000_000  # elements, beyond which no histogram is made
 
@@ -149,9 +153,9 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
             array = np.array(known.numbers).reshape(known.shape)
         elif known is not None and known.summary is not None:
             least, most, mean = (said(float(x)) for x in (known.summary.minimum, known.summary.maximum, known.summary.mean))
-            facts |= {"range": [least, most], "mean": mean, "zeros": known.zeros, "size": known.size}
+            facts["range"] = _range(least, most, mean, known.zeros, known.size)
             if any(known.summary.bins):
-                facts["bins"] = list(known.summary.bins)
+                facts["bars"] = _bars(known.summary.bins, (least, most), kind)
             return facts
     if array is None or array.dtype.kind not in "fiub":
         facts["text"] = str(numbers)
@@ -163,23 +167,31 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         return facts
     matrix = array.reshape(-1, array.shape[-1]) if array.ndim > 2 else array
     if array.size:
-        drawn = reduced(matrix, CELLS)
-        low, high, _ = drawn.truth
-        cells = np.asarray(drawn.cells, np.float64)
-        facts["map"] = {
-            "shape": list(drawn.shape),
-            "rows": [int(row) for row in drawn.rows],
-            "columns": [int(column) for column in drawn.columns],
-            "cells": [rounded(float(x)) for x in cells.reshape(-1)],
-            "wide": int(cells.shape[1]),
-            "range": [rounded(float(low)), rounded(float(high))],
-        }
+        facts["map"] = _map(matrix, kind)
         if max(matrix.shape) > FEW and array.size <= MANY:
             summary = finite_statistics(array.astype(np.float64).reshape(-1), histogram=True)
             if summary is not None:
-                facts |= {"bins": list(summary.bins), "mean": said(summary.mean), "range": [said(low), said(high)]}
-                facts |= {"zeros": summary.zeros, "size": summary.size}
+                least, most, mean = (said(x) for x in (summary.minimum, summary.maximum, summary.mean))
+                facts["range"] = _range(least, most, mean, summary.zeros, summary.size)
+                facts["bars"] = _bars(summary.bins, (least, most), kind)
     return facts
+
+
+def _map(matrix: np.ndarray, kind: str, name: str = "") -> str:
+    """A heat map, as SVG: of a value in colours of its own."""
+    anchors = VALUES if kind == "value" else SIGNED
+    drawing = heatmap(matrix, limit=CELLS, separate=CELLS**2, side=SIDE, anchors=anchors, tips=True)
+    return replace(drawing, alt=f"{name or kind}, {shape_text(matrix.shape)}\n{drawing.text}").inline()
+
+
+def _bars(bins: Sequence[int], ends: tuple[str, str], kind: str) -> str:
+    """A histogram, as SVG."""
+    return histogram(bins, ends, VALUE if kind == "value" else GRADIENT, f"histogram of the {kind}").inline()
+
+
+def _range(least: str, most: str, mean: str, zeros: int, size: int) -> str:
+    """The range of many numbers, in words."""
+    return f"from {least} to {most}, mean {mean}" + (f", {zeros:,} of {size:,} zero" if zeros else "")
 
 
 def _local(trace: Trace, node: GraphNode, live: Live, i: int, met: Met) -> list[dict[str, Any]]:
@@ -190,8 +202,8 @@ def _local(trace: Trace, node: GraphNode, live: Live, i: int, met: Met) -> list[
         shape = None if met.arrived is None or handed is None else [met.arrived.size, handed.size]
         entry: dict[str, Any] = {"to": label, "node": source, "shape": shape}
         if matrix is not None:
-            entry["cells"] = [rounded(float(x)) for x in matrix.reshape(-1)] if matrix.dtype.kind in "fiub" else None
-            entry["wide"] = int(matrix.shape[1])
+            if matrix.dtype.kind in "fiub":
+                entry["map"] = _map(matrix, "gradient", f"local Jacobian by {label}")
             entry["words"] = _structure(matrix)
         elif shape is not None:
             entry["words"] = _structure_by_shapes(node, trace, source, met, handed)

@@ -21,8 +21,8 @@ import numpy as np
 
 from gradlab import clock
 from gradlab.explore.drawing import Drawing
-from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.heat_cells import NAN, HeatCells, Window
+from gradlab.explore.heat_colours import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.code import Labels
 from gradlab.explore.jacobian.graph import split
 from gradlab.explore.jacobian.matrix import Jacobian

@@ -92,7 +92,7 @@ def test_step_fills_one_row_at_a_time(open_widget):
 
 
 def test_colours_are_those_of_the_static_map(open_widget):
-    from gradlab.explore.heat import colour
+    from gradlab.explore.heat_colours import colour
 
     J, matrix = example(2)
     page = open_widget(J.widget())

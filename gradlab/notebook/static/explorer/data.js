@@ -1,8 +1,6 @@
 // What the view opens with, as Python sent it (explore/explorer/model.py), and the questions that it answers without the kernel: what
 // a node is called, what it hands on, which nodes a search finds.
 
-/** @import { Anchors } from "../kit/colours.js" */
-
 /**
  * The nodes and edges as columns; see explore/explorer/columns.py.
  * @typedef {object} Columns
@@ -42,7 +40,6 @@
  * @property {boolean} sweep
  * @property {boolean} steps whether backward can be stepped through
  * @property {[number, string][]} leaves to which paths can be shown
- * @property {{ value: Anchors, gradient: Anchors }} colours
  */
 
 const LEAF = "l",

@@ -1,11 +1,20 @@
 // The panel: all that is known of the chosen node. Source, value and gradient stand open; the rest opens on demand and stays so.
 
-import { html } from "../kit/dom.js";
+import { html, svgFrom } from "../kit/dom.js";
 import { math } from "../kit/math.js";
-import { cells, tensor } from "./maps.js";
 
 /** @import { Data } from "./data.js" */
-/** @import { Numbers } from "./maps.js" */
+
+/**
+ * What it says of a value or a gradient: one number, or a map and a histogram as SVG.
+ * @typedef {object} Numbers
+ * @property {string} [norm]
+ * @property {string} [odd] how many are not finite
+ * @property {string} [text]
+ * @property {string} [map]
+ * @property {string} [bars]
+ * @property {string} [range]
+ */
 
 /**
  * What the kernel says of a node; see explore/explorer/panel.py.
@@ -21,7 +30,7 @@ import { cells, tensor } from "./maps.js";
  * @property {string} trouble
  * @property {{ tensors: [string, string, string, string][], bytes: string }} [saved]
  * @property {import("../kit/math.js").Formula[] | null} [rule]
- * @property {{ to: string, node: number, shape: number[] | null, cells?: (number | string)[] | null, wide?: number, words: string }[]} [local]
+ * @property {{ to: string, node: number, shape: number[] | null, map?: string, words: string }[]} [local]
  * @property {{ code?: string, says?: string }} code
  */
 
@@ -30,7 +39,6 @@ import { cells, tensor } from "./maps.js";
  * @param {(node: number) => void} go to another node
  */
 function panelView(data, go) {
-  const { colours } = data.about;
   const body = html("div", { class: "gl-panel-body" }),
     root = html("div", { class: "gl-panel", tabindex: "-1", role: "region", "aria-label": "the chosen node" }, body);
   /** @type {Set<string>} the parts that are open, by title */
@@ -116,13 +124,8 @@ function panelView(data, go) {
         html(
           "div",
           { class: "gl-tensors" },
-          tensor(panel.value, "value", colours.value, "not kept"),
-          tensor(
-            panel.gradient,
-            "gradient",
-            colours.gradient,
-            panel.none ?? (data.about.sweep ? "no gradient arrived here" : "no sweep was seen"),
-          ),
+          tensor(panel.value, "value", "not kept"),
+          tensor(panel.gradient, "gradient", panel.none ?? (data.about.sweep ? "no gradient arrived here" : "no sweep was seen")),
         ),
       );
       if (panel.came.rows.length)
@@ -144,7 +147,7 @@ function panelView(data, go) {
         parts.push(
           part(
             "Local Jacobian",
-            ...panel.local.map(({ to, shape, cells: numbers, wide, words }) =>
+            ...panel.local.map(({ to, shape, map, words }) =>
               html(
                 "div",
                 { class: "gl-by-input" },
@@ -155,20 +158,7 @@ function panelView(data, go) {
                   html("b", {}, to),
                   shape ? html("span", { class: "gl-dim" }, ` ${shape[0]} × ${shape[1]}${words ? `: ${words}` : ""}`) : "",
                 ),
-                numbers && wide
-                  ? cells(
-                      {
-                        shape: shape ?? [],
-                        rows: [...Array(numbers.length / wide).keys()],
-                        columns: [...Array(wide).keys()],
-                        cells: numbers,
-                        wide,
-                        range: [],
-                      },
-                      colours.gradient,
-                      `local Jacobian by ${to}`,
-                    )
-                  : "",
+                map ? svgFrom(map) : "",
               ),
             ),
           ),
@@ -203,6 +193,27 @@ function panelView(data, go) {
       root.focus();
     },
   };
+}
+
+/**
+ * @param {Numbers | null} numbers
+ * @param {string} title
+ * @param {string} none what is said where there are no numbers
+ */
+function tensor(numbers, title, none) {
+  const head = html("div", { class: "gl-tensor-head" }, html("b", { class: `gl-${title}` }, title)),
+    root = html("div", { class: "gl-tensor" }, head);
+  if (!numbers) {
+    head.append(" ", html("span", { class: "gl-dim" }, none));
+    return root;
+  }
+  const { text, norm, odd, map, bars, range } = numbers;
+  if (text === undefined && norm) head.append(html("span", { class: "gl-dim" }, ` ‖·‖ = ${norm}`));
+  if (odd) head.append(" ", html("b", {}, odd));
+  if (text !== undefined) root.append(html("div", { class: `gl-one gl-${title}` }, text));
+  for (const drawing of [map, bars]) if (drawing) root.append(svgFrom(drawing));
+  if (range) root.append(html("div", { class: "gl-dim" }, range));
+  return root;
 }
 
 /** @param {Data} data @param {number} node */
