@@ -198,7 +198,7 @@ def checked(made, figure):
     """Each node of the trace is in one box, and edges go forward between them."""
     inside = sorted(i for node in figure["nodes"] if "members" in node for i in flat(node["members"]))
     assert inside == list(range(len(made.trace.nodes)))
-    assert all(edge["source"] < edge["target"] for edge in figure["edges"] if "at" in edge)
+    assert all(source < target for source, target, *place in figure["edges"] if place)
     return figure
 
 

@@ -408,8 +408,8 @@ def test_boxes_do_not_overlap_and_nothing_is_clipped():
         def walk(element, x, y, placed=placed):
             if move := re.fullmatch(r"translate\((\S+),(\S+)\)", element.get("transform", "")):
                 x, y = x + float(move[1]), y + float(move[2])
-            rects = element.findall(f"{SVG}rect")
-            if rects:
+            if element.get("data-node"):
+                rects = element.findall(f"{SVG}rect")
                 left, top, width, height = (float(rects[0].get(key, 0)) for key in ("x", "y", "width", "height"))
                 placed.append((x + left, y + top, x + left + width, y + top + height))
             for child in element:
@@ -630,7 +630,8 @@ def test_what_a_user_named_is_inert_in_every_form():
     root = ET.fromstring(svg)
     tags = {element.tag.removeprefix(SVG) for element in root.iter()}
     assert tags == {"svg", "style", "g", "rect", "text", "tspan", "path", "title", "desc"}
-    assert [element.get("class") for element in root.iter() if {"id", "style", "class"} & set(element.attrib)] == []
+    assert not [element for element in root.iter() if {"id", "style"} & set(element.attrib)]
+    assert all(re.fullmatch("gl-[a-z]+", element.get("class", "gl-leaf")) for element in root.iter())
     rule = r"\[(?:fill|stroke)=\"#[0-9a-f]{6}\"\]\{(?:fill|stroke):#[0-9a-f]{6}\}"
     assert [re.fullmatch(rf"(?:@media [a-z-(): ]+\{{(?:{rule})*\}})+", e.text) for e in root.iter(f"{SVG}style")] != [None]
     assert not [key for element in root.iter() for key in element.attrib if key.startswith("on") or "href" in key]

@@ -468,7 +468,7 @@ def test_a_row_lights_the_path_of_its_cotangent(library):
     assert labels(view, view.ask("go", at=2)["lit"]) == {"b", "exp", "cat(0)", "z"}
     edges = [view.about["graph"]["edges"][k] for k in view.frame["litEdges"]]
     names = [node["label"] for node in view.about["graph"]["nodes"]]
-    pairs = {(names[edge["source"]], names[edge["target"]]) for edge in edges}
+    pairs = {(names[source], names[target]) for source, target, *_ in edges}
     assert pairs == {("b", "exp"), ("exp", "cat(0)"), ("cat(0)", "z")}
     assert labels(view, view.mix({0: 1.0, 2: 1.0})["lit"]) == {"x", "sin", "b", "exp", "cat(0)", "z"}
     view.ask("axis", by="columns")

@@ -86,7 +86,7 @@ def test_a_page_says_what_it_contains_and_leaves_it_out_if_asked(tmp_path):
     data = data_of(page)
     kept = json.dumps({key: value for key, value in data.items() if key not in ("figure", "rules")})
     assert "numbers" not in kept and "norm" not in kept and data["sources"] == []
-    assert not any("port" in node and node["port"].get("orange") for node in data["figure"]["nodes"])
+    assert "gl-orange" not in data["figure"]["svg"]
 
 
 def test_statements_on_one_line_stand_there_in_their_order():

@@ -31,8 +31,8 @@ def drawn_texts(drawing):
 def node_texts(drawing, label):
     """All texts of the node of that label, in the order of drawing."""
     for group in ET.fromstring(drawing.svg()).iter(f"{SVG}g"):
-        texts = ["".join(t.itertext()) for t in group.findall(f"{SVG}text")]
-        if label in texts and group.find(f"{SVG}title") is not None:
+        texts = ["".join(t.itertext()) for t in group.iter(f"{SVG}text")]
+        if label in texts and group.get("data-node"):
             yield texts
 
 

@@ -133,10 +133,12 @@ class Folds:
 
     # -------------------------------------------------------------------------------------------------------- the picture
     def figure(self, wanted: Iterable[str] = ()) -> dict[str, Any]:
-        """The picture with these folds open, as plain data (`painting.figure`). A node has besides: "at", the number of the node
-        of the trace that it is, or of the one that hands on what a fold makes; "members", all that it stands for; "opens", its
-        address, if it is a fold; "within", the fold that was opened to show it. "folded": of how many nodes there are, if some
-        are folded; "open": the folds that are."""
+        """The picture with these folds open, for a live view (`painting.figure`).
+
+        A node has besides: "at", the number of the node of the trace that it is, or of the one that hands on what a fold makes;
+        "members", all that it stands for; "opens", its address, if it is a fold; "within", the fold that was opened to show it.
+        "folded": of how many nodes there are, if some are folded; "open": the folds that are.
+        """
         open_ = self.opened(wanted)
         seen: list[Part] = []
         waiting = list(self._top)
@@ -156,6 +158,7 @@ class Folds:
             drawn["members"] = ranges(sorted(node.members))
             if many > 1:
                 drawn["opens"] = address
+                drawn["spoken"] += ", folded"
             if "." in address:
                 drawn["within"] = address.rpartition(".")[0]
         total = len(self._trace.nodes)

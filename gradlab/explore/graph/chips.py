@@ -6,10 +6,8 @@ A data input's has its name and its shape. A tensor whose history was cut off is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from gradlab.explore.drawing import EDGE, LINE, PANEL, QUIET, escape, text_width, tidy
 from gradlab.explore.graph.ports import said
@@ -43,25 +41,18 @@ class Chips:
     def svg(self, width: float) -> str:
         """Their elements, beside a box of this width about x = 0 whose upper side is at y = 0."""
         parts = []
-        for chip in self.plain(width):
-            near, x, y, wide = chip["near"], chip["x"], chip["y"], chip["wide"]
-            side = tidy(math.copysign(width / 2, near))
-            parts.append(f'<path d="M{side} {tidy(y + HEIGHT / 2)}H{tidy(near)}" stroke="{EDGE}" fill="none"/>')
-            box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(wide)}" height="{HEIGHT}" rx="{HEIGHT / 2}"'
-            parts.append(f'<rect {box} fill="{PANEL}" stroke="{LINE}"/>')
-            at = f'x="{tidy(x + wide / 2)}" y="{tidy(y + 10.8)}" font-size="{LETTERS}" fill="{QUIET}"'
-            parts.append(f"<text {at}>{escape(chip['text'])}</text>")
-        return "".join(parts)
-
-    def plain(self, width: float) -> list[dict[str, Any]]:
-        """They as plain data: each chip's text, place and width, and where the line from the box to it ends."""
-        pills = []
         for texts, way in ((self.left, -1), (self.right, 1)):
             for i, text in enumerate(texts):
-                wide, near = _width(text), way * (width / 2 + STUB)
-                place = {"x": near if way > 0 else near - wide, "y": 11 + i * PITCH, "wide": wide, "near": near}
-                pills.append({"text": text} | {key: round(value, 1) for key, value in place.items()})
-        return pills
+                wide, near, y = _width(text), way * (width / 2 + STUB), 11 + i * PITCH
+                x = near if way > 0 else near - wide
+                parts.append(
+                    f'<path d="M{tidy(way * width / 2)} {tidy(y + HEIGHT / 2)}H{tidy(near)}" stroke="{EDGE}" fill="none"/>'
+                )
+                box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(wide)}" height="{HEIGHT}" rx="{HEIGHT / 2}"'
+                parts.append(f'<rect {box} fill="{PANEL}" stroke="{LINE}"/>')
+                at = f'x="{tidy(x + wide / 2)}" y="{tidy(y + 10.8)}" font-size="{LETTERS}" fill="{QUIET}"'
+                parts.append(f"<text {at}>{escape(text)}</text>")
+        return f"<g>{''.join(parts)}</g>" if parts else ""
 
 
 def chips_of(operands: Sequence[Operand], *, sided: bool = True) -> Chips:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count as count_from
 from typing import Any
 
 from gradlab.explore.drawing import (
@@ -37,7 +38,7 @@ from gradlab.explore.graph.chips import Chips, chips_of, operand_text
 from gradlab.explore.graph.layout import Layout, Point, layered
 from gradlab.explore.graph.ports import PortLabel, Scale, port_of, said, scale_of
 from gradlab.explore.labels import shortened
-from gradlab.explore.markup import shape_text
+from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line
 
 LABEL, SMALL = 12.5, 9.0  # font sizes in pixels
@@ -96,6 +97,12 @@ class _Box:
         return max(tall, self.chips.height if any(self.chips.room) else 0)
 
     @property
+    def spoken(self) -> str:
+        """What a screen reader says of it."""
+        line = f"line {self.line}" if self.line else ""
+        return ", ".join(part for part in (self.label, self.small, *self.port.spoken, line) if part)
+
+    @property
     def room(self) -> tuple[float, float]:
         """What is to be kept free at its sides."""
         if self.tear:
@@ -145,7 +152,7 @@ def paint(
         A line below.
     """
     laid = _arranged(nodes, edges, none, beside, looks)
-    boxes, links, faint, layout, scale = laid.boxes, laid.links, laid.faint, laid.layout, laid.scale
+    layout, scale = laid.layout, laid.scale
     notes = [f"bar under a number: ‖gradient‖ on a log scale, {scale}"] if scale is not None else []
     if notes and text_width(notes[0], torn_edges.LETTERS) > max(layout.width, text_width(note, 11)):
         notes = ["bar under a number: ‖gradient‖", f"on a log scale, {scale}"]
@@ -155,63 +162,49 @@ def paint(
     body = []
     if note:
         body.append(f'<text x="{tidy(MARGIN)}" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
-    body.append(f'<g transform="translate({tidy((width - layout.width) / 2)},{tidy(top)})">')
-    body.append(f'<g fill="none" stroke="{EDGE}" stroke-width="1.2">')
-    lines = _edges(links, layout.routes, whole=marks is not None)
-    titles = [_title(edge, nodes) for edge in edges] + [""] * (len(links) - len(edges))
-    for i, (path, title) in enumerate(zip(lines, titles, strict=True)):
-        drawn = ' stroke-dasharray="1.5 3.5" stroke-linecap="round"' if i in faint else _drawn(i, marks)
-        body.append(f'<path d="{path}"{drawn}>' + (f"<title>{escape(title)}</title></path>" if title else "</path>"))
-    body.append("</g>")
-    body.append(f'<g font-size="{SMALL}" text-anchor="middle" fill="{QUIET}">')
-    body += [_painted(box, position, scale) for box, position in zip(boxes, layout.boxes, strict=True)]
-    body += _labels(edges, layout.routes[: len(edges)], _share_labels(edges) if marks is None else _mark_labels(edges, marks))
-    body += ["</g>", "</g>"]
+    body += _graph(laid, nodes, edges, ((width - layout.width) / 2, top), marks)
     for i, line in enumerate(notes):
         at = f'x="{tidy(width / 2)}" y="{tidy(top + layout.height + 4 + NOTE * (i + 1))}" text-anchor="middle"'
         body.append(f'<text {at} font-size="{torn_edges.LETTERS}" fill="{DIM}">{escape(line)}</text>')
     return Drawing("\n".join(body), width, layout.height + top + bottom, text, alt)
 
 
-def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: frozenset[int] = frozenset()) -> dict[str, Any]:
-    """What `paint` draws as plain data, for a view that draws, lights and labels it itself (static/kit/graph.js).
+def figure(
+    nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: frozenset[int] = frozenset(), bars: bool = True
+) -> dict[str, Any]:
+    """The drawing for a live view, which lights, chooses and labels its nodes and edges (static/kit/graph.js).
 
-    Its "nodes" are `nodes` and then the ghosts behind cuts, its "edges" are `edges` and then the dotted and torn ones, which have
-    no gradient: so the numbers of nodes and edges are those of the graph. `none`: see `paint`.
+    In the "svg" an element with `data-node` or `data-edge` has its number in "nodes" or "edges". These are `nodes` and then the
+    ghosts behind cuts, each with its kind and what a screen reader says; `edges` as [source, target, x, y], where a label can
+    be put at (x, y), and then the dotted and torn ones as [source, target], with −1 of a torn end. `none`: see `paint`; without
+    `bars` no norm has one.
     """
     laid = _arranged(nodes, edges, none)
-    routes = laid.layout.routes
-    texts = _share_labels(edges)
-    any_text = [text or LABELLED for text in texts]  # a label of the view's own may stand anywhere
-    spots = _spots(edges, routes[: len(edges)], any_text)
-    titles = [_title(edge, nodes) for edge in edges] + [""] * (len(laid.links) - len(edges))
+    if not bars:
+        laid = replace(laid, scale=None)
+    layout = laid.layout
+    width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
+    body = "\n".join(_graph(laid, nodes, edges, (MARGIN, MARGIN), whole=True))
+    whole = [box for box in laid.boxes if not box.tear]
     at = {i: k for k, i in enumerate(i for i, box in enumerate(laid.boxes) if not box.tear)}
-    links = [(at.get(source, -1), at.get(target, -1)) for source, target in laid.links]  # −1: the tear itself
-    positions = [(x + MARGIN, y + MARGIN) for x, y in laid.layout.boxes]
-    placed = list(zip(laid.boxes, positions, strict=True))
+    spots = _spots(edges, layout.routes[: len(edges)], [text or LABELLED for text in _share_labels(edges)])
+    places = [_label_place(spot, route) for spot, route in zip(spots, layout.routes, strict=False)]
     return {
-        "width": round(laid.layout.width + 2 * MARGIN, 1),
-        "height": round(laid.layout.height + 2 * MARGIN, 1),
-        "tall": HEIGHT,
-        "margin": MARGIN,
-        "scale": "" if laid.scale is None else str(laid.scale),
-        "nodes": [_plain(box, x, y, laid.scale) for box, (x, y) in placed if not box.tear],
-        "tears": [{"x": round(x, 1), "y": round(y, 1), "words": box.tear} for box, (x, y) in placed if box.tear],
+        "svg": Drawing(body, width, height, "", f"graph of {count(len(whole), 'node')}").inline(role="group"),
+        "width": round(width, 1),
+        "height": round(height, 1),
+        "nodes": [{"kind": box.node.kind, "label": box.label, "spoken": box.spoken} for box in whole],
         "edges": [
-            {"path": path, "title": title, "source": source, "target": target, "faint": i in laid.faint}
-            | ({"share": texts[i], "at": _label_place(spots[i], routes[i])} if i < len(edges) else {})
-            for i, (path, title, (source, target)) in enumerate(
-                zip(_edges(laid.links, routes, whole=True), titles, links, strict=True)
-            )
+            [at.get(source, -1), at.get(target, -1), *(places[i] if i < len(edges) else ())]
+            for i, (source, target) in enumerate(laid.links)
         ],
     }
 
 
 def _label_place(spot: Point | None, route: Sequence[Point]) -> list[float]:
-    """Where a label stands, else the middle of the edge's last part; and where the edge begins."""
+    """Where a label stands, else the middle of the edge's last part."""
     (x, y), (to_x, to_y) = route[-2], route[-1]
-    at = spot or ((x + to_x) / 2, (y + to_y) / 2)
-    return [round(c, 1) for c in (*at, *route[0])]
+    return [round(c, 1) for c in spot or ((x + to_x) / 2, (y + to_y) / 2)]
 
 
 def without_numbers(nodes: Sequence[GraphNode]) -> list[GraphNode]:
@@ -220,31 +213,6 @@ def without_numbers(nodes: Sequence[GraphNode]) -> list[GraphNode]:
         replace(node, label=_applied(node), value=None, gradient=None, operands=(), cell=None, place=None, norms=())
         for node in nodes
     ]
-
-
-def _plain(box: _Box, x: float, y: float, scale: Scale | None) -> dict[str, Any]:
-    """A node of a figure."""
-    node = box.node
-    data: dict[str, Any] = {
-        "kind": node.kind,
-        "label": box.label,
-        "small": box.small,
-        "wide": box.width,
-        "x": round(x, 1),
-        "y": round(y, 1),
-        "many": node.count > 1,
-        "title": hover(node),
-    }
-    if box.port:
-        data["port"] = box.port.plain(scale)
-    if box.line:
-        data["line"] = box.line
-    if box.chips.left or box.chips.right:
-        data["chips"] = box.chips.plain(box.width)
-    if box.beside:
-        right, middle = _aside(box)
-        data["beside"] = {"x": round(right, 1), "y": round(middle, 1), "lines": box.beside}
-    return data
 
 
 # ---------------------------------------------------------------------------------------------------------------- boxes
@@ -372,10 +340,37 @@ def _cancelled(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[i
     }
 
 
-def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
-    node, (x, y) = box.node, position
-    if box.tear:
-        return f'<g transform="translate({tidy(x)},{tidy(y)})">{torn_edges.tear_svg(box.tear)}</g>'
+def _graph(
+    laid: _Arranged,
+    nodes: Sequence[GraphNode],
+    edges: Sequence[GraphEdge],
+    origin: Point,
+    marks: Mapping[int, EdgeMark] | None = None,
+    *,
+    whole: bool = False,
+) -> Iterator[str]:
+    """The SVG elements of a graph whose upper left corner is at `origin`. `marks`: see `paint`. `whole`: see `_edges`."""
+    boxes, routes = laid.boxes, laid.layout.routes
+    yield f'<g transform="translate({tidy(origin[0])},{tidy(origin[1])})">'
+    yield f'<g class="gl-lines" fill="none" stroke="{EDGE}" stroke-width="1.2">'
+    lines = _edges(laid.links, routes, whole=whole or marks is not None)
+    titles = [_title(edge, nodes) for edge in edges] + [""] * (len(laid.links) - len(edges))
+    for i, (path, title) in enumerate(zip(lines, titles, strict=True)):
+        drawn = ' stroke-dasharray="1.5 3.5" stroke-linecap="round"' if i in laid.faint else _drawn(i, marks)
+        yield f'<path data-edge="{i}" d="{path}"{drawn}>' + (f"<title>{escape(title)}</title></path>" if title else "</path>")
+    yield "</g>"
+    yield f'<g font-size="{SMALL}" text-anchor="middle" fill="{QUIET}">'
+    number = count_from(0)
+    for box, (x, y) in zip(boxes, laid.layout.boxes, strict=True):
+        moved = f'transform="translate({tidy(x)},{tidy(y)})"'
+        yield f"<g {moved}>{torn_edges.tear_svg(box.tear)}</g>" if box.tear else _painted(box, next(number), moved, laid.scale)
+    yield '<g class="gl-shares">'
+    yield from _labels(edges, routes[: len(edges)], _share_labels(edges) if marks is None else _mark_labels(edges, marks))
+    yield "</g></g></g>"
+
+
+def _painted(box: _Box, number: int, moved: str, scale: Scale | None) -> str:
+    node = box.node
     fill, stroke, ink, quiet, radius, dashes = PANEL, LINE, INK, QUIET, 5.0, ""
     if node.kind == "leaf":
         fill, stroke, radius = VALUE_PANEL, VALUE, HEIGHT / 2
@@ -390,8 +385,9 @@ def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
         stroke, dashes = EDGE if node.kind == "output" else INK, ' stroke-width="2.2"'
     left, width = tidy(-box.width / 2), tidy(box.width)
     look = f'height="{tidy(HEIGHT)}" rx="{tidy(radius)}" fill="{fill}" stroke="{stroke}"{dashes}'
+    kind = "" if node.kind == "operation" else f' class="gl-{node.kind}"'
     parts = [
-        f'<g transform="translate({tidy(x)},{tidy(y)})"{faded}><title>{escape(hover(node))}</title>',
+        f'<g data-node="{number}"{kind} {moved}{faded}><title>{escape(hover(node))}</title>',
         box.chips.svg(box.width),
     ]
     if node.count > 1:  # a second sheet behind the first

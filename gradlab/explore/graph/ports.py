@@ -36,6 +36,7 @@ PADDING, GAP = 6.5, 5.0
 BASELINE = 10.8  # of a pill's text, from its top
 BAR = 2.4
 DECADES = 6  # of a scale at most
+ORANGE = '<g class="gl-orange">'  # the part with the gradient
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,14 @@ class PortLabel:
         """The text of its right part."""
         return "" if self.norm is None and not self.gradients else self.gradients[0] if self.gradients else said(self.norm)
 
+    @property
+    def spoken(self) -> tuple[str, ...]:
+        """What a screen reader says of it; empty parts of what there is not."""
+        if self.in_rows:
+            gradients = f"gradients {' '.join(self.gradients)}" if self.gradients else ""
+            return self.name, f"values {' '.join(self.values)}" if self.values else "", gradients
+        return f"{self.name} {self.blue}".strip(), f"gradient {self.orange}" if self.orange else ""
+
     # ----------------------------------------------------------------------------------------------------------- measures
     @property
     def widths(self) -> tuple[float, float]:
@@ -132,18 +141,7 @@ class PortLabel:
     # ------------------------------------------------------------------------------------------------------------ drawing
     def svg(self, top: float, scale: Scale | None) -> str:
         """Its elements, about x = 0, from `top` on."""
-        return self._rows(top) if self.in_rows else self._pill(top, scale)
-
-    def plain(self, scale: Scale | None) -> dict[str, Any]:
-        """It as plain data: what `svg` draws."""
-        left, right = (round(wide, 1) for wide in self.widths)
-        if self.in_rows:
-            columns = [round(wide, 1) for wide in self.columns]
-            rows = {"values": self.values, "gradients": self.gradients, "columns": columns}
-            return {"name": self.name, "shape": self.shape, "head": left} | rows
-        data = {"name": self.name, "blue": self.blue, "left": left, "orange": self.orange, "right": right}
-        bar = 0.0 if scale is None or self.norm is None else scale.part(self.norm)
-        return data | {"bar": round(bar, 3), "quiet": not (self.name or self.values or self.orange)}
+        return f'<g class="gl-port">{self._rows(top) if self.in_rows else self._pill(top, scale)}</g>'
 
     def _pill(self, top: float, scale: Scale | None) -> str:
         left, right = self.widths
@@ -156,22 +154,24 @@ class PortLabel:
             parts.append(_text(start + left / 2, top + BASELINE, _named(self.name, self.blue), ink))
         if right:
             at = start + left
-            parts.append(
-                f'<path d="{_half(at, top, right, round_left=not left, round_right=True)}" {_look(GRADIENT_PANEL, GRADIENT)}/>'
-            )
+            outline = _half(at, top, right, round_left=not left, round_right=True)
+            parts.append(f'{ORANGE}<path d="{outline}" {_look(GRADIENT_PANEL, GRADIENT)}/>')
             long = 0.0 if scale is None or self.norm is None else scale.part(self.norm) * (right - 2 * PADDING + 4)
             if long:
                 bar = f'x="{tidy(at + PADDING - 2)}" y="{tidy(top + HEIGHT - BAR)}" width="{tidy(long)}" height="{BAR}"'
                 parts.append(f'<rect {bar} fill="{GRADIENT}"/>')
-            parts.append(_text(at + right / 2, top + BASELINE - 0.7 * bool(long), escape(self.orange), GRADIENT_INK))
+            parts.append(_text(at + right / 2, top + BASELINE - 0.7 * bool(long), escape(self.orange), GRADIENT_INK) + "</g>")
         return "".join(parts)
 
     def _rows(self, top: float) -> str:
         head, wide = self.widths
         start, at = -(head + wide) / 2, top
         parts = []
-        looks = ((self.values, VALUE, VALUE_INK, VALUE_PANEL), (self.gradients, GRADIENT, GRADIENT_INK, GRADIENT_PANEL))
-        for row, stroke, ink, fill in looks:
+        looks = (
+            ("<g>", self.values, VALUE, VALUE_INK, VALUE_PANEL),
+            (ORANGE, self.gradients, GRADIENT, GRADIENT_INK, GRADIENT_PANEL),
+        )
+        for part, row, stroke, ink, fill in looks:
             if not row:
                 continue
             if head and at == top:
@@ -179,11 +179,12 @@ class PortLabel:
                 parts.append(f"<rect {box} {_look(VALUE_PANEL, VALUE)}/>")
                 parts.append(_text(start + head / 2, at + ROW - 3.6, _named(self.name, self.shape), VALUE_INK))
             box = f'x="{tidy(start + head)}" y="{tidy(at)}" width="{tidy(wide)}" height="{ROW}" rx="2"'
-            parts.append(f"<rect {box} {_look(fill, stroke)}/>")
+            parts.append(f"{part}<rect {box} {_look(fill, stroke)}/>")
             x = start + head
             for text, column in zip(row, self.columns, strict=True):
                 parts.append(_text(x + column / 2, at + ROW - 3.6, escape(text), ink))
                 x += column
+            parts.append("</g>")
             at += ROW
         return "".join(parts)
 

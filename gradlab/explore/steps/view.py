@@ -16,13 +16,14 @@ import numpy as np
 from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.graph.painting import figure
+from gradlab.explore.graph.ports import port_of
 from gradlab.explore.libraries import GRADLAB
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.source_lines import sources
 from gradlab.explore.steps.data import Step
 from gradlab.explore.steps.step_text import local_text
 from gradlab.explore.trace.data import Trace
-from gradlab.explore.trace.values import FEW, Value
+from gradlab.explore.trace.values import FEW, Value, brief
 
 WHOLE = 60  # nodes of a graph that is drawn whole
 MOST = 2_000  # steps that a view has
@@ -85,7 +86,7 @@ def view(
         "linear": linear and values,
         "values": values,
         "count": len(steps),
-        "figure": _figure(trace, values=values) if whole else None,
+        "figure": _figure(trace, shown, start, values=values) if whole else None,
         "edges": [[edge.source, edge.target] for edge in trace.edges] if whole else [],
         "nodes": _nodes(trace, shown, whole),
         "root": next((edge.source for edge in trace.edges if trace.nodes[edge.target].kind == "output"), 0),
@@ -98,17 +99,28 @@ def view(
     }
 
 
-def _figure(trace: Trace, *, values: bool) -> dict[str, Any]:
-    """The whole graph, laid out with room for what will have arrived in the end; without shares, which only the end knows."""
-    nodes, edges = trace.nodes, trace.edges
-    if not values:
-        nodes = tuple(
-            replace(node, value=None, gradient=None, operands=(), cell=None, place=None, detail="") for node in trace.nodes
-        )
-    drawn = figure(nodes, [replace(edge, share=None, gradient=None) for edge in edges])
-    for edge in drawn["edges"]:
-        edge.pop("share", None)
-    return drawn
+def _figure(trace: Trace, steps: Sequence[Step], start: Any, *, values: bool) -> dict[str, Any]:
+    """The whole graph, with room for all that arrives at a node; without shares, which only the end knows."""
+    nodes = tuple(replace(node, value=None, gradient=None, operands=(), cell=None, place=None, detail="") for node in trace.nodes)
+    if values:
+        room = _widest(trace, steps, start)
+        nodes = tuple(replace(node, gradient=room.get(i)) for i, node in enumerate(trace.nodes))
+    return figure(nodes, [replace(edge, share=None, gradient=None) for edge in trace.edges], bars=False)
+
+
+def _widest(trace: Trace, steps: Sequence[Step], start: Any) -> dict[int, Value]:
+    """Of all that arrives at a node what takes the most room, by node."""
+    found: dict[int, Value] = {}
+    arrivals = [(i, start) for i in trace.outputs]
+    for step in steps:
+        arrivals += [(step.node, step.upstream), *((share["to"], share["total"]) for share in step.shares)]
+    for i, held in arrivals:
+        if isinstance(held, tuple):
+            held = next((part for part in held if part is not None), None)
+        if held is not None:
+            value = held if isinstance(held, Value) else brief(np.asarray(held))
+            found[i] = max(found.get(i, value), value, key=lambda value: port_of(None, value, "", "").width)
+    return found
 
 
 def _nodes(trace: Trace, steps: Sequence[Step], whole: bool) -> dict[str, list[str]]:

@@ -84,7 +84,7 @@ def test_it_opens_with_a_sentence_and_the_picture_without_the_kernel(open_widget
     expect(head).to_have_text(
         re.compile(r"^loss = 0\.5671 with respect to a and b · 14 operations · holds the graph, \d+ bytes, until close\(\) $")
     )
-    assert page.locator(".gl-stage .gl-what").all_text_contents().count("÷") == 3
+    assert page.locator(".gl-stage [data-node] > text:first-of-type").all_text_contents().count("÷") == 3
     page.get_by_role("radio", name="Code").click()
     rows = page.get_by_role("treeitem")
     assert [row.split(",")[0] for row in rows.evaluate_all("all => all.map(row => row.getAttribute('aria-label'))")][-1] == "loss"
@@ -106,20 +106,20 @@ def test_a_click_shows_what_is_known_and_marks_the_source(open_widget):
     shown = panel(page).get_by_role("img", name="gradient, 6×4").locator("rect > title").all_text_contents()
     assert len(shown) == 24 and shown == re.findall(r"<rect[^>]*><title>(.*?)</title>", want["gradient"]["map"])
     assert page.locator(".gl-pane mark").all_text_contents() == ["z1 = (a - a.mean(0)) / a.std(0)"[5:]]
-    expect(page.locator(".gl-chosen .gl-small").first).to_have_text("DivBackward0")
+    expect(page.locator(".gl-chosen > text").nth(1)).to_have_text("DivBackward0")
     panel(page).get_by_text("The rule that ran").click()
     assert panel(page).locator("math").count() == 3 and panel(page).locator("math mfrac").count() >= 2
     panel(page).get_by_text("What it handed on").click()
     panel(page).get_by_role("button", name="std(0)").click()
     expect(title(page)).to_have_text("std(0)")
-    expect(page.locator(".gl-chosen .gl-what")).to_have_text("std(0)")
+    expect(page.locator(".gl-chosen > text:first-of-type")).to_have_text("std(0)")
     assert page.faults == []
 
 
 def test_a_line_marks_its_nodes(open_widget):
     page = open_widget(zscores())
     page.get_by_role("button", name=re.compile(r"^line \d+: c = ")).click()
-    assert page.locator(".gl-figure .gl-marked .gl-what").all_text_contents() == [".T", "@", "÷"]
+    assert page.locator(".gl-figure .gl-marked > text:first-of-type").all_text_contents() == [".T", "@", "÷"]
     expect(title(page)).to_have_text("c = ÷")
 
 
@@ -157,27 +157,27 @@ def test_search_by_name_line_size_and_inside_folds(open_widget):
 def test_folds_of_the_picture_open_and_close(open_widget):
     page = open_widget(encoder())
     page.get_by_role("radio", name="Operations").click()
-    first = page.locator(".gl-node").count()
+    first = page.locator("[data-node]").count()
     page.locator(".gl-fold").first.click()
     idle(page)
-    expect(page.locator(".gl-node")).not_to_have_count(first)
-    opened = page.locator(".gl-node").count()
+    expect(page.locator("[data-node]")).not_to_have_count(first)
+    opened = page.locator("[data-node]").count()
     assert opened > first
     stage(page).focus()
     page.keyboard.press("ArrowLeft")
     idle(page)
-    expect(page.locator(".gl-node")).to_have_count(first)
+    expect(page.locator("[data-node]")).to_have_count(first)
     page.keyboard.press("ArrowRight")
     idle(page)
-    expect(page.locator(".gl-node")).to_have_count(opened)
+    expect(page.locator("[data-node]")).to_have_count(opened)
     page.get_by_role("button", name="unfold").click()
     page.get_by_role("button", name="unfold").click()
     idle(page)
-    page.wait_for_function(f"document.querySelectorAll('.gl-node').length > {opened}")
+    page.wait_for_function(f"document.querySelectorAll('[data-node]').length > {opened}")
     page.get_by_role("button", name="fold", exact=True).click()
     page.get_by_role("button", name="fold", exact=True).click()
     idle(page)
-    expect(page.locator(".gl-node")).to_have_count(first)
+    expect(page.locator("[data-node]")).to_have_count(first)
     assert page.faults == []
 
 
@@ -189,7 +189,7 @@ def test_the_keyboard_alone_walks_along_the_edges(open_widget):
     for want in ("neg", "sum", "diagonal"):
         page.keyboard.press("ArrowUp")
         expect(title(page)).to_have_text(want)
-    expect(page.locator(".gl-node[aria-current] .gl-what")).to_have_text("diagonal")
+    expect(page.locator("[data-node][aria-current] > text:first-of-type")).to_have_text("diagonal")
     page.keyboard.press("ArrowDown")
     expect(title(page)).to_have_text("sum")
     page.keyboard.press("Enter")
@@ -249,7 +249,7 @@ def test_colours_by_gradient_nan_and_bytes(open_widget):
         loss = (y * x).sum()
     page = open_widget(widget({"x": x, "y": y, "loss": loss}))
     page.get_by_role("radio", name="NaN").click()
-    assert page.locator(".gl-faulty .gl-what").count() >= 2
+    assert page.locator(".gl-faulty > text:first-of-type").count() >= 2
     page.get_by_role("radio", name="bytes").click()
     assert page.locator(".gl-faulty").count() == 0 and page.locator(".gl-tinted").count() >= 3
     page.get_by_role("radio", name="nothing").click()
@@ -309,7 +309,7 @@ def test_what_users_wrote_is_inert(open_widget):
     from gradlab.notebook.graph_widget import GraphWidget
 
     page = open_widget(GraphWidget(Explorer.of([loss], {}, {"loss": loss, name: w})))
-    page.locator(".gl-leaf .gl-what").click()
+    page.locator(".gl-leaf > text:first-of-type").click()
     expect(title(page)).to_have_text(name)
     assert page.locator(".gl-explorer img").count() == 0 and page.evaluate("window.hurt") is None
 
@@ -338,7 +338,7 @@ def test_everything_has_a_name_for_screen_readers(open_widget):
              !['status', 'alert'].includes(n.getAttribute('role'))).map(n => n.outerHTML.slice(0, 90))"""
     )
     assert nameless == []
-    assert page.locator(".gl-node[role=button][aria-label]").count() == page.locator(".gl-node").count()
+    assert page.locator("[data-node][role=button][aria-label]").count() == page.locator("[data-node]").count()
 
 
 def test_the_data_is_json(open_widget):

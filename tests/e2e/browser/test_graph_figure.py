@@ -1,20 +1,15 @@
-"""The live drawing of a graph says what the static picture says, in the same places; nodes and edges answer one by one."""
+"""The graph that Python drew, in a live view: its nodes and edges answer one by one."""
 
 from __future__ import annotations
 
-from collections import Counter
+from xml.etree import ElementTree as ET
 
-import numpy as np
+import pytest
 
 import gradlab as gl
 from gradlab.explore.graph.painting import figure, paint
 from gradlab.explore.report import explain
 from gradlab.notebook.bundle import script, styles
-
-WORDS = """root => [...root.querySelectorAll('text')].filter(t => t.getBoundingClientRect().width).map(t => {
-  const own = [...t.childNodes].filter(n => n.nodeName !== 'title').map(n => n.textContent).join('');
-  const { left, top, right, bottom } = t.getBoundingClientRect();
-  return [own, [left, top, right, bottom]]; })"""
 
 
 def traced():
@@ -28,55 +23,86 @@ def traced():
     return explain(loss, names={"a": a, "b": b, "w": w, "d": d}).trace
 
 
-def shown(browser, trace, scheme="light"):
-    page = browser.new_page(color_scheme=scheme, viewport={"width": 1300, "height": 900})
-    still = paint(trace.nodes, trace.edges, note="", text="", alt="").svg()
-    page.set_content(f"<style>{styles('kit/kit.css')}</style><div id=still>{still}</div><div id=live class=gl-view></div>")
-    page.evaluate(
-        """async ([text, figure]) => {
-             const { graph } = (await import(URL.createObjectURL(new Blob([text], {type: 'text/javascript'})))).default;
-             window.drawn = graph(figure); document.getElementById('live').append(drawn.root);
-             drawn.root.setAttribute('width', figure.width); drawn.root.setAttribute('height', figure.height); }""",
-        [script("kit/graph.js"), figure(trace.nodes, trace.edges)],
-    )
-    return page
+@pytest.fixture
+def drawn(browser):
+    """drawn(trace) -> a page with the figure as `drawn`, and what the static picture says."""
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
 
+    def open_(trace):
+        page.set_content(f"<style>{styles('kit/kit.css')}</style><div id=live class=gl-view></div>")
+        page.evaluate(
+            """async ([text, figure]) => {
+                 const { graph } = (await import(URL.createObjectURL(new Blob([text], {type: 'text/javascript'})))).default;
+                 window.drawn = graph(figure); document.getElementById('live').append(drawn.root); }""",
+            [script("kit/graph.js"), figure(trace.nodes, trace.edges)],
+        )
+        return page
 
-def test_the_live_drawing_says_what_the_static_one_says_where_it_says_it(browser):
-    page = shown(browser, traced())
-    still, live = page.evaluate(f"['still', 'live'].map(id => ({WORDS})(document.getElementById(id)))")
-    assert len(still) > 30
-    still = [
-        text for text in still if not text[0].startswith(("bar under", "on a log scale"))
-    ]  # the view's own caption says this
-    assert sorted(text for text, _ in live) == sorted(text for text, _ in still)
-    often = Counter(text for text, _ in still)
-    here, there = ({text: np.array(box).reshape(2, 2) for text, box in boxes if often[text] == 1} for boxes in (still, live))
-    assert len(here) > 10
-    away = np.median([there[text].mean(0) - here[text].mean(0) for text in here], axis=0)  # from one drawing to the other
-    for text, box in here.items():  # whatever the fonts: the middle of each lies in the other's box
-        for one, other in ((box + away, there[text]), (there[text], box + away)):
-            assert (other[0] <= one.mean(0)).all() and (one.mean(0) <= other[1]).all(), text
+    yield open_
     page.close()
 
 
-def test_nodes_and_edges_are_addressed_by_their_numbers_in_the_graph(browser):
+def test_the_live_drawing_has_a_size_a_name_and_every_text_of_the_static_one(drawn):
     trace = traced()
-    page = shown(browser, trace)
+    page = drawn(trace)
+    still = ET.fromstring(paint(trace.nodes, trace.edges, note="", text="", alt="").svg())
+    texts = ["".join(text.itertext()) for text in still.iter("{http://www.w3.org/2000/svg}text")]
+    own = [text for text in texts if not text.startswith(("bar under", "on a log scale"))]
+    assert page.locator(".gl-figure text").all_text_contents() == own and len(own) > 30
+    assert page.locator(".gl-figure > title").text_content() == f"graph of {len(trace.nodes) + 1} nodes"  # and a ghost
+    box = page.locator(".gl-figure").bounding_box()
+    assert box["width"] > 100 and box["height"] > 100
+
+
+def test_what_a_user_named_is_inert(drawn):
+    with gl.tracing():
+        a = gl.tensor(2.0, requires_grad=True)
+        loss = a * 3
+    page = drawn(explain(loss, names={"<script>x</script>": a, "loss": loss}).trace)
+    assert page.locator("script").count() == 0
+    assert any("<script>" in text for text in page.locator(".gl-figure text").all_text_contents())
+
+
+def test_nodes_and_edges_are_addressed_by_their_numbers_in_the_graph(drawn):
+    trace = traced()
+    page = drawn(trace)
     at = next(i for i, node in enumerate(trace.nodes) if node.label == "**")
     edge = next(i for i, edge in enumerate(trace.edges) if edge.target == at)
     page.evaluate(
-        "([at, edge]) => { drawn.choose(at); drawn.label(edge, '+3.1'); drawn.weigh(new Map([[edge, {width: 3, sign: -1}]])); }",
+        "([at, edge]) => { drawn.choose(at); drawn.label(new Map([[edge, '+3.1']])); "
+        "drawn.weigh(new Map([[edge, {width: 3, sign: -1}]])); }",
         [at, edge],
     )
-    assert page.locator(".gl-chosen .gl-what").all_text_contents() == ["**"]
+    assert page.locator(".gl-chosen > text").first.text_content() == "**"
     assert page.locator(".gl-minus title").all_text_contents() == ["d to **, 3"]
-    assert "+3.1" in page.locator(".gl-labels text").all_text_contents()
-    page.evaluate("edge => { drawn.label(edge); drawn.weigh(null); drawn.choose(null); }", edge)
-    assert page.locator(".gl-chosen, .gl-minus, .gl-near").count() == 0
-    assert "+3.1" not in page.locator(".gl-labels text").all_text_contents()
-    page.evaluate("at => drawn.port(at, {name: 'q', blue: '7', orange: '1.5', left: 30, right: 30, bar: 0, quiet: false})", at)
-    assert page.locator(".gl-node").nth(at).locator(".gl-port text").all_text_contents() == ["q\u20027", "1.5"]
+    assert page.locator(".gl-labels text").all_text_contents() == ["+3.1"]
+    assert page.locator(".gl-shares text").count() and not page.locator(".gl-shares").is_visible()
+    away = page.evaluate(
+        """edge => { const path = document.querySelector(`[data-edge='${edge}']`), turn = path.getScreenCTM();
+             const { x, y, width, height } = document.querySelector('.gl-labels rect').getBoundingClientRect();
+             return Math.min(...Array.from({ length: 101 }, (_, i) => {
+               const there = path.getPointAtLength((i * path.getTotalLength()) / 100).matrixTransform(turn);
+               return Math.hypot(there.x - x - width / 2, there.y - y - height / 2); })); }""",
+        edge,
+    )
+    assert away < 10  # it stands on the line
+    page.evaluate("() => { drawn.label(null); drawn.weigh(null); drawn.choose(null); }")
+    assert (
+        page.locator(".gl-chosen, .gl-minus, .gl-near, .gl-labels text").count() == 0 and page.locator(".gl-shares").is_visible()
+    )
     page.evaluate("edge => drawn.light([], [edge], 'the cotangent', true)", edge)
     assert page.locator(".gl-lines .gl-lit").count() == page.locator(".gl-head-arrow").count() == 1
-    page.close()
+
+
+def test_a_gradient_arrives_at_a_port_and_fits_its_room(drawn):
+    trace = traced()
+    page = drawn(trace)
+    at = next(i for i, node in enumerate(trace.nodes) if node.name == "a")
+    room = page.locator(f"[data-node='{at}'] .gl-orange")
+    wide = room.bounding_box()["width"]
+    for text in ("7", "−1.234e−5"):
+        page.evaluate("([at, text]) => drawn.arrive(at, [text])", [at, text])
+        assert room.locator("text").text_content() == text and room.locator("text").bounding_box()["width"] < wide
+        assert page.locator(".gl-waiting").count() == 0
+    page.evaluate("at => drawn.arrive(at, [])", at)
+    assert room.locator("text").text_content() == "" and page.locator(".gl-waiting").count() == 1

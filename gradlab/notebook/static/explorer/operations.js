@@ -1,18 +1,18 @@
 // Operations: the graph as boxes, on a canvas. Which folds are open is the kernel's to draw; one short question a change.
 
 import { canvas } from "../kit/canvas.js";
+import { svg } from "../kit/dom.js";
 import { graph } from "../kit/graph.js";
 import { drawnPaths } from "./paths.js";
 
-/** @import { Figure } from "../kit/graph.js" */
-/** @import { GraphNode } from "../kit/node.js" */
+/** @import { Figure, GraphNode, Place } from "../kit/graph.js" */
 /** @import { Data } from "./data.js" */
 /** @import { Paths } from "./paths.js" */
 /** @import { Choosing } from "./rows.js" */
 
 /**
  * A node of the picture; see explore/explorer/folds.py.
- * @typedef {GraphNode & { at: number, members: number[], within?: string }} Drawn
+ * @typedef {GraphNode & { at: number, members: number[], opens?: string, within?: string }} Drawn
  */
 /** @typedef {Omit<Figure, "nodes"> & { nodes: Drawn[], open: string[] }} Picture */
 
@@ -43,12 +43,13 @@ function operationsView(data, choosing) {
   /** @param {Picture} shown */
   function show(shown) {
     picture = shown;
-    drawing = graph(/** @type {Figure} */ (picture));
+    drawing = graph(picture);
     drawing.nodes.forEach((group, k) => {
-      const node = picture.nodes[k];
-      group.dataset.at = String(k);
+      const { spoken, opens } = picture.nodes[k],
+        sign = { x: 6 - drawing.places[k].wide / 2, y: 12, class: "gl-fold", "data-opens": "" };
       group.setAttribute("role", "button");
-      group.setAttribute("aria-label", spoken(node));
+      group.setAttribute("aria-label", spoken);
+      if (opens) group.append(svg("text", sign, "▸", svg("title", {}, "open (→)")));
     });
     stage.root.style.height = `${Math.max(LEAST, Math.min(TALLEST, picture.height + 20))}px`;
     stage.show(drawing.root, picture.width, picture.height);
@@ -58,20 +59,6 @@ function operationsView(data, choosing) {
     paint();
     flow();
     if (wished >= 0) follow(wished);
-  }
-
-  /** @param {Drawn} node */
-  function spoken(node) {
-    const port = node.port,
-      numbers =
-        port && "orange" in port
-          ? [port.name || port.blue ? `${port.name} ${port.blue}`.trim() : "", port.orange && `gradient ${port.orange}`]
-          : port
-            ? [port.name, `values ${port.values.join(" ")}`, port.gradients.length ? `gradients ${port.gradients.join(" ")}` : ""]
-            : [];
-    return [node.label, node.small, ...numbers, node.line && `line ${node.line}`, node.opens ? "folded" : ""]
-      .filter(Boolean)
-      .join(", ");
   }
 
   /**
@@ -87,8 +74,9 @@ function operationsView(data, choosing) {
     });
     if (k < 0) return;
     const node = picture.nodes[k];
-    stage.stage.setAttribute("aria-label", `the operations: ${spoken(node)}`);
-    stage.reveal({ x: node.x - node.wide / 2, y: node.y, wide: node.wide, high: picture.tall + 24 });
+    stage.stage.setAttribute("aria-label", `the operations: ${node.spoken}`);
+    const { x, y, wide, high } = drawing.places[k];
+    stage.reveal({ x: x - wide / 2, y, wide, high: high + 24 });
     wished = -1;
     if (tell && node.at >= 0) choosing.choose(node.at, node.opens ? node.members : null);
   }
@@ -128,35 +116,34 @@ function operationsView(data, choosing) {
    * @param {string} key
    */
   function neighbour(key) {
-    const here = picture.nodes[chosen];
+    const here = drawing.places[chosen];
     if (!here) return picture.nodes.length - 1;
-    const edges = picture.edges.filter((edge) => edge.source >= 0 && edge.target >= 0);
-    if (key === "ArrowUp" || key === "ArrowDown") {
-      const next = edges.flatMap((edge) =>
-        key === "ArrowUp" ? (edge.target === chosen ? [edge.source] : []) : edge.source === chosen ? [edge.target] : [],
+    const ends = { ArrowUp: [1, 0], ArrowDown: [0, 1] }[key];
+    if (ends) {
+      const edges = picture.edges.filter((edge) => edge[0] >= 0 && edge[1] >= 0 && edge[ends[0]] === chosen);
+      return nearest(
+        edges.map((edge) => Number(edge[ends[1]])),
+        here,
       );
-      return nearest(next, here);
     }
     const side = key === "ArrowRight" ? 1 : -1,
-      beside = picture.nodes.flatMap((node, k) =>
-        k !== chosen && Math.abs(node.y - here.y) < 40 && side * (node.x - here.x) > 0 ? [k] : [],
+      beside = drawing.places.flatMap(({ x, y }, k) =>
+        k !== chosen && Math.abs(y - here.y) < 40 && side * (x - here.x) > 0 ? [k] : [],
       );
     return nearest(beside, here);
   }
 
-  /** @param {number[]} among @param {Drawn} here */
-  function nearest(among, here) {
-    return among.reduce(
-      (best, k) => (best < 0 || Math.abs(picture.nodes[k].x - here.x) < Math.abs(picture.nodes[best].x - here.x) ? k : best),
-      -1,
-    );
+  /** @param {number[]} among @param {Place} here */
+  function nearest(among, { x }) {
+    const away = (/** @type {number} */ k) => Math.abs(drawing.places[k].x - x);
+    return among.reduce((best, k) => (best < 0 || away(k) < away(best) ? k : best), -1);
   }
 
   stage.stage.addEventListener("click", (event) => {
     const target = event.target instanceof Element ? event.target : null,
-      group = target?.closest("[data-at]");
+      group = target?.closest("[data-node]");
     if (!(group instanceof SVGElement)) return;
-    const k = Number(group.dataset.at);
+    const k = Number(group.dataset.node);
     choose(k);
     if (target?.closest("[data-opens]")) open(picture.nodes[k].opens);
   });
@@ -187,10 +174,8 @@ function operationsView(data, choosing) {
   function flow() {
     const drawn = paths ? drawnPaths(data, picture, paths) : null;
     drawing.weigh(drawn?.weights ?? null);
+    drawing.label(drawn?.labels ?? null);
     drawing.say(drawn?.met ?? new Map());
-    picture.edges.forEach((edge, k) => {
-      if (edge.at) drawing.label(k, drawn ? (drawn.labels.get(k) ?? "") : undefined);
-    });
   }
 
   return {

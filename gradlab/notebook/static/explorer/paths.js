@@ -31,8 +31,8 @@ function drawnPaths(data, picture, paths) {
     between = (/** @type {number | undefined} */ a, /** @type {number | undefined} */ b) => `${a}:${b}`;
   /** @type {Map<string, number[]>} the drawn edges between two boxes */
   const drawn = new Map();
-  picture.edges.forEach(({ source, target, at }, k) => {
-    if (at) drawn.set(between(source, target), [...(drawn.get(between(source, target)) ?? []), k]);
+  picture.edges.forEach(([source, target, x], k) => {
+    if (x !== undefined) drawn.set(between(source, target), [...(drawn.get(between(source, target)) ?? []), k]);
   });
   /** @type {Map<string, { amount: number, known: boolean }[]>} */
   const flows = new Map();

@@ -1,94 +1,62 @@
-// The drawing of a graph as Python laid it out (explore/graph/painting.figure), as SVG whose nodes and edges can be lit, chosen,
-// labelled, weighed and tinted one by one. Boxes and routes come with their places, so nothing is measured here.
+// The behaviour of a graph that Python drew (explore/graph/painting.figure): its nodes and edges are lit, chosen, labelled, weighed and
+// tinted one by one, by classes that the style sheet gives a look.
 
-import { svg } from "./dom.js";
-import { OVERLAP, drawNode, drawPort, drawTear } from "./node.js";
-import { clamp } from "./ranges.js";
+import { svg, svgFrom } from "./dom.js";
 
-/** @import { GraphNode, Port } from "./node.js" */
-
-/**
- * @typedef {object} GraphEdge
- * @property {string} path
- * @property {string} title
- * @property {number} source a node; −1 of a torn edge's end, as of `target`
- * @property {number} target
- * @property {boolean} faint it leads to what lies behind a cut
- * @property {string} [share] its part in the gradient where several met; may be empty
- * @property {[number, number, number, number]} [at] where a label stands, and where it begins; no labels without
- */
+/** @typedef {{ kind: string, label: string, spoken: string }} GraphNode `kind`: "leaf", "operation", "output", "folded", "ghost" */
+/** @typedef {[number, number, number?, number?]} GraphEdge source and target, −1 of a torn end; where a label can be put */
 /**
  * @typedef {object} Figure
+ * @property {string} svg
  * @property {number} width
  * @property {number} height
- * @property {number} tall how high a box is
- * @property {number} margin
- * @property {string} scale of the bars: "0.01 to 10"; empty where there are none
  * @property {GraphNode[]} nodes
- * @property {{ x: number, y: number, words: string }[]} tears
  * @property {GraphEdge[]} edges
  * @property {number} [folded] of how many nodes it is folded
  */
 /** @typedef {{ width: number, sign: number }} Weight of an edge: 1 is usual; a negative sign is dashed */
+/** @typedef {{ x: number, y: number, wide: number, high: number }} Place of a node's box; x is its middle */
 
-const HIGH = 440; // px; a higher drawing is shrunk, though not below SMALLEST of its size, where its letters can still be read
-const SMALLEST = 0.95;
 const LETTER = 5.6; // px, of a label
 
 /** @param {Figure} figure */
 function graph(figure) {
-  const shrink = clamp(HIGH / figure.height, SMALLEST, 1);
-  const root = svg("svg", {
-    width: figure.width * shrink,
-    height: figure.height * shrink,
-    viewBox: `0 0 ${figure.width} ${figure.height}`,
-    role: "img",
-    class: "gl-figure",
+  const root = svgFrom(figure.svg),
+    nodes = /** @type {SVGGElement[]} */ ([...root.querySelectorAll("[data-node]")]),
+    paths = /** @type {SVGPathElement[]} */ ([...root.querySelectorAll("[data-edge]")]),
+    lines = /** @type {SVGGElement} */ (root.querySelector(".gl-lines")),
+    labels = svg("g", { class: "gl-labels" }),
+    parts = nodes.map((node) => /** @type {SVGTextElement[]} */ ([...node.querySelectorAll(".gl-orange text")])),
+    lengths = parts.map((texts) => texts.map(({ textContent }) => textContent?.length ?? 0));
+  const origin = moved(lines.parentNode);
+  lines.parentNode?.append(labels);
+  /** @type {Place[]} */
+  const places = nodes.map((node) => {
+    const { e, f } = moved(node),
+      { width, height } = /** @type {SVGRectElement} */ (node.querySelector(":scope > rect"));
+    return { x: e + origin.e, y: f + origin.f, wide: width.baseVal.value, high: height.baseVal.value };
   });
-  const move = `translate(${figure.margin},${figure.margin})`,
-    lines = svg("g", { transform: move, class: "gl-lines" }),
-    boxes = svg("g"),
-    labels = svg("g", { transform: move, class: "gl-labels" });
-  const paths = figure.edges.map(({ path, title, faint }) => {
-    const line = svg("path", { d: path, class: faint ? "gl-faint" : "" });
-    if (title) line.append(svg("title", {}, title));
-    return line;
-  });
-  const nodes = figure.nodes.map((node) => drawNode(node, figure.tall));
-  /** @type {(SVGGElement | null)[]} */
-  const said = figure.edges.map(() => null),
-    /** @type {(SVGPathElement | null)[]} */ arrows = figure.edges.map(() => null);
-  lines.append(...paths);
-  boxes.append(...figure.tears.map(drawTear), ...nodes);
-  root.append(lines, boxes, labels);
-
-  /**
-   * Say something at an edge, instead of what was said there; nothing: its share again.
-   * @param {number} k
-   * @param {string} [text]
-   */
-  function label(k, text) {
-    const { at, share } = figure.edges[k],
-      words = text ?? share ?? "";
-    said[k]?.remove();
-    said[k] = null;
-    if (!at || !words) return;
-    const width = LETTER * words.length + 7;
-    said[k] = svg(
-      "g",
-      { transform: `translate(${at[0]},${at[1]})` },
-      svg("rect", { x: -width / 2, y: -6, width, height: 12, rx: 3 }),
-      svg("text", { y: 3.3 }, words),
-    );
-    labels.append(said[k]);
-  }
-  figure.edges.forEach((_, k) => label(k));
 
   return {
     root,
     /** The group of each node, in the order of the figure: to be listened to, focused, named. */
     nodes,
-    label,
+    places,
+
+    /**
+     * Write at edges, by their numbers, and nowhere else; null: the shares in the gradient again.
+     * @param {Map<number, string> | null} words
+     * @param {(k: number) => number | undefined} [across] where a label is put, if not at its edge's own place
+     */
+    label(words, across = () => undefined) {
+      root.classList.toggle("gl-labelled", words !== null);
+      labels.replaceChildren(
+        ...[...(words ?? [])].flatMap(([k, text]) => {
+          const [, , x, y] = figure.edges[k];
+          return text && x !== undefined ? [tag(text, `translate(${across(k) ?? x},${y})`, -0.5, 3.3)] : [];
+        }),
+      );
+    },
 
     /**
      * Light these nodes and edges and no others.
@@ -99,12 +67,11 @@ function graph(figure) {
      */
     light(lit, edges, what, heads = false) {
       nodes.forEach((node, k) => node.classList.toggle("gl-lit", lit.includes(k)));
+      lines.querySelectorAll(".gl-head-arrow").forEach((arrow) => arrow.remove());
       paths.forEach((path, k) => {
         const on = edges.includes(k);
         if (path.classList.toggle("gl-lit", on)) lines.append(path); // on top
-        arrows[k]?.remove();
-        arrows[k] = on && heads ? head(figure.edges[k]) : null;
-        if (arrows[k]) lines.append(arrows[k]);
+        if (on && heads) lines.append(head(path));
       });
       const passed = lit.map((k) => figure.nodes[k].label).reverse();
       root.setAttribute(
@@ -120,7 +87,7 @@ function graph(figure) {
     choose(chosen) {
       nodes.forEach((node, k) => node.classList.toggle("gl-chosen", k === chosen));
       paths.forEach((path, k) => {
-        const { source, target } = figure.edges[k];
+        const [source, target] = figure.edges[k];
         if (path.classList.toggle("gl-near", chosen !== null && (source === chosen || target === chosen))) lines.append(path);
       });
     },
@@ -165,43 +132,65 @@ function graph(figure) {
      * @param {Map<number, string>} words
      */
     say(words) {
-      nodes.forEach((node, k) => {
-        node.querySelector(".gl-said")?.remove();
-        const text = words.get(k),
-          wide = LETTER * (text?.length ?? 0) + 8,
-          x = figure.nodes[k].wide / 2 + 6;
-        if (text)
-          node.append(
-            svg(
-              "g",
-              { class: "gl-said", transform: `translate(${x},${figure.tall / 2})` },
-              svg("rect", { x: 0, y: -8, width: wide, height: 16, rx: 3 }),
-              svg("text", { x: 4, y: 3.2, class: "gl-beside" }, text),
-            ),
-          );
-      });
+      root.querySelectorAll(".gl-said").forEach((said) => said.remove());
+      for (const [k, text] of words) {
+        const { wide, high } = places[k] ?? {},
+          said = tag(text, `translate(${wide / 2 + 6},${high / 2})`, 0, 3.2);
+        said.classList.add("gl-said");
+        nodes[k]?.append(said);
+      }
     },
 
+    /** How many numbers of a gradient a node has room for. @param {number} k */
+    room: (k) => parts[k].length,
+
     /**
-     * Draw a node's port anew; null: none.
+     * The numbers of the gradient at a node's port; none: it waits for them.
      * @param {number} k
-     * @param {Port | null} port
+     * @param {string[]} words
      */
-    port(k, port) {
-      nodes[k].querySelector(".gl-port")?.remove();
-      if (port) nodes[k].append(drawPort(port, figure.tall - OVERLAP));
+    arrive(k, words) {
+      nodes[k].classList.toggle("gl-waiting", !words.length);
+      parts[k].forEach((part, i) => {
+        const text = words[i] ?? "",
+          most = lengths[k][i];
+        part.textContent = text;
+        part.style.fontSize = text.length > most ? `${(9.5 * most) / text.length}px` : "";
+      });
     },
   };
 }
 
+/** Where a group is moved to. @param {ParentNode | null} group */
+function moved(group) {
+  const [, e, f] = /translate\(([^,]+),([^)]+)\)/.exec(/** @type {Element} */ (group).getAttribute("transform") ?? "") ?? [];
+  return { e: Number(e), f: Number(f) };
+}
+
+/**
+ * A few words on a ground of their own.
+ * @param {string} words
+ * @param {string} transform
+ * @param {number} side where the ground begins, in its width
+ * @param {number} baseline
+ */
+function tag(words, transform, side, baseline) {
+  const width = LETTER * words.length + 8;
+  return svg(
+    "g",
+    { transform },
+    svg("rect", { x: side * width, y: -6, width, height: 12, rx: 3 }),
+    svg("text", { x: (side + 0.5) * width, y: baseline }, words),
+  );
+}
+
 /**
  * An arrow's head where an edge leaves its source, which is where a gradient arrives.
- * @param {GraphEdge} edge
+ * @param {SVGPathElement} path
  */
-function head({ at }) {
-  if (!at) return null;
-  const [, , x, y] = at;
-  return svg("path", { d: `M${x} ${y}l-4 7.5h8z`, class: "gl-head-arrow" });
+function head(path) {
+  const start = /^M[^A-Z]+/.exec(path.getAttribute("d") ?? "");
+  return svg("path", { d: `${start}l-4 7.5h8z`, class: "gl-head-arrow" });
 }
 
 export { graph };
