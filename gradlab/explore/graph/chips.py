@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gradlab.explore.drawing import EDGE, LINE, PANEL, QUIET, escape, text_width, tidy
+from gradlab.explore.drawing import EDGE, LINE, PANEL, escape, text_width, tidy
 from gradlab.explore.graph.ports import said
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import shape_text
@@ -50,9 +50,8 @@ class Chips:
                 )
                 box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(wide)}" height="{HEIGHT}" rx="{HEIGHT / 2}"'
                 parts.append(f'<rect {box} fill="{PANEL}" stroke="{LINE}"/>')
-                at = f'x="{tidy(x + wide / 2)}" y="{tidy(y + 10.8)}" font-size="{LETTERS}" fill="{QUIET}"'
-                parts.append(f"<text {at}>{escape(text)}</text>")
-        return f"<g>{''.join(parts)}</g>" if parts else ""
+                parts.append(f'<text x="{tidy(x + wide / 2)}" y="{tidy(y + 10.8)}">{escape(text)}</text>')
+        return f'<g font-size="{LETTERS}">{"".join(parts)}</g>' if parts else ""
 
 
 def chips_of(operands: Sequence[Operand], *, sided: bool = True) -> Chips:

@@ -141,7 +141,7 @@ class PortLabel:
     # ------------------------------------------------------------------------------------------------------------ drawing
     def svg(self, top: float, scale: Scale | None) -> str:
         """Its elements, about x = 0, from `top` on."""
-        return f'<g class="gl-port">{self._rows(top) if self.in_rows else self._pill(top, scale)}</g>'
+        return f'<g class="gl-port" font-size="{LETTERS}">{self._rows(top) if self.in_rows else self._pill(top, scale)}</g>'
 
     def _pill(self, top: float, scale: Scale | None) -> str:
         left, right = self.widths
@@ -239,7 +239,7 @@ def _named(name: str, text: str) -> str:
 
 
 def _text(x: float, y: float, inner: str, ink: str) -> str:
-    return f'<text x="{tidy(x)}" y="{tidy(y)}" font-size="{LETTERS}" fill="{ink}">{inner}</text>'
+    return f'<text x="{tidy(x)}" y="{tidy(y)}" fill="{ink}">{inner}</text>'
 
 
 def _look(fill: str, stroke: str) -> str:

@@ -87,7 +87,6 @@ def view(
         "values": values,
         "count": len(steps),
         "figure": _figure(trace, shown, start, values=values) if whole else None,
-        "edges": [[edge.source, edge.target] for edge in trace.edges] if whole else [],
         "nodes": _nodes(trace, shown, whole),
         "root": next((edge.source for edge in trace.edges if trace.nodes[edge.target].kind == "output"), 0),
         "sources": texts,

@@ -84,8 +84,11 @@ def test_keys_alone(open_page):
     assert "Step 1 of 5: × MulBackward0" in said.inner_text()
     node = page.locator("[role=button][aria-label^='run to step 4']")
     node.focus()
+    assert node.evaluate("node => getComputedStyle(node).outlineStyle") == "solid"
     page.keyboard.press("Enter")
     assert step_of(page) == 4
+    figure = page.locator("svg.gl-figure[role=group]")
+    assert figure.locator("> title").text_content() == "graph of 8 nodes"
     page.keyboard.press("Home")
     stop_clock(page)
     page.keyboard.press(" ")  # plays
@@ -132,6 +135,12 @@ def test_a_large_graph_is_shown_about_its_active_operation(open_page):
         assert page.locator(".gl-around button").count() <= 14
         assert page.locator(".gl-active").count() == 1
     assert "neighbours" in page.locator(".gl-around").inner_text()
+    page.locator(".gl-around > div").nth(2).get_by_role("button").first.focus()  # where the active one's gradient came from
+    page.keyboard.press("Enter")
+    there = step_of(page)
+    assert there < 399
+    page.keyboard.press("ArrowRight")  # the focus is not lost with the buttons
+    assert step_of(page) == there + 1
 
 
 def test_without_values_there_are_none(open_page):

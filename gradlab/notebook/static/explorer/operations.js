@@ -53,7 +53,6 @@ function operationsView(data, choosing) {
     });
     stage.root.style.height = `${Math.max(LEAST, Math.min(TALLEST, picture.height + 20))}px`;
     stage.show(drawing.root, picture.width, picture.height);
-    drawing.light([], [], "");
     chosen = -1;
     mark();
     paint();

@@ -37,6 +37,9 @@ function graph(figure) {
     return { x: e + origin.e, y: f + origin.f, wide: width.baseVal.value, high: height.baseVal.value };
   });
 
+  /** @param {string} name of a class @param {(k: number) => boolean} has whether a node has it */
+  const mark = (name, has) => nodes.forEach((node, k) => node.classList.toggle(name, has(k)));
+
   return {
     root,
     /** The group of each node, in the order of the figure: to be listened to, focused, named. */
@@ -62,11 +65,11 @@ function graph(figure) {
      * Light these nodes and edges and no others.
      * @param {number[]} lit
      * @param {number[]} edges
-     * @param {string} what passes there, for screen readers
+     * @param {string} what passes there, for screen readers; empty: they are told elsewhere
      * @param {boolean} [heads] whether lit edges have a head where a gradient arrives
      */
     light(lit, edges, what, heads = false) {
-      nodes.forEach((node, k) => node.classList.toggle("gl-lit", lit.includes(k)));
+      mark("gl-lit", (k) => lit.includes(k));
       lines.querySelectorAll(".gl-head-arrow").forEach((arrow) => arrow.remove());
       paths.forEach((path, k) => {
         const on = edges.includes(k);
@@ -74,10 +77,8 @@ function graph(figure) {
         if (on && heads) lines.append(head(path));
       });
       const passed = lit.map((k) => figure.nodes[k].label).reverse();
-      root.setAttribute(
-        "aria-label",
-        lit.length ? `graph: ${what} passes ${passed.join(", ")}` : `graph of ${figure.nodes.length} nodes`,
-      );
+      if (what && lit.length) root.setAttribute("aria-label", `graph: ${what} passes ${passed.join(", ")}`);
+      else root.removeAttribute("aria-label");
     },
 
     /**
@@ -85,7 +86,7 @@ function graph(figure) {
      * @param {number | null} chosen
      */
     choose(chosen) {
-      nodes.forEach((node, k) => node.classList.toggle("gl-chosen", k === chosen));
+      mark("gl-chosen", (k) => k === chosen);
       paths.forEach((path, k) => {
         const [source, target] = figure.edges[k];
         if (path.classList.toggle("gl-near", chosen !== null && (source === chosen || target === chosen))) lines.append(path);
@@ -97,7 +98,7 @@ function graph(figure) {
      * @param {number[]} found
      */
     mark(found) {
-      nodes.forEach((node, k) => node.classList.toggle("gl-marked", found.includes(k)));
+      mark("gl-marked", (k) => found.includes(k));
     },
 
     /**

@@ -43,7 +43,6 @@ import { bracketed, said, scalar, text, times } from "./numbers.js";
  * @property {boolean} values
  * @property {number} count
  * @property {Figure | null} figure of the whole graph
- * @property {[number, number][]} edges of it
  * @property {Record<string, [string, string, string]>} nodes kind, label, name
  * @property {number} root
  * @property {{ title: string, lines: [number, string][] }[]} sources
@@ -98,9 +97,9 @@ class Steps {
   arrived(k) {
     /** @type {Map<number, Held | null>} */
     const found = new Map();
-    const { steps, root, edges } = this.data;
-    for (const [source, target] of edges)
-      if (source === root && this.data.nodes[target]?.[0] === "output") found.set(target, this.start);
+    const { steps, root, nodes, figure } = this.data;
+    for (const [source, target] of figure?.edges ?? [])
+      if (source === root && nodes[target]?.[0] === "output") found.set(target, this.start);
     for (const step of steps.slice(0, k)) {
       found.set(step.node, this.scaled(step.upstream.find(Boolean) ?? null));
       for (const share of step.shares) found.set(share.to, this.scaled(share.total));

@@ -26,7 +26,8 @@ function stage(steps, run) {
       [SUPPRESS]: "true",
     }),
     root = html("div", { class: "gl-stepper-stage" }, scroll);
-  const drawing = data.figure ? graph(data.figure) : null;
+  const { figure } = data,
+    drawing = figure && graph(figure);
   if (drawing) scroll.append(drawing.root);
   drawing?.nodes.forEach((group, node) => {
     const turn = steps.turns.get(node);
@@ -43,15 +44,16 @@ function stage(steps, run) {
 
   /**
    * @param {number} k
+   * @param {Figure} figure
    * @param {ReturnType<typeof graph>} picture
    */
-  function show(k, picture) {
+  function show(k, figure, picture) {
     const step = steps.step(k),
       arrived = steps.arrived(k),
-      { edges } = data;
+      { edges, nodes } = figure;
     const passed = new Set(data.steps.slice(0, k).flatMap(({ node, shares }) => shares.map(({ to }) => `${to} ${node}`))),
-      lit = edges.flatMap(([from, to], i) => (passed.has(`${from} ${to}`) || data.nodes[to][0] === "output" ? [i] : []));
-    picture.light([...arrived.keys()], lit, "what has arrived", true);
+      lit = edges.flatMap(([from, to], i) => (passed.has(`${from} ${to}`) || nodes[to]?.kind === "output" ? [i] : []));
+    picture.light([...arrived.keys()], lit, "", true);
     picture.nodes.forEach((group, node) => {
       group.classList.toggle("gl-active", step?.node === node);
       const held = arrived.get(node) ?? null,
@@ -69,9 +71,8 @@ function stage(steps, run) {
         return [i, step && share ? steps.product(step, share) : ""];
       }),
     );
-    const places = data.figure ? spread(data.figure, words) : new Map();
+    const places = spread(figure, words);
     picture.label(words, (i) => places.get(i));
-    picture.root.setAttribute("aria-label", `graph of ${picture.nodes.length} nodes`);
     bringIntoSight(picture.nodes[step?.node ?? data.root]);
   }
 
@@ -120,7 +121,7 @@ function stage(steps, run) {
       const own = name && name !== label ? [html("code", {}, name)] : [],
         held = data.values && arrived.has(i) ? [html("span", { class: "gl-back" }, brief(arrived.get(i) ?? null))] : [];
       node.append(html("b", {}, label), ...own, ...held);
-      return html("span", {}, node, ...(words ? [html("small", { class: "gl-back" }, `↑ ${words}`)] : []));
+      return html("span", {}, node, ...(words ? [html("small", { class: "gl-back" }, words)] : []));
     }
   }
 
@@ -128,8 +129,11 @@ function stage(steps, run) {
     root,
     /** @param {number} k */
     update(k) {
-      if (drawing) show(k, drawing);
-      else scroll.replaceChildren(html("div", { class: "gl-around" }, ...around(k)));
+      if (figure && drawing) show(k, figure, drawing);
+      if (drawing) return;
+      const had = scroll.querySelector(":focus");
+      scroll.replaceChildren(html("div", { class: "gl-around" }, ...around(k)));
+      if (had) scroll.focus();
     },
   };
 }
