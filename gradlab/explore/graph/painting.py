@@ -520,15 +520,16 @@ def _spots(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], labels
         done[pair] += 1
         (x, y), (to_x, to_y) = route[-2], route[-1]
         wide = text_width(text, SMALL) + 7
-        tries = [
+        tries = (
             (aside + x + (to_x - x) * (3 * t * t - 2 * t**3), y + (to_y - y) * (1.5 * t * (1 - t) + t**3))  # on the curve
             for t in (0.5, 0.35, 0.65, 0.2, 0.8)
-        ]
-        free = [(a, b) for a, b in tries if all(abs(a - c) > (wide + w) / 2 + 2 or abs(b - d) > 13 for c, d, w in taken)]
-        if not text or not free or to_y - y < 16:
+        )
+        free = ((a, b) for a, b in tries if all(abs(a - c) > (wide + w) / 2 + 2 or abs(b - d) > 13 for c, d, w in taken))
+        spot = next(free, None) if text and to_y - y >= 16 else None
+        if spot is None:
             spots.append(None)
             continue
-        at_x, at_y = free[0][0], min(max(free[0][1], y + 8), to_y - 8)
+        at_x, at_y = spot[0], min(max(spot[1], y + 8), to_y - 8)
         taken.append((at_x, at_y, wide))
         spots.append((at_x, at_y))
     return spots
