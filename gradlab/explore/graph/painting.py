@@ -188,23 +188,17 @@ def figure(
     whole = [box for box in laid.boxes if not box.tear]
     at = {i: k for k, i in enumerate(i for i, box in enumerate(laid.boxes) if not box.tear)}
     spots = _spots(edges, layout.routes[: len(edges)], [text or LABELLED for text in _share_labels(edges)])
-    places = [_label_place(spot, route) for spot, route in zip(spots, layout.routes, strict=False)]
+    links: list[list[float]] = [[at.get(source, -1), at.get(target, -1)] for source, target in laid.links]
+    for link, spot, route in zip(links, spots, layout.routes, strict=False):
+        (x, y), (to_x, to_y) = route[-2:]
+        link += [round(c, 1) for c in spot or ((x + to_x) / 2, (y + to_y) / 2)]
     return {
         "svg": Drawing(body, width, height, "", f"graph of {count(len(whole), 'node')}").inline(role="group"),
         "width": round(width, 1),
         "height": round(height, 1),
         "nodes": [{"kind": box.node.kind, "label": box.label, "spoken": box.spoken} for box in whole],
-        "edges": [
-            [at.get(source, -1), at.get(target, -1), *(places[i] if i < len(edges) else ())]
-            for i, (source, target) in enumerate(laid.links)
-        ],
+        "edges": links,
     }
-
-
-def _label_place(spot: Point | None, route: Sequence[Point]) -> list[float]:
-    """Where a label stands, else the middle of the edge's last part."""
-    (x, y), (to_x, to_y) = route[-2], route[-1]
-    return [round(c, 1) for c in spot or ((x + to_x) / 2, (y + to_y) / 2)]
 
 
 def without_numbers(nodes: Sequence[GraphNode]) -> list[GraphNode]:

@@ -119,11 +119,8 @@ function operationsView(data, choosing) {
     if (!here) return picture.nodes.length - 1;
     const ends = { ArrowUp: [1, 0], ArrowDown: [0, 1] }[key];
     if (ends) {
-      const edges = picture.edges.filter((edge) => edge[0] >= 0 && edge[1] >= 0 && edge[ends[0]] === chosen);
-      return nearest(
-        edges.map((edge) => Number(edge[ends[1]])),
-        here,
-      );
+      const next = picture.edges.filter((edge) => edge[ends[0]] === chosen).map((edge) => Number(edge[ends[1]]));
+      return nearest(next, here);
     }
     const side = key === "ArrowRight" ? 1 : -1,
       beside = drawing.places.flatMap(({ x, y }, k) =>
@@ -135,7 +132,7 @@ function operationsView(data, choosing) {
   /** @param {number[]} among @param {Place} here */
   function nearest(among, { x }) {
     const away = (/** @type {number} */ k) => Math.abs(drawing.places[k].x - x);
-    return among.reduce((best, k) => (best < 0 || away(k) < away(best) ? k : best), -1);
+    return among.reduce((best, k) => (k >= 0 && (best < 0 || away(k) < away(best)) ? k : best), -1);
   }
 
   stage.stage.addEventListener("click", (event) => {
