@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradlab.explore.drawing import Drawing, above, beside, clean
-from gradlab.explore.heat import SEPARATE, heatmap
+from gradlab.explore.heat import heatmap
+from gradlab.explore.heat_svg import SEPARATE
 from gradlab.explore.pooled_matrix import PooledMatrix
 
 WIDTH = 940  # of a notebook's output, in pixels

@@ -12,8 +12,9 @@ import zlib
 import numpy as np
 import pytest
 
-from gradlab.explore.heat import brief, heatmap, number
+from gradlab.explore.heat import heatmap
 from gradlab.explore.heat_colours import colour, ink_on
+from gradlab.explore.heat_svg import brief, number
 from gradlab.explore.pooled_matrix import bins, matrix_of, pool
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -8,8 +8,8 @@ import itertools
 import numpy as np
 import pytest
 
-from gradlab.explore.heat import brief
 from gradlab.explore.heat_colours import NEGATIVE, POSITIVE, ZERO, colour, ink_on
+from gradlab.explore.heat_svg import brief
 from gradlab.notebook.bundle import script
 
 

@@ -1,0 +1,258 @@
+"""Where everything of a heat map is: its cells, the gaps between blocks of columns, the labels, and a strip beside or below.
+
+Cells are as large as the room allows, up to 30 px, and not far from square. Labels that would run into one another are left out
+but for round elements, which are where they begin in a cell of many, or turned where the columns are wide enough for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from gradlab.explore.drawing import text_width
+
+PITCH = 30  # a cell and its gap at most, px
+LETTERS = 10.5  # size of the labels, px
+APART = 10.0  # between two blocks, px
+BLOCKS = 20  # so many and more are not apart
+BESIDE = 12  # px from the cells to the strip
+ROUND: list[int] = [s * 10**power for power in range(12) for s in (1, 2, 5)]  # steps between labels
+
+Box = tuple[float, float, float, float]  # x, y, width, height
+
+
+class Axis:
+    """The cells along one side, and what their elements are called.
+
+    Parameters
+    ----------
+    labels : sequence of str, or None
+        By element; the numbers of the elements by default.
+    starts : ndarray of int
+        The first element of each cell.
+    end : int
+        Where the last cell ends.
+    blocks : list of (int, int)
+        The arrays that the elements belong to: the number of elements of each, and of its last axis. Round elements are counted
+        anew in each, along its last axis.
+    """
+
+    def __init__(self, labels: Sequence[str] | None, starts: np.ndarray, end: int, blocks: list[tuple[int, int]]) -> None:
+        self.labels, self.starts, self.end, self.blocks = labels, starts, end, blocks
+        self.first = int(starts[0]) if len(starts) else end
+        self.size = end - self.first
+        self.exact = len(starts) == self.size  # each cell is one element
+
+    def label(self, element: int, length: int = 16) -> str:
+        """What an element is called."""
+        return shortened(str(element) if self.labels is None else str(self.labels[element]), length)
+
+    def extent(self, k: int) -> str:
+        """Which elements cell `k` is: "3", or "4 … 7"."""
+        first, end = int(self.starts[k]), self.end if k + 1 == len(self.starts) else int(self.starts[k + 1])
+        return self.label(first) + (f" … {self.label(end - 1)}" if end - first > 1 else "")
+
+    def place(self, element: int) -> float:
+        """Where an element begins, in cells."""
+        k = int(np.searchsorted(self.starts, element, side="right")) - 1
+        end = self.end if k + 1 == len(self.starts) else int(self.starts[k + 1])
+        return k + (element - int(self.starts[k])) / (end - int(self.starts[k]))
+
+    def round_elements(self, least: float) -> Iterator[int]:
+        """Round elements that are at least `least` apart: every 1st, 2nd, 5th, 10th … along the last axis of each block; where
+        that axis is shorter than `least`, every 1st, 2nd, 5th … beginning of it."""
+        stops = np.cumsum([0, *(size for size, _ in self.blocks)]).tolist()
+        for (size, last), (start, stop) in zip(self.blocks, pairwise(stops), strict=True):
+            last = max(1, last)
+            within = least <= last or last >= size
+            line, step = (last, round_up(least)) if within else (last * round_up(least / last), size)
+            for at in range(start + max(0, self.first - start) // line * line, min(stop, self.end), line):
+                skipped = max(0, self.first - at) // step * step if within else 0
+                for i in range(at + skipped, min(stop, self.end, at + line), step):
+                    if i >= self.first and (i == at or at + line - i >= least or at + line >= stop):
+                        yield i
+
+    def widest(self, least: float) -> float:
+        """The widest label, px: of those at cells where there are many elements."""
+        some = self.round_elements(least) if self.size <= 1000 else (int(k) for k in self.starts)
+        return max((text_width(self.label(k), LETTERS) for k in some), default=0.0)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the parts of a heat map are, px.
+
+    Attributes
+    ----------
+    x, y : ndarray
+        Where each column and each row of cells begins.
+    wide, high : float
+        A cell and the gap after it.
+    gap : float
+    names : list of (float, float, float, str)
+        Of the blocks of columns: middle, baseline, room, name.
+    rows : list of (float, float, str)
+        The labels beside the rows: where they end, baseline, text.
+    columns : list of (float, float, str)
+        The labels above the columns: middle, baseline, text.
+    upright : bool
+        Whether these are turned.
+    strip : ndarray of shape (cells, 4), or None
+        The boxes of the strip's cells.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    wide: float
+    high: float
+    gap: float
+    names: list[tuple[float, float, float, str]]
+    rows: list[tuple[float, float, str]]
+    columns: list[tuple[float, float, str]]
+    upright: bool
+    thick: float
+    across: bool | None
+
+    @property
+    def left(self) -> float:
+        """Where the cells begin."""
+        return float(self.x[0])
+
+    @property
+    def right(self) -> float:
+        """Where the cells end, with the last gap."""
+        return float(self.x[-1]) + self.wide
+
+    @property
+    def bottom(self) -> float:
+        """Where the cells end, with the last gap."""
+        return float(self.y[-1]) + self.high
+
+    @property
+    def strip(self) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Where the columns and the rows of the strip begin, and how wide and high its cells are with their gaps."""
+        if self.across:
+            return np.array([self.right + BESIDE]), self.y, self.thick, self.high
+        return self.x, np.array([self.bottom + BESIDE]), self.wide, self.thick
+
+    @property
+    def end(self) -> tuple[float, float]:
+        """Where the last of cells, strip and labels ends: px from the left, and from the top."""
+        right, bottom = self.right, self.bottom
+        if self.across is not None:
+            right, bottom = (right + BESIDE + self.thick, bottom) if self.across else (right, bottom + BESIDE + self.thick)
+        if self.columns and not self.upright:
+            middle, _, name = self.columns[-1]
+            right = max(right, middle + text_width(name, LETTERS) / 2)
+        return right, bottom
+
+
+def lay_out(
+    rows: Axis,
+    columns: Axis,
+    blocks: list[tuple[str, int]],
+    *,
+    side: float,
+    top: float = 2.0,
+    separate: bool = True,
+    written: float = 0.0,
+    room: float | None = None,
+    across: bool | None = None,
+) -> Layout:
+    """Lay a heat map out.
+
+    Parameters
+    ----------
+    rows, columns : Axis
+    blocks : list of (str, int)
+        Names of the blocks of columns, and the first cell of each; none where they are not named.
+    side : float
+        How long a large map's longer side is.
+    top : float
+        Where the drawing may begin.
+    separate : bool
+        Whether cells are drawn one by one, with gaps.
+    written : float
+        How wide the numbers in cells are; 0 if there are none.
+    room : float, optional
+        How wide all of it may be.
+    across : bool, optional
+        Whether there is a strip at the right (True) or below (False) of the cells, and of which size its labels need it.
+    """
+    m, n = len(rows.starts), len(columns.starts)
+    starts = [column for _, column in blocks] or [0]
+    space = APART if 1 < len(blocks) < BLOCKS else 0.0
+    high = min(PITCH, side / m)
+    row_least = (LETTERS + 3) / (high * m / rows.size)
+    left = rows.widest(row_least) + 10
+    spare = side
+    if room is not None:
+        spare = min(side, max(90.0, room - left - space * (len(starts) - 1) - ((BESIDE + PITCH + 4) if across else 4)))
+    wide = min(PITCH, spare / n)
+    high, wide = min(high, max(14.0, 3 * wide)), min(wide, max(14.0, 3 * high))
+    row_least = (LETTERS + 3) / (high * m / rows.size)
+    thick = max(LETTERS, wide if across else high)
+    if written:
+        wide = max(wide, 10 + written) if room is None else min(10 + written, spare / n)
+        thick = 10 + written if across else thick
+    gap = (2.0 if min(high, wide) >= 12 else 1.0) if separate else 0.0
+    longest = columns.widest(1)
+    least = (longest + 6) / (wide * n / columns.size)
+    upright = columns.exact and least > 2 and wide >= LETTERS + 3  # turned rather than left out
+    names = top + 12
+    top += (16.0 if blocks else 0.0) + (longest + 10 if upright else 18)
+    before = np.searchsorted(starts, np.arange(n), side="right") - 1  # blocks to the left of each column
+    x = left + np.arange(n) * wide + before * space
+    y = top + np.arange(m) * high
+    named = [
+        ((x[column] + x[stop - 1] + wide - gap) / 2, names, x[stop - 1] + wide - x[column], name)
+        for (name, column), stop in zip(blocks, [*starts[1:], n], strict=bool(blocks))
+        if stop > column
+    ]
+    return Layout(
+        x,
+        y,
+        wide,
+        high,
+        gap,
+        named,
+        [
+            (left - 8, top + rows.place(i) * high + ((high - gap) / 2 if rows.exact else 0) + 3.7, rows.label(i))
+            for i in rows.round_elements(row_least)
+        ],
+        list(_above(columns, x, wide, gap, top - 8, 1.0 if upright else least, upright)),
+        upright,
+        thick,
+        across,
+    )
+
+
+def _above(
+    columns: Axis, x: np.ndarray, wide: float, gap: float, y: float, least: float, upright: bool
+) -> Iterator[tuple[float, float, str]]:
+    """The labels above the columns; unless they are turned, without those that would touch the one before."""
+    free = -np.inf
+    for element in columns.round_elements(least):
+        k, part = divmod(columns.place(element), 1)
+        middle = float(x[int(k)]) + ((wide - gap) / 2 if columns.exact else part * wide)
+        name = columns.label(element)
+        room = text_width(name, LETTERS) / 2
+        if upright or middle - room >= free + 4:
+            yield middle, y, name
+            free = middle + room
+
+
+def round_up(value: float) -> int:
+    """The least of 1, 2, 5, 10, 20, … that is not below a value."""
+    return next(step for step in ROUND if step >= value)
+
+
+def shortened(label: str, length: int = 16) -> str:
+    """A label of at most `length` characters; of a long one the end is kept, where indices are."""
+    label = "".join(c if c.isprintable() else "�" for c in label)
+    if len(label) <= length:
+        return label
+    return f"{label[: length - 7]}…{label[-6:]}" if length >= 10 else f"{label[: length - 1]}…"

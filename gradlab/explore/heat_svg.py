@@ -1,0 +1,267 @@
+"""The parts of a heat map as SVG: cells, labels, the scale, outlines.
+
+Few cells are drawn one by one. Many become one small embedded bitmap: a tenth of the bytes, and no seams between cells. What is
+not a number to compare is told by form and not by colour alone: NaN has a cross, an infinity a plus or a minus, a cell without a
+value is an empty outline.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import cache
+from itertools import chain, pairwise
+
+import numpy as np
+
+from gradlab.explore.drawing import DIM, EDGE, GRADIENT, escape, text_width, tidy
+from gradlab.explore.heat_colours import MARK, NAN, SIGNED, Anchors, bar, fills, ink_on, png_uri, ramp
+from gradlab.explore.heat_layout import LETTERS, Layout, shortened
+from gradlab.explore.theme import hex_of
+
+SEPARATE = 400  # up to this many cells are drawn one by one
+PIXELS = 8  # bitmap pixels a cell that may have to be marked
+NUMBERED = 8  # up to so many cells a side have their number in them
+DIGITS = 10  # size of these numbers, px
+WITH_NUMBER = "−0.123"  # a number as wide as most
+MARKED = 64 * 64  # up to so many cells a bitmap has pixels for marks
+CROSS = (
+    np.array(
+        [
+            list(row)
+            for row in (  # pixels of a bitmap's cell
+                "........",
+                ".x....x.",
+                "..x..x..",
+                "...xx...",
+                "...xx...",
+                "..x..x..",
+                ".x....x.",
+                "........",
+            )
+        ]
+    )
+    == "x"
+)
+MINUS = np.zeros((8, 8), bool)
+MINUS[3:5, 1:7] = True
+
+
+def number(value: float, sign: bool = False, digits: int = 3) -> str:
+    """A number of three significant digits, or more, with a real minus: "−0.0131"."""
+    return format(value + 0.0, f"{'+' if sign and value else ''}.{digits}g").replace("-", "−")
+
+
+def brief(value: float) -> str:
+    """A finite number for a cell: as many of three significant digits as six characters hold, "−0.017", "1.23e5", "12345".
+
+    Halves are rounded away from zero, so that the live view, which writes such numbers too, shows the same digits.
+    """
+    size, room = abs(value), 6 - (value < 0)
+    if 999.5 <= size < 99_999.5:
+        text = str(Decimal(size).quantize(Decimal(1), ROUND_HALF_UP))
+    else:
+        texts = [_significant(size, digits) for digits in (3, 2, 1)]
+        text = next((one for one in texts if len(one) <= room), texts[-1])
+    return f"−{text}" if value < 0 else text
+
+
+def _significant(size: float, digits: int) -> str:
+    """So many digits of a number that is not negative, without zeros at the end: "0.5", "1.2e−5"."""
+    rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(size)).normalize()
+    power = rounded.adjusted()
+    if -3 <= power < digits or not rounded:
+        return format(rounded, "f")
+    return f"{rounded.scaleb(-power):f}e{power}".replace("-", "−")
+
+
+def draw_cells(
+    cells: np.ndarray,
+    shown: np.ndarray,
+    place: tuple[np.ndarray, np.ndarray, float, float, float],
+    bound: float,
+    *,
+    separate: bool = True,
+    numbered: bool = False,
+    anchors: Anchors = SIGNED,
+    tips: list[list[str]] | None = None,
+) -> str:
+    """Draw numbers as coloured cells.
+
+    Parameters
+    ----------
+    cells : ndarray
+    shown : ndarray of bool
+        Which have a value.
+    place : tuple
+        Where the columns and the rows begin, px; how wide and how high a cell is with the gap after it; the gap.
+    bound : float
+        The colours are those of −bound ... bound.
+    separate : bool
+        Whether they are drawn one by one.
+    numbered : bool
+        Whether their numbers are written into them, where they fit.
+    anchors : tuple of three colours
+    tips : list of list of str, optional
+        A tooltip for each cell.
+    """
+    x, y, wide, high, gap = place
+    if separate:
+        return _separate_cells(cells, shown, numbered, x.tolist(), y.tolist(), wide - gap, high - gap, bound, anchors, tips)
+    starts = [0, *(np.flatnonzero(np.diff(x) > wide + 0.5) + 1).tolist(), len(x)]
+    return "".join(
+        _bitmap(cells[:, a:b], shown[:, a:b], x[a], y[0], (b - a) * wide, len(y) * high, bound, anchors)
+        for a, b in pairwise(starts)
+    )
+
+
+def draw_labels(layout: Layout) -> str:
+    """The names of the blocks, and the labels of rows and columns."""
+    names = [
+        text(x, y, shortened(name, min(16, max(3, int(room / 6)))), 11.5, DIM, anchor="middle", weight=600)
+        for x, y, room, name in layout.names
+    ]
+    if layout.upright:
+        above = [text(x + 2, y, name, LETTERS, DIM, turn=-90) for x, y, name in layout.columns]
+    else:
+        above = [text(x, y, name, LETTERS, DIM, anchor="middle") for x, y, name in layout.columns]
+    return "".join([*names, *above, *(text(x, y, name, LETTERS, DIM, anchor="end") for x, y, name in layout.rows)])
+
+
+def outline(layout: Layout, k: int, across: bool = False) -> str:
+    """The outline of a row of cells, or of a column."""
+    x, y, right, bottom = layout.left, float(layout.y[0]), layout.right - layout.gap, layout.bottom - layout.gap
+    if across:
+        x = float(layout.x[k])
+        right = x + max(3.0, layout.wide) - layout.gap
+    else:
+        y = float(layout.y[k])
+        bottom = y + max(3.0, layout.high) - layout.gap
+    return (
+        f'<rect class="gl-now" x="{tidy(x - 3)}" y="{tidy(y - 3)}" width="{tidy(right - x + 6)}" height="{tidy(bottom - y + 6)}" '
+        f'rx="{5 if layout.gap == 2 else 2}" fill="none" stroke="{GRADIENT}" stroke-width="2.2"/>'
+    )
+
+
+def _separate_cells(
+    cells: np.ndarray,
+    shown: np.ndarray,
+    numbered: bool,
+    x: list[float],
+    y: list[float],
+    wide: float,
+    high: float,
+    bound: float,
+    anchors: Anchors,
+    tips: list[list[str]] | None,
+) -> str:
+    radius = ' rx="3"' if min(wide, high) >= 12 else ""
+    colours = fills(cells, bound, anchors)
+    solid, empty, signs, written = [], [], [], []
+    for i, j in np.ndindex(cells.shape):
+        box = f'x="{tidy(x[j])}" y="{tidy(y[i])}" width="{tidy(wide)}" height="{tidy(high)}"{radius}'
+        if not shown[i, j]:
+            empty.append(f"<rect {box}/>")
+            continue
+        tip = f"><title>{escape(tips[i][j])}</title></rect>" if tips else "/>"
+        solid.append(f'<rect {box} fill="#{bytes(colours[i, j]).hex()}"{tip}')
+        value, middle = float(cells[i, j]), (x[j] + wide / 2, y[i] + high / 2)
+        if not np.isfinite(value):
+            signs.append(_sign_of_nonfinite(value, *middle, min(wide, high) * 0.26))
+        elif numbered and text_width(digits_ := brief(value), DIGITS) <= wide:
+            ink = "#" + bytes(ink_on(tuple(colours[i, j].tolist()))).hex()
+            written.append(text(middle[0], middle[1] + 3.6, digits_, DIGITS, ink, anchor="middle"))
+    digits = f'<g class="gl-digits">{"".join(written)}</g>' if written else ""
+    return (
+        f'<g stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6">{"".join(solid)}</g>'
+        f'<g fill="none" stroke="{EDGE}" stroke-dasharray="2 2" stroke-width=".8">{"".join(empty)}</g>{"".join(signs)}{digits}'
+    )
+
+
+def _sign_of_nonfinite(value: float, x: float, y: float, r: float) -> str:
+    middle, left, right, up, down = tidy(x), tidy(x - r), tidy(x + r), tidy(y - r), tidy(y + r)
+    path = (
+        f"M{left} {up}L{right} {down}M{left} {down}L{right} {up}"
+        if np.isnan(value)
+        else f"M{left} {tidy(y)}H{right}" + (f"M{middle} {up}V{down}" if value > 0 else "")
+    )
+    ink = "#ffffff" if np.isneginf(value) else "#" + bytes(MARK).hex()
+    return f'<path d="{path}" stroke="{ink}" stroke-width="2" fill="none"/>'
+
+
+def _bitmap(
+    cells: np.ndarray, shown: np.ndarray, x: float, y: float, width: float, height: float, bound: float, anchors: Anchors
+) -> str:
+    """The cells as an embedded palette PNG: with `PIXELS` pixels a cell if any may be marked, else one."""
+    finite = np.isfinite(cells)
+    index = np.rint(np.clip(np.where(finite, cells, 0) / (bound or 1.0), -1, 1) * 120).astype(np.int16) + 120
+    nan, mark, white, edge, clear = range(241, 246)
+    index[np.isnan(cells)], index[np.isposinf(cells)], index[np.isneginf(cells)] = nan, 240, 0
+    index[~shown] = clear
+    pixels = index.astype(np.uint8)
+    if cells.size <= MARKED:
+        pixels = pixels.repeat(PIXELS, 0).repeat(PIXELS, 1)
+        for where, form, ink in (
+            (np.isnan(cells) & shown, CROSS, mark),
+            (np.isposinf(cells) & shown, MINUS | MINUS.T, mark),
+            (np.isneginf(cells) & shown, MINUS, white),
+            (~shown, _border(), edge),
+        ):
+            if where.any():
+                pixels[np.kron(where, np.ones((PIXELS, PIXELS), bool)) & np.tile(form, cells.shape)] = ink
+    box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(width)}" height="{tidy(height)}"'
+    sharp = "" if cells.size <= MARKED else ' style="image-rendering:pixelated"'
+    return (
+        f'<image {box} preserveAspectRatio="none"{sharp} href="{png_uri(pixels, *_palette(anchors))}"/>'
+        f'<rect {box} fill="none" stroke="{EDGE}" stroke-width=".8"/>'
+    )
+
+
+def _border() -> np.ndarray:
+    form = np.zeros((PIXELS, PIXELS), bool)
+    form[0, ::2] = form[::2, 0] = True
+    return form
+
+
+@cache
+def _palette(anchors: Anchors) -> tuple[bytes, bytes]:
+    """The colours of a map's bitmap (red, green and blue of each), and how opaque they are: the last is not there."""
+    marks = [NAN, MARK, (255, 255, 255), _rgb(hex_of(EDGE)), (0, 0, 0)]
+    colours = ramp(np.linspace(-1, 1, 241), anchors).tobytes() + bytes(chain.from_iterable(marks))
+    return colours, bytes([255] * (241 + len(marks) - 1) + [0])
+
+
+def draw_scale(x: float, y: float, bound: float, range_: list[str], room: float, anchors: Anchors) -> tuple[str, float, float]:
+    """The colour bar with its ends, and the true extremes beside it, or below it where there is no room; its width and height."""
+    said = "".join(range_)
+    if bound == 0:
+        said = "all 0" if len(range_) == 2 else said
+        return text(x, y + 9, said, LETTERS, DIM), text_width(said, LETTERS), 30 if said else 0
+    (_, _, low), (_, _, high) = (one.partition(" ") for one in range_)
+    said = f"all {high}" if low == high else " · ".join(range_)
+    long = text_width(said, LETTERS)
+    length = max(132.0, 2 * (text_width(number(bound, sign=True), LETTERS) + 10))
+    box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(length)}" height="9"'
+    drawn = (
+        f'<image {box} preserveAspectRatio="none" href="{bar(anchors)}"/>'
+        f'<rect {box} fill="none" stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6"/>'
+        + text(x, y + 21, number(-bound), LETTERS, DIM)
+        + text(x + length / 2, y + 21, "0", LETTERS, DIM, anchor="middle")
+        + text(x + length, y + 21, number(bound, sign=True), LETTERS, DIM, anchor="end")
+    )
+    if length + 16 + long <= room:
+        return drawn + text(x + length + 16, y + 9, said, LETTERS, DIM), length + 16 + long, 30
+    return drawn + text(x, y + 38, said, LETTERS, DIM), max(length, long), 47
+
+
+def text(x: float, y: float, words: str, size: float, fill: str, anchor: str = "start", weight: int = 400, turn: int = 0) -> str:
+    """An SVG text; "" for no words."""
+    if not words:
+        return ""
+    extra = (f' text-anchor="{anchor}"' if anchor != "start" else "") + (f' font-weight="{weight}"' if weight != 400 else "")
+    if turn:
+        extra += f' transform="rotate({turn} {tidy(x)} {tidy(y)})"'
+    return f'<text x="{tidy(x)}" y="{tidy(y)}" font-size="{size}" fill="{fill}"{extra}>{escape(words)}</text>'
+
+
+def _rgb(colour: str) -> tuple[int, ...]:
+    return tuple(bytes.fromhex(colour.removeprefix("#")))
