@@ -19,11 +19,11 @@ from gradlab.explore.heat_layout import LETTERS, Layout, shortened
 from gradlab.explore.theme import hex_of
 
 SEPARATE = 400  # up to this many cells are drawn one by one
-PIXELS = 8  # bitmap pixels a cell that may have to be marked
 NUMBERED = 8  # up to so many cells a side have their number in them
 DIGITS = 10  # size of these numbers, px
 WITH_NUMBER = "−0.123"  # a number as wide as most
-MARKED = 64 * 64  # up to so many cells a bitmap has pixels for marks
+MARKED = 64 * 64  # cells of a bitmap, beyond which marks have fewer pixels
+FRAMED = 7  # px of a cell that has a frame where it has no value
 CROSS = (
     np.array(
         [
@@ -44,6 +44,7 @@ CROSS = (
 )
 MINUS = np.zeros((8, 8), bool)
 MINUS[3:5, 1:7] = True
+SMALL = np.ix_([1, 3, 6], [1, 3, 6])  # the same on three pixels a side
 
 
 def number(value: float, sign: bool = False, digits: int = 3) -> str:
@@ -191,33 +192,39 @@ def _sign_of_nonfinite(value: float, x: float, y: float, r: float) -> str:
 def _bitmap(
     cells: np.ndarray, shown: np.ndarray, x: float, y: float, width: float, height: float, bound: float, anchors: Anchors
 ) -> str:
-    """The cells as an embedded palette PNG: with `PIXELS` pixels a cell if any may be marked, else one."""
+    """The cells as an embedded palette PNG: one pixel a cell, or as many as it takes to mark some."""
     finite = np.isfinite(cells)
     index = np.rint(np.clip(np.where(finite, cells, 0) / (bound or 1.0), -1, 1) * 120).astype(np.int16) + 120
     nan, mark, white, edge, clear = range(241, 246)
     index[np.isnan(cells)], index[np.isposinf(cells)], index[np.isneginf(cells)] = nan, 240, 0
     index[~shown] = clear
+    framed = ~shown if height / len(cells) >= FRAMED <= width / cells.shape[1] else np.zeros(shown.shape, bool)
+    small = cells.size > MARKED
+    across, level = (CROSS[SMALL], MINUS[SMALL]) if small else (CROSS, MINUS)
+    marks = (
+        (np.isnan(cells) & shown, across, mark),
+        (np.isposinf(cells) & shown, level | level.T, mark),
+        (np.isneginf(cells) & shown, level, white),
+        (framed, _border(len(level)), edge),
+    )
     pixels = index.astype(np.uint8)
-    if cells.size <= MARKED:
-        pixels = pixels.repeat(PIXELS, 0).repeat(PIXELS, 1)
-        for where, form, ink in (
-            (np.isnan(cells) & shown, CROSS, mark),
-            (np.isposinf(cells) & shown, MINUS | MINUS.T, mark),
-            (np.isneginf(cells) & shown, MINUS, white),
-            (~shown, _border(), edge),
-        ):
+    marked = any(where.any() for where, _, _ in marks)
+    if marked:
+        side = len(level)
+        pixels = pixels.repeat(side, 0).repeat(side, 1)
+        for where, form, ink in marks:
             if where.any():
-                pixels[np.kron(where, np.ones((PIXELS, PIXELS), bool)) & np.tile(form, cells.shape)] = ink
+                pixels[np.kron(where, np.ones((side, side), bool)) & np.tile(form, cells.shape)] = ink
     box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(width)}" height="{tidy(height)}"'
-    sharp = "" if cells.size <= MARKED else ' style="image-rendering:pixelated"'
+    sharp = "" if marked else ' style="image-rendering:pixelated"'
     return (
         f'<image {box} preserveAspectRatio="none"{sharp} href="{png_uri(pixels, *_palette(anchors))}"/>'
         f'<rect {box} fill="none" stroke="{EDGE}" stroke-width=".8"/>'
     )
 
 
-def _border() -> np.ndarray:
-    form = np.zeros((PIXELS, PIXELS), bool)
+def _border(side: int) -> np.ndarray:
+    form = np.zeros((side, side), bool)
     form[0, ::2] = form[::2, 0] = True
     return form
 
@@ -230,14 +237,16 @@ def _palette(anchors: Anchors) -> tuple[bytes, bytes]:
     return colours, bytes([255] * (241 + len(marks) - 1) + [0])
 
 
-def draw_scale(x: float, y: float, bound: float, range_: list[str], room: float, anchors: Anchors) -> tuple[str, float, float]:
+def draw_scale(
+    x: float, y: float, bound: float, range_: list[str], room: float, anchors: Anchors = SIGNED
+) -> tuple[str, float, float]:
     """The colour bar with its ends, and the true extremes beside it, or below it where there is no room; its width and height."""
     said = "".join(range_)
     if bound == 0:
         said = "all 0" if len(range_) == 2 else said
         return text(x, y + 9, said, LETTERS, DIM), text_width(said, LETTERS), 30 if said else 0
-    (_, _, low), (_, _, high) = (one.partition(" ") for one in range_)
-    said = f"all {high}" if low == high else " · ".join(range_)
+    ends = {one.partition(" ")[2] for one in range_}
+    said = f"all {ends.pop()}" if len(ends) == 1 else " · ".join(range_)
     long = text_width(said, LETTERS)
     length = max(132.0, 2 * (text_width(number(bound, sign=True), LETTERS) + 10))
     box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(length)}" height="9"'

@@ -285,7 +285,7 @@ def test_highlight_outlines_one_row():
 
 def test_tooltips_say_which_elements_a_cell_is_and_its_number():
     def tips(drawing):
-        return [node.text for node in tree(drawing).iter(f"{SVG}title")]
+        return [node.text for node in tree(drawing).iterfind(f".//{SVG}rect/{SVG}title")]
 
     assert tips(heatmap([[1.0, -0.123456789]], columns=["a", "<b>"], tips=True)) == ["[0, a] 1", "[0, <b>] −0.123457"]
     pooled = tips(heatmap(np.arange(16.0).reshape(4, 4), limit=2, tips=True))

@@ -22,9 +22,9 @@ import numpy as np
 from gradlab import clock
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.heat_cells import NAN, HeatCells, Window
-from gradlab.explore.heat_colours import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.code import Labels
 from gradlab.explore.jacobian.graph import split
+from gradlab.explore.jacobian.live_map import LEAST, ROOM, LiveMap, class_colour
 from gradlab.explore.jacobian.matrix import Jacobian
 from gradlab.explore.jacobian.plan import Block
 from gradlab.explore.jacobian.store import Store
@@ -67,6 +67,7 @@ class JacobianViewModel:
         self._light_seconds = 0.0
         self._true = self._layer = Layer(jacobian, None)  # "hello" shows what is known
         self._new = True
+        self._map = LiveMap(jacobian)
         self._trial: WhatIf | None = None
         self._switches = {"zero": False, "retain": False}
         self.by, self.at, self.sweeps = "rows", -1, 0
@@ -77,7 +78,7 @@ class JacobianViewModel:
 
     # ------------------------------------------------------------------------------------------ what does not change
     def about(self) -> dict[str, Any]:
-        """Names, shapes, costs, colours and the drawing of the graph: plain data for JSON."""
+        """Names, shapes, costs and the drawing of the graph: plain data for JSON."""
         jacobian = self._jacobian
         if self._graph is not None:
             named = zip((*jacobian.output_names, *jacobian.input_names), (*self._graph.outputs, *self._graph.inputs), strict=True)
@@ -99,7 +100,6 @@ class JacobianViewModel:
             "groups": int(jacobian.plan.sweeps) if self._shows_colours() else 0,
             "backward": self._backward_call(),
             "unforgettable": dict(zip(self._switches, reasons(jacobian, self._graph), strict=True)),
-            "colours": [list(NEGATIVE), list(ZERO), list(POSITIVE)],
             "forward": jacobian.library.has_forward,  # whether a tangent's path is seen, or what it may reach
             "graph": self._path.figure if self._path is not None else None,
         }
@@ -126,6 +126,8 @@ class JacobianViewModel:
         if ask not in self._asks:
             raise ValueError(f"this view does not know the request {ask!r}")
         before = self._jacobian.sweeps
+        if "room" in what:
+            self._map.room = min(max(float(what["room"]), LEAST), ROOM)
         self._layer.changed, self._happened = set(), ""
         whole = self._asks[ask](self, what, buffers)
         self.sweeps = self._jacobian.sweeps - before
@@ -288,6 +290,7 @@ class JacobianViewModel:
         "reset": _reset,
         "group": _group,
         "pause": _nothing,
+        "room": _nothing,
     }
 
     def _forget_result(self) -> None:
@@ -302,6 +305,7 @@ class JacobianViewModel:
         layer, view = self._layer, self._layer.view
         picked = np.flatnonzero(self.weights)
         arrays = {"picked": picked.astype("<i4"), "weights": self.weights[picked].astype("<f8")}
+        strip = None
         if self.result is not None:
             listed = self._listed(self.result)
             arrays |= {"places": listed.astype("<i4"), "result": self.result[listed].astype("<f8")}
@@ -326,7 +330,10 @@ class JacobianViewModel:
             }
         done = layer.done[self.by == "columns"]
         trial = self._trial
+        product = ".grad" if any(self._switches.values()) else "Ju" if self.by == "columns" else "vᵀJ"
+        changed = bool(lines) or "rowBins" in arrays
         frame = {
+            **self._map.parts(view, strip, product, self.at, self.by == "columns", layer.extent(), changed),
             "by": self.by,
             "at": self.at,
             "nonzero": 0 if self.result is None else int(np.count_nonzero(self.result)),
@@ -417,7 +424,11 @@ class JacobianViewModel:
             "by": plan.by,
             "sweeps": int(plan.sweeps),
             "entries": int(rows.size),
-            "groups": [{"size": int(sizes[k]), "members": [labels[int(m)] for m in some]} for k, some in enumerate(first)],
+            "groups": [
+                {"size": int(sizes[k]), "members": [labels[int(m)] for m in some], "colours": class_colour(k)}
+                for k, some in enumerate(first)
+            ],
+            "map": self._map.classes(view, cells, self.by == "columns"),
         }
         return frame, {"groupCells": cells.astype("<i4")}
 

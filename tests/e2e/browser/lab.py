@@ -18,6 +18,7 @@ and waited for by their execution promise.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import secrets
@@ -143,11 +144,10 @@ class Cells:
     def colour(self, i: int, j: int, middle: bool = False) -> list[int]:
         """The colour of a cell."""
         x, y = self.middle(i, j) if middle else self.beside(i, j)
-        return self.heat.locator("canvas").evaluate(
-            """(canvas, [x, y]) => { const b = canvas.getBoundingClientRect(), s = canvas.width / b.width;
-               return [...canvas.getContext('2d').getImageData((x - b.x) * s, (y - b.y) * s, 1, 1).data]; }""",
-            [x, y],
-        )
+        from PIL import Image
+
+        shown = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
+        return list(shown.getpixel((x, y)))
 
 
 class Server:

@@ -262,7 +262,7 @@ def test_a_row_of_a_tridiagonal_one_is_found_zoomed_and_read(open_notebook):
         page.page.keyboard.press("+")
         idle(view)
     expect(view.locator(".gl-tools")).to_contain_text("rows y[1231] … y[1237], columns x[1231] … x[1237]")
-    assert {"0.25", "0.247", "−0.5"} <= set(view.locator(".gl-map .gl-digits").all_text_contents())
+    assert {"0.25", "0.247", "−0.5"} <= set(view.locator(".gl-map .gl-digits text").all_text_contents())
     cells = page.page.locator(".jp-NotebookPanel .jp-Cell").count()
     go.fill("10000")
     go.press("Enter")

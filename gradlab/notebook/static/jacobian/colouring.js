@@ -1,7 +1,6 @@
 // The colours of a sparse Jacobian: rows, or columns, of one colour share a sweep. The map shows each cell's colour instead of its
 // number, and the list what each stands for; choosing one sweeps it.
 
-import { classColour, classInk } from "../kit/colours.js";
 import { SUPPRESS, button, html } from "../kit/dom.js";
 import { grouped, plural } from "../kit/format.js";
 import { membersText } from "./words.js";
@@ -10,9 +9,11 @@ import { membersText } from "./words.js";
 /** @import { Ask } from "./controls.js" */
 /** @import { By, Shown } from "./shown.js" */
 
+/** @typedef {{ size: number, members: string[], colours: [string, string] }} Group with its colour, and that of a text on it */
+
 /**
  * The kernel's answer to "colours", with the array `groupCells` (explore/jacobian/view_model.JacobianViewModel.colours).
- * @typedef {{ by: By, sweeps: number, entries: number, groups: { size: number, members: string[] }[] }} Groups
+ * @typedef {{ by: By, sweeps: number, entries: number, groups: Group[] }} Groups
  */
 
 /**
@@ -34,13 +35,13 @@ function colouring(shown, ask, changed) {
   toggle.hidden = !shown.about.groups;
 
   /**
-   * @param {{ size: number, members: string[] }} group
+   * @param {Group} group
    * @param {number} k
    * @param {By} by
    */
-  function item({ size, members }, k, by) {
+  function item({ size, members, colours: [ground, ink] }, k, by) {
     const swatch = html("i", {}, String(k));
-    swatch.style.cssText = `background:${classColour(k)};color:${classInk(k)}`;
+    swatch.style.cssText = `background:${ground};color:${ink}`;
     return html(
       "button",
       { type: "button", [SUPPRESS]: "true", title: "sweep this colour", onclick: () => ask("group", { colour: k }) },
@@ -74,10 +75,9 @@ function colouring(shown, ask, changed) {
      * @param {Answer} answer
      */
     follow(answer) {
-      if (answer.ask === "window" && shown.classes) {
-        shown.classes = null;
-        ask("colours");
-      } else if (answer.whole && shown.classes && shown.classes.length !== shown.frame.low.length) shown.classes = null;
+      if (!answer.moved || !shown.classes) return;
+      shown.classes = null;
+      ask("colours");
     },
 
     update() {

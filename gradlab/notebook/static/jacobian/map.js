@@ -1,44 +1,91 @@
 // The matrix as a heat map, with all ways of moving in it: hovering reads a cell, a click goes to its row (or column), a drag
 // zooms, arrow keys go from line to line and along one, + and − and 0 zoom.
 //
-// Zooming asks the kernel, which knows the entries behind the cells; here it is decided about which window.
+// Python draws it (explore/jacobian/live_map.py); zooming asks the kernel, which knows the entries behind the cells, and here it is
+// decided about which window.
 
-import { gradient } from "../kit/colours.js";
-import { button, focused, html, readByTitle } from "../kit/dom.js";
-import { number } from "../kit/format.js";
-import { heatmap } from "../kit/heatmap.js";
+import { SUPPRESS, button, focused, html, readByTitle, svg, svgFrom } from "../kit/dom.js";
 import { binOf, binRange, clamp, zoomed } from "../kit/ranges.js";
 import { anyKnown, cellText, extremesText, mapText, windowText } from "./words.js";
 
-/** @import { Cell } from "../kit/grid.js" */
-/** @import { Place } from "../kit/heatmap.js" */
+/** @import { Answer } from "../kit/kernel.js" */
+/** @import { Cell } from "./shown.js" */
 /** @import { Ask } from "./controls.js" */
 /** @import { Shown } from "./shown.js" */
+
+/** @typedef {{ x: number, y: number }} Place px, in the map */
+
+/**
+ * Where its cells are (explore/jacobian/live_map._places).
+ * @typedef {object} Layout
+ * @property {number[]} x where each column of cells begins, px
+ * @property {number[]} y where each row of cells begins
+ * @property {number} wide a cell, and the gap after it
+ * @property {number} high
+ * @property {number} gap
+ * @property {[number, number]} strip where it begins across itself, and how thick it is
+ */
 
 const LARGE = 24; // lines beyond which there is something to zoom into
 const DRAG = 6; // px beyond which a press is a drag
 
 /**
  * @param {Shown} shown
- * @param {{ ask: Ask, wish: Ask, room: () => number, say: (text: string) => void }} view
+ * @param {{ ask: Ask, wish: Ask, say: (text: string) => void }} view
  */
-function map(shown, { ask, wish, room, say }) {
+function map(shown, { ask, wish, say }) {
   const { about } = shown,
     large = Math.max(about.rows, about.columns) > LARGE;
-  const heat = heatmap(about.colours, {
-    row: shown.rowLabel,
-    column: shown.columnLabel,
-    rows: about.outputs,
-    parts: about.inputs,
+  const root = html("div", {
+    ...{ class: "gl-map", tabindex: "0", role: "application", "aria-roledescription": "heat map", [SUPPRESS]: "true" },
   });
   const read = html("div", { class: "gl-read gl-dim" });
 
-  // ------------------------------------------------------------------------------------------------ the scale below
-  const bar = html("i"),
-    ends = [html("small"), html("small"), html("small")],
-    extremes = html("span", { class: "gl-dim" });
-  const scale = html("div", { class: "gl-scale" }, html("div", {}, bar, html("div", { class: "gl-ends" }, ...ends)), extremes);
-  bar.style.background = gradient(about.colours);
+  const extremes = html("div", { class: "gl-scale gl-dim" });
+
+  // ------------------------------------------------------------------------------------------------ the drawing
+  /** @type {SVGSVGElement | null} with numbers */
+  let numbers = null;
+  /** @type {SVGSVGElement | null} with the colours of sweeps instead */
+  let colours = null;
+  let over = ""; // the strip and the outline
+  /** @type {Layout | null} */
+  let layout = null;
+  /** @type {Record<string, Element>} the cursor and the rectangle that is dragged */
+  const marks = {};
+
+  /** Show a rectangle of a kind, or none. @param {string} kind @param {Record<string, number>} [box] */
+  function mark(kind, box) {
+    marks[kind]?.remove();
+    if (box) root.firstElementChild?.append((marks[kind] = svg("rect", { class: kind, ...box })));
+  }
+
+  /** Show the keyboard's cursor at a cell, or nowhere. @param {Cell} [cell] */
+  function cursor(cell) {
+    if (!cell || !layout || cell.i >= layout.y.length || cell.j >= layout.x.length) {
+      mark("gl-cursor");
+      return;
+    }
+    const { x, y, wide, high, gap } = layout,
+      [width, height] = [Math.max(4, wide - gap + 2), Math.max(4, high - gap + 2)];
+    mark("gl-cursor", { x: x[cell.j] - 1, y: y[cell.i] - 1, width, height });
+  }
+
+  /**
+   * The cell at a place; null where there is none. `anywhere`: the one nearest before, as for a drag that ends outside.
+   * @param {Place} place
+   * @returns {Cell | null}
+   */
+  function cellAt({ x, y }, anywhere = false) {
+    if (!layout) return null;
+    const i = lineAt(layout.y, layout.high, y, anywhere),
+      j = lineAt(layout.x, layout.wide, x, anywhere),
+      [start, thick] = layout.strip,
+      beside = (shown.across ? x : y) - start;
+    if (i !== null && j !== null) return { i, j };
+    if (beside < 0 || beside >= thick) return null;
+    return shown.across ? (i !== null ? { i, j: -1 } : null) : j !== null ? { i: -1, j } : null;
+  }
 
   // ------------------------------------------------------------------------------------------------ zoom
   const whole = [0, about.rows, 0, about.columns];
@@ -72,42 +119,45 @@ function map(shown, { ask, wish, room, say }) {
   let drag = null;
   /** @param {MouseEvent} event */
   const place = (event) => {
-    const box = heat.root.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
+    const drawn = root.querySelector("svg"),
+      box = root.getBoundingClientRect(),
+      scale = drawn ? drawn.viewBox.baseVal.width / drawn.getBoundingClientRect().width : 1;
+    return { x: (event.clientX - box.left) * scale, y: (event.clientY - box.top) * scale };
   };
-  heat.root.addEventListener("pointermove", (event) => {
+  root.addEventListener("pointermove", (event) => {
     const here = place(event);
     if (drag && large && Math.hypot(here.x - drag.x, here.y - drag.y) > DRAG) {
       drag.moved = true;
-      heat.mark(drag, here);
+      const size = { width: Math.abs(here.x - drag.x), height: Math.abs(here.y - drag.y) };
+      mark("gl-drag", { x: Math.min(here.x, drag.x), y: Math.min(here.y, drag.y), ...size });
     }
-    hover = heat.at(here);
+    hover = cellAt(here);
     read.textContent = hover ? cellText(shown, hover) : "";
   });
-  heat.root.addEventListener("pointerleave", () => {
+  root.addEventListener("pointerleave", () => {
     hover = null;
     read.textContent = "";
   });
-  heat.root.addEventListener("pointerdown", (event) => {
+  root.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     drag = { ...place(event), moved: false };
     try {
-      heat.root.setPointerCapture(event.pointerId);
+      root.setPointerCapture(event.pointerId);
     } catch {
       /* a pointer that is gone */
     }
   });
-  heat.root.addEventListener("pointercancel", () => {
+  root.addEventListener("pointercancel", () => {
     drag = null;
-    heat.mark();
+    mark("gl-drag");
   });
-  heat.root.addEventListener("pointerup", (event) => {
+  root.addEventListener("pointerup", (event) => {
     if (!drag) return;
     const { moved } = drag,
-      from = heat.at(drag, moved),
-      to = heat.at(place(event), moved);
+      from = cellAt(drag, moved),
+      to = cellAt(place(event), moved);
     drag = null;
-    heat.mark();
+    mark("gl-drag");
     if (moved && large && from && to) dragged(from, to);
     else if (from) clicked(from);
   });
@@ -151,11 +201,11 @@ function map(shown, { ask, wish, room, say }) {
       beside = shown.beside ?? 0,
       cell = shown.across ? { i: beside, j: k } : { i: k, j: beside },
       text = cellText(shown, cell);
-    heat.cursor(cell.i, cell.j);
+    cursor(cell);
     read.textContent = text;
     say(text);
   }
-  heat.root.addEventListener("keydown", (event) => {
+  root.addEventListener("keydown", (event) => {
     const rows = ["ArrowUp", "ArrowDown"],
       columns = ["ArrowLeft", "ArrowRight"],
       [along, sideways] = shown.across ? [columns, rows] : [rows, columns];
@@ -181,33 +231,52 @@ function map(shown, { ask, wish, room, say }) {
     event.preventDefault();
     action();
   });
-  heat.root.addEventListener("blur", () => heat.cursor(-1, -1));
-
-  function draw() {
-    heat.draw(shown.matrix, room(), shown.classes);
-    if (focused(heat.root)) tell();
-  }
+  root.addEventListener("blur", () => cursor());
 
   return {
-    nodes: [tools, heat.root, scale, read],
+    nodes: [tools, root, extremes, read],
 
-    /** Draw again, in the room that there is now. */
-    draw,
+    /**
+     * Take over what is drawn anew: the cells, or only what is over them.
+     * @param {Answer} answer
+     */
+    take(answer) {
+      if (answer.groupCells) {
+        colours = svgFrom(answer.map);
+        return;
+      }
+      if (answer.map) numbers = svgFrom(answer.map);
+      if (answer.layout) layout = answer.layout;
+      over = answer.over ?? "";
+    },
 
     update() {
-      draw();
-      heat.root.setAttribute("aria-label", mapText(shown));
-      const bound = heat.bound();
-      [bound ? number(-bound) : "", "0", bound ? number(bound) : ""].forEach((text, k) => {
-        ends[k].textContent = text;
-      });
+      const drawn = (shown.classes && colours) || numbers;
+      if (drawn) {
+        drawn.querySelector(".gl-over")?.replaceWith(over ? svgFrom(over) : svg("g", { class: "gl-over" }));
+        if (drawn !== root.firstElementChild) root.replaceChildren(drawn);
+        mark("gl-cursor");
+      }
+      if (focused(root) && drawn) tell();
+      root.setAttribute("aria-label", mapText(shown));
       extremes.textContent = extremesText(shown);
-      scale.classList.toggle("gl-room", (!anyKnown(shown) && !shown.frame.result?.length) || shown.classes !== null);
+      extremes.classList.toggle("gl-room", (!anyKnown(shown) && !shown.frame.result?.length) || shown.classes !== null);
       part.textContent = windowText(shown);
       if (hover) read.textContent = cellText(shown, hover);
       else if (large) read.textContent = "click a row, or drag to zoom";
     },
   };
+}
+
+/**
+ * @param {number[]} starts
+ * @param {number} length
+ * @param {number} place
+ * @param {boolean} anywhere
+ */
+function lineAt(starts, length, place, anywhere) {
+  for (let k = starts.length - 1; k >= 0; k--) if (place >= starts[k]) return anywhere || place < starts[k] + length ? k : null;
+  return anywhere ? 0 : null;
 }
 
 export { map };

@@ -9,11 +9,10 @@
 import { indexOf, label } from "../kit/arrays.js";
 
 /** @import { Part } from "../kit/arrays.js" */
-/** @import { Anchors } from "../kit/colours.js" */
 /** @import { Figure } from "../kit/graph.js" */
-/** @import { Matrix } from "../kit/grid.js" */
 /** @import { Answer } from "../kit/kernel.js" */
 /** @typedef {"rows" | "columns"} By */
+/** @typedef {{ i: number, j: number }} Cell row and column of cells; −1: the strip */
 
 /**
  * What never changes (explore/jacobian/view_model.JacobianViewModel.about).
@@ -27,7 +26,6 @@ import { indexOf, label } from "../kit/arrays.js";
  * @property {string} backward how a v is applied, in code
  * @property {{ zero: string, retain: string }} unforgettable why a line cannot be forgotten here; empty where it can
  * @property {number} groups how many colours the plan has; 0 if none
- * @property {Anchors} colours of the heat map
  * @property {boolean} forward whether the graph shows what a tangent reaches, or only what it may reach
  * @property {Figure | null} graph
  */
@@ -158,19 +156,6 @@ class Shown {
    */
   lineOf(text) {
     return indexOf(this.across ? this.about.inputs : this.about.outputs, text);
-  }
-
-  /** What the heat map draws. @returns {Matrix} */
-  get matrix() {
-    const { frame } = this,
-      { stripLow: low, stripHigh: high, stripFlags: flags } = frame;
-    const { window, rowBins, columnBins, extent, at } = frame;
-    return {
-      ...{ window, rowBins, columnBins, extent, at, low: frame.low, high: frame.high, flags: frame.flags },
-      across: this.across,
-      strip: low && high && flags ? { low, high, flags } : null,
-      stripName: this.product,
-    };
   }
 
   /**

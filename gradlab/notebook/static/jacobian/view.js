@@ -23,6 +23,7 @@ import { graphText, headline, spokenText, titleText } from "./words.js";
 /** @import { Ask } from "./controls.js" */
 
 const WIDE = 420; // px of a graph that gets the width below all else
+const NEAR = 24; // px that the map may be too wide or too narrow
 const ENDED = "This view was closed and its graph let go. Run the cell again.";
 
 /**
@@ -67,10 +68,26 @@ function render({ model, el }) {
         update();
       }
     },
-    idle: () => buttons.next(),
+    idle() {
+      fit();
+      buttons.next();
+    },
   });
   /** @type {Ask} */
-  const ask = (what, more, buffers) => kernel.ask(what, more, buffers);
+  const ask = (what, more, buffers) => {
+    asked = room();
+    kernel.ask(what, { ...more, room: asked }, buffers);
+  };
+  let asked = 0; // px that the map of the last frame has
+
+  /** How many px the map may have. */
+  function room() {
+    return clamp(root.clientWidth - (root.clientWidth > 720 ? 370 : 30), 200, 440);
+  }
+  /** Ask for the map in the room that there is now, unless something is asked for already. */
+  function fit() {
+    if (Math.abs(room() - asked) > NEAR && !root.hasAttribute("aria-busy") && !model.get("ended")) ask("room");
+  }
 
   /** @param {string} text */
   function show(text) {
@@ -96,7 +113,6 @@ function render({ model, el }) {
   const matrix = map(shown, {
     ask,
     wish,
-    room: () => clamp(root.clientWidth - (root.clientWidth > 720 ? 370 : 30), 200, 440),
     say(text) {
       spoken.textContent = text;
     },
@@ -128,6 +144,7 @@ function render({ model, el }) {
   // ------------------------------------------------------------------------------------------------ what comes
   /** @param {Answer} answer */
   function take(answer) {
+    matrix.take(answer);
     if (answer.groupCells) {
       colours.show(/** @type {any} */ (answer));
       return;
@@ -175,9 +192,7 @@ function render({ model, el }) {
     };
   }
 
-  const resized = new ResizeObserver(() => {
-    if (shown.frame.rowBins.length) matrix.draw();
-  });
+  const resized = new ResizeObserver(fit);
   model.on("change:ended", update);
   el.append(root);
   update();

@@ -5,8 +5,7 @@ import { KNOWN, oddities, worth } from "../kit/cells.js";
 import { exact, grouped, number, plural, short, weight } from "../kit/format.js";
 import { binRange, rangeText } from "../kit/ranges.js";
 
-/** @import { Cell } from "../kit/grid.js" */
-/** @import { By, Shown } from "./shown.js" */
+/** @import { By, Cell, Shown } from "./shown.js" */
 
 const NUMBERS = 12; // of a result written out at most, as explore.jacobian.view_model has it
 const TERMS = 6; // of a mix written out

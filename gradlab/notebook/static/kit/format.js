@@ -14,31 +14,6 @@ function number(value) {
 }
 
 /**
- * A finite number for a cell of a map: as many of three digits as six characters hold, "−0.017", "1.23e5", "12345". As Python's
- * static pictures have them (explore/heat.brief).
- * @param {number} value
- */
-function brief(value) {
-  const size = Math.abs(value),
-    sign = value < 0 ? "−" : "",
-    texts = size >= 999.5 && size < 99999.5 ? [size.toFixed(0)] : [3, 2, 1].map((digits) => significant(size, digits));
-  return sign + (texts.find((text) => text.length + sign.length <= 6) ?? texts[texts.length - 1]);
-}
-
-/**
- * So many digits without zeros at the end: "0.5", "1.2e−5".
- * @param {number} size not negative
- * @param {number} digits
- */
-function significant(size, digits) {
-  const [mantissa, power] = size.toExponential(digits - 1).split("e"),
-    bare = (/** @type {string} */ text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text),
-    exponent = Number(power);
-  if (size && (exponent < -3 || exponent >= digits)) return `${bare(mantissa)}e${String(exponent).replace("-", "−")}`;
-  return bare(size.toFixed(Math.max(0, digits - 1 - exponent)));
-}
-
-/**
  * All digits: "0.1", "−2".
  * @param {number} value
  */
@@ -80,4 +55,4 @@ function short(text, length = 16) {
   return length < 10 ? `${text.slice(0, length - 1)}…` : `${text.slice(0, length - 7)}…${text.slice(-6)}`;
 }
 
-export { number, brief, exact, weight, grouped, plural, short };
+export { number, exact, weight, grouped, plural, short };

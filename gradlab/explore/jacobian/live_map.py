@@ -1,0 +1,179 @@
+"""The heat map of a live view of a Jacobian: drawn again where cells have changed, else only the strip with vᵀJ or Ju."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.drawing import EDGE, GRADIENT, VALUE, Drawing, tidy
+from gradlab.explore.heat_cells import HeatCells
+from gradlab.explore.heat_colours import ink_on
+from gradlab.explore.heat_layout import LETTERS, Axis, Layout, lay_out
+from gradlab.explore.heat_svg import NUMBERED, SEPARATE, draw_cells, draw_labels, draw_scale, outline, text
+from gradlab.explore.jacobian.matrix import Jacobian
+
+ROOM = 440.0  # px across, until a view says how many it has
+LEAST = 150.0  # px that it may say
+SIDE = 380.0  # of a large map, px
+SCALE = 38  # px of the scale and the gap above it
+NUMBER = 40.0  # of a number in a cell: six characters
+COLOURS = (  # that tell classes apart, also for the colour-blind (Tol's muted scheme)
+    *("#44aa99", "#332288", "#ddcc77", "#aa4499", "#88ccee", "#117733", "#cc6677", "#999933", "#882255", "#bbbbbb"),
+)
+NUMBERED_CLASS = 14  # px of a cell with the number of its class
+
+Parts = dict[str, Any]
+Extremes = tuple[float, float] | None
+
+
+class LiveMap:
+    """The heat map as it was drawn last.
+
+    Attributes
+    ----------
+    room : float
+        How wide it may be, px.
+    """
+
+    def __init__(self, jacobian: Jacobian) -> None:
+        self._names = jacobian.row_labels(), jacobian.column_labels_lazily()
+        self._parts = jacobian.output_shapes, jacobian.input_shapes
+        self._blocks = jacobian.blocks
+        self.room = ROOM
+        self._layout: Layout | None = None
+        self._laid_out_for: tuple[Any, ...] = ()
+        self._bound = 0.0
+        self.title = f"Jacobian of {', '.join(jacobian.output_names)} with respect to {', '.join(jacobian.input_names)}"
+
+    def parts(
+        self, view: HeatCells, strip: HeatCells | None, product: str, at: int, columns: bool, extent: Extremes, new: bool
+    ) -> Parts:
+        """What has to be shown anew: "map" and where its cells are ("layout", "moved") if any has changed; what is "over".
+
+        Parameters
+        ----------
+        view : HeatCells
+        strip : HeatCells or None
+            The product, in the cells' columns or rows.
+        product : str
+            What the strip is called.
+        at : int
+            The row or column that is outlined; −1 for none.
+        columns : bool
+            Whether columns are stepped through, so that the strip is at the right.
+        extent : (float, float) or None
+            The extremes of the whole matrix.
+        new : bool
+            Whether cells have changed, or are to be drawn for a view that has none.
+        """
+        if not view.low.size:
+            return {}
+        finite = [abs(end) for cells in (extent, strip and strip.extremes()) for end in cells or ()]
+        bound, before = max(finite, default=0.0), self._layout
+        layout = self._laid_out(view, columns)
+        parts: Parts = {"over": self._over(layout, view, strip, product, at, columns, bound)}
+        if new or layout is not before or bound != self._bound:
+            self._bound = bound
+            drawn = self._cells(view.values, view.known, layout, bound, view.exact)
+            scale, _, _ = draw_scale(layout.left, layout.end[1] + 12, bound, [], ROOM)
+            parts["map"] = self._figure(layout, drawn + scale)
+            parts |= {"layout": _places(layout), "moved": layout is not before}
+        return parts
+
+    def classes(self, view: HeatCells, classes: np.ndarray, columns: bool) -> str:
+        """The map with each cell's class instead of its number; −1: in none, −2: in several."""
+        layout = self._laid_out(view, columns)
+        wide, high = layout.wide - layout.gap, layout.high - layout.gap
+        cells, written = [], []
+        for i, j in np.argwhere(classes != -1 if not layout.gap else np.ones(classes.shape, bool)).tolist():
+            k = int(classes[i, j])
+            x, y = float(layout.x[j]), float(layout.y[i])
+            fill, faint = (EDGE, ' fill-opacity=".1"' if k == -1 else "") if k < 0 else (class_colour(k)[0], "")
+            box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(max(wide, 1))}" height="{tidy(max(high, 1))}"'
+            cells.append(f'<rect {box} fill="{fill}"{faint}/>')
+            if k >= 0 and min(layout.wide, layout.high) >= NUMBERED_CLASS:
+                written.append(text(x + wide / 2, y + high / 2 + 4, str(k), LETTERS, class_colour(k)[1], anchor="middle"))
+        return self._figure(layout, "".join(cells) + f'<g class="gl-group">{"".join(written)}</g>')
+
+    def _laid_out(self, view: HeatCells, columns: bool) -> Layout:
+        key = (view.window, view.low.shape, columns, self.room)
+        if self._layout is None or key != self._laid_out_for:
+            axes = [
+                Axis(labels, starts, end, [(math.prod(shape), shape[-1] if shape else 1) for shape in shapes])
+                for labels, starts, end, shapes in zip(
+                    self._names, (view.rows, view.columns), view.window[1::2], self._parts, strict=True
+                )
+            ]
+            few = view.exact and max(view.low.shape) <= NUMBERED
+            self._layout = lay_out(
+                *axes,
+                self._named(view),
+                side=SIDE,
+                separate=view.low.size <= SEPARATE,
+                written=NUMBER if few else 0.0,
+                room=self.room,
+                across=columns,
+            )
+            self._laid_out_for = key
+        return self._layout
+
+    def _named(self, view: HeatCells) -> list[tuple[str, int]]:
+        """The inputs that are in the window, and the first cell of each, if there are several inputs."""
+        if len(self._blocks) < 2:
+            return []
+        stops = np.cumsum([size for _, size in self._blocks])
+        which = np.searchsorted(stops, view.columns, side="right")
+        first = [k for k in range(len(which)) if not k or which[k] != which[k - 1]]
+        return [(self._blocks[int(which[k])][0], k) for k in first]
+
+    def _cells(self, cells: np.ndarray, known: np.ndarray, layout: Layout, bound: float, exact: bool) -> str:
+        place = layout.x, layout.y, layout.wide, layout.high, layout.gap
+        numbered = exact and max(cells.shape) <= NUMBERED
+        return draw_cells(cells, known, place, bound, separate=cells.size <= SEPARATE, numbered=numbered)
+
+    def _over(
+        self, layout: Layout, view: HeatCells, strip: HeatCells | None, product: str, at: int, columns: bool, bound: float
+    ) -> str:
+        """The strip, its name, and the outline of the row or column."""
+        x, y, wide, high = layout.strip
+        shape = len(y), len(x)
+        values, known = (np.zeros(shape), np.zeros(shape, bool)) if strip is None else (strip.values, strip.known)
+        numbered = view.exact and max(view.low.shape) <= NUMBERED
+        drawn = [draw_cells(values, known, (x, y, wide, high, layout.gap), bound, separate=bool(layout.gap), numbered=numbered)]
+        ink = VALUE if columns else GRADIENT
+        if columns:
+            top = layout.columns[0][1] if layout.columns else float(layout.y[0]) - 8
+            drawn.append(text(float(x[0]) + wide / 2, top, product, LETTERS, ink, "middle", 600))
+        else:
+            drawn.append(text(layout.left - 7, float(y[0]) + high / 2 + 3.7, product, LETTERS, ink, "end", 600))
+        first, end = view.window[2:] if columns else view.window[:2]
+        if first <= at < end:
+            k = int(np.searchsorted(view.columns if columns else view.rows, at, side="right")) - 1
+            drawn.append(outline(layout, k, columns))
+        return f'<g xmlns="http://www.w3.org/2000/svg" class="gl-over">{"".join(drawn)}</g>'
+
+    def _figure(self, layout: Layout, body: str) -> str:
+        right, bottom = layout.end
+        return Drawing(f'{draw_labels(layout)}{body}<g class="gl-over"/>', right + 4, bottom + SCALE, "", self.title).inline()
+
+
+def class_colour(k: int) -> tuple[str, str]:
+    """The colour of a class, and of a number on it."""
+    colour = COLOURS[k % len(COLOURS)]
+    return colour, "#" + bytes(ink_on(tuple(bytes.fromhex(colour[1:])))).hex()
+
+
+def _places(layout: Layout) -> Mapping[str, Any]:
+    """Where the cells are, px, for what points at them."""
+    x, y, wide, high = layout.strip
+    return {
+        "x": np.round(layout.x, 2).tolist(),
+        "y": np.round(layout.y, 2).tolist(),
+        "wide": layout.wide,
+        "high": layout.high,
+        "gap": layout.gap,
+        "strip": [float(x[0]), wide] if layout.across else [float(y[0]), high],
+    }
