@@ -101,15 +101,16 @@ class LiveMap:
     def _laid_out(self, view: HeatCells, columns: bool) -> Layout:
         key = (view.window, view.low.shape, columns, self.room)
         if self._layout is None or key != self._laid_out_for:
-            axes = [
+            rows, across = (
                 Axis(labels, starts, end, [(math.prod(shape), shape[-1] if shape else 1) for shape in shapes])
                 for labels, starts, end, shapes in zip(
                     self._names, (view.rows, view.columns), view.window[1::2], self._parts, strict=True
                 )
-            ]
+            )
             few = view.exact and max(view.low.shape) <= NUMBERED
             self._layout = lay_out(
-                *axes,
+                rows,
+                across,
                 self._named(view),
                 side=SIDE,
                 separate=view.low.size <= SEPARATE,
