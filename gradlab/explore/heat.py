@@ -106,27 +106,35 @@ def heatmap(
     low, high, _ = drawn.truth
     facts = _facts(drawn) or ([] if remark or drawn.shown.any() else ["not computed yet"])
     text = "\n".join(filter(None, [title, _table(drawn.sample, rows, columns), ", ".join(_range(drawn)), *facts, remark]))
-    starts = np.cumsum([0, *(size for _, size in (blocks or [])[:-1])])
-    return _draw(
-        drawn.cells,
-        drawn.shown,
-        title=title,
-        bound=max(-low, high),
-        range_=_range(drawn, sign=True),
-        facts=facts,
-        remark=remark,
-        text=text,
-        rows=Axis(rows, drawn.rows, m, [(m, m)]),
-        columns=Axis(columns, drawn.columns, n, [(size, size) for _, size in blocks or [("", n)]]),
-        highlight=None if highlight is None else int(np.searchsorted(drawn.rows, highlight, side="right")) - 1,
-        blocks=[(name, int(np.searchsorted(drawn.columns, start))) for (name, _), start in zip(blocks, starts, strict=True)]
-        if blocks and len(blocks) <= limit
-        else [],
-        separate=drawn.cells.size <= separate,
+    cells, named = drawn.cells, blocks if blocks and len(blocks) <= limit else []
+    firsts = np.searchsorted(drawn.columns, np.cumsum([0, *(size for _, size in named)])[:-1]).tolist()
+    down = Axis(rows, drawn.rows, m, [(m, m)])
+    across = Axis(columns, drawn.columns, n, [(size, size) for _, size in blocks or [("", n)]])
+    apart, few = cells.size <= separate, max(cells.shape) <= NUMBERED
+    numbered = down.exact and across.exact and few and apart
+    texts = [brief(value) for value in cells[drawn.shown & np.isfinite(cells)].tolist()] if numbered else []
+    layout = lay_out(
+        down,
+        across,
+        [(name, first) for (name, _), first in zip(named, firsts, strict=True)],
         side=side,
-        anchors=anchors,
-        tips=tips,
+        top=24.0 if title else 2.0,
+        separate=apart,
+        written=max(text_width(one, DIGITS) for one in [WITH_NUMBER, *texts]) if few else 0.0,
     )
+    place = layout.x, layout.y, layout.wide, layout.high, layout.gap
+    bound, said = max(-low, high), _tips(cells, down, across) if tips else None
+    body = [draw_text(1.5, 14, title, 13, GRADIENT, weight=600), draw_labels(layout)]
+    body.append(draw_cells(cells, drawn.shown, place, bound, separate=apart, numbered=numbered, anchors=anchors, tips=said))
+    if highlight is not None:
+        body.append(outline(layout, int(np.searchsorted(drawn.rows, highlight, side="right")) - 1))
+    left, y = layout.left, layout.bottom + 12
+    scale, scale_width, scale_height = draw_scale(left, y, bound, _range(drawn, sign=True), layout.right - left, anchors)
+    width, y = max(layout.end[0], left + scale_width, text_width(title, 13) * BOLD), y + scale_height
+    lines = [line for fact in [*facts, remark] if fact for line in _wrap(fact, max(56, int((width - left) / 6)))]
+    body += [scale, *(draw_text(left, y + 12 + 15 * k, line, 11, DIM) for k, line in enumerate(lines))]
+    width = max([width, *(left + text_width(line, 11) for line in lines)])
+    return Drawing("".join(body), width + 4, y + 15 * len(lines) + (4 if lines else 0), text, text)
 
 
 def note(title: str, text: str) -> Drawing:
@@ -184,56 +192,6 @@ def _facts(drawn: PooledMatrix) -> list[str]:
     if 0 < drawn.empty < m * n:
         facts.append(f"{drawn.empty} of {m * n} cells not computed yet (outlined)")
     return facts
-
-
-def _draw(
-    cells: np.ndarray,
-    shown: np.ndarray,
-    *,
-    title: str,
-    bound: float,
-    range_: list[str],
-    facts: list[str],
-    remark: str,
-    text: str,
-    rows: Axis,
-    columns: Axis,
-    highlight: int | None,
-    blocks: list[tuple[str, int]],
-    separate: bool,
-    side: float,
-    anchors: Anchors,
-    tips: bool,
-) -> Drawing:
-    m, n = cells.shape
-    few = max(m, n) <= NUMBERED
-    numbered = rows.exact and columns.exact and few and separate
-    texts = [brief(value) for value in cells[shown & np.isfinite(cells)].tolist()] if numbered else []
-    layout = lay_out(
-        rows,
-        columns,
-        blocks,
-        side=side,
-        top=24.0 if title else 2.0,
-        separate=separate,
-        written=max(text_width(one, DIGITS) for one in [WITH_NUMBER, *texts]) if few else 0.0,
-    )
-    place = layout.x, layout.y, layout.wide, layout.high, layout.gap
-    said = _tips(cells, rows, columns) if tips else None
-    body = [draw_text(1.5, 14, title, 13, GRADIENT, weight=600), draw_labels(layout)]
-    body.append(draw_cells(cells, shown, place, bound, separate=separate, numbered=numbered, anchors=anchors, tips=said))
-    if highlight is not None:
-        body.append(outline(layout, highlight))
-    left, right = layout.left, layout.right
-    y0 = layout.bottom + 12
-    scale, scale_width, scale_height = draw_scale(left, y0, bound, range_, right - left, anchors)
-    body.append(scale)
-    y0 += scale_height - 30
-    width = max(layout.end[0], left + scale_width, text_width(title, 13) * BOLD)
-    lines = [line for fact in [*facts, remark] if fact for line in _wrap(fact, max(56, int((width - left) / 6)))]
-    body += [draw_text(left, y0 + 42 + 15 * k, line, 11, DIM) for k, line in enumerate(lines)]
-    width = max([width, *(left + text_width(line, 11) for line in lines)])
-    return Drawing("".join(body), width + 4, y0 + (30 + 15 * len(lines) + (4 if lines else 0)), text, text)
 
 
 def _tips(cells: np.ndarray, rows: Axis, columns: Axis) -> list[list[str]]:

@@ -21,8 +21,6 @@ BLOCKS = 20  # so many and more are not apart
 BESIDE = 12  # px from the cells to the strip
 ROUND: list[int] = [s * 10**power for power in range(12) for s in (1, 2, 5)]  # steps between labels
 
-Box = tuple[float, float, float, float]  # x, y, width, height
-
 
 class Axis:
     """The cells along one side, and what their elements are called.
@@ -100,8 +98,10 @@ class Layout:
         The labels above the columns: middle, baseline, text.
     upright : bool
         Whether these are turned.
-    strip : ndarray of shape (cells, 4), or None
-        The boxes of the strip's cells.
+    thick : float
+        How wide, or high, a strip is.
+    across : bool or None
+        Whether there is one at the right (True), below (False), or none.
     """
 
     x: np.ndarray
@@ -180,7 +180,7 @@ def lay_out(
     room : float, optional
         How wide all of it may be.
     across : bool, optional
-        Whether there is a strip at the right (True) or below (False) of the cells, and of which size its labels need it.
+        Whether there is a strip at the right (True) or below (False); none by default.
     """
     m, n = len(rows.starts), len(columns.starts)
     starts = [column for _, column in blocks] or [0]

@@ -24,24 +24,7 @@ DIGITS = 10  # size of these numbers, px
 WITH_NUMBER = "−0.123"  # a number as wide as most
 MARKED = 64 * 64  # cells of a bitmap, beyond which marks have fewer pixels
 FRAMED = 7  # px of a cell that has a frame where it has no value
-CROSS = (
-    np.array(
-        [
-            list(row)
-            for row in (  # pixels of a bitmap's cell
-                "........",
-                ".x....x.",
-                "..x..x..",
-                "...xx...",
-                "...xx...",
-                "..x..x..",
-                ".x....x.",
-                "........",
-            )
-        ]
-    )
-    == "x"
-)
+CROSS = np.pad(np.eye(6, dtype=bool) | np.eye(6, dtype=bool)[::-1], 1)  # pixels of a bitmap's cell
 MINUS = np.zeros((8, 8), bool)
 MINUS[3:5, 1:7] = True
 SMALL = np.ix_([1, 3, 6], [1, 3, 6])  # the same on three pixels a side
@@ -106,12 +89,33 @@ def draw_cells(
         A tooltip for each cell.
     """
     x, y, wide, high, gap = place
-    if separate:
-        return _separate_cells(cells, shown, numbered, x.tolist(), y.tolist(), wide - gap, high - gap, bound, anchors, tips)
-    starts = [0, *(np.flatnonzero(np.diff(x) > wide + 0.5) + 1).tolist(), len(x)]
-    return "".join(
-        _bitmap(cells[:, a:b], shown[:, a:b], x[a], y[0], (b - a) * wide, len(y) * high, bound, anchors)
-        for a, b in pairwise(starts)
+    if not separate:
+        starts = [0, *(np.flatnonzero(np.diff(x) > wide + 0.5) + 1).tolist(), len(x)]
+        return "".join(
+            _bitmap(cells[:, a:b], shown[:, a:b], x[a], y[0], (b - a) * wide, len(y) * high, bound, anchors)
+            for a, b in pairwise(starts)
+        )
+    wide, high = wide - gap, high - gap
+    radius = ' rx="3"' if min(wide, high) >= 12 else ""
+    colours = fills(cells, bound, anchors)
+    solid, empty, signs, written = [], [], [], []
+    for i, j in np.ndindex(cells.shape):
+        box = f'x="{tidy(x[j])}" y="{tidy(y[i])}" width="{tidy(wide)}" height="{tidy(high)}"{radius}'
+        if not shown[i, j]:
+            empty.append(f"<rect {box}/>")
+            continue
+        tip = f"><title>{escape(tips[i][j])}</title></rect>" if tips else "/>"
+        solid.append(f'<rect {box} fill="#{bytes(colours[i, j]).hex()}"{tip}')
+        value, middle = float(cells[i, j]), (float(x[j]) + wide / 2, float(y[i]) + high / 2)
+        if not np.isfinite(value):
+            signs.append(_sign_of_nonfinite(value, *middle, min(wide, high) * 0.26))
+        elif numbered and text_width(digits_ := brief(value), DIGITS) <= wide:
+            ink = "#" + bytes(ink_on(tuple(colours[i, j].tolist()))).hex()
+            written.append(text(middle[0], middle[1] + 3.6, digits_, DIGITS, ink, anchor="middle"))
+    digits = f'<g class="gl-digits">{"".join(written)}</g>' if written else ""
+    return (
+        f'<g stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6">{"".join(solid)}</g>'
+        f'<g fill="none" stroke="{EDGE}" stroke-dasharray="2 2" stroke-width=".8">{"".join(empty)}</g>{"".join(signs)}{digits}'
     )
 
 
@@ -140,41 +144,6 @@ def outline(layout: Layout, k: int, across: bool = False) -> str:
     return (
         f'<rect class="gl-now" x="{tidy(x - 3)}" y="{tidy(y - 3)}" width="{tidy(right - x + 6)}" height="{tidy(bottom - y + 6)}" '
         f'rx="{5 if layout.gap == 2 else 2}" fill="none" stroke="{GRADIENT}" stroke-width="2.2"/>'
-    )
-
-
-def _separate_cells(
-    cells: np.ndarray,
-    shown: np.ndarray,
-    numbered: bool,
-    x: list[float],
-    y: list[float],
-    wide: float,
-    high: float,
-    bound: float,
-    anchors: Anchors,
-    tips: list[list[str]] | None,
-) -> str:
-    radius = ' rx="3"' if min(wide, high) >= 12 else ""
-    colours = fills(cells, bound, anchors)
-    solid, empty, signs, written = [], [], [], []
-    for i, j in np.ndindex(cells.shape):
-        box = f'x="{tidy(x[j])}" y="{tidy(y[i])}" width="{tidy(wide)}" height="{tidy(high)}"{radius}'
-        if not shown[i, j]:
-            empty.append(f"<rect {box}/>")
-            continue
-        tip = f"><title>{escape(tips[i][j])}</title></rect>" if tips else "/>"
-        solid.append(f'<rect {box} fill="#{bytes(colours[i, j]).hex()}"{tip}')
-        value, middle = float(cells[i, j]), (x[j] + wide / 2, y[i] + high / 2)
-        if not np.isfinite(value):
-            signs.append(_sign_of_nonfinite(value, *middle, min(wide, high) * 0.26))
-        elif numbered and text_width(digits_ := brief(value), DIGITS) <= wide:
-            ink = "#" + bytes(ink_on(tuple(colours[i, j].tolist()))).hex()
-            written.append(text(middle[0], middle[1] + 3.6, digits_, DIGITS, ink, anchor="middle"))
-    digits = f'<g class="gl-digits">{"".join(written)}</g>' if written else ""
-    return (
-        f'<g stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6">{"".join(solid)}</g>'
-        f'<g fill="none" stroke="{EDGE}" stroke-dasharray="2 2" stroke-width=".8">{"".join(empty)}</g>{"".join(signs)}{digits}'
     )
 
 

@@ -95,7 +95,7 @@ class LiveMap:
             box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(max(wide, 1))}" height="{tidy(max(high, 1))}"'
             cells.append(f'<rect {box} fill="{fill}"{faint}/>')
             if k >= 0 and min(layout.wide, layout.high) >= NUMBERED_CLASS:
-                written.append(text(x + wide / 2, y + high / 2 + 4, str(k), LETTERS, class_colour(k)[1], anchor="middle"))
+                written.append(text(x + wide / 2, y + high / 2 + 4, str(k), LETTERS, class_colour(k)[1], "middle", 600))
         return self._figure(layout, "".join(cells) + f'<g class="gl-group">{"".join(written)}</g>')
 
     def _laid_out(self, view: HeatCells, columns: bool) -> Layout:
@@ -147,9 +147,9 @@ class LiveMap:
         ink = VALUE if columns else GRADIENT
         if columns:
             top = layout.columns[0][1] if layout.columns else float(layout.y[0]) - 8
-            drawn.append(text(float(x[0]) + wide / 2, top, product, LETTERS, ink, "middle", 600))
+            drawn.append(text(float(x[0]) + wide / 2, top, product, 11.5, ink, "middle", 600))
         else:
-            drawn.append(text(layout.left - 7, float(y[0]) + high / 2 + 3.7, product, LETTERS, ink, "end", 600))
+            drawn.append(text(layout.left - 7, float(y[0]) + high / 2 + 3.7, product, 11.5, ink, "end", 600))
         first, end = view.window[2:] if columns else view.window[:2]
         if first <= at < end:
             k = int(np.searchsorted(view.columns if columns else view.rows, at, side="right")) - 1
