@@ -100,7 +100,7 @@ def draw_cells(
     colours = fills(cells, bound, anchors)
     solid, empty, signs, written = [], [], [], []
     for i, j in np.ndindex(cells.shape):
-        box = f'x="{tidy(x[j])}" y="{tidy(y[i])}" width="{tidy(wide)}" height="{tidy(high)}"{radius}'
+        box = f'x="{tidy(float(x[j]))}" y="{tidy(float(y[i]))}" width="{tidy(wide)}" height="{tidy(high)}"{radius}'
         if not shown[i, j]:
             empty.append(f"<rect {box}/>")
             continue

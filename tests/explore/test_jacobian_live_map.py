@@ -47,6 +47,7 @@ def test_a_map_has_the_colours_of_its_numbers_where_the_layout_says():
     assert all(y == layout["strip"][0] for _, y in fills(frame["over"]))
     assert "gl-now" in frame["over"] and "gl-now" not in frame["map"]
     assert ET.fromstring(frame["map"]).find(f"{SVG}title").text == "Jacobian of y with respect to x"
+    assert ET.fromstring(frame["map"]).find(f"{SVG}desc").text == "Rows 0 to 1, columns 0 to 2; colours from −4 to 4"
 
 
 def test_a_slider_draws_only_the_strip_unless_the_scale_changes():

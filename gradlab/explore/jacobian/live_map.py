@@ -12,7 +12,7 @@ from gradlab.explore.drawing import EDGE, GRADIENT, VALUE, Drawing, tidy
 from gradlab.explore.heat_cells import HeatCells
 from gradlab.explore.heat_colours import ink_on
 from gradlab.explore.heat_layout import LETTERS, Axis, Layout, lay_out
-from gradlab.explore.heat_svg import NUMBERED, SEPARATE, draw_cells, draw_labels, draw_scale, outline, text
+from gradlab.explore.heat_svg import NUMBERED, SEPARATE, draw_cells, draw_labels, draw_scale, number, outline, text
 from gradlab.explore.jacobian.matrix import Jacobian
 
 ROOM = 440.0  # px across, until a view says how many it has
@@ -79,7 +79,9 @@ class LiveMap:
             self._bound = bound
             drawn = self._cells(view.values, view.known, layout, bound, view.exact)
             scale, _, _ = draw_scale(layout.left, layout.end[1] + 12, bound, [], ROOM)
-            parts["map"] = self._figure(layout, drawn + scale)
+            rows, across = (f"{first} to {end - 1}" for first, end in (view.window[:2], view.window[2:]))
+            said = f"Rows {rows}, columns {across}; colours from {number(-bound)} to {number(bound)}"
+            parts["map"] = self._figure(layout, drawn + scale, said)
             parts |= {"layout": _places(layout), "moved": layout is not before}
         return parts
 
@@ -96,7 +98,7 @@ class LiveMap:
             cells.append(f'<rect {box} fill="{fill}"{faint}/>')
             if k >= 0 and min(layout.wide, layout.high) >= NUMBERED_CLASS:
                 written.append(text(x + wide / 2, y + high / 2 + 4, str(k), LETTERS, class_colour(k)[1], "middle", 600))
-        return self._figure(layout, "".join(cells) + f'<g class="gl-group">{"".join(written)}</g>')
+        return self._figure(layout, "".join(cells) + f'<g class="gl-group">{"".join(written)}</g>', "The colours of sweeps")
 
     def _laid_out(self, view: HeatCells, columns: bool) -> Layout:
         key = (view.window, view.low.shape, columns, self.room)
@@ -156,9 +158,10 @@ class LiveMap:
             drawn.append(outline(layout, k, columns))
         return f'<g xmlns="http://www.w3.org/2000/svg" class="gl-over">{"".join(drawn)}</g>'
 
-    def _figure(self, layout: Layout, body: str) -> str:
+    def _figure(self, layout: Layout, body: str, said: str) -> str:
         right, bottom = layout.end
-        return Drawing(f'{draw_labels(layout)}{body}<g class="gl-over"/>', right + 4, bottom + SCALE, "", self.title).inline()
+        body = f'{draw_labels(layout)}{body}<g class="gl-over"/>'
+        return Drawing(body, right + 4, bottom + SCALE, "", f"{self.title}\n{said}").inline()
 
 
 def class_colour(k: int) -> tuple[str, str]:

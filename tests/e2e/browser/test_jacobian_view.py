@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 
 import numpy as np
 import pytest
@@ -279,6 +280,8 @@ def test_the_accessibility_tree_names_everything(open_widget):
     J, _ = example()
     page = open_widget(J.widget())
     press(page, "step")
+    picture = heat(page).get_by_role("img", name="Jacobian of z with respect to x")
+    expect(picture.locator("desc")).to_have_text(re.compile("^Rows 0 to 3, columns 0 to 2; colours from −"))
     expect(heat(page)).to_have_attribute("aria-label", "heat map, 4 by 3, 1 rows filled, row z[0] outlined. Arrow keys move.")
     expect(page.get_by_role("application")).to_have_count(1)
     expect(page.get_by_role("group", name="Jacobian of z with respect to x")).to_have_count(1)
