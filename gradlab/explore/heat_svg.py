@@ -111,8 +111,8 @@ def draw_cells(
             signs.append(_sign_of_nonfinite(value, *middle, min(wide, high) * 0.26))
         elif numbered and text_width(digits_ := brief(value), DIGITS) <= wide:
             ink = "#" + bytes(ink_on(tuple(colours[i, j].tolist()))).hex()
-            written.append(text(middle[0], middle[1] + 3.6, digits_, DIGITS, ink, anchor="middle"))
-    digits = f'<g class="gl-digits">{"".join(written)}</g>' if written else ""
+            written.append(f'<text x="{tidy(middle[0])}" y="{tidy(middle[1] + 3.6)}" fill="{ink}">{digits_}</text>')
+    digits = f'<g class="gl-digits" font-size="{DIGITS}" text-anchor="middle">{"".join(written)}</g>' if written else ""
     return (
         f'<g stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6">{"".join(solid)}</g>'
         f'<g fill="none" stroke="{EDGE}" stroke-dasharray="2 2" stroke-width=".8">{"".join(empty)}</g>{"".join(signs)}{digits}'

@@ -1,5 +1,5 @@
 // What is known of a cell that stands for many entries: the least and the greatest finite one, and which others are among them.
-// The Python half is explore/cells.py.
+// The Python half is explore/heat_cells.py.
 
 const KNOWN = 1, // the bits of the flags of a cell
   NAN = 2,
