@@ -1,9 +1,13 @@
-"""Round numbers on an axis, and how they are written, for static pictures. The half for live views is static/kit/ticks.js."""
+"""Round numbers on an axis, and how they are written."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
+
+from gradlab.explore.drawing import text_width
 
 
 class Tick(NamedTuple):
@@ -30,6 +34,18 @@ def ticks(low: float, high: float, many: int, log: bool = False) -> list[Tick]:
     positions = [float(f"{k * step:.12g}") + 0.0 for k in range(first, last + 1)]
     large = max(map(abs, positions), default=0.0)
     return [Tick(at, _text(at, step, large)) for at in positions]
+
+
+def apart(found: list[Tick], place: Callable[[float], float], size: float) -> list[Tick]:
+    """Every tick, or every second, third …, so that their texts do not touch where they are centred at `place(tick.at)`."""
+    for every in range(1, len(found)):
+        some = found[::every]
+        rooms = (
+            (place(b.at) - place(a.at), (text_width(a.text, size) + text_width(b.text, size)) / 2) for a, b in pairwise(some)
+        )
+        if all(room > needed + 6 for room, needed in rooms):
+            return some
+    return found[:1]
 
 
 def round_step(size: float) -> float:

@@ -1,8 +1,8 @@
 """The live view of a function: the widget around `explore.playground.view_model.PlaygroundViewModel`, and the page that works
 without a kernel.
 
-A view asks by a message, {"ask": ..., "id": ...}, and is answered by one, {"answer": the id, ...}, with the arrays of the picture
-as binary buffers. It asks for the next frame when the last has come (static/kit/kernel.js). A message may be heard in any thread;
+A view asks by a message, {"ask": ..., "id": ...}, and is answered by one, {"answer": the id, ...}, with the picture's numbers as
+binary buffers. It asks for the next frame when the last has come (static/kit/kernel.js). A message may be heard in any thread;
 the model has a lock. What goes wrong while answering is part of the answer and shown in the view.
 
 Beside itself the widget displays the static view as an output of its own above it, brought up to date when the view has been
@@ -25,7 +25,7 @@ from gradlab.explore.saved_page import saved_page
 from gradlab.notebook.bundle import script, styles
 from gradlab.notebook.live_view import LiveView, as_twin
 
-SHEETS = "kit/kit.css", "kit/plot.css", "playground/playground.css"
+SHEETS = "kit/kit.css", "playground/playground.css"
 
 
 class PlaygroundWidget(LiveView):

@@ -7,11 +7,13 @@ import json
 import math
 import re
 import threading
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import gradlab as gl
+from gradlab.explore.drawing import text_width
 from gradlab.explore.playground import view_model
 from gradlab.explore.playground.contours import contours, levels_of
 from gradlab.explore.playground.descent import OPTIMIZERS
@@ -186,8 +188,8 @@ def test_the_grey_part_covers_what_has_no_value_once():
     P = gl.playground(lambda x, y: (x * y - 0.5).log(), x=(-2, 2), y=(-2, 2))
     picture = frame(P)["picture"]
     (boxes,) = (np.array(mark["boxes"]) for mark in picture["ground"] if mark["kind"] == "boxes")
-    side = picture["grid"]["side"]
-    values = np.asarray(picture["grid"]["values"]).reshape(side, side)
+    side = picture["side"]
+    values = np.asarray(picture["values"]).reshape(side, side)
     xs = np.linspace(-2, 2, side)
     inner = (boxes[:, 0] < xs[:, None, None]) & (xs[:, None, None] < boxes[:, 0] + boxes[:, 2])
     across = (boxes[:, 1] < xs[:, None, None]) & (xs[:, None, None] < boxes[:, 1] + boxes[:, 3])
@@ -463,9 +465,9 @@ def test_a_slow_function_is_drawn_coarsely_first_and_better_later(clock):
     first = P.lab.answer("hello", {})
     budgets = view_model.GROUND + view_model.WALK + view_model.CHECK
     assert first["more"] and clock() - began < budgets + 0.1, "an answer is bounded by its budgets"
-    points = len(first["picture"]["ground"][-1]["xs"])
+    points = len(first["picture"]["xs"])
     second = P.lab.answer("refine", {})
-    assert len(second["picture"]["ground"][-1]["xs"]) > points
+    assert len(second["picture"]["xs"]) > points
     grid = gl.playground(lambda x, y: slow(x) + y, x=(-1, 1), y=(-1, 1))
     assert grid.lab.answer("hello", {})["more"]
 
@@ -490,6 +492,29 @@ def test_frames_have_the_ground_once():
     assert "ground" in lab.answer("axes", {"axes": [1]})["picture"]
     assert "ground" in lab.answer("move", {"point": [2, 1]})["picture"], "the other input has moved"
     assert "ground" in lab.answer("hello", {})["picture"]
+    assert "ground" in lab.answer("refine", {"width": 600})["picture"], "another width"
+    assert "ground" not in lab.answer("refine", {"width": 600})["picture"]
+    assert "ground" not in lab.answer("refine", {"width": "wide"})["picture"]
+
+
+@pytest.mark.parametrize("width", [240, 500, 900])
+def test_a_view_gets_the_picture_of_its_width(width):
+    lab = gl.playground(bowl, p=[(-5, 5), (-2, 2)], at={"p": [-4, 1.8]}, lr=0.4, steps=3).lab
+    shown = lab.answer("hello", {"width": width})["picture"]
+    drawing = ElementTree.fromstring(shown["ground"])
+    assert float(drawing.get("width")) <= width + 1
+    left, top, wide, high = map(float, drawing.get("data-frame").split())
+    assert (drawing.get("data-x"), drawing.get("data-y")) == ("-5 5", "-2 2") and wide / 10 == pytest.approx(high / 4, rel=1e-3)
+    dots = [(float(dot.get("cx")), float(dot.get("cy"))) for dot in ElementTree.fromstring(shown["front"]).iter("circle")]
+    places = [
+        (left + wide * (x + 5) / 10, top + high * (2 - y) / 4)
+        for x, y in zip(-4 * 0.6 ** np.arange(4), 1.8 * (-0.6) ** np.arange(4), strict=True)
+    ]
+    np.testing.assert_allclose(dots, [*places[1:], places[0]], atol=0.06)
+    for text in drawing.iter("{*}text"):
+        middle, half = float(text.get("x")), text_width(text.text, 10.5)
+        low = middle - {"start": 0, "middle": half / 2, "end": half}[text.get("text-anchor", "start")]
+        assert low >= -0.5 and low + half <= float(drawing.get("width")) + 0.5, text.text
 
 
 def test_requests_from_several_threads():

@@ -1,8 +1,8 @@
 """The picture as plain data: two axes, and what is drawn on them, in the units of the axes.
 
-A mark is a dict with its "kind": "line" and "points" (`xs`, `ys`), "text", "boxes", "arrow"; `class` says what it means. The same
-marks are drawn by static/kit/plot.js and by `painting`. The "ground" (a curve, contours) stays while the point moves, the "front"
-(the point, the tangent or the arrow, the path) does not.
+A mark is a dict with its "kind": "line" and "points" (`xs`, `ys`), "text", "band", "boxes", "arrow"; "look" says how it is drawn.
+`painting` draws them. The "ground" (a curve, contours) stays while the point moves, the "front" (the point, the tangent or the
+arrow, the path) does not.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def curve(
     g = None if gradient is None else float(gradient[k])
     if g is not None and math.isfinite(g) and math.isfinite(at):
         ends = [one.low, one.high]
-        front.append({"kind": "line", "xs": ends, "ys": [at + g * (end - x) for end in ends], "class": "gl-backward"})
+        front.append({"kind": "line", "xs": ends, "ys": [at + g * (end - x) for end in ends], "look": "backward"})
         if ahead is not None and not path.steps:
             step = ahead[0]
             inside = low < at + g * step < high and low < at < high
             if inside and abs(g * step) > 0.06 * (high - low):
                 corner = {"xs": [x, x + step, x + step], "ys": [at, at, at + g * step]}
-                front.append({"kind": "line", **corner, "class": "gl-backward gl-dashes"})
+                front.append({"kind": "line", **corner, "look": "backward dashes"})
                 away = 1 if step > 0 else -1
                 side = {"end": "start" if step > 0 else "end", "dx": 7 * away}
                 front.append(
@@ -69,7 +69,7 @@ def curve(
                         "text": number(g * step),
                         "dy": 4,
                         **side,
-                        "class": "gl-backward gl-halo",
+                        "look": "backward halo",
                     }
                 )
                 below = 13 if g * step > 0 else -6
@@ -81,35 +81,35 @@ def curve(
                         "text": number(step),
                         "dy": below,
                         "end": "middle",
-                        "class": "gl-halo",
+                        "look": "halo",
                     }
                 )
     if path.steps:
         places = [float(p[k]) for p in path.points[: len(path.values)]]  # f may have raised at the last one
         xs, ys = np.array(places), np.array(path.values)
-        front.append({"kind": "line", "xs": xs, "ys": ys, "class": "gl-backward gl-thin"})
-        front.append({"kind": "points", "xs": xs[1:], "ys": ys[1:], "class": "gl-backward", "radius": _radius(path)})
+        front.append({"kind": "line", "xs": xs, "ys": ys, "look": "backward thin"})
+        front.append({"kind": "points", "xs": xs[1:], "ys": ys[1:], "look": "backward", "radius": _radius(path)})
     if math.isfinite(at):
         seen = min(max(at, low), high)
-        front.append({"kind": "points", "xs": [x], "ys": [seen], "class": "gl-held", "radius": 5.5})
+        front.append({"kind": "points", "xs": [x], "ys": [seen], "look": "held", "radius": 5.5})
     return {
         "x": {"range": [one.low, one.high], "label": one.name},
         "y": {"range": [low, high], "label": "f"},
         "equal": False,
         "front": front,
-        "said": _curve_said(one, low, high, path),
+        "said": _curve_said(one, low, high),
     }
 
 
 def grounded(ground: Curve | Grid, inputs: Sequence[Input], axes: Sequence[int]) -> Picture:
-    """What stays in a picture while the point moves: the marks of its "ground", and the values under contours in "grid"."""
+    """What stays in a picture while the point moves: the marks of its "ground", and the "values" that it shows, of contours with
+    the "side" of their grid, of a curve with its "xs"."""
     if isinstance(ground, Grid):
         a, b = inputs[axes[0]], inputs[axes[1]]
-        values = {"values": ground.values.reshape(-1), "side": ground.values.shape[1]}
-        return {"ground": _contour_marks(ground, a, b, _equal(a, b)), "grid": values}
+        return {"ground": _contour_marks(ground, a, b), "values": ground.values.reshape(-1), "side": ground.values.shape[1]}
     xs, ys = ground.drawn()
-    bands = [{"kind": "band", "across": "x", "low": a, "high": b, "class": "gl-nowhere"} for a, b in _holes(ground)]
-    return {"ground": [*bands, {"kind": "line", "xs": xs, "ys": ys, "class": "gl-forward"}]}
+    bands = [{"kind": "band", "low": a, "high": b} for a, b in _holes(ground)]
+    return {"ground": [*bands, {"kind": "line", "xs": xs, "ys": ys, "look": "forward"}], "values": ys, "xs": xs}
 
 
 def _equal(a: Input, b: Input) -> bool:
@@ -117,11 +117,10 @@ def _equal(a: Input, b: Input) -> bool:
     return max(a.width, b.width) <= EQUAL * min(a.width, b.width)
 
 
-def _curve_said(one: Input, low: float, high: float, path: Descent) -> str:
-    more = f", and a path of {path.steps} steps" if path.steps else ""
+def _curve_said(one: Input, low: float, high: float) -> str:
     return (
-        f"curve of f for {_range(one)}, with the tangent at the point{more}; the vertical "
-        f"axis goes from {number(low)} to {number(high)}"
+        f"curve of f for {_range(one)}\nWith the tangent at the point, and the path of descent. The vertical "
+        f"axis goes from {number(low)} to {number(high)}."
     )
 
 
@@ -181,23 +180,21 @@ def map_(
     front: list[Mark] = []
     if path.steps:
         places = np.array(path.points)[:, list(axes)]
-        front.append({"kind": "line", "xs": places[:, 0], "ys": places[:, 1], "class": "gl-backward"})
-        front.append(
-            {"kind": "points", "xs": places[1:, 0], "ys": places[1:, 1], "class": "gl-backward", "radius": _radius(path)}
-        )
+        front.append({"kind": "line", "xs": places[:, 0], "ys": places[:, 1], "look": "backward"})
+        front.append({"kind": "points", "xs": places[1:, 0], "ys": places[1:, 1], "look": "backward", "radius": _radius(path)})
     elif gradient is not None:
         towards = [float(gradient[axes[0]]), float(gradient[axes[1]])]
         if all(map(math.isfinite, towards)) and any(towards):
-            front.append({"kind": "arrow", "from": here, "towards": towards, "long": ARROW, "class": "gl-backward"})
-    front.append({"kind": "points", "xs": here[:1], "ys": here[1:], "class": "gl-held", "radius": 5.5})
-    more = f", and a path of {path.steps} steps" if path.steps else ", with an arrow along the gradient at the point"
+            front.append({"kind": "arrow", "from": here, "towards": towards, "long": ARROW, "look": "backward"})
+    front.append({"kind": "points", "xs": here[:1], "ys": here[1:], "look": "held", "radius": 5.5})
     equal = _equal(a, b)
     return {
         "x": {"range": [a.low, a.high], "label": a.name},
         "y": {"range": [b.low, b.high], "label": b.name},
         "equal": equal,
         "front": front,
-        "said": f"contours of f over {_range(a)} and {_range(b)}{more}",
+        "said": f"contours of f over {_range(a)} and {_range(b)}\n"
+        "With an arrow along the gradient at the point, or the path of descent.",
     }
 
 
@@ -205,7 +202,7 @@ def _range(one: Input) -> str:
     return f"{one.name} from {number(one.low)} to {number(one.high)}"
 
 
-def _contour_marks(ground: Grid, a: Input, b: Input, wide: bool) -> list[Mark]:
+def _contour_marks(ground: Grid, a: Input, b: Input) -> list[Mark]:
     levels = levels_of(ground.values)
     lines = contours(ground.xs, ground.ys, ground.values, levels)
     marks: list[Mark] = []
@@ -213,7 +210,7 @@ def _contour_marks(ground: Grid, a: Input, b: Input, wide: bool) -> list[Mark]:
     placed: list[tuple[float, float]] = []
     boxes = _empty_boxes(ground)
     if boxes:
-        marks.append({"kind": "boxes", "boxes": boxes, "class": "gl-nowhere"})
+        marks.append({"kind": "boxes", "boxes": boxes})
     for level in reversed(levels):
         mine = [((line.xs - a.low) / a.width, (line.ys - b.low) / b.width) for line in lines if line.level == level]
         if not mine:
@@ -229,24 +226,13 @@ def _contour_marks(ground: Grid, a: Input, b: Input, wide: bool) -> list[Mark]:
                     "text": text,
                     "dy": 4,
                     "end": "middle",
-                    "class": "gl-forward gl-halo",
+                    "look": "forward halo",
                 }
             )
-            size = 0.008 + len(text) * 0.0085, 0.012 * max(1.0, a.width / b.width if wide else 1.0)
-            mine = [_without(line, spot, size) for line in mine]
         gap = np.array([np.nan])
         xs, ys = (np.concatenate([part for line in mine for part in (line[way], gap)]) for way in (0, 1))
-        marks.append({"kind": "line", "xs": a.low + xs * a.width, "ys": b.low + ys * b.width, "class": "gl-contour"})
+        marks.append({"kind": "line", "xs": a.low + xs * a.width, "ys": b.low + ys * b.width, "look": "contour"})
     return marks + labels
-
-
-def _without(
-    line: tuple[np.ndarray, np.ndarray], spot: tuple[float, float], size: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """A line with a gap for a text that stands on it."""
-    xs, ys = line
-    near = (np.abs(xs - spot[0]) < size[0]) & (np.abs(ys - spot[1]) < 2.2 * size[1])
-    return np.where(near, np.nan, xs), ys
 
 
 def _label_place(

@@ -1,171 +1,177 @@
-"""Marks drawn as a static picture: what static/kit/plot.js does in a view, in SVG for light and dark and on matplotlib axes."""
+"""Marks drawn: as SVG for static pictures and for live views, and on matplotlib axes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradlab.explore.axes import ticks
+from gradlab.explore.axes import apart, ticks
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, INK, PAPER, VALUE, Drawing, clean, escape, text_width, tidy
 from gradlab.explore.playground.marks import Mark, Picture
 from gradlab.explore.theme import hex_of
 
 SIZE = 10.5  # px of type
-COLOURS = {"gl-forward": VALUE, "gl-backward": GRADIENT, "gl-contour": VALUE}
-Frame = tuple[float, float, float, float]  # left, top, width, height
+COLOURS = {"forward": VALUE, "backward": GRADIENT, "contour": VALUE}
+CUT = "line", "band", "boxes"  # at the frame
+HALO = f'font-size="{SIZE}" stroke="{PAPER}" stroke-width="4" paint-order="stroke"'
 
 
 class Painter:
-    """One picture on a ground of some width."""
+    """A picture as SVG in two groups: the "ground", which stays while the point moves, and the "front", which does not.
 
-    def __init__(self, picture: Picture, width: float, height: float) -> None:
-        self.picture, self.width = picture, width
-        self.x: tuple[float, float] = tuple(picture["x"]["range"])
-        self.y: tuple[float, float] = tuple(picture["y"]["range"])
-        self.y_ticks = ticks(self.y[0], self.y[1], max(2, int((height - 40) // 44)))
-        widest = max((text_width(t.text, SIZE) for t in self.y_ticks), default=0.0)
-        left, top, below = math.ceil(widest) + 10.0, 20.0, 35.0
-        w, h = max(20.0, width - left - 12), max(20.0, height - top - below)
+    Parameters
+    ----------
+    picture : dict
+    width : float
+        The most px that it takes.
+    """
+
+    def __init__(self, picture: Picture, width: float) -> None:
+        self._picture = picture
+        self._x: tuple[float, float] = tuple(picture["x"]["range"])
+        self._y: tuple[float, float] = tuple(picture["y"]["range"])
+        room = min(max(round(0.66 * width), 220), 430)
+        self._y_ticks = ticks(self._y[0], self._y[1], max(2, (room - 40) // 44))
+        left = math.ceil(max((text_width(t.text, SIZE) for t in self._y_ticks), default=0.0)) + 10.0
+        top, below = 20.0, 35.0
+        w, h = max(20.0, width - left - 12), max(20.0, room - top - below)
         if picture["equal"]:
-            unit = min(w / (self.x[1] - self.x[0]), h / (self.y[1] - self.y[0]))
-            w, h = unit * (self.x[1] - self.x[0]), unit * (self.y[1] - self.y[0])
-        self.frame: Frame = (left, top, w, h)
-        self.width, self.height = left + w + 12, top + h + below
+            unit = min(w / (self._x[1] - self._x[0]), h / (self._y[1] - self._y[0]))
+            w, h = unit * (self._x[1] - self._x[0]), unit * (self._y[1] - self._y[0])
+        self._frame = left, top, w, h
+        self._width, self._height = left + w + 12, top + h + below
 
-    def across(self, x: float) -> float:
+    def drawing(self, text: str) -> Drawing:
+        """The whole picture."""
+        return Drawing(f"{self._ground()}\n{self.front()}", self._width, self._height, text, self._picture["said"])
+
+    def ground(self) -> str:
+        """The ground as an `<svg>` for a view, which puts the front in it. Its attributes data-frame (left, top, width, height in
+        px), data-x and data-y (from, to) describe the axes."""
+        where = {"frame": self._frame, "x": self._x, "y": self._y}
+        drawing = Drawing(self._ground(), self._width, self._height, "", self._picture["said"])
+        return drawing.inline(**{f"data_{key}": " ".join(f"{n:.7g}" for n in numbers) for key, numbers in where.items()})
+
+    def front(self) -> str:
+        """The front as a `<g>`."""
+        return f'<g class="gl-front">{self._drawn(self._picture["front"])}</g>'
+
+    def _across(self, x: float) -> float:
         """px from the left."""
-        return self.frame[0] + self.frame[2] * (x - self.x[0]) / (self.x[1] - self.x[0])
+        return self._frame[0] + self._frame[2] * (x - self._x[0]) / (self._x[1] - self._x[0])
 
-    def down(self, y: float) -> float:
+    def _down(self, y: float) -> float:
         """px from the top."""
-        return self.frame[1] + self.frame[3] * (1 - (y - self.y[0]) / (self.y[1] - self.y[0]))
+        return self._frame[1] + self._frame[3] * (1 - (y - self._y[0]) / (self._y[1] - self._y[0]))
 
-    def body(self) -> str:
-        """The SVG."""
-        left, top, w, h = self.frame
-        parts = []
-        for tick in ticks(self.x[0], self.x[1], max(2, int(w // 78))):
-            x = self.across(tick.at)
-            parts.append(_line(x, top, x, top + h, EDGE, 0.8, opacity=0.35))
-            parts.append(self._text(tick.text, x, top + h + 14, "middle", DIM))
-        for tick in self.y_ticks:
-            y = self.down(tick.at)
-            parts.append(_line(left, y, left + w, y, EDGE, 0.8, opacity=0.35))
-            parts.append(_type(tick.text, left - 6, y + 3.6, "end", DIM))
-        parts.append(self._text(self.picture["x"]["label"], left + w, top + h + 29, "end", DIM, weight=600))
-        parts.append(self._text(self.picture["y"]["label"], 2, 11, "start", DIM, weight=600))
-        marks = [*self.picture["ground"], *self.picture["front"]]
-        cut = [self._drawn(mark) for mark in marks if mark["kind"] in ("line", "band", "boxes")]
-        place = f'x="{tidy(left)}" y="{tidy(top)}" width="{tidy(w)}" height="{tidy(h)}"'
-        parts.append(
-            f'<svg {place} viewBox="{tidy(left)} {tidy(top)} {tidy(w)} {tidy(h)}" overflow="hidden">{"".join(cut)}</svg>'
-        )
-        parts += [self._drawn(mark) for mark in marks if mark["kind"] not in ("line", "band", "boxes")]
-        return "\n".join(part for part in parts if part)
+    def _ground(self) -> str:
+        left, top, w, h = self._frame
+        lines, texts = [], []
+        for tick in apart(ticks(self._x[0], self._x[1], max(2, int(w // 78))), self._across, SIZE):
+            x = self._across(tick.at)
+            lines.append(f"M{tidy(x)} {tidy(top)}v{tidy(h)}")
+            texts.append(self._text(tick.text, x, top + h + 14, "middle", DIM))
+        for tick in self._y_ticks:
+            y = self._down(tick.at)
+            lines.append(f"M{tidy(left)} {tidy(y)}h{tidy(w)}")
+            texts.append(_type(tick.text, left - 6, y + 3.6, "end", DIM))
+        names = ((self._picture["x"]["label"], left + w, top + h + 29, "end"), (self._picture["y"]["label"], 2, 11, "start"))
+        texts += [self._text(text, x, y, anchor, DIM, ' font-weight="600"') for text, x, y, anchor in names]
+        grid = f'<path d="{"".join(lines)}" stroke="{EDGE}" stroke-width="0.8" opacity="0.35"/>'
+        return f'<g class="gl-ground" font-size="{SIZE}">{grid}{"".join(texts)}{self._drawn(self._picture["ground"])}</g>'
 
-    def _text(self, text: str, x: float, y: float, anchor: str, fill: str, weight: int = 400) -> str:
+    def _drawn(self, marks: Sequence[Mark]) -> str:
+        """Marks, what is cut at the frame below the others, and texts on top."""
+        texts = "".join(self._mark(mark) for mark in marks if mark["kind"] == "text")
+        cut = "".join(self._mark(mark) for mark in marks if mark["kind"] in CUT)
+        if cut:
+            left, top, w, h = map(tidy, self._frame)
+            size = f'x="{left}" y="{top}" width="{w}" height="{h}" viewBox="{left} {top} {w} {h}"'
+            cut = f'<svg {size} overflow="hidden" fill="none">{cut}</svg>'
+        free = "".join(self._mark(mark) for mark in marks if mark["kind"] not in (*CUT, "text"))
+        return cut + free + (f"<g {HALO}>{texts}</g>" if texts else "")
+
+    def _text(self, text: str, x: float, y: float, anchor: str, fill: str, more: str = "") -> str:
         """A text that is whole between the left and the right."""
         long = text_width(text, SIZE)
         before = {"start": 0.0, "middle": long / 2, "end": long}[anchor]
-        x = min(max(x, before + 1), max(before + 1, self.width - 1 - (long - before)))
-        return _type(text, x, y, anchor, fill, weight)
+        x = min(max(x, before + 1), max(before + 1, self._width - 1 - (long - before)))
+        return _type(text, x, y, anchor, fill, more)
 
-    def _drawn(self, mark: Mark) -> str:
-        kinds = mark["class"].split() if "class" in mark else []
-        colour = next((COLOURS[kind] for kind in kinds if kind in COLOURS), DIM)
-        left, top, w, h = self.frame
+    def _mark(self, mark: Mark) -> str:
+        looks = mark.get("look", "").split()
+        colour = next((COLOURS[look] for look in looks if look in COLOURS), DIM)
+        left, top, w, h = self._frame
         match mark["kind"]:
             case "line":
-                wide = 1.0 if "gl-contour" in kinds or "gl-thin" in kinds else 1.1 if "gl-dashes" in kinds else 1.9
-                dashes = ' stroke-dasharray="4 3"' if "gl-dashes" in kinds else ""
+                wide = 1.0 if {"contour", "thin"} & set(looks) else 1.1 if "dashes" in looks else 1.9
+                more = ' stroke-dasharray="4 3"' if "dashes" in looks else ' opacity="0.75"' if "contour" in looks else ""
                 path = self._path(mark["xs"], mark["ys"])
-                look = f'stroke="{colour}" stroke-width="{wide}" stroke-linejoin="round"{dashes}'
-                return f'<path d="{path}" fill="none" {look}{_opacity(0.75 if "gl-contour" in kinds else 1)}/>' if path else ""
+                return f'<path d="{path}" stroke="{colour}" stroke-width="{wide}"{more}/>' if path else ""
             case "points":
-                held = "gl-held" in kinds
-                look = f'fill="{PAPER}" stroke="{INK}" stroke-width="2"' if held else f'fill="{colour}"'
-                radius = mark.get("radius", 3)
-                places = [
-                    (self.across(float(x)), self.down(float(y)))
+                held = "held" in looks
+                look = f'class="gl-held" fill="{PAPER}" stroke="{INK}" stroke-width="2"' if held else f'fill="{colour}"'
+                places = (
+                    (self._across(float(x)), self._down(float(y)))
                     for x, y in zip(mark["xs"], mark["ys"], strict=True)
                     if _finite(x, y)
-                ]
+                )
                 return "".join(
-                    f'<circle cx="{tidy(x)}" cy="{tidy(y)}" r="{radius}" {look}/>'
+                    f'<circle cx="{tidy(x)}" cy="{tidy(y)}" r="{mark["radius"]}" {look}/>'
                     for x, y in places
                     if left - 0.5 <= x <= left + w + 0.5 and top - 0.5 <= y <= top + h + 0.5
                 )
             case "band":
-                a, b = self.across(mark["low"]), self.across(mark["high"])
-                return (
-                    f'<rect x="{tidy(a)}" y="{tidy(top)}" width="{tidy(b - a)}" height="{tidy(h)}" fill="{EDGE}" opacity="0.25"/>'
-                )
+                return self._nowhere([(mark["low"], self._y[0], mark["high"] - mark["low"], self._y[1] - self._y[0])])
             case "boxes":
-                corners = [
-                    (self.across(x), self.down(y + high), self.across(x + wide), self.down(y))
-                    for x, y, wide, high in mark["boxes"]
-                ]
-                return "".join(_box(*corner) for corner in corners)
+                return self._nowhere(mark["boxes"])
             case "arrow":
                 return self._arrow(mark, colour)
             case "text":
-                x, y = self.across(mark["x"]) + mark.get("dx", 0), self.down(mark["y"]) + mark.get("dy", 0)
-                return self._text(mark["text"], x, min(max(y, 10), self.height - 3), mark.get("end", "start"), colour)
-        return ""
+                x, y = self._across(mark["x"]) + mark.get("dx", 0), self._down(mark["y"]) + mark.get("dy", 0)
+                y = min(max(y, 10), self._height - 3)
+                return self._text(mark["text"], x, y, mark.get("end", "start"), colour)
+        raise ValueError(f"no mark is of the kind {mark['kind']!r}")
+
+    def _nowhere(self, boxes: Iterable[Sequence[float]]) -> str:
+        """Rectangles where f has no finite value, each as x, y, width, height in units of the axes."""
+        corners = ((self._across(x), self._down(y + high), self._across(x + wide), self._down(y)) for x, y, wide, high in boxes)
+        path = "".join(f"M{tidy(a)} {tidy(b)}H{tidy(c)}V{tidy(d)}H{tidy(a)}z" for a, b, c, d in corners)
+        return f'<path class="gl-nowhere" d="{path}" fill="{EDGE}" opacity="0.25"/>'
 
     def _path(self, xs: Iterable[float], ys: Iterable[float]) -> str:
         parts, opened = [], False
-        far = 20 * self.height
+        far = 20 * self._height
         for x, y in zip(xs, ys, strict=True):
             if not _finite(x, y):
                 opened = False
                 continue
-            a, b = self.across(float(x)), self.down(float(y))
+            a, b = self._across(float(x)), self._down(float(y))
             parts.append(f"{'L' if opened else 'M'}{tidy(min(max(a, -far), far))} {tidy(min(max(b, -far), far))}")
             opened = True
         return "".join(parts)
 
     def _arrow(self, mark: Mark, colour: str) -> str:
         (x, y), (u, v) = mark["from"], mark["towards"]
-        right, lower = u * (self.across(1) - self.across(0)), v * (self.down(1) - self.down(0))
+        right, lower = u * (self._across(1) - self._across(0)), v * (self._down(1) - self._down(0))
         size = math.hypot(right, lower)
         if not (0 < size < math.inf):
             return ""
         a, b = right / size, lower / size
-        x, y = self.across(x), self.down(y)
+        x, y = self._across(x), self._down(y)
         tip, back = (x + a * mark["long"], y + b * mark["long"]), (x + a * (mark["long"] - 9), y + b * (mark["long"] - 9))
         corners = tip, (back[0] - 4 * b, back[1] + 4 * a), (back[0] + 4 * b, back[1] - 4 * a)
-        head = f"M{'L'.join(f'{tidy(u)} {tidy(v)}' for u, v in corners)}Z"
-        return f'{_line(x, y, *back, colour, 2)}<path d="{head}" fill="{colour}"/>'
+        shaft, head = (f"M{'L'.join(f'{tidy(u)} {tidy(v)}' for u, v in places)}" for places in (((x, y), back), corners))
+        return f'<path d="{shaft}" stroke="{colour}" stroke-width="2"/><path d="{head}z" fill="{colour}"/>'
 
 
-def painted(picture: Picture, width: float, height: float, text: str, alt: str) -> Drawing:
-    """A picture as a drawing, at most so wide and high."""
-    painter = Painter(picture, width, height)
-    return Drawing(painter.body(), painter.width, painter.height, text, alt)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, wide: float, opacity: float = 1) -> str:
-    ends = f'x1="{tidy(x1)}" y1="{tidy(y1)}" x2="{tidy(x2)}" y2="{tidy(y2)}"'
-    return f'<line {ends} stroke="{colour}" stroke-width="{wide}"{_opacity(opacity)}/>'
-
-
-def _box(left: float, top: float, right: float, bottom: float) -> str:
-    size = f'width="{tidy(right - left)}" height="{tidy(bottom - top)}"'
-    return f'<rect x="{tidy(left)}" y="{tidy(top)}" {size} fill="{EDGE}" opacity="0.25"/>'
-
-
-def _type(text: str, x: float, y: float, anchor: str, fill: str, weight: int = 400) -> str:
-    bold = f' font-weight="{weight}"' if weight != 400 else ""
-    look = f'font-size="{SIZE}" text-anchor="{anchor}"{bold} fill="{fill}"'
+def _type(text: str, x: float, y: float, anchor: str, fill: str, more: str = "") -> str:
+    side = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    look = f'fill="{fill}"{side}{more}'
     return f'<text x="{tidy(x)}" y="{tidy(y)}" {look}>{escape(text)}</text>'
-
-
-def _opacity(share: float) -> str:
-    return "" if share == 1 else f' opacity="{share}"'
 
 
 def _finite(x: Any, y: Any) -> bool:
@@ -175,29 +181,26 @@ def _finite(x: Any, y: Any) -> bool:
 def plot(picture: Picture, title: str, ax: Any = None) -> Any:
     """The picture on matplotlib axes."""
     import matplotlib.pyplot as plt
+    from matplotlib.patheffects import withStroke
 
     if ax is None:
         ax = plt.subplots(layout="constrained", figsize=(5.6, 3.8))[1]
     for mark in [*picture["ground"], *picture["front"]]:
-        kinds = mark["class"].split() if "class" in mark else []
-        colour = hex_of(next((COLOURS[kind] for kind in kinds if kind in COLOURS), DIM))
+        looks = mark.get("look", "").split()
+        colour = hex_of(next((COLOURS[look] for look in looks if look in COLOURS), DIM))
         match mark["kind"]:
             case "line":
-                wide = 0.9 if {"gl-contour", "gl-thin", "gl-dashes"} & set(kinds) else 1.7
+                wide = 0.9 if {"contour", "thin", "dashes"} & set(looks) else 1.7
                 ax.plot(
                     np.asarray(mark["xs"], float),
                     np.asarray(mark["ys"], float),
                     color=colour,
                     lw=wide,
-                    ls="--" if "gl-dashes" in kinds else "-",
+                    ls="--" if "dashes" in looks else "-",
                 )
             case "points":
-                held = "gl-held" in kinds
-                look = (
-                    {"mfc": "white", "mec": hex_of(INK), "mew": 1.8, "ms": 8}
-                    if held
-                    else {"mfc": colour, "mec": colour, "ms": 4.5}
-                )
+                held = {"mfc": "white", "mec": hex_of(INK), "mew": 1.8, "ms": 8}
+                look = held if "held" in looks else {"mfc": colour, "mec": colour, "ms": 4.5}
                 ax.plot(np.asarray(mark["xs"], float), np.asarray(mark["ys"], float), "o", zorder=3, **look)
             case "band":
                 ax.axvspan(mark["low"], mark["high"], color=hex_of(EDGE), alpha=0.25, lw=0)
@@ -220,6 +223,7 @@ def plot(picture: Picture, title: str, ax: Any = None) -> Any:
                     ha=aligned,
                     color=colour,
                     fontsize=8,
+                    path_effects=[withStroke(linewidth=3, foreground="white")],
                 )
     ax.set_xlim(*picture["x"]["range"])
     ax.set_ylim(*picture["y"]["range"])

@@ -11,11 +11,11 @@ import numpy as np
 
 from gradlab.explore.drawing import PICTURES, Drawing, Pictured
 from gradlab.explore.markup import NO_MATH, Span, escape_html, style, to_html, to_text
-from gradlab.explore.playground.painting import painted, plot
+from gradlab.explore.playground.painting import Painter, plot
 from gradlab.explore.playground.view_model import PlaygroundViewModel
 from gradlab.explore.views import opened
 
-WIDTH, HEIGHT = 500, 340  # px of a static picture, at most
+WIDTH = 500  # px of a static picture, at most
 FRAMES = 161, 441  # that a saved page has, of one input and of two
 WAIT = 1.0  # seconds that a picture on its own may compute
 BAR = "border-left:2px solid #8886;padding-left:10px;margin:8px 0"
@@ -100,7 +100,7 @@ class Playground(Pictured):
     def drawing(self) -> Drawing:
         """The static picture."""
         frame = self._frame()
-        return painted(frame["picture"], WIDTH, HEIGHT, self.text(frame), frame["picture"]["said"])
+        return Painter(frame["picture"], WIDTH).drawing(self.text(frame))
 
     def text(self, frame: dict[str, Any] | None = None) -> str:
         """The same for a terminal."""
@@ -127,7 +127,7 @@ class Playground(Pictured):
     def html(self) -> str:
         """The static view: a sentence, the picture, the table of the check, the code."""
         frame = self._frame()
-        picture = painted(frame["picture"], WIDTH, HEIGHT, "", frame["picture"]["said"])
+        picture = Painter(frame["picture"], WIDTH).drawing("")
         head = to_html(Span(*span) for span in frame["head"])
         cells = "padding:2px 14px 2px 0;text-align:left;border:0"
         right = "padding:2px 14px 2px 0;text-align:right;border:0;font-variant-numeric:tabular-nums"

@@ -1,8 +1,9 @@
 """What a playground shows, and what changes it: the model of its live view and of its pictures, without a front end.
 
 A `PlaygroundViewModel` is asked for something ("move", "step", "rate", …) and answers with a frame: sentences, a table, code, and
-a picture as plain data (`marks`). It is called from one thread at a time, whichever that is: a lock sees to it. An answer
-computes for a fraction of a second; where that was not enough the frame says so ("more", "running") and whoever draws asks again.
+a picture: as SVG for views (`answer`, `records`), as plain data (`marks`) elsewhere. It is called from one thread at a time,
+whichever that is: a lock sees to it. An answer computes for a fraction of a second; where that was not enough the frame says so
+("more", "running") and whoever draws asks again.
 
 The point that the sliders move is also where a path of descent starts, so a path can be dragged by its start.
 """
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.axes import round_step
-from gradlab.explore.markup import Sentence, number, say, to_text
+from gradlab.explore.markup import Sentence, number, say
 from gradlab.explore.playground import descriptions, marks
 from gradlab.explore.playground.code import Code
 from gradlab.explore.playground.contours import Grid
@@ -26,12 +27,15 @@ from gradlab.explore.playground.descent import MOST, OPTIMIZERS, Descent, curvat
 from gradlab.explore.playground.function import Function
 from gradlab.explore.playground.gradient_check import Check, GradientCheck
 from gradlab.explore.playground.inputs import Input, snapped
+from gradlab.explore.playground.painting import Painter
 
 GROUND = 0.2  # seconds for a curve or a grid in one answer
 WALK = 0.15  # for steps
 CHECK = 0.15  # for the check of the gradient
 RUN = 100  # steps that "run" adds
 RATES = 1e-5, 100.0  # that a slider reaches
+WIDTH, WIDTHS = 440.0, (160.0, 2000.0)  # px of a view's picture: until a view says its own, and the range of that
+GROUNDED = "ground", "values", "side", "xs"  # of a picture: what stays while the point moves
 
 
 class PlaygroundViewModel:
@@ -71,7 +75,9 @@ class PlaygroundViewModel:
         self._lock = threading.RLock()
         self._ground: Curve | Grid | None = None
         self._ground_key: tuple[Any, ...] = ()
-        self._sent: tuple[Any, ...] = ()  # which ground, and how fine, the view has
+        self._marks: tuple[tuple[Any, ...], dict[str, Any]] = (), {}  # of a ground, and how fine that is
+        self._sent: tuple[Any, ...] = ()  # which of these the view has, and how wide
+        self._width = WIDTH  # of the view's picture
         self._descent: Descent | None = None
         self._descent_key: tuple[Any, ...] = ()
         self._check: GradientCheck | None = None
@@ -88,7 +94,8 @@ class PlaygroundViewModel:
         }
 
     def answer(self, ask: str, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The frame after a request.
+        """The frame after a request, its picture drawn as wide as the message says: the "front" as SVG, and where it is new the
+        "ground" with its numbers ("values").
 
         Raises
         ------
@@ -97,11 +104,22 @@ class PlaygroundViewModel:
         """
         with self._lock:
             try:
-                return self._answered(ask, message)
+                if isinstance(width := message.get("width"), (int, float)) and width > 0:
+                    self._width = min(max(float(width), WIDTHS[0]), WIDTHS[1])
+                return self._drawn(self._answered(ask, message))
             except KeyboardInterrupt:  # what was being computed may be half done
                 self._ground = self._descent = self._check = None
                 self._sent = ()
                 raise
+
+    def _drawn(self, frame: dict[str, Any]) -> dict[str, Any]:
+        picture = frame["picture"]
+        painter = Painter(picture, self._width)
+        shown: dict[str, Any] = {"front": painter.front()}
+        if (sent := (*self._marks[0], self._width)) != self._sent:
+            self._sent = sent
+            shown |= {"ground": painter.ground(), **{key: picture[key] for key in GROUNDED[1:] if key in picture}}
+        return {**frame, "picture": shown}
 
     def _answered(self, ask: str, message: Mapping[str, Any]) -> dict[str, Any]:
         if ask not in ("go", "refine"):
@@ -196,13 +214,10 @@ class PlaygroundViewModel:
                 path.run(self.wanted, seconds)
 
     def whole_frame(self, seconds: float | None = None) -> dict[str, Any]:
-        """The frame with its ground, whatever a view has. `seconds`: for the check of the gradient."""
+        """The frame as if a new request asked for it. `seconds`: for the check of the gradient."""
         with self._lock:
-            kept, self._sent, self._check = self._sent, (), None
-            try:
-                return self.frame(seconds)
-            finally:
-                self._sent = kept
+            self._check = None
+            return self.frame(seconds)
 
     def _checked(self, seconds: float) -> GradientCheck:
         """The check at the point, as far as it is and the time allows. It begins anew with each request but "go" and "refine"."""
@@ -212,11 +227,10 @@ class PlaygroundViewModel:
         return self._check
 
     def frame(self, seconds: float | None = None) -> dict[str, Any]:
-        """All that is shown now; without the picture's ground where the last frame had it. `seconds`: for the check of the
-        gradient."""
+        """All that is shown now. `seconds`: for the check of the gradient."""
         with self._lock:
             ground = self.ground()
-            if not ground.finished and self._sent and self._sent[0] is ground:
+            if not ground.finished and self._marks[0] and self._marks[0][0] is ground:
                 ground.refine(GROUND)
             inputs, point = self.inputs, self.point
             trouble, at, gradient = "", math.nan, None
@@ -233,10 +247,9 @@ class PlaygroundViewModel:
             said = self._headline(at, gradient) if not trouble else say(trouble)
             told = descriptions.path(path, self.optimizer, self.lr, self._quadratic(), gradient)
             key = (ground, self._fineness(ground), self.axes)
-            picture = self._picture(ground, at, gradient, path)
-            if key != self._sent:
-                picture |= marks.grounded(ground, inputs, self.axes)
-            self._sent = key
+            if key != self._marks[0]:
+                self._marks = key, marks.grounded(ground, inputs, self.axes)
+            picture = self._picture(ground, at, gradient, path) | self._marks[1]
             shown = None if trouble else gradient
             first = next((k for k in self.axes), 0)
             h = next((c.h for c in checks if math.isfinite(c.h)), 1e-5)
@@ -264,7 +277,6 @@ class PlaygroundViewModel:
                 "ended": path.ended,
                 "more": not ground.finished or (check is not None and not check.finished),
                 "running": path.steps < self.wanted and not path.ended,
-                "spoken": to_text(said),
             }
 
     @staticmethod
@@ -307,7 +319,8 @@ class PlaygroundViewModel:
         fastest), and the frames of the path from the present point by its steps, under "path". At most about `most` frames."""
         with self._lock:
             kept = self.point, self.wanted
-            self.frame()  # the ground is sent: frames come without it
+            self._sent, self._width = (), WIDTH
+            ground = self._drawn(self.frame())["picture"]  # the frames that follow have none
             side = max(2, round(most ** (1 / len(self.inputs))))
             places = [
                 sorted({snapped(one, float(x)) for x in np.linspace(one.low, one.high, side)} | {float(self.point[k])})
@@ -318,24 +331,20 @@ class PlaygroundViewModel:
                 self.wanted = 0
                 for combination in np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, len(places)):
                     self.point = combination
-                    frames.append(self.frame())
+                    frames.append(self._drawn(self.frame()))
                 self.point = kept[0]
                 path = []
                 for k in range(max(kept[1], 30) + 1):
                     self.wanted = k
-                    path.append(self.frame())
+                    path.append(self._drawn(self.frame()))
                     if path[-1]["steps"] < k or path[-1]["ended"]:
                         break
-                self._sent = ()
-                first = self.frame()
             finally:
                 self.point, self.wanted = kept
                 self._sent = ()
-            return (
-                places,
-                frames,
-                {"still": {key: first["picture"][key] for key in ("ground", "grid") if key in first["picture"]}, "path": path},
-            )
+            for one in (*frames, *path):
+                del one["more"], one["running"]  # which only a kernel can change
+            return places, frames, {"still": {key: ground[key] for key in GROUNDED if key in ground}, "path": path}
 
 
 def asked_rate(value: Any) -> float:

@@ -36,7 +36,7 @@ def idle(page):
 
 
 STILL = """() => {
-    const { x, y, width, height } = document.querySelector('.gl-plot > svg')?.getBoundingClientRect() ?? {};
+    const { x, y, width, height } = document.querySelector('.gl-ground > svg')?.getBoundingClientRect() ?? {};
     const before = window.lastBox;
     window.lastBox = [x, y, width, height];
     return width && height && String(before) === String(window.lastBox) ? { x, y, width, height } : null;
@@ -65,7 +65,7 @@ def test_a_slider_moves_the_point_and_everything_follows(open_widget):
     P = curve()
     page = open_widget(P.widget())
     expect(head(page)).to_contain_text("at x = 1.6: −0.2347, slope 1.56 · a step of 0.5 adds about 0.5·1.56 = 0.78")
-    point = page.locator(".gl-held circle")
+    point = page.locator(".gl-held")
     x, y = middle(point)
     page.get_by_label("x", exact=True).fill("-0.5")
     expect(head(page)).to_contain_text("at x = −0.5: 0.4583, slope −0.75")
@@ -87,7 +87,7 @@ def test_the_point_is_dragged_along_the_curve_and_by_keys(open_widget):
     page = open_widget(P.widget())
     expect(head(page)).to_contain_text("at x = 1.6")
     frame = plot_box(page)
-    page.mouse.move(*middle(page.locator(".gl-held circle")))
+    page.mouse.move(*middle(page.locator(".gl-held")))
     page.mouse.down()
     page.mouse.move(frame["x"] + frame["width"] / 2, frame["y"] + 40, steps=6)
     page.mouse.up()
@@ -111,6 +111,10 @@ def test_hover_tells_the_numbers(open_widget):
     page.mouse.move(frame["x"] + frame["width"] * (1 + 2.4) / 4.8, frame["y"] + 30)
     x, value = (float(part.split("= ")[1].replace("−", "-")) for part in page.locator(".gl-read").inner_text().split(": "))
     assert x == pytest.approx(1, abs=0.03) and value == pytest.approx(cubic(x), abs=1e-3)
+    assert middle(page.locator(".gl-hair"))[0] == pytest.approx(frame["x"] + frame["width"] * (1 + 2.4) / 4.8, abs=1)
+    page.mouse.move(0, 0)
+    expect(page.locator(".gl-read")).to_have_text("")
+    expect(page.locator(".gl-hair")).to_be_hidden()
     page = open_widget(contour().widget())
     expect(head(page)).to_contain_text("14.48")
     frame = plot_box(page)
@@ -124,22 +128,22 @@ def test_hover_tells_the_numbers(open_widget):
 def test_a_path_is_stepped_run_dragged_and_reset(open_widget):
     P = contour()
     page = open_widget(P.widget())
-    expect(page.locator(".gl-arrow")).to_have_count(1)
+    expect(page.locator(".gl-front > path[fill]")).to_have_count(1)
     expect(page.locator(".gl-told")).to_contain_text(
         "The first step of SGD goes to p[0] = −4 − 0.4·(−4) = −2.4 and p[1] = 1.8 − 0.4·7.2"
     )
-    dots = page.locator("g.gl-backward circle")
+    dots = page.locator(".gl-front circle:not(.gl-held)")
     for _ in range(3):
         page.get_by_role("button", name="step").click()
         idle(page)
     expect(dots).to_have_count(3)
-    expect(page.locator(".gl-arrow")).to_have_count(0)
+    expect(page.locator(".gl-front > path[fill]")).to_have_count(0)
     box = plot_box(page)
     for k, (x, y) in enumerate(P.path[1:]):
         at_x, at_y = middle(dots.nth(k))
         assert at_x == pytest.approx(box["x"] + box["width"] * (x + 5) / 10, abs=1)
         assert at_y == pytest.approx(box["y"] + box["height"] * (2 - y) / 4, abs=1)
-    page.mouse.move(*middle(page.locator(".gl-held circle")))
+    page.mouse.move(*middle(page.locator(".gl-held")))
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] * 0.25, steps=5)
     page.mouse.up()
@@ -164,7 +168,7 @@ def test_a_path_is_stepped_run_dragged_and_reset(open_widget):
 def test_a_learning_rate_by_the_slider(open_widget):
     P = contour(steps=11)
     page = open_widget(P.widget())
-    expect(page.locator("g.gl-backward circle")).to_have_count(11)
+    expect(page.locator(".gl-front circle:not(.gl-held)")).to_have_count(11)
     slider = page.get_by_label("learning rate", exact=True)
     slider.focus()
     slider.press("ArrowLeft")
@@ -177,13 +181,13 @@ def test_a_learning_rate_by_the_slider(open_widget):
 def test_axes_are_chosen(open_widget):
     P = gl.playground(lambda x, y, z: x + 2 * y**2 + 3 * z**3, x=(0, 1), y=(0, 1), z=(0, 1))
     page = open_widget(P.widget())
-    names = page.locator(".gl-plot text.gl-name")
+    names = page.locator(".gl-ground text[font-weight]")
     expect(names).to_have_text(["x", "y"])
     page.get_by_label("input upwards, or the value").select_option("z")
     expect(names).to_have_text(["x", "z"])
     page.get_by_label("input upwards, or the value").select_option("f")
     expect(names).to_have_text(["x", "f"])
-    expect(page.locator("path.gl-forward")).to_have_count(1)
+    expect(page.locator(".gl-ground > svg path:not(.gl-nowhere)")).to_have_count(1)
 
 
 def test_what_f_raises_is_shown_and_the_picture_stays(open_widget):
@@ -196,7 +200,7 @@ def test_what_f_raises_is_shown_and_the_picture_stays(open_widget):
     expect(head(page)).to_contain_text("at x = 0.5: 0.25, slope 1")
     page.get_by_label("x", exact=True).fill("-0.5")
     expect(head(page)).to_contain_text("f raised ValueError at x = −0.5: <b>below</b> 0")
-    expect(page.locator("path.gl-forward")).to_have_count(1)
+    expect(page.locator(".gl-ground > svg path:not(.gl-nowhere)")).to_have_count(1)
     expect(page.locator(".gl-table")).to_be_hidden()
     page.get_by_label("x", exact=True).fill("0.25")
     expect(head(page)).to_contain_text("at x = 0.25")
@@ -217,7 +221,7 @@ def test_a_slow_function_becomes_finer_by_itself(open_widget, clock):
         return x * x if float(x.detach()) > -9 else x
 
     page = open_widget(gl.playground(slow, x=(-1, 1)).widget())
-    page.wait_for_function("(document.querySelector('path.gl-forward')?.getAttribute('d').split('L').length ?? 0) > 120")
+    page.wait_for_function("(document.querySelector('.gl-ground > svg path')?.getAttribute('d').split('L').length ?? 0) > 120")
     assert page.faults == []
 
 
@@ -245,22 +249,45 @@ def contrast(page, selector, ground):
 def test_themes_and_widths(open_widget, theme, width):
     page = open_widget(contour(steps=11).widget(), color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})
-    expect(page.locator("g.gl-backward circle")).to_have_count(11)
-    page.wait_for_function("width => document.querySelector('.gl-plot').getBoundingClientRect().width < width", arg=width)
+    expect(page.locator(".gl-front circle:not(.gl-held)")).to_have_count(11)
+    page.wait_for_function("width => document.querySelector('.gl-take svg').getBoundingClientRect().width < width", arg=width)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing stands out at the right"
     outer = page.locator(".gl-playground").bounding_box()
-    drawing = page.locator("svg.gl-plot").bounding_box()
-    for text in page.locator("svg.gl-plot > g text").all():
+    drawing = page.locator(".gl-take > div > svg").bounding_box()
+    for text in page.locator(".gl-take svg text").all():
         box = text.bounding_box()
         assert drawing["x"] - 0.5 <= box["x"] and box["x"] + box["width"] <= drawing["x"] + drawing["width"] + 0.5
         assert text.evaluate("node => parseFloat(getComputedStyle(node).fontSize)") >= 9
     for node in page.locator("button, select, input, .gl-table, .gl-head").all():
         box = node.bounding_box()
         assert box["x"] + box["width"] <= outer["x"] + outer["width"] + 0.5
-    for selector in (".gl-ticks text", "text.gl-forward", "td:nth-child(2)", ".gl-note", ".gl-told"):
+    for selector in (".gl-ground > text", ".gl-ground > g text", "td:nth-child(2)", ".gl-note", ".gl-told"):
         assert contrast(page, selector, ".gl-view") >= 4.5, selector
     side = page.locator(".gl-side").bounding_box()
     assert (side["x"] > outer["x"] + 100) == (width > 740), "one column where it is narrow"
+
+
+def test_the_picture_has_a_title_a_description_and_a_visible_focus(open_widget):
+    page = open_widget(contour().widget())
+    assert (
+        page.locator(".gl-take svg[role=img] > title").text_content()
+        == "contours of f over p[0] from −5 to 5 and p[1] from −2 to 2"
+    )
+    assert "gradient" in page.locator(".gl-take svg[role=img] > desc").text_content()
+    while page.evaluate("!document.activeElement.matches('.gl-take')"):
+        page.keyboard.press("Tab")
+    assert page.locator(".gl-take").evaluate("node => getComputedStyle(node).outlineStyle") == "solid"
+    page.keyboard.press("ArrowUp")
+    expect(head(page)).to_contain_text("p[1] = 1.8")
+
+
+def test_the_picture_is_drawn_for_the_width_of_the_view(open_widget):
+    page = open_widget(curve().widget())
+    for width in (500, 900, 360):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("""() => { const { clientWidth } = document.querySelector('.gl-take');
+            return Math.abs(document.querySelector('.gl-take svg').viewBox.baseVal.width - clientWidth) <= 1 }""")
+    assert page.faults == []
 
 
 def test_names_are_inert(open_widget):
@@ -289,9 +316,9 @@ def test_a_saved_page_works_without_a_kernel(browser, tmp_path):
     expect(head(page)).to_contain_text("at x = 1.6")
     page.get_by_role("button", name="step").click()
     expect(page.locator(".gl-told")).to_contain_text("1 step of SGD with lr = 0.5")
-    expect(page.locator("g.gl-backward circle")).to_have_count(1)
+    expect(page.locator(".gl-front circle:not(.gl-held)")).to_have_count(1)
     page.goto(contour(steps=3).save(tmp_path / "g.html").as_uri())
-    expect(page.locator("path.gl-contour").first).to_be_attached()
+    expect(page.locator(".gl-ground > svg path").first).to_be_attached()
     frame = plot_box(page)
     page.mouse.click(frame["x"] + frame["width"] * 0.7, frame["y"] + frame["height"] * 0.75)
     expect(head(page)).to_contain_text("at p[0] = 2, p[1] = −1: 4, gradient (2, −4)")
@@ -307,7 +334,7 @@ def test_four_inputs_with_a_grey_part(open_widget):
     P = gl.playground(lambda x, y, z, w: (x * y * z).sin() + w * x.log(), x=(-1, 3), y=(0, 1), z=(0, 1), w=(-2, 2))
     page = open_widget(P.widget())
     expect(page.locator("tbody tr")).to_have_count(4)
-    assert page.locator("g.gl-nowhere rect").count() > 0
+    assert page.locator("path.gl-nowhere").count() > 0
     page.get_by_label("w", exact=True).fill("1.5")
     expect(head(page)).to_contain_text("w = 1.5")
     idle(page)

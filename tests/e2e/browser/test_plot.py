@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-
 import pytest
 
 from gradlab.explore.axes import ticks
@@ -44,26 +41,12 @@ def test_ticks_are_those_of_the_static_pictures(page, many):
         assert [tick["at"] for tick in live] == pytest.approx([tick.at for tick in static], rel=1e-12, abs=0)
 
 
-def test_ticks_are_round_and_say_what_they_are():
-    assert [t.text for t in ticks(-3, 3, 6)] == ["−3", "−2", "−1", "0", "1", "2", "3"]
-    assert [t.text for t in ticks(0, 1, 4)] == ["0", "0.5", "1.0"]
-    assert [t.text for t in ticks(1e-5, 1, 6, True)] == ["1e−5", "1e−4", "1e−3", "0.01", "0.1", "1"]
-    for (low, high), many in itertools.product(RANGES, (2, 4, 7)):
-        found = ticks(low, high, many)
-        assert len(found) <= 2 * many + 1
-        assert len({t.text for t in found}) == len(found), "no two alike"
-        for at, text in found:
-            assert low - 1e-9 * abs(low) <= at <= high + 1e-9 * abs(high)
-            assert float(text.replace("−", "-")) == pytest.approx(at, rel=1e-9, abs=1e-300)
-    assert ticks(0, math.inf, 5) == [] and ticks(math.nan, 1, 5) == []
-
-
 # A picture is drawn again when the browser has told it its size, which it does once a frame.
 DRAW = """async given => {
   document.body.replaceChildren();
   const box = document.createElement('div'); box.className = 'gl-view'; box.style.width = given.width + 'px';
   document.body.append(box);
-  window.made = plots.plot({ label: 'a curve', height: () => 260, hover: (x, y) => `${x.toFixed(2)}, ${y.toFixed(2)}` });
+  window.made = plots.plot({ label: 'a curve', height: () => 260 });
   box.append(made.root);
   made.show(given.picture);
   for (const _ of [1, 2]) await new Promise(done => requestAnimationFrame(done));
@@ -104,12 +87,6 @@ def test_what_is_drawn_is_where_it_is_said(page):
     box = point.bounding_box()
     assert box["x"] + box["width"] / 2 - outer["x"] == pytest.approx(x, abs=0.6)
     assert box["y"] + box["height"] / 2 - outer["y"] == pytest.approx(y, abs=0.6)
-    x, y = page.evaluate("made.place(600, 0.01)")
-    page.mouse.move(outer["x"] + x, outer["y"] + y)
-    said = page.locator(".gl-read").inner_text().split(", ")
-    assert float(said[0]) == pytest.approx(600, abs=3) and float(said[1]) == pytest.approx(0.01, abs=0.005)
-    page.mouse.move(0, 0)
-    assert page.locator(".gl-read").inner_text() == "" and drawing.locator(".gl-hair").count() == 0
     assert drawing.locator("path.gl-line").get_attribute("d").count("M") == 2, "a gap is a gap"
 
 
@@ -117,7 +94,3 @@ def test_it_takes_the_width_that_it_is_given(page):
     page.evaluate(DRAW, {"width": 600, "picture": PICTURE})
     page.evaluate("document.querySelector('.gl-view').style.width = '300px'")
     page.wait_for_function("document.querySelector('svg.gl-plot').getBoundingClientRect().width < 301")
-    equal = {"x": {"range": [-4, 4]}, "y": {"range": [-2, 2]}, "equal": True, "marks": []}
-    page.evaluate(DRAW, {"width": 500, "picture": equal})
-    right, up = page.evaluate("made.scale()")
-    assert right == pytest.approx(up)

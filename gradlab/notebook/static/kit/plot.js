@@ -24,14 +24,11 @@ import { ticks } from "./ticks.js";
  *   | { kind: "points", xs: ArrayLike<number>, ys: ArrayLike<number>, class: string, radius?: number }
  *   | { kind: "band", low: number, high: number, class?: string, across?: "x" | "y" }
  *   | { kind: "rule", at: number, class: string, across?: "x" | "y" }
- *   | { kind: "boxes", boxes: [number, number, number, number][], class: string }
- *   | { kind: "arrow", from: [number, number], towards: [number, number], long: number, class: string }
  *   | { kind: "text", x: number, y: number, text: string, class?: string, dx?: number, dy?: number, end?: "start" | "middle" | "end" }
- * )} Mark bands and rules lie across the y axis (at a height) unless `across` says "x"; boxes are [x, y, width, height]; an arrow is
- * `long` px
+ * )} Mark bands and rules lie across the y axis (at a height) unless `across` says "x"
  */
 
-/** @typedef {{ x: Axis, y: Axis, marks: Mark[], equal?: boolean }} Picture `equal`: one unit is as long on both axes */
+/** @typedef {{ x: Axis, y: Axis, marks: Mark[] }} Picture */
 
 const TEXT = 10.5, // px, as in kit.css
   ADVANCE = 0.64 * TEXT, // of a digit in the widest of the usual fonts
@@ -39,19 +36,15 @@ const TEXT = 10.5, // px, as in kit.css
   FAR = 20_000; // px beyond which a line goes nowhere new
 
 /**
- * @param {{ label: string, height: (width: number) => number, hover?: (x: number, y: number) => string | null, sides?: [number,
- * number] }} options `height` of the whole from its width in px; `hover` says what is at a place, or null where there is nothing;
- * `sides`: the room at the left and the right in px, so that plots above one another are in line
+ * @param {{ label: string, height: (width: number) => number, sides?: [number, number] }} options `height` of the whole from its
+ * width in px; `sides`: the room at the left and the right in px, so that plots above one another are in line
  */
-function plot({ label, height, hover, sides }) {
-  const read = html("div", { class: "gl-read", "aria-hidden": "true" }),
-    drawing = svg("svg", { class: "gl-plot", role: "img", "aria-label": label }),
-    root = html("div", { class: "gl-plotbox" }, drawing, ...(hover ? [read] : []));
+function plot({ label, height, sides }) {
+  const drawing = svg("svg", { class: "gl-plot", role: "img", "aria-label": label }),
+    root = html("div", { class: "gl-plotbox" }, drawing);
   /** @type {Picture | null} */
   let picture = null;
   let frame = { left: 0, top: 0, width: 1, height: 1 };
-  /** @type {SVGElement[]} */
-  let cursor = [];
 
   const across = (/** @type {number} */ x) => (picture ? frame.left + frame.width * share(picture.x, x) : NaN);
   const down = (/** @type {number} */ y) => (picture ? frame.top + frame.height * (1 - share(picture.y, y)) : NaN);
@@ -61,14 +54,13 @@ function plot({ label, height, hover, sides }) {
     const width = root.clientWidth;
     if (!width) return;
     const tall = Math.round(height(width)),
-      { x, y, marks, equal } = picture;
+      { x, y, marks } = picture;
     const yTicks = y.bare ? [] : ticks(...y.range, Math.max(2, Math.floor((tall - 40) / EVERY.y)), y.log);
     const widest = Math.max(0, ...yTicks.map(({ text }) => text.length)),
       left = sides?.[0] ?? (y.bare ? 8 : Math.ceil(widest * ADVANCE) + 10),
       top = y.label ? 20 : 9,
       below = (x.bare ? 8 : 20) + (x.label ? 15 : 0);
     frame = { left, top, width: Math.max(20, width - left - (sides?.[1] ?? 12)), height: Math.max(20, tall - top - below) };
-    if (equal) frame = evened(frame, picture);
     const xTicks = x.bare ? [] : fewer(ticks(...x.range, Math.max(2, Math.floor(frame.width / EVERY.x)), x.log), across);
     const whole = frame.top + frame.height + below;
     drawing.setAttribute("viewBox", `0 0 ${width} ${whole}`);
@@ -88,7 +80,7 @@ function plot({ label, height, hover, sides }) {
       free = svg("g");
     for (const mark of marks) {
       const node = drawn(mark, width, whole);
-      if (node) (["points", "text", "arrow"].includes(mark.kind) ? free : cut).append(node);
+      if (node) (["points", "text"].includes(mark.kind) ? free : cut).append(node);
     }
     drawing.replaceChildren(grid, cut, numbers, free);
   }
@@ -131,20 +123,6 @@ function plot({ label, height, hover, sides }) {
         node.setAttribute("class", `gl-line ${mark.class}`);
         return node;
       }
-      case "boxes": {
-        const group = svg("g", { class: mark.class });
-        for (const [x, y, wide, high] of mark.boxes) {
-          const size = { width: across(x + wide) - across(x), height: down(y) - down(y + high) };
-          group.append(svg("rect", { x: across(x), y: down(y + high), ...size }));
-        }
-        return group;
-      }
-      case "arrow": {
-        const [right, up] = [mark.towards[0] * (across(1) - across(0)), mark.towards[1] * (down(1) - down(0))],
-          size = Math.hypot(right, up);
-        const stretch = size > 0 && Number.isFinite(size) ? mark.long / size : 0;
-        return arrow(across(mark.from[0]), down(mark.from[1]), right * stretch, up * stretch, mark.class);
-      }
       case "text": {
         const x = across(mark.x) + (mark.dx ?? 0),
           y = down(mark.y) + (mark.dy ?? 0);
@@ -176,41 +154,18 @@ function plot({ label, height, hover, sides }) {
     return parts.join("");
   }
 
-  /** @param {PointerEvent} event */
-  function point(event) {
-    clear();
-    const at = value(event);
-    const text = at && hover ? hover(...at) : null;
-    read.textContent = text ?? "";
-    if (text === null || !at) return;
-    const x = across(at[0]);
-    cursor = [line(x, frame.top, x, frame.top + frame.height)];
-    cursor[0].setAttribute("class", "gl-hair");
-    drawing.append(...cursor);
-  }
-  function clear() {
-    for (const node of cursor) node.remove();
-    cursor = [];
-    read.textContent = "";
-  }
-  if (hover) {
-    drawing.addEventListener("pointermove", point);
-    drawing.addEventListener("pointerleave", clear);
-  }
-
   /**
    * Where a pointer is, in units of the axes; null outside of them.
    * @param {PointerEvent | MouseEvent} event
-   * @param {boolean} held whether a place outside counts as the nearest inside
    * @returns {[number, number] | null}
    */
-  function value(event, held = false) {
+  function value(event) {
     if (!picture) return null;
     const box = drawing.getBoundingClientRect(),
       { left, top, width, height: tall } = frame;
     const right = (event.clientX - box.left - left) / width,
       up = 1 - (event.clientY - box.top - top) / tall;
-    if (!held && (right < -0.01 || right > 1.01 || up < -0.01 || up > 1.01)) return null;
+    if (right < -0.01 || right > 1.01 || up < -0.01 || up > 1.01) return null;
     return [unshared(picture.x, clamp(right, 0, 1)), unshared(picture.y, clamp(up, 0, 1))];
   }
 
@@ -224,21 +179,10 @@ function plot({ label, height, hover, sides }) {
     /** Where a place in units of the axes is on the drawing, in px. */
     place: (/** @type {number} */ x, /** @type {number} */ y) => [across(x), down(y)],
 
-    /** How many px a unit is long, right and up. */
-    scale: () =>
-      picture
-        ? [frame.width / (picture.x.range[1] - picture.x.range[0]), frame.height / (picture.y.range[1] - picture.y.range[0])]
-        : [1, 1],
-
     /** @param {Picture} what */
     show(what) {
       picture = what;
       draw();
-    },
-
-    /** @param {string} text what a screen reader is told of it */
-    name(text) {
-      drawing.setAttribute("aria-label", text);
     },
 
     end() {
@@ -263,16 +207,6 @@ function share({ range: [low, high], log }, at) {
  */
 function unshared({ range: [low, high], log }, at) {
   return log ? low * (high / low) ** at : low + at * (high - low);
-}
-
-/**
- * The frame made narrower or lower, so that a unit is as long on both axes.
- * @param {{ left: number, top: number, width: number, height: number }} frame
- * @param {Picture} picture
- */
-function evened(frame, { x, y }) {
-  const unit = Math.min(frame.width / (x.range[1] - x.range[0]), frame.height / (y.range[1] - y.range[0]));
-  return { ...frame, width: unit * (x.range[1] - x.range[0]), height: unit * (y.range[1] - y.range[0]) };
 }
 
 /**
@@ -314,25 +248,6 @@ function inside(text, x, y, end, width) {
  */
 function line(x1, y1, x2, y2) {
   return svg("line", { x1, y1, x2, y2 });
-}
-
-/**
- * @param {number} x
- * @param {number} y
- * @param {number} right
- * @param {number} lower
- * @param {string} kind
- */
-function arrow(x, y, right, lower, kind) {
-  const long = Math.hypot(right, lower);
-  if (!(long > 0.5) || !Number.isFinite(x + y)) return null;
-  const [a, b] = [right / long, lower / long],
-    [tipX, tipY] = [x + right, y + lower],
-    head = Math.min(9, long);
-  const [backX, backY] = [tipX - head * a, tipY - head * b],
-    side = 0.45 * head;
-  const tip = `M${tipX} ${tipY}L${backX - side * b} ${backY + side * a}L${backX + side * b} ${backY - side * a}Z`;
-  return svg("g", { class: `gl-arrow ${kind}` }, line(x, y, backX, backY), svg("path", { d: tip }));
 }
 
 export { plot };

@@ -1,4 +1,4 @@
-// Round numbers on an axis, and how they are written. The Python half, for static pictures, is explore/axes.py.
+// Round numbers on an axis, and how they are written. The Python half is explore/axes.py.
 
 const SIGNIFICANT = 12; // digits that a tick may have before it is a rounding error
 

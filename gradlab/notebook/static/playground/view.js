@@ -1,27 +1,24 @@
-// The live view of a function. Python computes (explore/playground/view_model.py behind notebook/playground_widget.py); this draws the
-// frames that it sends, and reports where the point was moved to and what was pressed.
+// The live view of a function. Python computes (explore/playground/view_model.py behind notebook/playground_widget.py); this shows the
+// frames that it sends, and reports where the point was moved to, what was pressed, and how wide its picture may be.
 
-import { SUPPRESS, html } from "../kit/dom.js";
+import { axes } from "../kit/axes.js";
+import { SUPPRESS, html, svgFrom } from "../kit/dom.js";
 import { exact } from "../kit/format.js";
 import { Kernel, unpack } from "../kit/kernel.js";
-import { plot } from "../kit/plot.js";
 import { clamp } from "../kit/ranges.js";
 import { descent } from "./descent.js";
 import { sliders } from "./sliders.js";
 
 /** @import { Answer, Model } from "../kit/kernel.js" */
-/** @import { Axis, Mark, Picture } from "../kit/plot.js" */
 
 /** @typedef {[string, string]} Span text, and what it is */
 /**
  * @typedef {object} Shown the picture of a frame
- * @property {Axis} x
- * @property {Axis} y
- * @property {boolean} equal
- * @property {Mark[]} [ground] what stays while the point moves, when it is new
- * @property {Mark[]} front
- * @property {string} said
- * @property {{ values: ArrayLike<number>, side: number }} [grid] the values under contours, rows going up
+ * @property {string} [ground] what stays while the point moves, as SVG, when it is new
+ * @property {string} front a `<g>`
+ * @property {any} [values] of the ground: of a curve at its `xs`, of contours in rows of `side` that go up
+ * @property {any} [xs]
+ * @property {number} [side]
  */
 
 const REST = 900; // ms of quiet after which the static picture is brought up to date
@@ -44,10 +41,11 @@ function render({ model, el }) {
     { inputs, recorded } = about;
   /** @type {any} */
   let frame = null;
-  /** @type {Mark[]} */
-  let ground = [];
-  /** @type {Shown["grid"]} */
-  let grid;
+  /** @type {Shown | null} */
+  let ground = null;
+  /** @type {ReturnType<typeof axes> | null} */
+  let plane = null;
+  let told = 0; // the width that Python has drawn for, or does now
   let rest = 0;
 
   const head = html("span"),
@@ -85,14 +83,19 @@ function render({ model, el }) {
       }
     },
     idle() {
-      if (frame?.running) kernel.ask("go");
-      else if (frame?.more) kernel.ask("refine");
+      if (frame?.running) ask("go");
+      else if (frame?.more || (box.clientWidth && told !== box.clientWidth && !recorded)) ask("refine");
     },
   });
 
   /** @param {string} what */
+  function ask(what, more = {}) {
+    told = box.clientWidth;
+    kernel.ask(what, { ...more, width: told });
+  }
+  /** @param {string} what */
   function wish(what, more = {}) {
-    kernel.ask(what, more);
+    ask(what, more);
     clearTimeout(rest);
     rest = setTimeout(settle, REST);
   }
@@ -116,17 +119,14 @@ function render({ model, el }) {
   // ------------------------------------------------------------------------------------------------ the parts
   const knobs = sliders(inputs, (point) => wish("move", { point })),
     steps = descent(about, wish);
-  const drawing = plot({
-    label: about.heading,
-    height: (width) => clamp(Math.round(width * 0.66), 220, 430),
-    hover: (x, y) => hoverText(x, y),
-  });
+  const read = html("div", { class: "gl-read", "aria-hidden": "true" }),
+    stage = html("div");
   const box = html("div", {
     ...{ class: "gl-take", tabindex: "0", role: "group", "aria-roledescription": "movable point", [SUPPRESS]: "true" },
     ...{ onkeydown: (/** @type {KeyboardEvent} */ event) => nudge(event) },
   });
-  box.append(drawing.root);
-  const choices = axes();
+  box.append(stage, read);
+  const choices = axisChoice();
   const root = html(
     "div",
     { class: "gl-view gl-playground", role: "group", "aria-label": `playground of ${about.heading}` },
@@ -159,7 +159,7 @@ function render({ model, el }) {
   root.addEventListener("keydown", (event) => event.stopPropagation()); // the page has shortcuts of its own
 
   /** Which inputs the picture has as its axes, to be chosen where there are several. */
-  function axes() {
+  function axisChoice() {
     const names = inputs.map((/** @type {{ name: string }} */ { name }) => name);
     const select = (/** @type {string} */ label, /** @type {string[]} */ options) =>
       html(
@@ -186,25 +186,31 @@ function render({ model, el }) {
 
   // ------------------------------------------------------------------------------------------------ moving the point
   let held = false;
-  drawing.drawing.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || !drawing.value(event)) return;
+  stage.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0 || !plane?.value(event)) return;
     held = true;
-    drawing.drawing.setPointerCapture(event.pointerId);
+    stage.setPointerCapture(event.pointerId);
     event.preventDefault();
     box.focus({ preventScroll: true });
     drag(event);
   });
-  drawing.drawing.addEventListener("pointermove", (event) => {
+  stage.addEventListener("pointermove", (event) => {
     if (held) drag(event);
+    look(plane?.value(event));
   });
-  for (const end of ["pointerup", "pointercancel"])
-    drawing.drawing.addEventListener(end, () => {
-      held = false;
-    });
+  stage.addEventListener("pointerleave", () => look(null));
+  for (const end of ["pointerup", "pointercancel"]) stage.addEventListener(end, () => (held = false));
+
+  /** @param {number[] | null | undefined} at where the pointer is */
+  function look(at) {
+    const text = at ? hoverText(at[0], at[1]) : "";
+    read.textContent = text;
+    plane?.mark(at && text ? at[0] : null);
+  }
 
   /** @param {PointerEvent} event */
   function drag(event) {
-    const at = drawing.value(event, true);
+    const at = plane?.value(event, true);
     if (!at || !frame) return;
     const point = [...knobs.point()];
     frame.axes.forEach((/** @type {number} */ k, /** @type {number} */ way) => {
@@ -238,17 +244,15 @@ function render({ model, el }) {
   function take(answer) {
     frame = answer;
     const shown = /** @type {Shown} */ (answer.picture);
-    const whole = (/** @type {any} */ part) => (part && part.array !== undefined ? answer[part.array] : part);
-    const marks = (/** @type {any[]} */ list) =>
-      list.map((mark) => ("xs" in mark ? { ...mark, xs: whole(mark.xs), ys: whole(mark.ys) } : mark));
     if (shown.ground) {
-      ground = marks(shown.ground);
-      grid = shown.grid && { ...shown.grid, values: whole(shown.grid.values) };
+      const whole = (/** @type {any} */ part) => (part?.array === undefined ? part : answer[part.array]);
+      const drawing = /** @type {SVGSVGElement} */ (svgFrom(shown.ground));
+      ground = { ...shown, values: whole(shown.values), xs: whole(shown.xs) };
+      stage.replaceChildren(drawing);
+      plane = axes(drawing);
     }
-    /** @type {Picture} */
-    const picture = { x: shown.x, y: shown.y, equal: shown.equal, marks: [...ground, ...marks(shown.front)] };
-    drawing.show(picture);
-    drawing.name(shown.said);
+    stage.querySelector(".gl-front")?.remove();
+    stage.querySelector(".gl-ground")?.after(svgFrom(`<svg xmlns="http://www.w3.org/2000/svg">${shown.front}</svg>`).children[0]);
     box.setAttribute("aria-label", `the point, ${frame.texts.map(pointText).join(", ")}: the arrow keys move it`);
     const following = !kernel.wishes; // else the user is still moving something, which a frame on its way must not move back
     if (following && !held) knobs.take(frame.point);
@@ -262,7 +266,8 @@ function render({ model, el }) {
     holes.hidden = !frame.holes;
     code.textContent = frame.code;
     differenceCode.textContent = frame.differenceCode;
-    spoken.textContent = frame.steps ? `${frame.spoken} ${frame.told}` : `${frame.spoken} ${frame.checked}`;
+    const sentence = frame.head.map((/** @type {Span} */ [text]) => text).join("");
+    spoken.textContent = `${sentence} ${frame.steps ? frame.told : frame.checked}`;
   }
 
   /**
@@ -280,31 +285,31 @@ function render({ model, el }) {
    * @param {number} y
    */
   function hoverText(x, y) {
-    if (!frame) return null;
-    const digits = (/** @type {number} */ number) => exact(Number(number.toPrecision(4))),
-      name = frame.picture.x.label;
-    if (grid) {
-      const { values, side } = grid,
-        [[left, right], [low, high]] = [frame.picture.x.range, frame.picture.y.range];
-      const column = Math.round(((x - left) / (right - left)) * (side - 1)),
-        line = Math.round(((y - low) / (high - low)) * (side - 1));
-      const value = values[line * side + column];
-      return `${name} = ${digits(x)}, ${frame.picture.y.label} = ${digits(y)}: f ≈ ${Number.isFinite(value) ? digits(value) : "no finite value"}`;
+    if (!ground || !plane) return "";
+    const { values, xs, side } = ground,
+      digits = (/** @type {number} */ number) => exact(Number(number.toPrecision(4))),
+      said = (/** @type {number} */ value) => (Number.isFinite(value) ? digits(value) : "no finite value"),
+      [name, other] = frame.axes.map((/** @type {number} */ k) => inputs[k].name);
+    if (side) {
+      const [column, line] = plane.ends.map(([low, high], way) => Math.round((([x, y][way] - low) / (high - low)) * (side - 1)));
+      return `${name} = ${digits(x)}, ${other} = ${digits(y)}: f ≈ ${said(values[line * side + column])}`;
     }
-    const line = /** @type {any} */ (ground.find((mark) => mark.kind === "line"));
-    if (!line || !line.xs.length) return null;
+    if (!xs.length) return "";
     let after = 0;
-    while (after < line.xs.length - 1 && line.xs[after] < x) after++;
-    const near = after && Math.abs(line.xs[after - 1] - x) < Math.abs(line.xs[after] - x) ? after - 1 : after,
-      value = line.ys[near];
-    return `${name} = ${digits(line.xs[near])}: f = ${Number.isFinite(value) ? digits(value) : "no finite value"}`;
+    while (after < xs.length - 1 && xs[after] < x) after++;
+    const near = after && Math.abs(xs[after - 1] - x) < Math.abs(xs[after] - x) ? after - 1 : after;
+    return `${name} = ${digits(xs[near])}: f = ${said(values[near])}`;
   }
 
   el.append(root);
-  kernel.ask("hello");
+  ask("hello");
+  const resized = new ResizeObserver(() => {
+    if (box.clientWidth && told !== box.clientWidth && !recorded) ask("refine");
+  });
+  resized.observe(box);
   return () => {
     clearTimeout(rest);
-    drawing.end();
+    resized.disconnect();
     kernel.leave();
     root.remove();
   };

@@ -1,0 +1,41 @@
+"""Ticks: round numbers, their texts, and which of them are kept where there is little room."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+from gradlab.explore.axes import Tick, apart, ticks
+from gradlab.explore.drawing import text_width
+
+RANGES = [
+    (0, 1), (-3, 3), (0, 1200), (-0.07, 0.31), (1e-9, 3e-9), (-2e6, 5e6), (1000.0001, 1000.0002), (0, 7e-5),
+    (-1e300, 1e300), (5, 5), (2, 1), (99_990, 100_010), (0.1, 0.7), (-1, 250_000),
+]  # fmt: skip
+
+
+def test_ticks_are_round_and_say_what_they_are():
+    assert [t.text for t in ticks(-3, 3, 6)] == ["−3", "−2", "−1", "0", "1", "2", "3"]
+    assert [t.text for t in ticks(0, 1, 4)] == ["0", "0.5", "1.0"]
+    assert [t.text for t in ticks(1e-5, 1, 6, True)] == ["1e−5", "1e−4", "1e−3", "0.01", "0.1", "1"]
+    for (low, high), many in itertools.product(RANGES, (2, 4, 7)):
+        found = ticks(low, high, many)
+        assert len(found) <= 2 * many + 1
+        assert len({t.text for t in found}) == len(found), "no two alike"
+        for at, text in found:
+            assert low - 1e-9 * abs(low) <= at <= high + 1e-9 * abs(high)
+            assert float(text.replace("−", "-")) == pytest.approx(at, rel=1e-9, abs=1e-300)
+    assert ticks(0, math.inf, 5) == [] and ticks(math.nan, 1, 5) == []
+
+
+@pytest.mark.parametrize("width", [40, 90, 200, 600])
+def test_texts_of_ticks_that_are_kept_do_not_touch(width):
+    found = ticks(0, 1200, 12)
+    kept = apart(found, lambda at: width * at / 1200, 10.5)
+    assert kept and kept[0] == found[0] and set(kept) <= set(found)
+    for a, b in itertools.pairwise(kept):
+        assert width * (b.at - a.at) / 1200 > (text_width(a.text, 10.5) + text_width(b.text, 10.5)) / 2
+    assert apart(found, lambda at: at, 10.5) == found
+    assert apart([], float, 10.5) == [] and apart([Tick(1, "1")], float, 10.5) == [Tick(1, "1")]
