@@ -122,7 +122,9 @@ def timed(browser: Any, make: Any, names: dict[str, Any], actions: list[str]) ->
 
     page = browser.new_page(viewport={"width": 1100, "height": 800})
     page.expose_function("answered", answered)
-    traits = {name: getattr(widget, name) for name in widget.keys if not name.startswith("_") and name not in ("layout", "tooltip")}
+    traits = {
+        name: getattr(widget, name) for name in widget.keys if not name.startswith("_") and name not in ("layout", "tooltip")
+    }
     times.append(page.evaluate(PAGE, [str(widget._esm), str(widget._css), traits]))
     for action in actions:
         before, act = DONE[action]
@@ -155,7 +157,9 @@ def pages() -> Any:
     from torch import nn
 
     torch.manual_seed(0)
-    cnn = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 10))
+    cnn = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 10)
+    )
     block = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
     mlp = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
     for name, model, x in (

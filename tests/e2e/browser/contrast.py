@@ -133,7 +133,9 @@ def faint_lines(page: Any, selector: str) -> tuple[int, list[str]]:
     pixels = _pixels(page)
     faults = []
     for stroke in strokes:
-        ratio = max((contrast(_composited(stroke["ink"], stroke["alpha"], g), g) for g in _behind(pixels, stroke["box"])), default=99.0)
+        ratio = max(
+            (contrast(_composited(stroke["ink"], stroke["alpha"], g), g) for g in _behind(pixels, stroke["box"])), default=99.0
+        )
         if ratio < LINES:
             faults.append(f"{ratio:.2f} {stroke['what']}")
     return len(strokes), faults

@@ -209,7 +209,10 @@ VIEWS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "playground": (curve, nothing),
     "playground-descent": (bowl, descend),
     "watch": (training, nothing),
-    "question-choices": (lambda: asked("path", choices=("Mul", "Add", "Pow")), lambda page: page.get_by_role("button", name="Add").click()),
+    "question-choices": (
+        lambda: asked("path", choices=("Mul", "Add", "Pow")),
+        lambda page: page.get_by_role("button", name="Add").click(),
+    ),
     "question-rows": (lambda: asked("who", choices=("True", "False"), rows=("x", "x * 2")), nothing),
     "question-field": (lambda: asked("rows", 2), nothing),
 }

@@ -21,7 +21,7 @@ THEMES = {
     "high contrast, dark": {"color_scheme": "dark", "contrast": "more"},
 }
 GROUNDS = {"light": "#fff", "dark": "#111418"}
-EDGES = ".gl-figure:not(.gl-weighed) [data-edge], .gl-chosen > .gl-box, .gl-active > .gl-box"
+EDGES = ".gl-figure:not(.gl-weighed) path[data-edge], .gl-chosen > .gl-box, .gl-active > .gl-box"
 PAINTED = """<body style="margin:20px;font:14px sans-serif;background:#fff">{}</body>"""
 
 
@@ -44,11 +44,10 @@ def test_a_view_can_be_read(open_widget, name, theme):
 def test_pictures_and_pages_can_be_read(browser, tmp_path, theme):
     names, model = zscores(), encoder()
     pictures = [
-        gl.graph(names["loss"], names=names).drawing(),
-        gl.graph(model["loss"], names=model, level="modules").drawing(),
-        watched().drawing(),
-        gl.playground(lambda x: x**3 / 3 - x, x=(-2.4, 2.4), at={"x": 1.6}).drawing(),
-        gl.jacobian(names["z1"], names["a"]).drawing(),
+        gl.graph(names["loss"], names=names),
+        gl.graph(model["loss"], names=model, level="modules"),
+        gl.playground(lambda x: x**3 / 3 - x, x=(-2.4, 2.4), at={"x": 1.6}),
+        gl.jacobian(names["z1"], names["a"]),
     ]
     context = browser.new_context(viewport={"width": 1000, "height": 800}, **THEMES[theme])
     page = context.new_page()
@@ -68,7 +67,9 @@ def test_pictures_and_pages_can_be_read(browser, tmp_path, theme):
         context.close()
 
 
-@pytest.mark.parametrize("name", ["explorer-code", "explorer-operations", "stepper", "jacobian", "playground-descent", "question-field"])
+@pytest.mark.parametrize(
+    "name", ["explorer-code", "explorer-operations", "stepper", "jacobian", "playground-descent", "question-field"]
+)
 @pytest.mark.parametrize("theme", exhaustive_after_first(*THEMES))
 def test_the_focus_can_be_found(open_widget, name, theme):
     """The outline of whatever has the focus contrasts with the ground around it."""
@@ -81,9 +82,10 @@ def test_the_focus_can_be_found(open_widget, name, theme):
         """() => [...document.querySelectorAll('.gl-view :is(button, input, select, summary, [tabindex="0"])')]
              .filter(e => e.checkVisibility()).map(e => {
                e.focus();
-               const style = getComputedStyle(e), ground = (function behind(n) {
+               const shown = e.role === 'tree' && e.querySelector('[aria-selected="true"]') || e;  // of a tree its row has the outline
+               const style = getComputedStyle(shown), ground = (function behind(n) {
                  const c = n ? getComputedStyle(n).backgroundColor : 'rgb(255, 255, 255)', parts = c.match(/[\\d.]+/g).map(Number);
-                 return parts[3] === 0 ? behind(n.parentElement) : c; })(parseFloat(style.outlineOffset) < 0 ? e : e.parentElement);
+                 return parts[3] === 0 ? behind(n.parentElement) : c; })(parseFloat(style.outlineOffset) < 0 ? shown : shown.parentElement);
                return [e.outerHTML.slice(0, 60), style.outlineStyle, style.outlineColor, ground]; })"""
     )
     assert len(outlines) > 1
