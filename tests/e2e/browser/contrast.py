@@ -16,7 +16,8 @@ SHARE = 0.25  # of a text's box that a colour must fill to count as behind it
 
 UNROLL = """() => {
   const style = document.createElement('style');
-  style.textContent = `*, *::before, *::after { transition: none !important; animation: none !important; caret-color: transparent !important; }
+  style.textContent = `*, *::before, *::after { transition: none !important; animation: none !important;
+      caret-color: transparent !important; }
     .gl-rows-body, .gl-side, .gl-scroll, .gl-sliders, pre { max-height: none !important; }`;
   document.head.append(style); }"""
 HIDE = """() => { const style = document.createElement('style'); style.id = 'without-texts';
@@ -38,7 +39,8 @@ READ = """() => {
     const x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
     return clipPath !== 'none' || overflowX !== 'visible' && (x < outer.left || x > outer.right)
       || overflowY !== 'visible' && (y < outer.top || y > outer.bottom); };
-  const chain = element => { const all = []; for (let e = element; e && e !== document.body; e = e.parentElement) all.push(e); return all; };
+  const chain = element => {
+    const all = []; for (let e = element; e && e !== document.body; e = e.parentElement) all.push(e); return all; };
   const found = [];
   const add = (text, element, box, ink, size, weight, more = 1) => {
     if (box.width < 2 || box.height < 2 || chain(element).some(clipped(box))) return;
@@ -47,11 +49,13 @@ READ = """() => {
       large: size >= 24 || size >= 18.66 && weight >= 700, box: [box.left, box.top + scrollY, box.right, box.bottom + scrollY] });
   };
   const off = 'button, input, select, textarea';
-  const disabled = e => { const control = e.closest(off); return control?.matches(':disabled, [aria-disabled="true"]') ?? false; };
+  const disabled = e => { const control = e.closest(off);
+    return control?.matches(':disabled, [aria-disabled="true"]') ?? false; };
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode, element = node.parentElement, text = node.textContent.trim();
-    if (!text || element.closest('style, script, title, desc, option, noscript') || !element.checkVisibility({ visibilityProperty: true })
+    if (!text || element.closest('style, script, title, desc, option, noscript')
+      || !element.checkVisibility({ visibilityProperty: true })
       || disabled(element)) continue;
     const style = getComputedStyle(element), drawn = element instanceof SVGElement, range = document.createRange();
     range.selectNodeContents(node);
@@ -74,9 +78,11 @@ READ_STROKES = """selector => [...document.querySelectorAll(selector)].filter(e 
   let shown = parseFloat(style.strokeOpacity) * (parts[3] ?? 1);
   for (let a = e; a; a = a.parentElement) shown *= parseFloat(getComputedStyle(a).opacity);
   const rgb = style.stroke.startsWith('color(') ? parts.slice(0, 3).map(x => 255 * x) : parts.slice(0, 3);
-  const at = e.getTotalLength ? e.getPointAtLength(e.getTotalLength() / 2) : null, m = e.getScreenCTM(), b = e.getBoundingClientRect();
+  const at = e.getTotalLength ? e.getPointAtLength(e.getTotalLength() / 2) : null, m = e.getScreenCTM(),
+    b = e.getBoundingClientRect();
   const [x, y] = at && e.tagName === 'path' ? [m.a * at.x + m.c * at.y + m.e, m.b * at.x + m.d * at.y + m.f] : [b.left, b.top];
-  return { what: `${e.tagName}.${e.getAttribute('class') ?? ''} in ${e.parentElement.getAttribute('class') ?? ''}`, ink: rgb, alpha: shown,
+  return { what: `${e.tagName}.${e.getAttribute('class') ?? ''} in ${e.parentElement.getAttribute('class') ?? ''}`, ink: rgb,
+    alpha: shown,
     box: [x - 7, y + scrollY - 7, x + 7, y + scrollY + 7] }; })"""
 
 

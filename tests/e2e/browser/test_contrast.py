@@ -1,4 +1,4 @@
-"""All that a view shows can be read: texts have the contrast of WCAG AA, and so have edges and what shows a choice or the focus."""
+"""All that a view shows has the contrast of WCAG AA: texts, edges, and what shows a choice or the focus."""
 
 from __future__ import annotations
 
@@ -82,10 +82,13 @@ def test_the_focus_can_be_found(open_widget, name, theme):
         """() => [...document.querySelectorAll('.gl-view :is(button, input, select, summary, [tabindex="0"])')]
              .filter(e => e.checkVisibility()).map(e => {
                e.focus();
-               const shown = e.role === 'tree' && e.querySelector('[aria-selected="true"]') || e;  // of a tree its row has the outline
+               const shown = e.role === 'tree' && e.querySelector('[aria-selected="true"]') || e;
+                 // of a tree its row has the outline
                const style = getComputedStyle(shown), ground = (function behind(n) {
-                 const c = n ? getComputedStyle(n).backgroundColor : 'rgb(255, 255, 255)', parts = c.match(/[\\d.]+/g).map(Number);
-                 return parts[3] === 0 ? behind(n.parentElement) : c; })(parseFloat(style.outlineOffset) < 0 ? shown : shown.parentElement);
+                 const c = n ? getComputedStyle(n).backgroundColor : 'rgb(255, 255, 255)',
+                   parts = c.match(/[\\d.]+/g).map(Number);
+                 return parts[3] === 0 ? behind(n.parentElement) : c;
+                   })(parseFloat(style.outlineOffset) < 0 ? shown : shown.parentElement);
                return [e.outerHTML.slice(0, 60), style.outlineStyle, style.outlineColor, ground]; })"""
     )
     assert len(outlines) > 1

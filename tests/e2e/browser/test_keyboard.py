@@ -1,4 +1,4 @@
-"""Every view is used by keys alone: all controls are reached by Tab, the focus shows, and no action loses it; names for readers."""
+"""Every view by keys alone: Tab reaches all controls, the focus shows, no action loses it, and all has names."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from lab import drawn, expect
 
 pytest.importorskip("anywidget")
 
-LOOK = """e => { const of = n => { const s = getComputedStyle(n); return [s.outlineStyle, s.outlineWidth, s.outlineColor, s.boxShadow,
+LOOK = """e => { const of = n => { const s = getComputedStyle(n); return [s.outlineStyle, s.outlineWidth, s.outlineColor,
+  s.boxShadow,
   s.borderColor, s.stroke].join(' '); };
   return [e, ...e.querySelectorAll('.gl-box, [aria-selected="true"]')].map(of).join(); }"""
 FOCUSED = "() => document.activeElement === document.body ? null : document.activeElement"
-REACHABLE = """() => [...document.querySelectorAll('.gl-view :is(button, input, select, textarea, summary, a[href], [tabindex])')].filter(e =>
+REACHABLE = """() => [...document.querySelectorAll(`.gl-view :is(button, input, select, textarea, summary, a[href],
+  [tabindex])`)].filter(e =>
   e.checkVisibility({ visibilityProperty: true }) && e.tabIndex >= 0 && !e.matches(':disabled') &&
   !(e.type === 'radio' && document.querySelector(`input[name="${e.name}"]:checked`) !== e && e.name))"""
 NAMELESS = """() => [
-  ...[...document.querySelectorAll('.gl-view svg:not(svg svg)')].filter(e => !e.closest('[aria-hidden="true"]') && e.checkVisibility()).filter(e =>
+  ...[...document.querySelectorAll('.gl-view svg:not(svg svg)')].filter(e => !e.closest('[aria-hidden="true"]')
+    && e.checkVisibility()).filter(e =>
     !e.getAttribute('aria-label') && !e.querySelector(':scope > title')?.textContent.trim()),
   ...[...document.querySelectorAll('.gl-view img')].filter(e => !e.hasAttribute('alt')),
-  ...[...document.querySelectorAll('.gl-view :is(button, input, select, [role=button], [tabindex="0"])')].filter(e => e.checkVisibility()
+  ...[...document.querySelectorAll(`.gl-view :is(button, input, select, [role=button],
+    [tabindex="0"])`)].filter(e => e.checkVisibility()
     && !(e.getAttribute('aria-label') || e.textContent.trim() || e.title || e.labels?.length || e.placeholder)),
 ].map(e => e.outerHTML.slice(0, 110))"""
 
