@@ -369,7 +369,7 @@ def _painted(box: _Box, number: int, moved: str, scale: Scale | None) -> str:
     if node.kind == "leaf":
         fill, stroke, radius = VALUE_PANEL, VALUE, HEIGHT / 2
     elif node.kind == "output":
-        fill, stroke, ink, quiet, radius = INK, EDGE, PAPER, LINE, HEIGHT / 2
+        fill, stroke, ink, quiet, radius = INK, EDGE, PAPER, PAPER, HEIGHT / 2
     elif node.kind == "ghost":
         ink, dashes = QUIET, ' stroke-dasharray="3 3"'
     faded = ' opacity="0.5"' if box.look == "gone" else ""

@@ -146,7 +146,7 @@ def _band(
     middle = top + high / 2
     leaf, output, cut = (row.kind == kind for kind in ("leaf", "output", "cut"))
     fill, stroke, ink, quiet = (
-        (VALUE_PANEL, VALUE, INK, QUIET) if leaf else (INK, EDGE, PAPER, LINE) if output else (PANEL, LINE, INK, QUIET)
+        (VALUE_PANEL, VALUE, INK, QUIET) if leaf else (INK, EDGE, PAPER, PAPER) if output else (PANEL, LINE, INK, QUIET)
     )
     radius = high / 2 if leaf or output else 5
     dashes = ' stroke-dasharray="3 3"' if cut else ""
@@ -168,7 +168,7 @@ def _band(
         color = quiet if output else VALUE_INK
         svg.append(f'<text x="{tidy(x["made"])}" y="{tidy(middle + 3.5)}" fill="{color}">{escape(row.made)}</text>')
     if text:
-        svg.append(_gradient(row, x["gradient"], middle, text, scale, LINE if output else INK if cut else GRADIENT_INK))
+        svg.append(_gradient(row, x["gradient"], middle, text, scale, PAPER if output else INK if cut else GRADIENT_INK))
     if came:
         svg.append(f'<text x="{tidy(x["came"])}" y="{tidy(middle + 3.5)}" fill="{quiet}">{escape(came)}</text>')
     at_x = x["beside"]

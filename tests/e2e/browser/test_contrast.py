@@ -21,7 +21,7 @@ THEMES = {
     "high contrast, dark": {"color_scheme": "dark", "contrast": "more"},
 }
 GROUNDS = {"light": "#fff", "dark": "#111418"}
-EDGES = ".gl-figure:not(.gl-weighed) path[data-edge], .gl-chosen > .gl-box, .gl-active > .gl-box"
+EDGES = ".gl-figure:not(.gl-weighed) path[data-edge], [data-node].gl-chosen > rect, [data-node].gl-active > rect"
 PAINTED = """<body style="margin:20px;font:14px sans-serif;background:#fff">{}</body>"""
 
 
@@ -37,7 +37,8 @@ def test_a_view_can_be_read(open_widget, name, theme):
     measured, faint = faint_texts(page)
     assert measured > 1
     assert sorted(set(faint)) == []
-    assert faint_lines(page, EDGES)[1] == []
+    lines, faint = faint_lines(page, EDGES)
+    assert faint == [] and (lines > 3 or name != "explorer-operations")
 
 
 @pytest.mark.parametrize("theme", exhaustive_after_first(*THEMES))

@@ -13,7 +13,7 @@ pytest.importorskip("anywidget")
 LOOK = """e => { const of = n => { const s = getComputedStyle(n); return [s.outlineStyle, s.outlineWidth, s.outlineColor,
   s.boxShadow,
   s.borderColor, s.stroke].join(' '); };
-  return [e, ...e.querySelectorAll('.gl-box, [aria-selected="true"]')].map(of).join(); }"""
+  return [e, ...e.querySelectorAll('[data-node] > rect, [aria-selected="true"]')].map(of).join(); }"""
 FOCUSED = "() => document.activeElement === document.body ? null : document.activeElement"
 REACHABLE = """() => [...document.querySelectorAll(`.gl-view :is(button, input, select, textarea, summary, a[href],
   [tabindex])`)].filter(e =>
@@ -109,10 +109,10 @@ def test_folds_open_and_close(open_widget):
     reach(page, page.get_by_role("radio", name="Operations"))
     press(page, "Space")
     stage = page.get_by_role("group", name=re.compile("^the operations"))
-    many = page.locator(".gl-node").count()
+    many = page.locator(".gl-figure [data-node]").count()
     reach(page, page.get_by_role("button", name="unfold"))
     press(page, "Enter")
-    expect(page.locator(".gl-node")).not_to_have_count(many)
+    expect(page.locator(".gl-figure [data-node]")).not_to_have_count(many)
     reach(page, stage)
     press(page, "ArrowUp", "ArrowUp", "Enter")
     expect(page.get_by_role("region", name="the chosen node")).to_be_focused()
