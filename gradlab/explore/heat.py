@@ -19,7 +19,7 @@ import numpy as np
 
 from gradlab.explore.drawing import DIM, GRADIENT, Drawing, text_width
 from gradlab.explore.heat_colours import NAN, SIGNED, Anchors
-from gradlab.explore.heat_layout import Axis, lay_out, round_up, shortened
+from gradlab.explore.heat_layout import PITCH, Axis, lay_out, round_up, shortened
 from gradlab.explore.heat_svg import (
     DIGITS,
     NUMBERED,
@@ -53,6 +53,7 @@ def heatmap(
     remark: str = "",
     separate: int = SEPARATE,
     side: float = SIDE,
+    pitch: float = PITCH,
     anchors: Anchors = SIGNED,
     tips: bool = False,
 ) -> Drawing:
@@ -80,6 +81,8 @@ def heatmap(
         Up to this many cells are drawn one by one, more as one bitmap: a tenth of the bytes.
     side : float
         How long a large map's longer side is, in pixels.
+    pitch : float
+        How large a cell is at most, with the gap to the next, in pixels.
     anchors : tuple of three colours
         Of the least, of 0 and of the greatest number of the scale.
     tips : bool
@@ -118,6 +121,7 @@ def heatmap(
         across,
         [(name, first) for (name, _), first in zip(named, firsts, strict=True)],
         side=side,
+        pitch=pitch,
         top=24.0 if title else 2.0,
         separate=apart,
         written=max(text_width(one, DIGITS) for one in [WITH_NUMBER, *texts]) if few else 0.0,

@@ -157,6 +157,7 @@ def lay_out(
     *,
     side: float,
     top: float = 2.0,
+    pitch: float = PITCH,
     separate: bool = True,
     written: float = 0.0,
     room: float | None = None,
@@ -171,6 +172,8 @@ def lay_out(
         Names of the blocks of columns, and the first cell of each; none where they are not named.
     side : float
         How long a large map's longer side is.
+    pitch : float
+        How large a cell is at most, with the gap to the next.
     top : float
         Where the drawing may begin.
     separate : bool
@@ -185,13 +188,13 @@ def lay_out(
     m, n = len(rows.starts), len(columns.starts)
     starts = [column for _, column in blocks] or [0]
     space = APART if 1 < len(blocks) < BLOCKS else 0.0
-    high = min(PITCH, side / m)
+    high = min(pitch, side / m)
     row_least = (LETTERS + 3) / (high * m / rows.size)
     left = rows.widest(row_least) + 10
     spare = side
     if room is not None:
-        spare = min(side, max(90.0, room - left - space * (len(starts) - 1) - ((BESIDE + PITCH + 4) if across else 4)))
-    wide = min(PITCH, spare / n)
+        spare = min(side, max(90.0, room - left - space * (len(starts) - 1) - ((BESIDE + pitch + 4) if across else 4)))
+    wide = min(pitch, spare / n)
     high, wide = min(high, max(14.0, 3 * wide)), min(wide, max(14.0, 3 * high))
     row_least = (LETTERS + 3) / (high * m / rows.size)
     thick = max(LETTERS, wide if across else high)

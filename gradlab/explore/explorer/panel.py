@@ -26,6 +26,7 @@ from gradlab.explore.trace.values import Value
 
 CELLS = 24  # of a map along a side
 SIDE = 180  # px of a map
+PITCH = 21  # px of a cell at most: numbers can be read, and the panel is not filled by two maps
 FEW = 12  # numbers that stand in a row
 MANY = 2_000_000  # elements, beyond which no histogram is made
 
@@ -180,7 +181,7 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
 def _map(matrix: np.ndarray, kind: str, name: str = "") -> str:
     """A heat map, as SVG: of a value in colours of its own."""
     anchors = VALUES if kind == "value" else SIGNED
-    drawing = heatmap(matrix, limit=CELLS, separate=CELLS**2, side=SIDE, anchors=anchors, tips=True)
+    drawing = heatmap(matrix, limit=CELLS, separate=CELLS**2, side=SIDE, pitch=PITCH, anchors=anchors, tips=True)
     return replace(drawing, alt=f"{name or kind}, {shape_text(matrix.shape)}\n{drawing.text}").inline()
 
 
