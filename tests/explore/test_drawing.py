@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+import gradlab as gl
 from gradlab.explore import drawing as drawing_module
 from gradlab.explore.drawing import Drawing, above, beside, escape, text_width, tidy
 from gradlab.explore.heat import heatmap
@@ -355,3 +356,32 @@ def test_bundle_is_one_image_a_bitmap_and_a_text():
     assert kind == "data:image/svg+xml" and unquote(data) == re.sub("<title>.*</desc>|\n", "", drawing.svg())
     assert png_size(base64.b64decode(bundle["image/png"])) == (80, 80)
     assert bundle["text/plain"] == "a square"
+
+
+# ------------------------------------------------------------------------------------------------- what has a picture
+def pictured():
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    out = (x**2).sum()
+    layer = gl.nn.Linear(2, 1)
+    optimizer = gl.optim.SGD(layer.parameters(), lr=0.1)
+    with gl.watch(layer, optimizer) as run:
+        layer(gl.ones(3, 2)).sum().backward()
+        optimizer.step()
+    return {
+        "graph": gl.graph(out),
+        "graphs": gl.graphs(a=out, b=out),
+        "paths": gl.graph(out).paths(x),
+        "report": gl.explain(out),
+        "Jacobian": gl.jacobian(x * 2, x),
+        "playground": gl.playground(lambda x: x**2, x=(-1.0, 1.0)),
+        "run": run,
+    }
+
+
+@pytest.mark.parametrize("name", ["graph", "graphs", "paths", "report", "Jacobian", "playground", "run"])
+def test_whatever_has_a_picture_gives_it_as_a_file(name):
+    pytest.importorskip("resvg_py")
+    shown = pictured()[name]
+    assert ET.fromstring(shown.svg(theme="dark", width=321)).get("width") == "321"
+    assert png_size(shown.png(width=200, theme="high-contrast"))[0] == 200
+    assert callable(shown.pdf)

@@ -1,22 +1,72 @@
-"""A run as a file, and as a plot of matplotlib's."""
+"""How a run is shown: its picture, a file, and a plot of matplotlib's."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gradlab.explore.drawing import GRADIENT, VALUE, clean
+from gradlab.explore.drawing import GRADIENT, VALUE, Drawing, Pictured, clean
 from gradlab.explore.markup import escape_html
 from gradlab.explore.theme import hex_of
 from gradlab.explore.views import opened
 from gradlab.explore.watch.page import page
 from gradlab.explore.watch.snapshot import USUAL, snapshot
-from gradlab.explore.watch.twin import drawing, words
+from gradlab.explore.watch.twin import bundle, drawing, text, words
 
 KINDS = (".html", ".svg", ".png", ".pdf", ".json")
+
+
+class Shown(Pictured):
+    """How a run is shown and saved."""
+
+    def drawing(self) -> Drawing:
+        """Return the picture of the run."""
+        return drawing(snapshot(self))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the run to a file that needs nothing else: `.html` a page to hover and slide through, which says what it contains
+        and asks no host for anything; `.svg`, `.png` and `.pdf` its picture; `.json` its numbers. An existing file is replaced.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ValueError
+            If the path ends in none of these.
+        RuntimeError
+            If the package that makes a .png (resvg_py) or a .pdf (typst) is not installed.
+        """
+        return save(self, Path(path))
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the run with matplotlib: the loss, ‖gradient‖ and ‖update‖ ÷ ‖weights‖ of each layer over the steps.
+
+        Parameters
+        ----------
+        axes : sequence of three matplotlib axes, optional
+            Default: new ones, above one another.
+
+        Returns
+        -------
+        ndarray of axes
+        """
+        return plot(self, axes)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return bundle(self)
+
+    def __repr__(self) -> str:
+        return text(self)
 
 
 def save(watch: Any, path: Path) -> Path:

@@ -7,12 +7,10 @@ place that is used again and again, and, where `replay` was given, the batch of 
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import sleep
 from typing import Any
 
@@ -32,13 +30,12 @@ from gradlab.explore.watch.keeping import Keeping
 from gradlab.explore.watch.layers import WatchedModel, refuse_lazy, watched
 from gradlab.explore.watch.measuring import Measuring, rate_of
 from gradlab.explore.watch.replaying import KeptStep, Replay
-from gradlab.explore.watch.saving import plot, save
-from gradlab.explore.watch.twin import bundle, text
+from gradlab.explore.watch.saving import Shown
 
 NAP = 0.05  # seconds between two looks whether a pause is over
 
 
-class Watch:
+class Watch(Shown):
     """What `watch` returns: the history of a run, and what is found in it.
 
     Attributes
@@ -383,41 +380,6 @@ class Watch:
         """The live view, for a notebook. `display(w.widget())` before the loop, inside the block."""
         return opened("watch", self, **options)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the run to a file that needs nothing else: `.html` a page to hover and slide through, which says what it contains
-        and asks no host for anything; `.svg` and `.png` its picture; `.json` its numbers. An existing file is replaced.
-
-        Parameters
-        ----------
-        path : str or path
-
-        Returns
-        -------
-        Path
-
-        Raises
-        ------
-        ValueError
-            If the path ends in none of these.
-        RuntimeError
-            If a bitmap cannot be made here.
-        """
-        return save(self, Path(path))
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the run with matplotlib: the loss, ‖gradient‖ and ‖update‖ ÷ ‖weights‖ of each layer over the steps.
-
-        Parameters
-        ----------
-        axes : sequence of three matplotlib axes, optional
-            Default: new ones, above one another.
-
-        Returns
-        -------
-        ndarray of axes
-        """
-        return plot(self, axes)
-
     def compare(self, other: Watch) -> Any:
         """Two runs over each other: this one first, the other dashed.
 
@@ -509,12 +471,6 @@ class Watch:
         """Have everything that was measured in the columns."""
         with self.safely():
             self.measuring.frame(whole=self.ended)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return bundle(self)
-
-    def __repr__(self) -> str:
-        return text(self)
 
 
 def watch(
