@@ -65,7 +65,6 @@ NOT_TYPED = {
     "gradlab.load: the file was written neither by gradlab.save": FILES,
     "gradlab.load: the file has {} bytes but would expand to": FILES,
     "a PNG needs the package resvg_py": "it needs an environment without a package",
-    "a PDF needs the package typst": "it needs an environment without a package",
     "call gradlab.as_torch() in a new process": "it needs a process without torch: tests/test_as_torch.py",
     "Your guess: write `{}`, with your own in place": "it is typed as it is said in tests/homework/test_predictions.py",
     "rows are the rows of a table of choices": "it is about a lesson's cell",
