@@ -14,7 +14,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-SVG = re.compile(r'<img [^>]*?src="(data:image/svg\+xml;base64,[^"]+)"[^>]*>')
+SVG = re.compile(r"<img [^>]*?src='(data:image/svg\+xml,[^']+)'[^>]*>")
 SIZE = re.compile(r' (width|height)="([\d.]+)"')
 
 
@@ -55,7 +55,7 @@ def thumbnail(output: nodes.container) -> list[nodes.Node]:
         if "image/png" in kinds and len(pictures) == 1:
             size = {name: float(value) for name, value in SIZE.findall(pictures[0][0])}
             tall = " gallery-tall" * (size.get("height", 0) > size.get("width", 0))
-            return [raw(f'<img class="gradlab-picture{tall}" alt="" src="{pictures[0][1]}">')]
+            return [raw(f"<img class='gradlab-picture{tall}' alt='' src='{pictures[0][1]}'>")]
         return [raw(f'<div class="gallery-page">{html}</div>')]
     for kind in ("image/png", "text/latex"):
         if kind in kinds:
