@@ -254,6 +254,15 @@ def test_plots():
     plt.close("all")
 
 
+def test_the_pictures_of_a_page_are_those_of_the_notebook(tmp_path):
+    weights = gl.randn(40, 40, requires_grad=True)  # as many numbers as make a bitmap, which has a style of its own
+    report = gl.explain((weights**2).sum(), names={"weights": weights})
+    page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
+    pictures = re.findall(r"src='data:[^']*'", report.html(every_finding=True))
+    assert any("image-rendering:pixelated" in picture for picture in pictures)
+    assert re.findall(r"src='data:[^']*'", page) == pictures
+
+
 def test_save(tmp_path):
     loss, a, b = loss_and_leaves()
     report = explain(loss)

@@ -21,12 +21,14 @@ def page(title: Sentence, body: str, contains: Sentence) -> str:
 
 def _with_classes(body: str) -> tuple[str, str]:
     """The fragment with a class for each inline style, and their rules. (In text a quote is `&quot;`, so that what looks like
-    an attribute is one.)"""
+    an attribute is one; but pictures, in `src='…'`, keep theirs.)"""
     names: dict[str, str] = {}
 
     def named(match: re.Match[str]) -> str:
+        if match[3] is None:
+            return match[0]
         classes = filter(None, (match[2], names.setdefault(match[3], f"s{len(names)}") if match[3] else ""))
         return f' class="{" ".join(classes)}"'
 
-    body = re.sub(r'( class="([^"]*)")? style="([^"]*)"', named, body)
+    body = re.sub(r'''src='[^']*'|( class="([^"]*)")? style="([^"]*)"''', named, body)
     return body, "".join(f".{name}{{{style}}}" for style, name in names.items())
