@@ -22,7 +22,6 @@ import html
 import io
 import math
 import numbers
-import os
 import re
 import tempfile
 from collections.abc import Callable
@@ -58,7 +57,8 @@ PRINTED = (  # paper has no scroll bar
 
 IN_NOTEBOOKS = f"<style>{scheme_rules()}{PRINTED}</style>"
 
-MAX_SIDE = 1200  # pixels of a bitmap
+MAX_SIDE = 1200  # pixels of a bitmap in a notebook
+LARGE = 4000  # pixels of one in a file, unless a width is chosen
 MAX_BYTES = 100_000  # of a bitmap in a notebook
 MAX_PIXELS = 500_000  # of a bitmap in a notebook that has heat maps in it: noise takes time and bytes
 LARGEST = 16_384  # pixels of a bitmap's width
@@ -90,20 +90,7 @@ class Drawing:
     alt: str
 
     def svg(self, *, theme: Theme = "auto", width: float | None = None) -> str:
-        """Return a complete SVG document.
-
-        Parameters
-        ----------
-        theme : {"auto", "light", "dark", "high-contrast", "high-contrast-dark"}, default "auto"
-            "auto" follows the reader's theme in a browser, and is light elsewhere. The dark themes paint a background; the others
-            leave it transparent.
-        width : float, optional
-            In CSS pixels; the height keeps its proportion. By default the drawing's own.
-
-        Returns
-        -------
-        str
-        """
+        """Return a complete SVG document; see `Pictured.svg`."""
         return self._document(theme, width, described=True)
 
     def _document(self, theme: Theme, width: float | None = None, *, described: bool = False) -> str:
@@ -146,26 +133,9 @@ class Drawing:
         return f"<title>{escape(title)}</title>" + (f"<desc>{escape(more.strip())}</desc>" if more.strip() else "")
 
     def png(self, *, width: int | None = None, theme: Theme = "light") -> bytes:
-        """Return the drawing as a PNG.
-
-        Parameters
-        ----------
-        width : int, optional
-            In pixels. By default two pixels for each of the drawing's own, and at most `MAX_SIDE` a side.
-        theme : {"light", "dark", "high-contrast", "high-contrast-dark"}, default "light"
-            See `svg`.
-
-        Returns
-        -------
-        bytes
-
-        Raises
-        ------
-        RuntimeError
-            If the package resvg_py is not installed.
-        """
+        """Return the drawing as a PNG; see `Pictured.png`."""
         if width is None:
-            width = max(1, int(self.width * self._zoom(MAX_SIDE) + 1e-6))
+            width = max(1, int(self.width * self._zoom(LARGE) + 1e-6))
         elif not (isinstance(width, numbers.Integral) and 1 <= width <= LARGEST):
             raise ValueError(f"width must be a whole number of pixels from 1 to {LARGEST}; got {width!r}.")
         picture = rasterise(self._document("light" if theme == "auto" else theme), int(width))
@@ -174,47 +144,24 @@ class Drawing:
         return picture
 
     def pdf(self, *, width: float | None = None, theme: Theme = "light") -> bytes:
-        """Return the drawing as a PDF of one page, of its size, with vector graphics and text that can be searched.
-
-        Parameters
-        ----------
-        width : float, optional
-            In CSS pixels, of which 96 are an inch. By default the drawing's own.
-        theme : {"light", "dark", "high-contrast", "high-contrast-dark"}, default "light"
-            See `svg`.
-
-        Returns
-        -------
-        bytes
-
-        Raises
-        ------
-        RuntimeError
-            If the package typst is not installed.
-        """
+        """Return the drawing as a PDF of one page, with text that can be searched; see `Pictured.pdf`."""
         return pdf_of(self._document("light" if theme == "auto" else theme, width))
 
-    def save(self, path: str | os.PathLike[str], *, width: float | None = None, theme: Theme | None = None) -> Path:
-        """Write the drawing to a file, as what its name ends in: .svg, .png or .pdf. See `svg`, `png` and `pdf`.
-
-        Returns
-        -------
-        Path
+    def save(self, path: Path) -> Path:
+        """Write the drawing to a file, as what its name ends in.
 
         Raises
         ------
         ValueError
-            If the name ends in something else.
+            If it ends in none of `PICTURES`.
         """
-        path = Path(path)
-        given: dict[str, Any] = {"width": width} | ({"theme": theme} if theme is not None else {})
         match path.suffix.lower():
             case ".svg":
-                path.write_text(self.svg(**given), encoding="utf-8")
+                path.write_text(self.svg(), encoding="utf-8")
             case ".png":
-                path.write_bytes(self.png(**given))
+                path.write_bytes(self.png())
             case ".pdf":
-                path.write_bytes(self.pdf(**given))
+                path.write_bytes(self.pdf())
             case other:
                 raise ValueError(f"a picture can be saved as .svg, .png or .pdf; got {other or 'a name without an ending'!r}.")
         return path
@@ -236,10 +183,8 @@ class Drawing:
         zoom = self._zoom(MAX_SIDE)
         if "<image" in self.body:
             zoom = min(zoom, math.sqrt(MAX_PIXELS / max(self.width * self.height, 1)))
-        svg, power = (
-            self._document("light"),
-            0.75,
-        )  # of a file's size, as which the zoom goes: guessed first, then as two files tell
+        svg = self._document("light")
+        power = 0.75  # of a file's size, as which the zoom goes: guessed first, then as two files tell
         before: tuple[float, int] | None = None
         while zoom >= LEAST_ZOOM:
             picture = rasterise(svg, max(1, int(self.width * zoom + 1e-6)))
@@ -305,7 +250,7 @@ class Pictured:
         Parameters
         ----------
         width : int, optional
-            In pixels. By default two pixels for each of the picture's own, and at most 1200 a side.
+            In pixels. By default two pixels for each of the picture's own, and at most 4000 a side.
         theme : {"light", "dark", "high-contrast", "high-contrast-dark"}, default "light"
 
         Returns
