@@ -38,7 +38,7 @@ def number(value: float, sign: bool = False, digits: int = 3) -> str:
 def brief(value: float) -> str:
     """A finite number for a cell: as many of three significant digits as six characters hold, "−0.017", "1.23e5", "12345".
 
-    Halves are rounded away from zero, so that the live view, which writes such numbers too, shows the same digits.
+    Halves are rounded away from zero.
     """
     size, room = abs(value), 6 - (value < 0)
     if 999.5 <= size < 99_999.5:
@@ -209,7 +209,13 @@ def _palette(anchors: Anchors) -> tuple[bytes, bytes]:
 def draw_scale(
     x: float, y: float, bound: float, range_: list[str], room: float, anchors: Anchors = SIGNED
 ) -> tuple[str, float, float]:
-    """The colour bar with its ends, and the true extremes beside it, or below it where there is no room; its width and height."""
+    """Draw the colour bar with its ends, and the true extremes beside it or, if `room` is too narrow, below it.
+
+    Returns
+    -------
+    drawn : str
+    width, height : float
+    """
     said = "".join(range_)
     if bound == 0:
         said = "all 0" if len(range_) == 2 else said

@@ -38,7 +38,7 @@ def colours(theme: Theme = "light") -> dict[str, str]:
     Raises
     ------
     ValueError
-        If there is no such theme.
+        If `theme` is not one of these.
     """
     if theme not in get_args(Theme):
         raise ValueError(f"theme must be one of {', '.join(map(repr, get_args(Theme)))}; got {theme!r}.")

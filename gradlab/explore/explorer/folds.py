@@ -136,7 +136,7 @@ class Folds:
         """The picture with these folds open, for a live view (`painting.figure`).
 
         A node has besides: "at", the number of the node of the trace that it is, or of the one that hands on what a fold makes;
-        "members", all that it stands for; "opens", its address, if it is a fold; "within", the fold that was opened to show it.
+        "members", the nodes of the trace in it; "opens", the address of a fold; "within", the open fold that it is in.
         "folded": of how many nodes there are, if some are folded; "open": the folds that are.
         """
         open_ = self.opened(wanted)

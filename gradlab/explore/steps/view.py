@@ -100,15 +100,17 @@ def view(
 
 def _figure(trace: Trace, steps: Sequence[Step], start: Any, *, values: bool) -> dict[str, Any]:
     """The whole graph, with room for all that arrives at a node; without shares, which only the end knows."""
-    nodes = tuple(replace(node, value=None, gradient=None, operands=(), cell=None, place=None, detail="") for node in trace.nodes)
     if values:
         room = _widest(trace, steps, start)
-        nodes = tuple(replace(node, gradient=room.get(i)) for i, node in enumerate(trace.nodes))
+        nodes = [replace(node, gradient=room.get(i)) for i, node in enumerate(trace.nodes)]
+    else:
+        bare: dict[str, Any] = {"value": None, "gradient": None, "operands": (), "cell": None, "place": None, "detail": ""}
+        nodes = [replace(node, **bare) for node in trace.nodes]
     return figure(nodes, [replace(edge, share=None, gradient=None) for edge in trace.edges], bars=False)
 
 
 def _widest(trace: Trace, steps: Sequence[Step], start: Any) -> dict[int, Value]:
-    """Of all that arrives at a node what takes the most room, by node."""
+    """The widest of the numbers that arrive at each node."""
     found: dict[int, Value] = {}
     arrivals = [(i, start) for i in trace.outputs]
     for step in steps:
