@@ -30,5 +30,7 @@ def histogram(bins: Sequence[int], ends: tuple[str, str], colour: str, name: str
         for k, many in enumerate(bins)
         if (tall := max(1.0, TALL * many / most) if many else 0.0)
     )
-    said = f"{name}, {count(sum(bins), 'number')} from {ends[0]} to {ends[1]}, in {len(bins)} equal parts"
-    return Drawing(f'<g fill="{colour}">{bars}</g>', WIDE, TALL, f"{said}: {', '.join(map(str, bins))}", said)
+    said = f"{count(sum(bins), 'number')} from {ends[0]} to {ends[1]}, in {len(bins)} equal parts"
+    return Drawing(
+        f'<g fill="{colour}">{bars}</g>', WIDE, TALL, f"{name}, {said}: {', '.join(map(str, bins))}", f"{name}\n{said}"
+    )

@@ -45,6 +45,7 @@ LABEL, SMALL = 12.5, 9.0  # font sizes in pixels
 HEIGHT, LEAST_WIDTH, PADDING = 34.0, 58.0, 11.0  # of a box
 OVERLAP = 4.0  # how much of a port lies on its box
 LONGEST = 30  # characters of a name that are shown
+DESCRIBED = 300  # characters of a live view's description
 MARGIN = 4.0
 NOTE = 12.0  # height of a line below the graph
 BOLD = 1.09  # how much wider bold letters are
@@ -186,6 +187,7 @@ def figure(
     width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
     body = "\n".join(_graph(laid, nodes, edges, (MARGIN, MARGIN), whole=True))
     whole = [box for box in laid.boxes if not box.tear]
+    labels = shortened(", ".join(box.label for box in whole), DESCRIBED)
     at = {i: k for k, i in enumerate(i for i, box in enumerate(laid.boxes) if not box.tear)}
     spots = _spots(edges, layout.routes[: len(edges)], [text or LABELLED for text in _share_labels(edges)])
     links: list[list[float]] = [[at.get(source, -1), at.get(target, -1)] for source, target in laid.links]
@@ -193,7 +195,7 @@ def figure(
         (x, y), (to_x, to_y) = route[-2:]
         link += [round(c, 1) for c in spot or ((x + to_x) / 2, (y + to_y) / 2)]
     return {
-        "svg": Drawing(body, width, height, "", f"graph of {count(len(whole), 'node')}").inline(role="group"),
+        "svg": Drawing(body, width, height, "", f"graph of {count(len(whole), 'node')}\n{labels}").inline(role="group"),
         "width": round(width, 1),
         "height": round(height, 1),
         "nodes": [{"kind": box.node.kind, "label": box.label, "spoken": box.spoken} for box in whole],

@@ -22,7 +22,8 @@ REACHABLE = """() => [...document.querySelectorAll(`.gl-view :is(button, input, 
 NAMELESS = """() => [
   ...[...document.querySelectorAll('.gl-view svg:not(svg svg)')].filter(e => !e.closest('[aria-hidden="true"]')
     && e.checkVisibility()).filter(e =>
-    !e.getAttribute('aria-label') && !e.querySelector(':scope > title')?.textContent.trim()),
+    !e.getAttribute('aria-label') && !e.querySelector(':scope > title')?.textContent.trim()
+    || e.matches('.gl-figure') && !e.querySelector(':scope > title + desc')?.textContent.trim()),
   ...[...document.querySelectorAll('.gl-view img')].filter(e => !e.hasAttribute('alt')),
   ...[...document.querySelectorAll(`.gl-view :is(button, input, select, [role=button],
     [tabindex="0"])`)].filter(e => e.checkVisibility()
