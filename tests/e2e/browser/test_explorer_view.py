@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import each_view
 import numpy as np
 import pytest
 from grouped import exhaustive_after_first
@@ -24,23 +25,11 @@ def widget(names, out="loss"):
 
 
 def zscores():
-    gl.manual_seed(1)
-    with gl.tracing():
-        a, b = gl.randn(6, 4, requires_grad=True), gl.randn(6, 4, requires_grad=True)
-        z1 = (a - a.mean(0)) / a.std(0)
-        z2 = (b - b.mean(0)) / b.std(0)
-        c = (z1.T @ z2) / 6
-        loss = -gl.diagonal(c).sum()
-    return widget({"a": a, "b": b, "z1": z1, "z2": z2, "c": c, "loss": loss})
+    return widget(each_view.zscores())
 
 
 def encoder():
-    gl.manual_seed(0)
-    model = gl.nn.TransformerEncoder(gl.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 3)
-    x, t = gl.randn(2, 3, 8), gl.randn(2, 3, 8)
-    with gl.tracing():
-        loss = ((model(x) - t) ** 2).mean()
-    return widget({"model": model, "loss": loss})
+    return widget(each_view.encoder())
 
 
 def scalars():
