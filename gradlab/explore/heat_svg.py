@@ -98,20 +98,23 @@ def draw_cells(
     wide, high = wide - gap, high - gap
     radius = ' rx="3"' if min(wide, high) >= 12 else ""
     colours = fills(cells, bound, anchors)
+    size = f'width="{tidy(wide)}" height="{tidy(high)}"{radius}'
+    lefts, middles = ([tidy(float(at) + aside) for at in x] for aside in (0.0, wide / 2))
+    tops, baselines = ([tidy(float(at) + down) for at in y] for down in (0.0, high / 2 + 3.6))
     solid, empty, signs, written = [], [], [], []
     for i, j in np.ndindex(cells.shape):
-        box = f'x="{tidy(float(x[j]))}" y="{tidy(float(y[i]))}" width="{tidy(wide)}" height="{tidy(high)}"{radius}'
+        box = f'x="{lefts[j]}" y="{tops[i]}" {size}'
         if not shown[i, j]:
             empty.append(f"<rect {box}/>")
             continue
         tip = f"><title>{escape(tips[i][j])}</title></rect>" if tips else "/>"
         solid.append(f'<rect {box} fill="#{bytes(colours[i, j]).hex()}"{tip}')
-        value, middle = float(cells[i, j]), (float(x[j]) + wide / 2, float(y[i]) + high / 2)
+        value = float(cells[i, j])
         if not np.isfinite(value):
-            signs.append(_sign_of_nonfinite(value, *middle, min(wide, high) * 0.26))
+            signs.append(_sign_of_nonfinite(value, float(x[j]) + wide / 2, float(y[i]) + high / 2, min(wide, high) * 0.26))
         elif numbered and text_width(digits_ := brief(value), DIGITS) <= wide:
             ink = "#" + bytes(ink_on(tuple(colours[i, j].tolist()))).hex()
-            written.append(f'<text x="{tidy(middle[0])}" y="{tidy(middle[1] + 3.6)}" fill="{ink}">{digits_}</text>')
+            written.append(f'<text x="{middles[j]}" y="{baselines[i]}" fill="{ink}">{digits_}</text>')
     digits = f'<g class="gl-digits" font-size="{DIGITS}" text-anchor="middle">{"".join(written)}</g>' if written else ""
     return (
         f'<g stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6">{"".join(solid)}</g>'

@@ -10,7 +10,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.explore.heat_colours import colour, contrast
-from gradlab.explore.jacobian import jacobian
+from gradlab.explore.jacobian import jacobian, live_map
 from gradlab.explore.jacobian.live_map import COLOURS, class_colour
 from gradlab.explore.jacobian.view_model import JacobianViewModel
 
@@ -115,3 +115,19 @@ def test_colours_are_drawn_where_entries_can_be_nonzero(columns):
     classes = arrays["groupCells"]
     assert [int(one) for one in numbers] == classes[classes >= 0].tolist() and len(numbers) == 5
     assert [tuple(group["colours"]) for group in frame["groups"]] == [class_colour(k) for k in range(len(frame["groups"]))]
+
+
+def test_a_map_whose_drawing_was_interrupted_is_sent_with_the_next_frame(monkeypatch):
+    made = model(np.eye(3, 24))
+    made.answer("hello", {"room": 440}, [])
+
+    def interrupted(*given, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(live_map, "draw_scale", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            made.answer("room", {"room": 200}, [])
+    frame, _ = made.answer("room", {"room": 200}, [])
+    width = float(ET.fromstring(frame["map"]).get("width"))
+    assert frame["moved"] and max(frame["layout"]["x"]) < width < 240

@@ -45,7 +45,7 @@ class LiveMap:
         self.room = ROOM
         self._layout: Layout | None = None
         self._laid_out_for: tuple[Any, ...] = ()
-        self._bound = 0.0
+        self._sent: tuple[Layout | None, float] = None, 0.0  # of the map that the view has: its layout and its bound
         self.title = f"Jacobian of {', '.join(jacobian.output_names)} with respect to {', '.join(jacobian.input_names)}"
 
     def parts(
@@ -72,17 +72,16 @@ class LiveMap:
         if not view.low.size:
             return {}
         finite = [abs(end) for cells in (extent, strip and strip.extremes()) for end in cells or ()]
-        bound, before = max(finite, default=0.0), self._layout
-        layout = self._laid_out(view, columns)
+        bound, layout, (before, bound_before) = max(finite, default=0.0), self._laid_out(view, columns), self._sent
         parts: Parts = {"over": self._over(layout, view, strip, product, at, columns, bound)}
-        if new or layout is not before or bound != self._bound:
-            self._bound = bound
+        if new or layout is not before or bound != bound_before:
             drawn = self._cells(view.values, view.known, layout, bound, view.exact)
             scale, _, _ = draw_scale(layout.left, layout.end[1] + 12, bound, [], ROOM)
             rows, across = (f"{first} to {end - 1}" for first, end in (view.window[:2], view.window[2:]))
             said = f"Rows {rows}, columns {across}; colours from {number(-bound)} to {number(bound)}"
             parts["map"] = self._figure(layout, drawn + scale, said)
             parts |= {"layout": _places(layout), "moved": layout is not before}
+            self._sent = layout, bound
         return parts
 
     def classes(self, view: HeatCells, classes: np.ndarray, columns: bool) -> str:
