@@ -7,6 +7,7 @@ import json
 import math
 import re
 import weakref
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +17,7 @@ import gradlab as gl
 from gradlab.core.registry import PRIMITIVES
 from gradlab.explore.explorer import Explorer
 from gradlab.explore.explorer.columns import ranges
+from gradlab.explore.explorer.outline import module_outline
 from gradlab.explore.graph import Graph
 from gradlab.explore.rule_math import math_of
 
@@ -116,7 +118,7 @@ def test_shares_and_sums_of_what_met(lib):
     assert sorted(norm for _, _, norm, _ in came["rows"]) == ["1", "6", "6"]
     assert sorted(share for *_, share in came["rows"]) == sorted(["55 %", "55 %", "−9 %"])
     assert came["sum"].endswith("= 11") and came["sum"].count("6") == 2
-    assert sum(share for _, share in made.about()["nodes"]["shares"]) == pytest.approx(1, abs=2e-3)
+    assert sum(edge.share for edge in made.trace.edges if edge.source == node_of(made, "y")) == pytest.approx(1)
 
 
 def test_what_is_saved_and_its_bytes():
@@ -234,7 +236,7 @@ def test_addresses_that_lead_nowhere_are_passed_over():
 
 def test_questions_that_cannot_be_answered():
     made = chain(3)
-    with pytest.raises(ValueError, match=r"'fold', 'node', 'steps' or 'paths'.*'code'"):
+    with pytest.raises(ValueError, match=r"'fold', 'rows', 'node', 'steps' or 'paths'.*'code'"):
         made.answer("code", {})
     for node in (-1, len(made.trace.nodes), "3", None):
         with pytest.raises(ValueError, match=r"nodes 0 to \d+, and no node"):
@@ -243,13 +245,95 @@ def test_questions_that_cannot_be_answered():
 
 # ----------------------------------------------------------------------------------------------------------------- rows
 def test_rows_of_modules_stack_what_is_alike():
-    about = encoder().about()
+    made = encoder()
+    about, trace = made.about(), made.trace
     assert about["levels"] == ["code", "modules", "operations"] and about["level"] == "modules"
-    stack = about["modules"][0]
+    outline = module_outline(trace)
+    stack = outline[0]
     assert stack[0] == "stack" and stack[1] == "model.layers[0–2]" and len(stack[6]) == 3
     assert {"self_attn", "norm1", "linear1"} <= {row[1] for row in stack[6][0][6]}
     operations = [i for i, kind in enumerate(about["nodes"]["kinds"]) if kind == "o"]
-    assert sorted(i for row in about["modules"] for i in flat(row[5]) if about["nodes"]["kinds"][i] == "o") == operations
+    assert sorted(i for row in outline for i in flat(row[5]) if about["nodes"]["kinds"][i] == "o") == operations
+    first = about["rows"]["modules"]
+    assert sum(bool(row["open"]) for row in first["rows"]) == 2 and len(first["rows"]) <= 18, "the stack and one of its layers"
+
+
+def rows_of(made, level="modules", **wish):
+    figure = made.answer("rows", {"level": level, **wish})["rows"]
+    assert figure["svg"].count("data-row=") == len(figure["rows"]) and figure["level"] == level
+    return figure
+
+
+@pytest.mark.parametrize(("program", "level"), [(encoder, "modules"), (encoder, "code"), (lambda: chain(40), "code")])
+def test_rows_open_and_close_and_hold_every_operation_once(program, level):
+    made = program()
+    operations = {i for i, node in enumerate(made.trace.nodes) if node.kind != "leaf"}
+
+    def checked(**wish):
+        figure = rows_of(made, level, **wish)
+        closed = [i for row in figure["rows"] if not row["open"] for i in flat(row["members"])]
+        counts = Counter(i for i in closed if i in operations)
+        assert set(counts) == operations and set(counts.values()) == {1}
+        assert len({row["key"] for row in figure["rows"]}) == len(figure["rows"])
+        assert set(figure["open"]) == {row["key"] for row in figure["rows"] if row["open"]}
+        return figure
+
+    first = checked(open=[])
+    key = next(row["key"] for row in first["rows"] if row["open"] is False)
+    opened = checked(open=[key])
+    inner = [row for row in opened["rows"] if row["key"].startswith(f"{key}.")]
+    assert opened["open"] == [key] and inner and {row["depth"] for row in inner} == {1}
+    assert {row["depth"] for row in checked(depth=3)["rows"]} >= {0, 1}
+    assert checked(open=["99", "0.99.3", "", "x"]) == first, "addresses that lead nowhere are passed over"
+    for node in sorted(operations)[::17]:
+        around = checked(open=[], node=node)
+        alone = [operations.intersection(flat(row["members"])) for row in around["rows"] if row["open"] is None]
+        assert {node} in alone
+
+
+@both
+def test_rows_say_the_norms_of_retain_grad_and_where_they_came_from(lib):
+    with gl.tracing():
+        x = lib.tensor([1.0, 2.0], dtype=lib.float64, requires_grad=True)
+        h = x * 3
+        u = h * h
+        v = h * 2
+        loss = (u - v).sum()  # ∂/∂h = 2h − 2 = (4, 10): of the square 2h = (6, 12), of the double −2
+    made = explorer({"x": x, "h": h, "u": u, "v": v, "loss": loss})
+    spoken = {row["spoken"].partition(" = ")[0]: row["spoken"] for row in rows_of(made, "code", open=[])["rows"]}
+    assert f"norm of the gradient {math.hypot(4, 10):.3g}" in spoken["h"] or "gradient 10.8" in spoken["h"]
+    share = (6 * 4 + 12 * 10) / (4**2 + 10**2)  # of what arrived, along it
+    lines = {row["spoken"].partition(" = ")[0]: row for row in rows_of(made, "code", open=[])["rows"]}
+    number = {name: re.search(r"line (\d+)", row["spoken"])[1] for name, row in lines.items() if "line" in row["spoken"]}
+    assert f"came from {share:.0%}".replace("%", " %") + f" line {number['u']}" in spoken["h"]
+    assert f"−{share - 1:.0%}".replace("%", " %") + f" line {number['v']}" in spoken["h"]
+    assert lines["h"]["leaves"] == [node_of(made, "x"), 1]
+
+
+@pytest.mark.parametrize("width", [360, 480, 600, 760, 1000, 1400])
+def test_rows_fit_the_width_that_there_is(width):
+    made = encoder()
+    for wish in ({"open": []}, {"depth": 1}, {"depth": 3}, {"depth": 9}):
+        figure = rows_of(made, width=width, **wish)
+        assert figure["width"] <= max(width, 480)
+        if width == 1400:
+            assert not figure["cut"]
+
+
+def test_a_row_of_many_nodes_shows_more_of_them_when_asked():
+    made = chain(300)
+    key = max(rows_of(made, "code", open=[])["rows"], key=lambda row: sum(row["members"][1::2]))["key"]
+    total = sum(1 for i in flat(next(r for r in made.about()["rows"]["code"]["rows"] if r["key"] == key)["members"]))
+    for many in (100, 300):
+        figure = rows_of(made, "code", open=[key], more={key: many} if many > 100 else {})
+        shown = [row for row in figure["rows"] if re.fullmatch(rf"{key}\.n\d+", row["key"])]
+        [rest] = [row for row in figure["rows"] if row["key"] == f"{key}.more"]
+        assert len(shown) == many and rest["spoken"].startswith(f"{total - many:,} more")
+
+
+def test_rows_of_another_level_are_refused():
+    with pytest.raises(ValueError, match="rows are of 'code' or 'modules', and not of 'operations'"):
+        encoder(1).answer("rows", {"level": "operations"})
 
 
 def test_columns_are_the_graph():

@@ -51,8 +51,7 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
         "kinds": a letter a node. "label", "name", "operation", "module", "made" (the shape, of a scalar the value): numbers
         of texts. "place", "cell": numbers of lines, −1 for none. "norm": ‖gradient‖, null where it is not known, "NaN" or
         "inf". "odd": the nodes whose value (1) or gradient (2) has a NaN or an infinity. "bytes" of each value. "none": the
-        leaves that the sweep brought no gradient. "inputs": for each node how many numbers back each input stands. "shares":
-        [edge, share] where several gradients met.
+        leaves that the sweep brought no gradient. "inputs": for each node how many numbers back each input stands.
     """
     nodes = trace.nodes
     none = sorted(leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None and leaf.node is not None)
@@ -60,9 +59,6 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
     inputs: list[list[int]] = [[] for _ in nodes]
     for edge in trace.edges:
         inputs[edge.target].append(edge.target - edge.source)
-    uses = [0] * len(nodes)
-    for edge in trace.edges:
-        uses[edge.source] += 1
 
     def numbered(place: Line | None) -> int:
         return -1 if place is None else places.setdefault(place, len(places))
@@ -81,9 +77,6 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
         "odd": odd,
         "none": none,
         "inputs": [one[0] if len(one) == 1 else one for one in inputs],
-        "shares": [
-            [k, rounded(edge.share)] for k, edge in enumerate(trace.edges) if edge.share is not None and uses[edge.source] > 1
-        ],
     }
 
 

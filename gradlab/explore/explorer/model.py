@@ -1,8 +1,8 @@
 """What the live explorer shows of a graph: plain data that its view opens with, and short answers to what it asks later.
 
-The view has every node and edge in columns, and the rows of Code and Modules as trees, so it searches, folds and colours
-without the kernel. It asks for the picture of the operations in another state of the folds, and for all that is known of one
-node, for which the graph itself is held until `close`.
+The view has every node and edge in columns, and the first picture of each level, so it searches and colours without the kernel.
+It asks for a picture in another state of its folds, and for all that is known of one node, for which the graph itself is held
+until `close`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from gradlab.explore.explorer.folds import GLANCE, Folds
 from gradlab.explore.explorer.live import Live
 from gradlab.explore.explorer.outline import code_outline, module_outline
 from gradlab.explore.explorer.panel import panel
+from gradlab.explore.explorer.row_folds import WIDTH, RowFolds
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.jacobian.memory import size_text
@@ -29,8 +30,8 @@ from gradlab.explore.trace.making import MOST
 from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 
-LEVELS = ("code", "modules", "operations")
 LISTED = 4  # names in the head
+LEAST, WIDEST = 300.0, 4_000.0  # px of rows
 STEPS = 2_000  # nodes of a graph that is stepped through, and whose paths are shown
 CHOICES = 300  # leaves to choose from
 
@@ -66,13 +67,19 @@ class Explorer:
         out: str = "",
     ) -> None:
         self.trace, self.live = trace, live
-        self._code = code_outline(trace)
+        code = code_outline(trace)
+        modules = module_outline(trace) if any(node.module for node in trace.nodes) else []
         if level is None and len(trace.nodes) > GLANCE:
-            level = "modules" if any(node.module for node in trace.nodes) else "code" if len(self._code) > 1 else "operations"
+            level = "modules" if modules else "code" if len(code) > 1 else "operations"
         self.graph = Graph(trace, level=level or "operations")
         self._said, self._weights = list(said), weights
         outputs = [trace.nodes[i] for i in trace.outputs]
         self._out = [out] if out else [node.name or node.label for node in outputs]
+        self._rows = {
+            name: RowFolds(trace, outline, name == "modules")
+            for name, outline in (("code", code), ("modules", modules))
+            if outline
+        }
         self._folds = Folds(trace, max(GLANCE, len(trace.nodes) if len(trace.nodes) <= GLANCE else 0))
 
     @classmethod
@@ -150,17 +157,14 @@ class Explorer:
         texts, places = Texts(), dict[Line, int]()
         table = columns(trace, texts, places)
         shown, spans = sources(trace, places)
-        code = self._code
-        modules = module_outline(trace) if any(node.module for node in trace.nodes) else []
         return {
             "head": self.head(),
             "library": trace.library,
             "level": self.graph.level,
-            "levels": [level for level, rows in zip(LEVELS, (code, modules, True), strict=True) if rows],
+            "levels": [*self._rows, "operations"],
             "nodes": table,
             "texts": texts.table,
-            "code": code,
-            "modules": modules,
+            "rows": {name: rows.figure() for name, rows in self._rows.items()},
             "sources": shown,
             "spans": spans,
             "wheres": [place.where for place in places],
@@ -202,8 +206,9 @@ class Explorer:
         Parameters
         ----------
         ask : str
-            "fold": the picture with the folds of `open` open; with those around `node` too, or with all down to `depth`. "node":
-            all that is known of `node`. "steps": those of backward, from `numbers` if there are any. "paths": what each edge
+            "fold": the picture with the folds of `open` open; with those around `node` too, or with all down to `depth`. "rows":
+            the same of the rows of a `level`, with `more` nodes of some, `width` pixels wide. "node": all that is known of
+            `node`. "steps": those of backward, from `numbers` if there are any. "paths": what each edge
             contributed to the gradient of the leaf `node`.
         message : mapping of str to object
             What it says besides, checked here.
@@ -220,6 +225,8 @@ class Explorer:
             if message.get("node") is not None:
                 wanted |= set(self._folds.around(self._node(message)))
             return {"figure": self._folds.figure(wanted)}
+        if ask == "rows":
+            return {"rows": {"level": message.get("level"), **self._row_figure(message)}}
         if ask == "node":
             names = {"alias": "gl", "package": "gradlab", "weights": self._weights}
             if self.live is not None:
@@ -231,7 +238,22 @@ class Explorer:
             if self.live is None:
                 raise RuntimeError("this takes a sweep of its own, and the graph is not held: run the cell again")
             return {"steps": self._steps(message.get("numbers"))} if ask == "steps" else {"paths": self._paths(message)}
-        raise ValueError(f"the explorer is asked for 'fold', 'node', 'steps' or 'paths', and not for {ask!r}")
+        raise ValueError(f"the explorer is asked for 'fold', 'rows', 'node', 'steps' or 'paths', and not for {ask!r}")
+
+    def _row_figure(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """The rows of a level in another state."""
+        rows = self._rows.get(str(message.get("level")))
+        if rows is None:
+            raise ValueError(f"rows are of {' or '.join(map(repr, self._rows))}, and not of {message.get('level')!r}")
+        wanted = None if message.get("open") is None else {str(address) for address in message["open"]}
+        if message.get("depth") is not None:
+            wanted = rows.to_depth(int(message["depth"]))
+        more = {str(address): int(many) for address, many in dict(message.get("more") or {}).items()}
+        if message.get("node") is not None:
+            around, needed = rows.around(self._node(message))
+            wanted = (wanted or set()) | around
+            more |= {key: max(many, more.get(key, 0)) for key, many in needed.items()}
+        return rows.figure(wanted, more, min(max(float(message.get("width") or WIDTH), LEAST), WIDEST))
 
     def _steps(self, numbers: Any) -> dict[str, Any]:
         """The steps of backward, for the stepper; from another start if there are numbers."""

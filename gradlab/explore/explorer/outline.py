@@ -46,8 +46,8 @@ def _code(trace: Trace, *, inner: bool) -> list[Row]:
         by_line.setdefault(last, []).extend([*waiting, i])
         lines.setdefault(last, place)
         waiting = []
-    in_cell = all(line.in_cell for line in lines.values()) and len({line.function for line in lines.values()}) == 1
-    keys = sorted(by_line, key=(lambda key: (key[1], by_line[key][0])) if in_cell else (lambda key: by_line[key][0]))
+    one_place = len({(key[0], lines[key].function) for key in by_line}) == 1
+    keys = sorted(by_line, key=(lambda key: (key[1], by_line[key][0])) if one_place else (lambda key: by_line[key][0]))
     return [_line_row(trace, lines[key], key[1], by_line[key], split=not inner) for key in keys]
 
 

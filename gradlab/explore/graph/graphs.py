@@ -360,7 +360,8 @@ class Graph(Pictured):
         rows = code_rows(self.trace) if self.level == "code" else module_rows(self.trace)
         note = f"The {len(self.nodes):,} nodes nearest to the output. graph(…, most=…) reads on." if self.cut else ""
         text = listing.table(rows)
-        return paint_rows(rows, note=note, alt=self._alt(f"\n{text}", note)), f"{listing.heading(self.nodes)}\n\n{text}", note
+        drawing, _ = paint_rows(rows, note=note, alt=self._alt(f"\n{text}", note))
+        return drawing, f"{listing.heading(self.nodes)}\n\n{text}", note
 
     def __repr__(self) -> str:
         return f"<Graph of {listing.heading(self.nodes)}>"

@@ -137,10 +137,10 @@ def _given(operand: Operand) -> str:
 def table(rows: Sequence[GraphRow]) -> str:
     """Rows in columns: the line, the label, what is made, the gradient and where it came from, the parameters."""
     lines = []
-    for row in rows:
+    for here, row in enumerate(rows):
         arrived = gradient_text(row)
         chips = [f"{p.name} {said(p.gradient)}" if p.gradient is not None else p.name for p in row.parameters[:SIDE]]
-        lines.append((row.line, row.label, row.made, arrived, came_text(rows, row), ", ".join((*chips, *row.data))))
+        lines.append((row.line, row.label, row.made, arrived, came_text(rows, here), ", ".join((*chips, *row.data))))
     widths = [max((len(shortened(line[k], LONGEST)) for line in lines), default=0) for k in range(6)]
     texts = [
         "  ".join(shortened(text, LONGEST).ljust(wide) for text, wide in zip(line, widths, strict=True) if wide) for line in lines

@@ -6,7 +6,10 @@ that comes back, and the row says the shares in words. Every row is an opaque ba
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from gradlab.explore.drawing import (
     DIM,
@@ -41,66 +44,160 @@ BAR, SPACE = 62.0, 14.0  # the track of a bar; between columns
 BARS = 62  # small bars in a track at most
 SHOWN = 3  # rows that a gradient came from, and parameters
 SHORTEST, LONGEST = 150.0, 430.0  # of the column of labels
+WHOLE = 260.0  # up to which labels are whole before other columns find room
+LEAST = 96.0  # px of the chips where there is little room
+BESIDE = 7.0  # between a label and what is said besides on the same line
+INDENT, TWIST = 14.0, 14.0  # of a row in another one, and the room of the sign that opens a row
+MODULES = ("module", "stack", "function")
 BOLD = 1.09
 
 
-def paint_rows(rows: Sequence[GraphRow], *, note: str, alt: str, text: str = "") -> Drawing:
-    """The picture of some rows; `note` is a line above it."""
+@dataclass(frozen=True)
+class _Layout:
+    """What all rows of a picture share.
+
+    Attributes
+    ----------
+    start, width : float
+        Where the bands begin, and the width of all.
+    x : dict of str to float
+        Where each column begins.
+    label : float
+        The width of the column of labels.
+    twist : float
+        The room in it for the signs that open rows.
+    flat : bool
+        Whether what is said besides is beside the label, and not below it.
+    scale : Scale or None
+        Of the bars.
+    """
+
+    start: float
+    width: float
+    x: dict[str, float]
+    label: float
+    twist: float
+    flat: bool
+    scale: Scale | None
+
+    def height(self, row: GraphRow) -> float:
+        return HIGH if row.small and row.kind != "output" and not self.flat else LOW
+
+
+class _Columns:
+    """The columns after the labels: their texts and chips, and how wide they are."""
+
+    def __init__(self, rows: Sequence[GraphRow]) -> None:
+        self._rows = rows
+        self.came = [came_text(rows, here) for here in range(len(rows))]
+        self.numbers = [gradient_text(row) for row in rows]
+        self.beside = [_beside(row) for row in rows]
+        self.made = [row.made for row in rows]
+        self.widths: dict[str, float] = {}
+        self._measure()
+
+    def _measure(self) -> None:
+        self.widths = {
+            "made": _widest(self.made, LETTERS),
+            "gradient": BAR + 8 + _widest(self.numbers, LABEL, BOLD) if any(self.numbers) else 0.0,
+            "came": _widest(self.came, SMALL),
+            "beside": max((_chips_width(chips) for chips in self.beside), default=0.0),
+        }
+
+    @property
+    def taken(self) -> float:
+        return sum(wide + SPACE for wide in self.widths.values() if wide)
+
+    def narrow(self, room: float) -> bool:
+        """Leave out what matters least, step by step, until the columns fit into `room`. Return whether anything was left out."""
+        rows = range(len(self._rows))
+        for step in range(5):
+            if self.taken <= room:
+                return step > 0
+            if step == 0:
+                self.came = [came_text(self._rows, here, 1) for here in rows]
+            elif step == 1:
+                self.beside = [_chips_within(chips, LEAST) for chips in self.beside]
+            elif step == 2:
+                self.beside = [[] for _ in rows]
+            elif step == 3:
+                self.came = ["" for _ in rows]
+            else:
+                self.made = ["" for _ in rows]
+            self._measure()
+        return True
+
+
+def paint_rows(
+    rows: Sequence[GraphRow], *, note: str, alt: str, text: str = "", width: float | None = None
+) -> tuple[Drawing, bool]:
+    """Draw some rows, each as a group with its number in `data-row`, and a leaf with that of its node in `data-leaf`.
+
+    Parameters
+    ----------
+    rows : sequence of GraphRow
+    note : str
+        A line above them.
+    alt, text : str
+        See `Drawing`.
+    width : float, optional
+        Pixels that there are: the rows are low, and columns that find no room are left out. By default a row may have two lines,
+        and the columns are as wide as is usual for them.
+
+    Returns
+    -------
+    drawing : Drawing
+    cut : bool
+        Whether there is more to see in a wider drawing.
+    """
     lane, many = lanes(rows)
     lane = [min(number, LANES - 1) for number in lane]
     scale = scale_of(norm for row in rows for norm in (row.norms or (row.gradient.norm if row.gradient is not None else 0.0,)))
+    columns, flat = _Columns(rows), width is not None
     start = 8 + LANE * min(many, LANES)
-    came, values = [came_text(rows, row) for row in rows], [row.made for row in rows]
-    texts = [gradient_text(row) for row in rows]
-    beside = [_beside(row) for row in rows]
-    widths = {
-        "line": max((text_width(row.line, SMALL) for row in rows), default=0) + 8,
-        "made": _widest(values, LETTERS),
-        "gradient": BAR + 8 + _widest(texts, LABEL, BOLD) if any(texts) else 0.0,
-        "came": _widest(came, SMALL),
-        "beside": max((_chips_width(parts) for parts in beside), default=0.0),
-    }
-    taken = start + widths["line"] + 8 + sum(widths[key] + SPACE for key in ("made", "gradient", "came", "beside") if widths[key])
-    wanted = max((_label_width(row) for row in rows), default=0.0)
-    label = min(wanted, LONGEST, max(SHORTEST, WIDTH - taken - 16))
-    x = {"line": start, "label": start + widths["line"] + 4}
+    line = max((text_width(row.line, SMALL) for row in rows), default=0) + 8
+    twist = TWIST if any(row.opened is not None for row in rows) else 0.0
+    free = (WIDTH if width is None else width) - start - line - 24
+    closed = [row for row in rows if not row.opened]
+    wanted = twist + max((INDENT * row.depth + _label_width(row, flat) for row in closed), default=0.0)
+    labels = twist + max((INDENT * row.depth + _label_width(row, flat, alone=True) for row in closed), default=0.0)
+    cut = flat and columns.narrow(free - min(labels, WHOLE))
+    label = min(wanted, max(SHORTEST, free - columns.taken), math.inf if flat else LONGEST)
+    x = {"line": start, "label": start + line + 4}
     at = x["label"] + label + SPACE
-    for key in ("made", "gradient", "came", "beside"):
+    for key, wide in columns.widths.items():
         x[key] = at
-        at += widths[key] + SPACE if widths[key] else 0.0
-    width = at + 2
+        at += wide + SPACE if wide else 0.0
+    layout = _Layout(start, max(at + 2, width or 0.0), x, label, twist, flat, scale)
     top = 6.0 + (18 if note else 0)
     body = [f'<g font-size="{SMALL}">']
     if note:
         body.append(f'<text x="4" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
-    if any(widths[key] for key in ("gradient", "came", "beside")):
-        body += _heads(x, widths, scale, modules=any(row.kind == "module" for row in rows), y=top + 10)
+    if any(columns.widths[key] for key in ("gradient", "came", "beside")):
+        body += _heads(layout, columns.widths, modules=any(row.kind in MODULES for row in rows), y=top + 10)
         top += 17
     tops, y = [], top
     for row in rows:
         tops.append(y)
-        y += _height(row) + GAP
-    middles = [t + _height(row) / 2 for t, row in zip(tops, rows, strict=True)]
-    body += [
-        _band(row, t, start, width, x, label, text, words, parts, scale)
-        for row, t, text, words, parts in zip(rows, tops, texts, came, beside, strict=True)
-    ]
+        y += layout.height(row) + GAP
+    middles = [t + layout.height(row) / 2 for t, row in zip(tops, rows, strict=True)]
+    for here, (row, t) in enumerate(zip(rows, tops, strict=True)):
+        body.append(f'<g data-row="{here}">{_band(row, t, layout, columns, here)}</g>')
     body += _rails(rows, lane, middles)
     body.append("</g>")
-    return Drawing("\n".join(body), width, y, text, alt)
+    return Drawing("\n".join(body), layout.width, y, text, alt), cut or label < wanted
 
 
-def came_text(rows: Sequence[GraphRow], row: GraphRow) -> str:
-    """ "98 % line 5 · 2 % line 4" of a gradient that several rows handed back; "" of one from the next row."""
-    here = rows.index(row)
-    came = row.came_from
+def came_text(rows: Sequence[GraphRow], here: int, shown: int = SHOWN) -> str:
+    """ "98 % line 5 · 2 % line 4" of a gradient that several rows handed back to row `here`; "" of one from the next row."""
+    came = rows[here].came_from
     if len(came) < 2 and all(target > here for target, _ in came):
         return ""
     parts = []
-    for target, share in sorted(came, key=lambda pair: -abs(pair[1] or 0.0))[:SHOWN]:
+    for target, share in sorted(came, key=lambda pair: -abs(pair[1] or 0.0))[:shown]:
         where = shortened(rows[target].where, 18) + (" of the next round" if target <= here else "")
         parts.append(f"{share_text(share)} {where}" if share is not None and len(came) > 1 else where)
-    more = f" and {len(came) - SHOWN} more" if len(came) > SHOWN else ""
+    more = f" and {len(came) - shown} more" if len(came) > shown else ""
     return " · ".join(parts) + more
 
 
@@ -110,71 +207,71 @@ def gradient_text(row: GraphRow) -> str:
         low, high = min(row.norms), max(row.norms)
         return said(low) if low == high else f"{said(low)} … {said(high)}"
     if row.gradient is None:
-        return "no gradient" if row.kind == "cut" else ""
+        return "no gradient" if row.kind == "cut" or row.none else ""
     numbers = elements(row.gradient)
     return numbers[0] if len(numbers) == 1 else said(row.gradient.norm)
 
 
 # ---------------------------------------------------------------------------------------------------------------- bands
-def _height(row: GraphRow) -> float:
-    return HIGH if row.small and row.kind != "output" else LOW
-
-
-def _label_width(row: GraphRow) -> float:
-    if row.kind in ("line", "cut"):
-        return max(text_width(row.label, CODE, mono=True), text_width(row.small, SMALL)) + 4
-    return max(text_width(row.label, LABEL) * BOLD, text_width(row.small, SMALL)) + 4
+def _label_width(row: GraphRow, flat: bool, *, alone: bool = False) -> float:
+    """How wide a label is, with what is said besides unless it is `alone`."""
+    code = row.kind in ("line", "cut")
+    label = text_width(row.label, CODE, mono=True) if code else text_width(row.label, LABEL) * BOLD
+    small = 0.0 if alone else text_width(row.small, SMALL)
+    return (label + BESIDE + small if flat and small else max(label, small)) + 4
 
 
 def _widest(texts: Sequence[str], size: float, factor: float = 1.0) -> float:
     return max((text_width(text, size) * factor for text in texts), default=0.0)
 
 
-def _band(
-    row: GraphRow,
-    top: float,
-    start: float,
-    width: float,
-    x: dict[str, float],
-    label: float,
-    text: str,
-    came: str,
-    parts: Sequence[tuple[str, str, str]],
-    scale: Scale | None,
-) -> str:
-    high = _height(row)
+def _band(row: GraphRow, top: float, layout: _Layout, columns: _Columns, here: int) -> str:
+    high, x = layout.height(row), layout.x
     middle = top + high / 2
     leaf, output, cut = (row.kind == kind for kind in ("leaf", "output", "cut"))
     fill, stroke, ink, quiet = (
         (VALUE_PANEL, VALUE, INK, QUIET) if leaf else (INK, EDGE, PAPER, PAPER) if output else (PANEL, LINE, INK, QUIET)
     )
     radius = high / 2 if leaf or output else 5
-    dashes = ' stroke-dasharray="3 3"' if cut else ""
-    box = f'x="{tidy(start)}" y="{tidy(top)}" width="{tidy(width - start - 2)}" height="{tidy(high)}" rx="{tidy(radius)}"'
-    svg = [f'<rect {box} fill="{fill}" stroke="{stroke}"{dashes}/>']
+    dashes = ' stroke-dasharray="3 3"' if cut or row.opened else ""
+    box = (
+        f'x="{tidy(layout.start)}" y="{tidy(top)}" width="{tidy(layout.width - layout.start - 2)}" height="{tidy(high)}" '
+        f'rx="{tidy(radius)}"'
+    )
+    svg = [f'<rect {box} fill="{"none" if row.opened else fill}" stroke="{stroke}"{dashes}/>']
     base = middle + 4 if high == LOW else middle - 2
     if row.line:
         at = f'x="{tidy(x["label"] - 6)}" y="{tidy(base)}" text-anchor="end"'
         svg.append(f'<text {at} fill="{quiet}">{escape(row.line)}</text>')
+    left = x["label"] + 2 + INDENT * row.depth
+    if row.opened is not None:
+        sign = "▾" if row.opened else "▸"
+        svg.append(f'<text class="gl-twist" x="{tidy(left)}" y="{tidy(base)}" font-size="{LABEL}" fill="{quiet}">{sign}</text>')
+    left += layout.twist
+    end = layout.width - 12 if row.opened else x["label"] + 2 + layout.label
     code = row.kind in ("line", "cut")
-    fitted = _fitted(row.label, label, CODE if code else LABEL, mono=code)
+    label = _fitted(row.label, end - left, CODE if code else LABEL, mono=code)
+    whole = f"<title>{escape(row.label)}</title>" if label != row.label else ""
     look = f'font-family="{MONO}" font-size="{CODE}"' if code else f'font-size="{LABEL}" font-weight="600"'
-    left = x["label"] + 2
-    svg.append(f'<text x="{tidy(left)}" y="{tidy(base)}" {look} fill="{quiet if cut else ink}">{escape(fitted)}</text>')
-    if high == HIGH:
-        small = _fitted(row.small, label, SMALL, bold=False)
-        svg.append(f'<text x="{tidy(left)}" y="{tidy(middle + 10)}" fill="{quiet}">{escape(small)}</text>')
-    if row.made:
+    svg.append(f'<text x="{tidy(left)}" y="{tidy(base)}" {look} fill="{quiet if cut else ink}">{whole}{escape(label)}</text>')
+    if row.small and not output:
+        if layout.flat:
+            left += BESIDE + (text_width(label, CODE, mono=True) if code else text_width(label, LABEL) * BOLD)
+        small = _fitted(row.small, end - left, SMALL, bold=False) if end - left > BESIDE else ""
+        below = base if layout.flat else middle + 10
+        svg.append(f'<text x="{tidy(left)}" y="{tidy(below)}" fill="{quiet}">{escape(small)}</text>')
+    if made := columns.made[here]:
         color = quiet if output else VALUE_INK
-        svg.append(f'<text x="{tidy(x["made"])}" y="{tidy(middle + 3.5)}" fill="{color}">{escape(row.made)}</text>')
-    if text:
-        svg.append(_gradient(row, x["gradient"], middle, text, scale, PAPER if output else INK if cut else GRADIENT_INK))
-    if came:
+        svg.append(f'<text x="{tidy(x["made"])}" y="{tidy(middle + 3.5)}" fill="{color}">{escape(made)}</text>')
+    if number := columns.numbers[here]:
+        ink = PAPER if output else INK if cut or row.none else GRADIENT_INK
+        svg.append(_gradient(row, x["gradient"], middle, number, layout.scale, ink))
+    if came := columns.came[here]:
         svg.append(f'<text x="{tidy(x["came"])}" y="{tidy(middle + 3.5)}" fill="{quiet}">{escape(came)}</text>')
     at_x = x["beside"]
-    for kind, name, number in parts:
-        svg.append(_chip(at_x, middle, kind, name, number))
-        at_x += _chip_width((kind, name, number)) + 5
+    for chip in columns.beside[here]:
+        svg.append(_chip(at_x, middle, chip))
+        at_x += _chip_width(chip) + 5
     return "".join(svg)
 
 
@@ -215,71 +312,90 @@ def _fitted(text: str, room: float, size: float, *, mono: bool = False, bold: bo
 
 
 # ---------------------------------------------------------------------------------------------------------------- chips
-def _beside(row: GraphRow) -> list[tuple[str, str, str]]:
-    """The chips of a row: (kind, name, number) of its parameters and its data."""
-    texts: list[tuple[str, str, str]] = []
+class Chip(NamedTuple):
+    """A parameter, what is said of several, or what a row was given."""
+
+    kind: str  # "leaf", "sum", "none", "data" or "more"
+    name: str
+    number: str = ""
+    leaf: int = -1
+
+
+def _beside(row: GraphRow) -> list[Chip]:
+    """The chips of a row: its parameters and its data."""
+    chips: list[Chip] = []
     parameters = row.parameters
-    if row.kind != "module" and len(parameters) > SHOWN and not any(p.none for p in parameters):
+    if row.kind not in MODULES and len(parameters) > SHOWN and not any(p.none for p in parameters):
         norm = total([p.gradient for p in parameters])
-        texts.append(("leaf", f"{len(parameters)} parameters", "" if norm is None else said(norm)))
-    elif row.kind == "module" or len(parameters) > SHOWN:
+        chips.append(Chip("leaf", f"{len(parameters)} parameters", "" if norm is None else said(norm)))
+    elif row.kind in MODULES or len(parameters) > SHOWN:
         known = [p for p in parameters if not p.none]
         norm = total([p.gradient for p in known])
         if norm is not None:
             weight = total([p.value for p in known])
             ratio = f" ÷ {said(weight)} = {said(norm / weight, 2)}" if weight else ""
-            texts.append(("sum", "", f"{said(norm)}{ratio}"))
+            chips.append(Chip("sum", f"{said(norm)}{ratio}"))
         elif parameters and not known:
-            texts.append(("none", "no gradient", ""))
+            chips.append(Chip("none", "no gradient"))
         elif parameters:
-            texts.append(("leaf", f"{len(parameters)} parameters", ""))
+            chips.append(Chip("leaf", f"{len(parameters)} parameters"))
         without = [p for p in parameters if p.none]
         if known and without:
-            texts.append(("none", f"{len(without)} without gradient", ""))
+            chips.append(Chip("none", f"{len(without)} without gradient"))
     else:
-        texts += [_named(p) for p in parameters]
-    return texts + [("data", text, "") for text in row.data]
+        chips += [_named(p) for p in parameters]
+    return chips + [Chip("data", text) for text in row.data]
 
 
-def _named(parameter: Parameter) -> tuple[str, str, str]:
+def _named(parameter: Parameter) -> Chip:
     number = "no gradient" if parameter.none else "" if parameter.gradient is None else said(parameter.gradient)
-    return "leaf", shortened(parameter.name, 22), number
+    return Chip("leaf", shortened(parameter.name, 22), number, parameter.node)
 
 
-def _chip_width(part: tuple[str, str, str]) -> float:
-    kind, name, number = part
-    wide = text_width(name, LETTERS) * (BOLD if kind == "leaf" else 1) + text_width(number, LETTERS)
-    return wide + (5 if name and number else 0) + (0 if kind in ("sum", "none") else 13)
+def _chip_width(chip: Chip) -> float:
+    wide = text_width(chip.name, LETTERS) * (BOLD if chip.kind == "leaf" else 1) + text_width(chip.number, LETTERS)
+    return wide + (5 if chip.name and chip.number else 0) + (0 if chip.kind in ("sum", "none", "more") else 13)
 
 
-def _chips_width(parts: Sequence[tuple[str, str, str]]) -> float:
-    return sum(_chip_width(part) + 5 for part in parts)
+def _chips_width(chips: Sequence[Chip]) -> float:
+    return sum(_chip_width(chip) + 5 for chip in chips)
 
 
-def _chip(x: float, middle: float, kind: str, name: str, number: str) -> str:
+def _chips_within(chips: Sequence[Chip], room: float) -> list[Chip]:
+    """The first chips that fit, the first one of them in short, and how many more there are."""
+    chips = [chip._replace(name=chip.name.partition(" ÷ ")[0]) if chip.kind == "sum" else chip for chip in chips]
+    for kept in range(len(chips), 0, -1):
+        some = [*chips[:kept], *([Chip("more", f"+ {len(chips) - kept}")] if kept < len(chips) else [])]
+        if _chips_width(some) <= room:
+            return some
+    return [Chip("more", f"{len(chips)} …")] if chips else []
+
+
+def _chip(x: float, middle: float, chip: Chip) -> str:
+    kind, name, number, leaf = chip
     y = f'y="{tidy(middle + 3.4)}" font-size="{LETTERS}"'
-    if kind in ("sum", "none"):
-        ink = INK if kind == "none" else GRADIENT_INK
-        return f'<text x="{tidy(x)}" {y} fill="{ink}">{escape(name or number)}</text>'
-    wide = _chip_width((kind, name, number))
+    if kind in ("sum", "none", "more"):
+        ink = GRADIENT_INK if kind == "sum" else INK
+        return f'<text x="{tidy(x)}" {y} fill="{ink}">{escape(name)}</text>'
     fill, stroke, ink = (VALUE_PANEL, VALUE, INK) if kind == "leaf" else (PANEL, LINE, QUIET)
     weight = ' font-weight="600"' if kind == "leaf" else ""
     said_name = f"<tspan{weight}>{escape(name)}</tspan>" if name else ""
     color = INK if number == "no gradient" else GRADIENT_INK
     said_number = f'<tspan fill="{color}">\N{EN SPACE}{escape(number)}</tspan>' if number else ""
+    data = f' data-leaf="{leaf}"' if leaf >= 0 else ""
     return (
-        f'<rect x="{tidy(x)}" y="{tidy(middle - 7.5)}" width="{tidy(wide)}" height="15" rx="7.5" fill="{fill}" '
-        f'stroke="{stroke}"/>'
-        f'<text x="{tidy(x + 6.5)}" {y} fill="{ink}">{said_name}{said_number}</text>'
+        f'<g{data}><rect x="{tidy(x)}" y="{tidy(middle - 7.5)}" width="{tidy(_chip_width(chip))}" height="15" rx="7.5" '
+        f'fill="{fill}" stroke="{stroke}"/>'
+        f'<text x="{tidy(x + 6.5)}" {y} fill="{ink}">{said_name}{said_number}</text></g>'
     )
 
 
 # ---------------------------------------------------------------------------------------------------------------- rails
-def _heads(x: dict[str, float], widths: dict[str, float], scale: Scale | None, *, modules: bool, y: float) -> list[str]:
+def _heads(layout: _Layout, widths: dict[str, float], *, modules: bool, y: float) -> list[str]:
     """What the columns are."""
-    texts = []
-    if widths["gradient"] and scale is not None:
-        texts.append((x["gradient"], f"‖gradient‖, log {scale}"))
+    x, texts = layout.x, []
+    if widths["gradient"] and layout.scale is not None:
+        texts.append((x["gradient"], f"‖gradient‖, log {layout.scale}"))
     if widths["came"] > 40:
         texts.append((x["came"], "came from"))
     if widths["beside"] > 60:
@@ -319,7 +435,7 @@ def _rails(rows: Sequence[GraphRow], lane: Sequence[int], middles: Sequence[floa
     for at, row in enumerate(rows):
         stroke = EDGE if row.gradient is None and not row.norms else GRADIENT
         fill = INK if row.kind == "output" else PANEL
-        if row.kind != "cut":
+        if row.kind != "cut" and not row.opened:
             parts.append(
                 f'<circle cx="{tidy(x[at])}" cy="{tidy(middles[at])}" r="4" fill="{fill}" stroke="{stroke}" stroke-width="1.4"/>'
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gradlab.explore.graph.chips import operand_text
@@ -37,6 +37,7 @@ class Parameter:
     gradient: float | None
     value: float | None
     none: bool = False  # the sweep brought it no gradient
+    node: int = -1
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class GraphRow:
     Attributes
     ----------
     kind : str
-        "line", "module", "operation", "leaf", "output" or "cut".
+        "line", "module", "stack", "function", "operation", "more", "leaf", "output" or "cut".
     label : str
         The user's code, or the name.
     small : str
@@ -69,6 +70,16 @@ class GraphRow:
         What it was given that needs no gradient.
     members : tuple of int
         The nodes.
+    end : int
+        The node that hands on what the row makes; −1 of none.
+    none : bool
+        Whether it is a leaf that the sweep brought no gradient.
+    depth : int
+        In how many open rows it is.
+    opened : bool or None
+        Whether the rows in it are shown; None where there are none.
+    key : str
+        Its address among rows that open and close.
     """
 
     kind: str
@@ -83,11 +94,16 @@ class GraphRow:
     parameters: tuple[Parameter, ...] = ()
     data: tuple[str, ...] = ()
     members: tuple[int, ...] = ()
+    end: int = -1
+    none: bool = False
+    depth: int = 0
+    opened: bool | None = None
+    key: str = ""
 
 
 @dataclass
-class _Part:
-    """What becomes a row."""
+class Part:
+    """What becomes a row; an open one has no members, since the rows in it have them."""
 
     kind: str
     label: str
@@ -96,6 +112,9 @@ class _Part:
     line: str = ""
     where: str = ""
     copies: tuple[float, ...] = ()
+    depth: int = 0
+    opened: bool | None = None
+    key: str = ""
 
 
 # ----------------------------------------------------------------------------------------------------------------- code
@@ -106,11 +125,10 @@ def code_rows(trace: Trace) -> list[GraphRow]:
     if len(cells) <= STEPS:
         inner = _by_line(trace, [node.place or node.cell for node in nodes])
         cells = inner if len(inner) > len(cells) else cells
-    parts = _merged(cells, nodes)
-    return _rows(trace, nodes, trace.edges, parts)
+    return rows_of(trace, nodes, trace.edges, _merged(cells, nodes))
 
 
-def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[_Part]:
+def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[Part]:
     """The operations by statement: in the cell from above, elsewhere as they follow each other."""
     by_line: dict[tuple[str, int, str], list[int]] = {}
     lines: dict[tuple[str, int, str], Line] = {}
@@ -138,7 +156,7 @@ def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[_Part]:
     return parts
 
 
-def _line_part(trace: Trace, uses: Uses, line: Line, first: int, members: list[int]) -> _Part:
+def _line_part(trace: Trace, uses: Uses, line: Line, first: int, members: list[int]) -> Part:
     text = line.statement or line.source or line.where
     name = "" if line.function in ("", "<module>") or line.in_cell else line.function
     times = Counter((trace.nodes[i].operation, trace.nodes[i].place) for i in members)
@@ -147,7 +165,7 @@ def _line_part(trace: Trace, uses: Uses, line: Line, first: int, members: list[i
     ends = rounds(trace.nodes, uses, sorted(members), often)
     norms = [value.norm for [i] in ends if (value := trace.nodes[i].gradient) is not None]
     copies = tuple(norms) if len(norms) == len(ends) else ()
-    return _Part("line", text, members, small, str(first), f"line {first}", copies)
+    return Part("line", text, members, small, str(first), f"line {first}", copies)
 
 
 def first_line(trace: Trace, place: Line) -> int:
@@ -175,12 +193,12 @@ def module_rows(trace: Trace) -> list[GraphRow]:
             label = node.label
             if kind == "operation" and node.place is not None and node.place != node.cell and node.place.source:
                 label = brief(node.place.source)
-            parts.append(_Part(kind, label, [i], small, "" if at is None else str(at.line), label, node.norms))
-    return _rows(trace, nodes, edges, _merged(parts, nodes), folded=True)
+            parts.append(Part(kind, label, [i], small, "" if at is None else str(at.line), label, node.norms))
+    return rows_of(trace, nodes, edges, _merged(parts, nodes), folded=True)
 
 
 # ----------------------------------------------------------------------------------------------------------------- rows
-def _merged(parts: list[_Part], nodes: Sequence[GraphNode]) -> list[_Part]:
+def _merged(parts: list[Part], nodes: Sequence[GraphNode]) -> list[Part]:
     """No more parts than there are rows: neighbours become one, those with the fewest operations first."""
     sizes = [sum(nodes[i].count for i in part.members) for part in parts]
     parts = list(parts)
@@ -192,15 +210,27 @@ def _merged(parts: list[_Part], nodes: Sequence[GraphNode]) -> list[_Part]:
         many = count(sizes[at] + sizes[at + 1], "operation")
         where = f"lines {span[0]}–{span[1]}" if a.kind == "line" else f"{a.where} … {b.where}"
         label = where if a.kind == "line" else f"{a.label.partition(' … ')[0]} … {b.label.rpartition(' … ')[2]}"
-        parts[at : at + 2] = [_Part(a.kind, label, [*a.members, *b.members], many, a.line, where)]
+        parts[at : at + 2] = [Part(a.kind, label, [*a.members, *b.members], many, a.line, where)]
         sizes[at : at + 2] = [sizes[at] + sizes[at + 1]]
         spans[at : at + 2] = [span]
     return parts
 
 
-def _rows(
-    trace: Trace, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], parts: list[_Part], *, folded: bool = False
+def rows_of(
+    trace: Trace, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], parts: Sequence[Part], *, folded: bool = False
 ) -> list[GraphRow]:
+    """The rows of some parts of a graph, with the leaves that several of them use above and the outputs below.
+
+    Parameters
+    ----------
+    trace : Trace
+    nodes, edges : sequence
+        Of the trace, or contracted ones.
+    parts : sequence of Part
+        Disjoint, without leaves and outputs.
+    folded : bool
+        Whether nodes stand for several of the trace.
+    """
     uses = uses_of(nodes, edges)
     place = {i: at for at, part in enumerate(parts) for i in part.members}
     users = {i: {place[t] for t in uses[i] if t in place} for i, node in enumerate(nodes) if node.kind == "leaf"}
@@ -208,36 +238,42 @@ def _rows(
     tops = shared if len(shared) <= TOPS else []
     whole = [i for i, node in enumerate(nodes) if node.kind == "output"]
     parts = [
-        *(_Part("leaf", nodes[i].label, [i], "", "", nodes[i].label) for i in tops),
+        *(Part("leaf", nodes[i].label, [i], where=nodes[i].label, key=f"n{i}") for i in tops),
         *parts,
-        *(_Part("output", nodes[i].label, [i], "", "", nodes[i].label) for i in whole[:2]),
+        *(Part("output", nodes[i].label, [i], where=nodes[i].label, key=f"n{i}") for i in whole[:2]),
     ]
     place = {i: at for at, part in enumerate(parts) for i in part.members}
-    none = {leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None}
+    none = {leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None and leaf.node is not None}
     leaves: defaultdict[int, list[Parameter]] = defaultdict(list)
     for i in users:
         if i not in tops and uses[i]:
             at = min((place[t] for t in uses[i] if t in place), default=None)
             if at is not None:
-                leaves[at].append(_parameter(nodes[i], i in none))
+                leaves[at].append(_parameter(nodes[i], _whole(nodes[i], i), none))
     if folded:
         for at, part in enumerate(parts):
             for i in part.members:
                 inside = [m for m in nodes[i].members if trace.nodes[m].kind == "leaf"] if nodes[i].kind == "folded" else []
-                leaves[at] += [_parameter(trace.nodes[m], m in none) for m in inside]
+                leaves[at] += [_parameter(trace.nodes[m], m, none) for m in inside]
     out_edges: defaultdict[int, list[GraphEdge]] = defaultdict(list)
     for edge in edges:
         out_edges[edge.source].append(edge)
-    rows = [_row(nodes, out_edges, place, at, part, tuple(leaves[at])) for at, part in enumerate(parts)]
+    rows = [_row(nodes, out_edges, place, at, part, tuple(leaves[at]), none) for at, part in enumerate(parts)]
     return _with_cuts(trace, rows)
 
 
-def _parameter(node: GraphNode, none: bool) -> Parameter:
+def _whole(node: GraphNode, i: int) -> int:
+    """The number in the trace of a node that stands for itself."""
+    return node.members[0] if node.members else i
+
+
+def _parameter(node: GraphNode, i: int, none: Collection[int]) -> Parameter:
     return Parameter(
         node.label,
         None if node.gradient is None else node.gradient.norm,
         None if node.value is None else node.value.norm,
-        none,
+        i in none,
+        i,
     )
 
 
@@ -246,9 +282,13 @@ def _row(
     out_edges: Mapping[int, Sequence[GraphEdge]],
     place: Mapping[int, int],
     at: int,
-    part: _Part,
+    part: Part,
     parameters: tuple[Parameter, ...],
+    none: Collection[int],
 ) -> GraphRow:
+    if not part.members:
+        said = part.kind, part.label, part.small, part.line, part.where
+        return GraphRow(*said, depth=part.depth, opened=part.opened, key=part.key)
     handing = [i for i in part.members if any(place.get(edge.target) != at for edge in out_edges.get(i, ()))]
     end = max(handing, default=max(part.members))
     node = nodes[end]
@@ -278,6 +318,11 @@ def _row(
         parameters,
         tuple(shortened(text, 24) for text in data if text)[:2],
         tuple(sorted(m for i in part.members for m in (nodes[i].members or (i,)))),
+        end,
+        part.kind == "leaf" and _whole(node, end) in none,
+        part.depth,
+        part.opened,
+        part.key,
     )
 
 

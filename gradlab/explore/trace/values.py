@@ -113,9 +113,8 @@ class Value:
 
 def _norm(numbers: Iterable[Any]) -> float:
     moduli = [abs(x) for x in numbers]
-    if any(x != x for x in moduli):
-        return math.nan
-    return math.hypot(*moduli) if moduli else 0.0
+    norm = math.hypot(*moduli)  # of NaN and infinity together it makes infinity
+    return math.nan if norm == math.inf and any(x != x for x in moduli) else norm
 
 
 def _nested(numbers: Sequence[Any], shape: Shape) -> Any:

@@ -18,7 +18,7 @@ UNROLL = """() => {
   const style = document.createElement('style');
   style.textContent = `*, *::before, *::after { transition: none !important; animation: none !important;
       caret-color: transparent !important; }
-    .gl-rows-body, .gl-side, .gl-scroll, .gl-sliders, pre { max-height: none !important; }`;
+    .gl-tree, .gl-side, .gl-scroll, .gl-sliders, pre { max-height: none !important; }`;
   document.head.append(style); }"""
 HIDE = """() => { const style = document.createElement('style'); style.id = 'without-texts';
   style.textContent = `*, *::placeholder { color: transparent !important; -webkit-text-fill-color: transparent !important; }

@@ -77,9 +77,47 @@ def test_it_opens_with_a_sentence_and_the_picture_without_the_kernel(open_widget
     page.get_by_role("radio", name="Code").click()
     rows = page.get_by_role("treeitem")
     assert [row.split(",")[0] for row in rows.evaluate_all("all => all.map(row => row.getAttribute('aria-label'))")][-1] == "loss"
+    rows.nth(0).click()
+    expect(rows.nth(0)).to_have_attribute("aria-selected", "true")
+    assert page.faults == []
+
+
+def test_rows_open_at_their_sign_and_are_marked_and_coloured(open_widget):
+    page = open_widget(zscores())
+    page.set_viewport_size({"width": 1300, "height": 900})
+    page.get_by_role("radio", name="Code").click()
+    idle(page)
+    rows = page.get_by_role("treeitem")
+    before = rows.count()
     rows.nth(0).locator(".gl-twist").click()
     expect(page.get_by_role("treeitem", expanded=True)).to_have_count(1)
-    assert page.evaluate("model.sent.map(([content]) => content.ask)") == ["node"], "rows open without the kernel"
+    assert rows.count() == before + 5, "the operations of the line, and a, which two of them use"
+    page.get_by_role("textbox").fill("std")
+    expect(page.locator("[data-row] > .gl-marked")).to_have_count(2)
+    page.get_by_role("radio", name="‖grad‖").click()
+    fill = "all => all.map(row => row.firstElementChild.style.fill)"
+    fills = rows.evaluate_all(fill)
+    assert sum(bool(one) for one in fills) == len(fills) - 2, "the open row and the output keep their looks"
+    page.get_by_role("radio", name="nothing").click()
+    assert not any(rows.evaluate_all(fill))
+    page.get_by_role("treeitem", expanded=True).locator(".gl-twist").click()
+    expect(rows).to_have_count(before)
+    page.locator("[data-leaf]").first.click()
+    expect(title(page)).to_have_text("a")
+    assert page.faults == []
+
+
+def test_rows_take_the_width_that_there_is(open_widget):
+    page = open_widget(encoder())
+    tree, drawing = page.get_by_role("tree"), page.locator(".gl-tree > svg")
+    for width in (1300, 700, 1000):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(
+            "() => { const tree = document.querySelector('.gl-tree'), drawing = tree.firstElementChild;"
+            " return Math.abs(drawing.clientWidth - tree.clientWidth) <= 1 }"
+        )
+        idle(page)
+    assert drawing.locator(":scope > title").text_content() and tree.get_attribute("aria-label")
     assert page.faults == []
 
 
@@ -312,7 +350,7 @@ def test_nothing_is_cut_off(open_widget, width):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         over = page.evaluate(
             """() => { const root = document.querySelector('.gl-explorer').getBoundingClientRect();
-                 return [...document.querySelectorAll('.gl-row, .gl-bar-tools > *, .gl-panel, .gl-pane')]
+                 return [...document.querySelectorAll('.gl-tree, .gl-bar-tools > *, .gl-panel, .gl-pane')]
                    .filter(n => n.offsetParent && n.getBoundingClientRect().right > root.right + 1).length; }"""
         )
         assert over == 0, level

@@ -318,7 +318,7 @@ def answer(page, name, **more):
     page.evaluate("said => model.hear(said)", {"answer": name, "ask": "mix", **more})
 
 
-def test_one_frame_in_flight_and_the_newest_wish_after_it(open_widget):
+def test_one_frame_in_flight_and_the_newest_wish_of_each_kind_after_it(open_widget):
     J, _ = example()
     page = open_widget(J.widget(), live=False)
     assert page.evaluate("model.sent.map(([said]) => said.ask)") == ["hello"]
@@ -335,7 +335,10 @@ def test_one_frame_in_flight_and_the_newest_wish_after_it(open_widget):
     answer(page, "another view:1", error="")
     assert page.evaluate("model.sent.length") == 1
     answer(page, sent[0][0]["id"], error="")
-    assert page.evaluate("model.sent.map(([said]) => said.ask)") == ["step", "fill"]
+    sent = page.evaluate("model.sent")
+    assert [said["ask"] for said, _ in sent] == ["step", "axis"] and sent[1][0]["by"] == "rows", "once, and not for the columns"
+    answer(page, sent[1][0]["id"], error="")
+    assert page.evaluate("model.sent.map(([said]) => said.ask)") == ["step", "axis", "fill"]
 
 
 def test_weights_travel_as_pairs_of_those_that_are_not_zero(open_widget):

@@ -13,7 +13,7 @@ pytest.importorskip("anywidget")
 LOOK = """e => { const of = n => { const s = getComputedStyle(n); return [s.outlineStyle, s.outlineWidth, s.outlineColor,
   s.boxShadow,
   s.borderColor, s.stroke].join(' '); };
-  return [e, ...e.querySelectorAll('[data-node] > rect, [aria-selected="true"]')].map(of).join(); }"""
+  return [e, ...e.querySelectorAll('[data-node] > rect, [data-row] > rect, [aria-selected="true"]')].map(of).join(); }"""
 FOCUSED = "() => document.activeElement === document.body ? null : document.activeElement"
 REACHABLE = """() => [...document.querySelectorAll(`.gl-view :is(button, input, select, textarea, summary, a[href],
   [tabindex])`)].filter(e =>

@@ -1,6 +1,8 @@
 // What the view opens with, as Python sent it (explore/explorer/model.py), and the questions that it answers without the kernel: what
 // a node is called, what it hands on, which nodes a search finds.
 
+/** @import { Picture } from "./rows.js" */
+
 /**
  * The nodes and edges as columns; see explore/explorer/columns.py.
  * @typedef {object} Columns
@@ -17,9 +19,7 @@
  * @property {[number, number][]} odd
  * @property {number[]} none
  * @property {(number | number[])[]} inputs
- * @property {[number, number | string][]} shares
  */
-/** @typedef {[string, string, string, string, string, number[], any[]]} Row kind, label, small, line, where, members, rows */
 /** @typedef {[number, number, number, number | null, number | null, string]} Span of source, lines, columns, text */
 /** @typedef {{ title: string, lines: [number, string][] }} Source */
 /**
@@ -30,8 +30,7 @@
  * @property {string[]} levels
  * @property {Columns} nodes
  * @property {string[]} texts
- * @property {Row[]} code
- * @property {Row[]} modules
+ * @property {Record<string, Picture>} rows of each level but "operations"
  * @property {Source[]} sources
  * @property {Span[]} spans
  * @property {string[]} wheres
@@ -62,15 +61,9 @@ class Data {
     this.inputs = nodes.inputs.map((back, i) => (typeof back === "number" ? [i - back] : back.map((one) => i - one)));
     /** @type {number[][]} */
     this.uses = Array.from({ length: this.count }, () => []);
-    /** @type {number[]} where the edges of each node begin */
-    this.first = [];
-    let edges = 0;
     this.inputs.forEach((sources, i) => {
-      this.first.push(edges);
-      edges += sources.length;
       for (const source of sources) this.uses[source].push(i);
     });
-    this.shares = new Map(nodes.shares.map(([k, share]) => [k, Number(share)]));
   }
 
   /** @param {number} i */
@@ -232,14 +225,4 @@ function said(norm) {
   return text.replaceAll("-", "−");
 }
 
-/**
- * "60 %", "−33 %", "0.4 %".
- * @param {number} share
- */
-function shareText(share) {
-  const percent = 100 * share,
-    text = `${percent.toFixed(Math.abs(percent) >= 1 ? 0 : 1)} %`.replace("-", "−");
-  return text === "0.0 %" || text === "−0.0 %" ? (percent ? "≈ 0 %" : "0 %") : text;
-}
-
-export { Data, scaleOf, said, shareText };
+export { Data, scaleOf, said };

@@ -1,5 +1,5 @@
-// The live explorer of a graph. It opens with plain data from Python (explore/explorer/model.py behind notebook/graph_widget.py), folds
-// rows and searches by itself, and asks the kernel for two things: the picture with other folds open, and all about one node.
+// The live explorer of a graph. It opens with plain data from Python (explore/explorer/model.py behind notebook/graph_widget.py),
+// searches and colours by itself, and asks the kernel for two things: the picture with other folds open, and all about one node.
 
 import { SUPPRESS, button, html } from "../kit/dom.js";
 import { Kernel } from "../kit/kernel.js";
@@ -13,7 +13,7 @@ import { mount } from "../stepper/mount.js";
 /** @import { Model } from "../kit/kernel.js" */
 /** @import { About } from "./data.js" */
 
-const ENDED = "This view was closed and its graph let go. Rows, search and colours still work; run the cell again for the rest.",
+const ENDED = "This view was closed and its graph let go. Search and colours still work; run the cell again for the rest.",
   NAMES = { code: "Code", modules: "Modules", operations: "Operations" },
   COLOURS = { nothing: "nothing", gradient: "‖grad‖", nan: "NaN", bytes: "bytes" },
   DEEPEST = 8;
@@ -62,6 +62,7 @@ function render({ model, el }) {
       else {
         if (!problem.hidden) fail("");
         if (answer.figure) operations.show(answer.figure);
+        if (answer.rows) rows.show(answer.rows);
         if (answer.paths) showPaths(answer.paths);
         if (answer.steps) showSteps(answer.steps);
         if (answer.panel && answer.panel.node === chosen) panel.show(answer.panel, members);
@@ -95,7 +96,7 @@ function render({ model, el }) {
     /** @param {object} wish */
     fold: (wish) => ask("fold", wish),
   };
-  const rows = rowsView(data, choosing),
+  const rows = rowsView(data, { ...choosing, fold: (wish) => ask("rows", wish) }),
     operations = operationsView(data, choosing),
     panel = panelView(data, (node) => goTo(node)),
     source = sourceView(data, (nodes, title) => {
@@ -124,7 +125,8 @@ function render({ model, el }) {
     if (level === "operations") {
       if (unfold && !operations.shows(node)) operations.reveal(node);
       else operations.follow(node);
-    } else rows.follow(node, unfold);
+    } else if (unfold && !rows.shows(node)) rows.reveal(node);
+    else rows.follow(node);
   }
 
   /** @param {number[]} nodes */
@@ -227,8 +229,8 @@ function render({ model, el }) {
       ? "arrow keys walk along edges · → opens a fold, ← closes it · / finds · f fits · Enter: the panel"
       : "↑ ↓ walk · → opens a row, ← closes it · / finds · Enter: the panel";
     if (!both) {
-      rows.show(level === "code" ? about.code : about.modules, level === "modules");
-      if (chosen >= 0) rows.follow(chosen, false);
+      rows.turn(level, about.rows[level]);
+      if (chosen >= 0) rows.follow(chosen);
     } else {
       operations.fit();
       if (chosen >= 0) operations.follow(chosen);
@@ -392,6 +394,7 @@ function render({ model, el }) {
   ended();
   return () => {
     operations.end();
+    rows.end();
     stepper?.end();
     model.off("change:ended", ended);
     kernel.leave();

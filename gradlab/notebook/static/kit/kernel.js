@@ -1,6 +1,6 @@
 // Talking with the kernel. A view asks by a message and is answered by one that carries the same id. One question is in flight
-// at a time; of the wishes that come meanwhile only the newest is asked, when the answer has come: a slow sweep can never be
-// flooded by a fast slider. An answer that another view asked for is heard too, since all views of a widget show the same.
+// at a time; of the wishes of one kind that come meanwhile only the newest is asked, when the answer has come: a slow sweep can
+// never be flooded by a fast slider. An answer that another view asked for is heard too, since all views of a widget show the same.
 //
 // When no answer comes, the view says so first as a note and then as a fault. A kernel that was only busy answers later, and
 // then all is well again; meanwhile a new question is sent at once, since the first may never be answered.
@@ -54,8 +54,8 @@ class Kernel {
   #count = 0;
   /** @type {string | null} */
   #flying = null; // the id of the question in flight
-  /** @type {Parameters<Kernel["ask"]> | null} */
-  #queued = null; // the newest wish after it
+  /** @type {Map<string, Parameters<Kernel["ask"]>>} */
+  #queued = new Map(); // the newest wish of each kind after it
   #late = false; // it was said, and is still shown, that the kernel does not answer
   /** @type {number[]} */
   #timers = [];
@@ -74,7 +74,7 @@ class Kernel {
 
   /** Whether a wish waits for its turn. */
   get wishes() {
-    return this.#queued !== null;
+    return this.#queued.size > 0;
   }
 
   /**
@@ -85,7 +85,8 @@ class Kernel {
    */
   ask(what, more = {}, buffers = []) {
     if (this.#flying && !this.#late) {
-      this.#queued = [what, more, buffers];
+      this.#queued.delete(what); // it goes to the end
+      this.#queued.set(what, [what, more, buffers]);
       return;
     }
     this.#flying = `${this.id}:${++this.#count}`;
@@ -161,10 +162,11 @@ class Kernel {
     if (mine) this.#landed();
     this.#listener.heard(answer, buffers ?? [], mine);
     if (!mine) return;
-    const next = this.#queued;
-    this.#queued = null;
-    if (next) this.ask(...next);
-    else this.#listener.idle();
+    const [next] = this.#queued.values();
+    if (next) {
+      this.#queued.delete(next[0]);
+      this.ask(...next);
+    } else this.#listener.idle();
   };
 }
 

@@ -1,0 +1,219 @@
+"""The rows of Code and Modules in the live explorer: a tree that opens and closes, drawn anew by `rails` in each state.
+
+A row's address is its place among its siblings after that of the row that it is in: "0.2.1". A node that has a row of its own
+within another one is "0.2.n17", and what is left where there are too many is "0.2.more".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from gradlab.explore.explorer.columns import ranges
+from gradlab.explore.explorer.outline import Row
+from gradlab.explore.graph.contraction import uses_of
+from gradlab.explore.graph.rails import came_text, gradient_text, paint_rows
+from gradlab.explore.graph.rows import GraphRow, Part, rows_of
+from gradlab.explore.markup import count
+from gradlab.explore.trace.data import Trace
+
+MOST = 100  # nodes that a row opens to at once
+ROOM = 800  # rows at once
+SCREEN = 16  # rows that are seen at once
+WIDTH = 600.0  # of the first picture, before a view says how wide it is
+DEEPEST = 12
+DESCRIBED = 12  # rows that are named for a screen reader, which reads them one by one besides
+
+
+class RowFolds:
+    """Rows that open and close.
+
+    Parameters
+    ----------
+    trace : Trace
+    outline : list
+        The tree of rows; see `outline`.
+    modules : bool
+        Whether they are of modules, of which those are open at first that fit a screen.
+    """
+
+    def __init__(self, trace: Trace, outline: Sequence[Row], modules: bool) -> None:
+        self.outline, self._trace, self._modules = outline, trace, modules
+        self._uses = uses_of(trace.nodes, trace.edges)
+        self._operations: dict[str, list[int]] = {}  # of each row, by its address
+
+    # ------------------------------------------------------------------------------------------------------ which are open
+    def first(self) -> set[str]:
+        """The rows that are open at first: the largest modules, as long as all fit a screen."""
+        open_: set[str] = set()
+        while self._modules:
+            rows = self._tree(open_)
+            closed = [(key, row) for key, row in rows if row[6] and key not in open_ and row[0] != "line"]
+            fitting = [(key, row) for key, row in closed if len(row[6]) == 1 or len(rows) + len(row[6]) <= SCREEN]
+            if not fitting:
+                break
+            open_.add(max(fitting, key=lambda pair: sum(pair[1][5][1::2]))[0])
+        return open_
+
+    def to_depth(self, depth: int) -> set[str]:
+        """All rows down to a depth."""
+        open_: set[str] = set()
+        for _ in range(min(depth, DEEPEST)):
+            open_ |= {key for key, row in self._tree(open_) if row[0] != "node"}
+        return open_
+
+    def around(self, node: int) -> tuple[set[str], dict[str, int]]:
+        """The rows that a node is in, and how many nodes the innermost must show for it to be among them."""
+        open_: set[str] = set()
+        while True:
+            within = {key: row for key, row in self._tree(open_) if row[0] != "node" and node in _numbers(row)}
+            if within.keys() <= open_:
+                break
+            open_ |= within.keys()
+        more = {
+            key: place + 1
+            for key, row in within.items()
+            if not row[6] and node in (nodes := self._operations_in(key, row)) and (place := nodes.index(node)) >= MOST
+        }
+        return open_, more
+
+    def _tree(self, open_: Collection[str]) -> list[tuple[str, Row]]:
+        """The rows of the outline that are seen, with their addresses, from above."""
+        found: list[tuple[str, Row]] = []
+
+        def walk(rows: Sequence[Row], prefix: str) -> None:
+            for k, row in enumerate(rows):
+                key = f"{prefix}{k}"
+                found.append((key, row))
+                if key in open_:
+                    walk(row[6], f"{key}.")
+
+        walk(self.outline, "")
+        return found
+
+    # --------------------------------------------------------------------------------------------------------- the picture
+    def figure(
+        self, open_: Iterable[str] | None = None, more: Mapping[str, int] | None = None, width: float = WIDTH
+    ) -> dict[str, Any]:
+        """The picture with these rows open, for a live view.
+
+        Parameters
+        ----------
+        open_ : iterable of str, optional
+            Addresses of rows; those that lead nowhere are passed over. By default what `first` returns.
+        more : mapping of str to int, optional
+            How many nodes an open row shows, if more than usual.
+        width : float
+            Pixels that there are.
+
+        Returns
+        -------
+        dict
+            "svg", "width" and "height"; "cut": whether a wider picture would show more; "open" and "more": the state; "rows":
+            for each `data-row` of the SVG its "key", "at" (the node of the trace that hands on what it makes, −1 of none),
+            "members" and "leaves" (that it uses alone; both as `columns.ranges`), "depth", "open" (null where nothing is in
+            it) and "spoken".
+        """
+        wanted, more = self.first() if open_ is None else set(open_), dict(more or {})
+        parts, members = self._parts(wanted, more)
+        rows = rows_of(self._trace, self._trace.nodes, self._trace.edges, parts)
+        what = "modules" if self._modules else "code"
+        alt = f"{count(len(rows), 'row')} of {what}\n{'; '.join(row.label for row in rows[:DESCRIBED])}"
+        drawing, cut = paint_rows(rows, note="", alt=alt, width=width)
+        return {
+            "svg": drawing.inline(role="group"),
+            "width": round(drawing.width, 1),
+            "height": round(drawing.height, 1),
+            "cut": cut,
+            "open": [row.key for row in rows if row.opened],
+            "more": more,
+            "rows": [self._described(rows, here, members.get(row.key)) for here, row in enumerate(rows)],
+        }
+
+    def _parts(self, wanted: Collection[str], more: Mapping[str, int]) -> tuple[list[Part], dict[str, list[int]]]:
+        """What becomes rows, and the stretches of nodes that those of the outline stand for, by their addresses."""
+        found: list[Part] = []
+        stretches: dict[str, list[int]] = {}
+
+        def walk(rows: Sequence[Row], prefix: str, depth: int) -> None:
+            for k, row in enumerate(rows):
+                kind, label, small, line, where = row[:5]
+                key = f"{prefix}{k}"
+                nodes = self._operations_in(key, row)
+                if kind == "node":
+                    found.append(self._of_node(row[5][0], key, depth))
+                    continue
+                opens = bool(row[6]) or len(nodes) > 1
+                is_open = opens and key in wanted
+                copies = self._norms(key, row[6]) if kind == "stack" and not is_open else ()
+                members = [] if is_open else nodes
+                found.append(
+                    Part(kind, label, members, small, line, where or label, copies, depth, is_open if opens else None, key)
+                )
+                stretches[key] = row[5]
+                if not is_open:
+                    continue
+                if row[6]:
+                    walk(row[6], f"{key}.", depth + 1)
+                    continue
+                shown = nodes[: max(0, min(more.get(key, MOST), ROOM - len(found)))]
+                found.extend(self._of_node(i, f"{key}.n{i}", depth + 1) for i in shown)
+                if rest := nodes[len(shown) :]:
+                    label = f"{len(rest):,} more"
+                    found.append(Part("more", label, rest, "", "", "more", (), depth + 1, False, f"{key}.more"))
+
+        walk(self.outline, "", 0)
+        return found, stretches
+
+    def _operations_in(self, key: str, row: Row) -> list[int]:
+        if key not in self._operations:
+            self._operations[key] = [i for i in _numbers(row) if self._trace.nodes[i].kind != "leaf"]
+        return self._operations[key]
+
+    def _norms(self, key: str, copies: Sequence[Row]) -> tuple[float, ...]:
+        """The norms of what modules that are alike hand on, if all of them are known."""
+        ends = [self._end(self._operations_in(f"{key}.{k}", copy)) for k, copy in enumerate(copies)]
+        norms = [value.norm for i in ends if i >= 0 and (value := self._trace.nodes[i].gradient) is not None]
+        return tuple(norms) if len(norms) == len(copies) else ()
+
+    def _end(self, members: Sequence[int]) -> int:
+        """The node that hands on what some nodes make: the last of them that is used outside."""
+        inside = set(members)
+        handing = (i for i in reversed(members) if any(use not in inside for use in self._uses[i]))
+        return next(handing, members[-1] if members else -1)
+
+    def _of_node(self, i: int, key: str, depth: int) -> Part:
+        node = self._trace.nodes[i]
+        place = node.place or node.cell
+        label = f"{node.name} = {node.label}" if node.name else node.label
+        line = "" if place is None else str(place.line)
+        return Part("operation", label, [i], node.operation, line, node.name or node.label, (), depth, None, key)
+
+    def _described(self, rows: Sequence[GraphRow], here: int, members: list[int] | None) -> dict[str, Any]:
+        row = rows[here]
+        came = came_text(rows, here)
+        number = gradient_text(row)
+        spoken = (
+            row.label,
+            row.small,
+            row.line and f"line {row.line}",
+            number and (number if number == "no gradient" else f"norm of the gradient {number}"),
+            came and f"came from {came}",
+        )
+        return {
+            "key": row.key or f"cut{row.line}",
+            "at": self._end(self._operations[row.key]) if row.opened else row.end,
+            "members": ranges(row.members) if members is None else members,
+            "leaves": ranges(sorted(p.node for p in row.parameters)),
+            "depth": row.depth,
+            "open": row.opened,
+            "spoken": ", ".join(filter(None, spoken)),
+        }
+
+
+def _numbers(row: Row) -> list[int]:
+    return [i for start, many in _pairs(row[5]) for i in range(start, start + many)]
+
+
+def _pairs(stretches: Sequence[int]) -> Iterable[tuple[int, int]]:
+    return zip(stretches[::2], stretches[1::2], strict=True)
