@@ -83,13 +83,11 @@ def test_the_focus_can_be_found(open_widget, name, theme):
         """() => [...document.querySelectorAll('.gl-view :is(button, input, select, summary, [tabindex="0"])')]
              .filter(e => e.checkVisibility()).map(e => {
                e.focus();
-               const shown = e.role === 'tree' && e.querySelector('[aria-selected="true"]') || e;
-                 // of a tree its row has the outline
-               const style = getComputedStyle(shown), ground = (function behind(n) {
+               const style = getComputedStyle(e), ground = (function behind(n) {
                  const c = n ? getComputedStyle(n).backgroundColor : 'rgb(255, 255, 255)',
                    parts = c.match(/[\\d.]+/g).map(Number);
                  return parts[3] === 0 ? behind(n.parentElement) : c;
-                   })(parseFloat(style.outlineOffset) < 0 ? shown : shown.parentElement);
+                   })(parseFloat(style.outlineOffset) < 0 ? e : e.parentElement);
                return [e.outerHTML.slice(0, 60), style.outlineStyle, style.outlineColor, ground]; })"""
     )
     assert len(outlines) > 1
