@@ -74,7 +74,8 @@ def test_rows_of_code_are_the_lines_of_the_cell(cell):
     cell.ok("\n".join(["%%grad -q -o report", *lines]))
     trace = cell.ns["report"].trace
     about = Explorer(trace).about()
-    assert [row[1] for row in about["code"]] == ["u = t * 2", "return u + 1", "s = y.exp()", "total = (s * y).sum()"]
+    labels = [row["spoken"].partition(", ")[0] for row in about["rows"]["code"]["rows"]]
+    assert labels == ["u = t * 2", "return u + 1", "s = y.exp()", "total = (s * y).sum()", "total"]
     assert [row[3] for row in about["code"]] == ["3", "4", "6", "7"] and about["code"][0][2] == "in f"
     inside = sorted(i for row in about["code"] for a, n in zip(row[5][::2], row[5][1::2], strict=True) for i in range(a, a + n))
     assert inside == [i for i, node in enumerate(trace.nodes) if node.kind == "operation"]
