@@ -1,13 +1,18 @@
-"""Round numbers on an axis, and how they are written."""
+"""The axes of a plot: where numbers are in a picture, round numbers on an axis, and how they are written."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from gradlab.explore.drawing import text_width
+import numpy as np
+
+from gradlab.explore.drawing import DIM, EDGE, escape, text_width, tidy
+
+SIZE = 10.5  # px of type
 
 
 class Tick(NamedTuple):
@@ -15,6 +20,57 @@ class Tick(NamedTuple):
 
     at: float
     text: str
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Two axes.
+
+    Attributes
+    ----------
+    frame : tuple of float
+        Left, top, width and height in px.
+    x, y : tuple of float
+        The numbers at the ends: left and right, bottom and top.
+    log : bool
+        Whether y is logarithmic.
+    """
+
+    frame: tuple[float, float, float, float]
+    x: tuple[float, float]
+    y: tuple[float, float] = (0.0, 1.0)
+    log: bool = False
+
+    def across(self, x: Any) -> Any:
+        """Return how many px from the left a number, or an array of them, is."""
+        return self.frame[0] + self.frame[2] * (x - self.x[0]) / (self.x[1] - self.x[0])
+
+    def down(self, y: Any) -> Any:
+        """Return how many px from the top a number, or an array of them, is."""
+        low, high = self.y
+        if self.log:
+            y, low, high = np.log10(y), math.log10(low), math.log10(high)
+        return self.frame[1] + self.frame[3] * (1 - (y - low) / (high - low))
+
+    def attributes(self) -> dict[str, str]:
+        """Return what tells a live view the axes (static/kit/axes.js), for `Drawing.inline`."""
+        return {f"data_{name}": " ".join(f"{n:.7g}" for n in getattr(self, name)) for name in ("frame", "x", "y")}
+
+    def ruled(self, across: list[Tick], down: list[Tick], width: float) -> str:
+        """Return a grid and its numbers as SVG, for a picture of a width; of those below it, the ones that there is room for."""
+        left, top, wide, height = self.frame
+        lines, texts = [], []
+        for at, text in apart(across, self.across, SIZE):
+            x, room = self.across(at), text_width(text, SIZE) / 2 + 1
+            lines.append(f"M{tidy(x)} {tidy(top)}v{tidy(height)}")
+            x = min(max(x, room), max(room, width - room))
+            texts.append(f'<text x="{tidy(x)}" y="{tidy(top + height + 14)}" text-anchor="middle">{escape(text)}</text>')
+        for at, text in down:
+            y = self.down(at)
+            lines.append(f"M{tidy(left)} {tidy(y)}h{tidy(wide)}")
+            texts.append(f'<text x="{tidy(left - 6)}" y="{tidy(y + 3.6)}" text-anchor="end">{escape(text)}</text>')
+        grid = f'<path d="{"".join(lines)}" stroke="{EDGE}" stroke-width="0.8" opacity="0.35"/>'
+        return f'{grid}<g font-size="{SIZE}" fill="{DIM}">{"".join(texts)}</g>'
 
 
 def ticks(low: float, high: float, many: int, log: bool = False) -> list[Tick]:

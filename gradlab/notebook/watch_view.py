@@ -7,4 +7,4 @@ from gradlab.notebook.bundle import script, styles
 
 def script_and_styles() -> tuple[str, str]:
     """The ES module, whose default export has `render`, and its style sheet."""
-    return script("watch/view.js"), styles("kit/kit.css", "kit/plot.css", "watch/watch.css")
+    return script("watch/view.js"), styles("kit/kit.css", "watch/watch.css")

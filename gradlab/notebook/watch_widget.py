@@ -1,7 +1,8 @@
 """The live view of a training: the widget that a watched loop feeds.
 
 The kernel is busy while the loop runs, so frames come from inside of it: the watch tells of each step, and at most ten times a
-second, and for at most a hundredth of the time, what changed goes to the browser (static/watch), which keeps the history. What
+second, and for at most a hundredth of the time, the picture is drawn and goes to the browser (static/watch) with what changed of
+the numbers, of which it keeps the history. What
 the browser asks for only sets a flag, or computes one short answer; it is heard while the loop runs where the front end sends
 messages through subshells (ipykernel 7), and after it elsewhere.
 
@@ -20,8 +21,8 @@ import traitlets
 
 from gradlab import clock
 from gradlab.explore.watch import Watch
+from gradlab.explore.watch.page import view_data
 from gradlab.explore.watch.runs import Runs
-from gradlab.explore.watch.snapshot import columns, described, moments, snapshot
 from gradlab.notebook.live_view import LiveView, as_twin
 from gradlab.notebook.watch_view import script_and_styles
 
@@ -45,21 +46,18 @@ class Feed:
 
     def whole(self) -> dict[str, Any]:
         """All that is known now."""
-        data = snapshot(self.watch)
+        data = view_data(self.watch)
         self._note(data)
         return data
 
     def frame(self) -> dict[str, Any] | None:
-        """What changed since the last frame; None where all did."""
+        """The picture and what changed since the last frame; None where all did."""
         watch = self.watch
-        said = described(watch)  # it reads what waits, and so may pool columns
+        watch.flush()
         first = watch.changed()
-        data = columns(watch, first)
-        if data["width"] != self._width or first == 0:
+        if watch.measuring.columns.width != self._width or first == 0:
             return None
-        frame = {**said, **data}
-        if watch.last_moment() != self._told:
-            frame["moments"] = moments(watch)
+        frame = view_data(watch, first, histograms=watch.last_moment() != self._told)
         self._note(frame)
         return frame
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.axes import apart, ticks
+from gradlab.explore.axes import SIZE, Axes, ticks
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, INK, PAPER, VALUE, Drawing, clean, escape, text_width, tidy
 from gradlab.explore.playground.marks import Mark, Picture
 from gradlab.explore.theme import hex_of
 
-SIZE = 10.5  # px of type
 COLOURS = {"forward": VALUE, "backward": GRADIENT, "contour": VALUE}
 CUT = "line", "band", "boxes"  # at the frame
 HALO = f'font-size="{SIZE}" stroke="{PAPER}" stroke-width="4" paint-order="stroke"'
@@ -31,17 +30,17 @@ class Painter:
 
     def __init__(self, picture: Picture, width: float) -> None:
         self._picture = picture
-        self._x: tuple[float, float] = tuple(picture["x"]["range"])
-        self._y: tuple[float, float] = tuple(picture["y"]["range"])
+        x: tuple[float, float] = tuple(picture["x"]["range"])
+        y: tuple[float, float] = tuple(picture["y"]["range"])
         room = min(max(round(0.66 * width), 220), 430)
-        self._y_ticks = ticks(self._y[0], self._y[1], max(2, (room - 40) // 44))
+        self._y_ticks = ticks(*y, max(2, (room - 40) // 44))
         left = math.ceil(max((text_width(t.text, SIZE) for t in self._y_ticks), default=0.0)) + 10.0
         top, below = 20.0, 35.0
         w, h = max(20.0, width - left - 12), max(20.0, room - top - below)
         if picture["equal"]:
-            unit = min(w / (self._x[1] - self._x[0]), h / (self._y[1] - self._y[0]))
-            w, h = unit * (self._x[1] - self._x[0]), unit * (self._y[1] - self._y[0])
-        self._frame = left, top, w, h
+            unit = min(w / (x[1] - x[0]), h / (y[1] - y[0]))
+            w, h = unit * (x[1] - x[0]), unit * (y[1] - y[0])
+        self._axes = Axes((left, top, w, h), x, y)
         self._width, self._height = left + w + 12, top + h + below
 
     def drawing(self, text: str) -> Drawing:
@@ -51,44 +50,26 @@ class Painter:
     def ground(self) -> str:
         """The ground as an `<svg>` for a view, which puts the front in it. Its attributes data-frame (left, top, width, height in
         px), data-x and data-y (from, to) describe the axes."""
-        where = {"frame": self._frame, "x": self._x, "y": self._y}
         drawing = Drawing(self._ground(), self._width, self._height, "", self._picture["said"])
-        return drawing.inline(**{f"data_{key}": " ".join(f"{n:.7g}" for n in numbers) for key, numbers in where.items()})
+        return drawing.inline(**self._axes.attributes())
 
     def front(self) -> str:
         """The front as a `<g>`."""
         return f'<g class="gl-front">{self._drawn(self._picture["front"])}</g>'
 
-    def _across(self, x: float) -> float:
-        """px from the left."""
-        return self._frame[0] + self._frame[2] * (x - self._x[0]) / (self._x[1] - self._x[0])
-
-    def _down(self, y: float) -> float:
-        """px from the top."""
-        return self._frame[1] + self._frame[3] * (1 - (y - self._y[0]) / (self._y[1] - self._y[0]))
-
     def _ground(self) -> str:
-        left, top, w, h = self._frame
-        lines, texts = [], []
-        for tick in apart(ticks(self._x[0], self._x[1], max(2, int(w // 78))), self._across, SIZE):
-            x = self._across(tick.at)
-            lines.append(f"M{tidy(x)} {tidy(top)}v{tidy(h)}")
-            texts.append(self._text(tick.text, x, top + h + 14, "middle", DIM))
-        for tick in self._y_ticks:
-            y = self._down(tick.at)
-            lines.append(f"M{tidy(left)} {tidy(y)}h{tidy(w)}")
-            texts.append(_type(tick.text, left - 6, y + 3.6, "end", DIM))
+        left, top, w, h = self._axes.frame
+        ruled = self._axes.ruled(ticks(*self._axes.x, max(2, int(w // 78))), self._y_ticks, self._width)
         names = ((self._picture["x"]["label"], left + w, top + h + 29, "end"), (self._picture["y"]["label"], 2, 11, "start"))
-        texts += [self._text(text, x, y, anchor, DIM, ' font-weight="600"') for text, x, y, anchor in names]
-        grid = f'<path d="{"".join(lines)}" stroke="{EDGE}" stroke-width="0.8" opacity="0.35"/>'
-        return f'<g class="gl-ground" font-size="{SIZE}">{grid}{"".join(texts)}{self._drawn(self._picture["ground"])}</g>'
+        texts = "".join(self._text(text, x, y, anchor, DIM, ' font-weight="600"') for text, x, y, anchor in names)
+        return f'<g class="gl-ground" font-size="{SIZE}">{ruled}{texts}{self._drawn(self._picture["ground"])}</g>'
 
     def _drawn(self, marks: Sequence[Mark]) -> str:
         """Marks, what is cut at the frame below the others, and texts on top."""
         texts = "".join(self._mark(mark) for mark in marks if mark["kind"] == "text")
         cut = "".join(self._mark(mark) for mark in marks if mark["kind"] in CUT)
         if cut:
-            left, top, w, h = map(tidy, self._frame)
+            left, top, w, h = map(tidy, self._axes.frame)
             size = f'x="{left}" y="{top}" width="{w}" height="{h}" viewBox="{left} {top} {w} {h}"'
             cut = f'<svg {size} overflow="hidden" fill="none">{cut}</svg>'
         free = "".join(self._mark(mark) for mark in marks if mark["kind"] not in (*CUT, "text"))
@@ -104,7 +85,7 @@ class Painter:
     def _mark(self, mark: Mark) -> str:
         looks = mark.get("look", "").split()
         colour = next((COLOURS[look] for look in looks if look in COLOURS), DIM)
-        left, top, w, h = self._frame
+        left, top, w, h = self._axes.frame
         match mark["kind"]:
             case "line":
                 wide = 1.0 if {"contour", "thin"} & set(looks) else 1.1 if "dashes" in looks else 1.9
@@ -115,7 +96,7 @@ class Painter:
                 held = "held" in looks
                 look = f'class="gl-held" fill="{PAPER}" stroke="{INK}" stroke-width="2"' if held else f'fill="{colour}"'
                 places = (
-                    (self._across(float(x)), self._down(float(y)))
+                    (self._axes.across(float(x)), self._axes.down(float(y)))
                     for x, y in zip(mark["xs"], mark["ys"], strict=True)
                     if _finite(x, y)
                 )
@@ -125,20 +106,25 @@ class Painter:
                     if left - 0.5 <= x <= left + w + 0.5 and top - 0.5 <= y <= top + h + 0.5
                 )
             case "band":
-                return self._nowhere([(mark["low"], self._y[0], mark["high"] - mark["low"], self._y[1] - self._y[0])])
+                return self._nowhere(
+                    [(mark["low"], self._axes.y[0], mark["high"] - mark["low"], self._axes.y[1] - self._axes.y[0])]
+                )
             case "boxes":
                 return self._nowhere(mark["boxes"])
             case "arrow":
                 return self._arrow(mark, colour)
             case "text":
-                x, y = self._across(mark["x"]) + mark.get("dx", 0), self._down(mark["y"]) + mark.get("dy", 0)
+                x, y = self._axes.across(mark["x"]) + mark.get("dx", 0), self._axes.down(mark["y"]) + mark.get("dy", 0)
                 y = min(max(y, 10), self._height - 3)
                 return self._text(mark["text"], x, y, mark.get("end", "start"), colour)
         raise ValueError(f"no mark is of the kind {mark['kind']!r}")
 
     def _nowhere(self, boxes: Iterable[Sequence[float]]) -> str:
         """Rectangles where f has no finite value, each as x, y, width, height in units of the axes."""
-        corners = ((self._across(x), self._down(y + high), self._across(x + wide), self._down(y)) for x, y, wide, high in boxes)
+        corners = (
+            (self._axes.across(x), self._axes.down(y + high), self._axes.across(x + wide), self._axes.down(y))
+            for x, y, wide, high in boxes
+        )
         path = "".join(f"M{tidy(a)} {tidy(b)}H{tidy(c)}V{tidy(d)}H{tidy(a)}z" for a, b, c, d in corners)
         return f'<path class="gl-nowhere" d="{path}" fill="{EDGE}" opacity="0.25"/>'
 
@@ -149,19 +135,19 @@ class Painter:
             if not _finite(x, y):
                 opened = False
                 continue
-            a, b = self._across(float(x)), self._down(float(y))
+            a, b = self._axes.across(float(x)), self._axes.down(float(y))
             parts.append(f"{'L' if opened else 'M'}{tidy(min(max(a, -far), far))} {tidy(min(max(b, -far), far))}")
             opened = True
         return "".join(parts)
 
     def _arrow(self, mark: Mark, colour: str) -> str:
         (x, y), (u, v) = mark["from"], mark["towards"]
-        right, lower = u * (self._across(1) - self._across(0)), v * (self._down(1) - self._down(0))
+        right, lower = u * (self._axes.across(1) - self._axes.across(0)), v * (self._axes.down(1) - self._axes.down(0))
         size = math.hypot(right, lower)
         if not (0 < size < math.inf):
             return ""
         a, b = right / size, lower / size
-        x, y = self._across(x), self._down(y)
+        x, y = self._axes.across(x), self._axes.down(y)
         tip, back = (x + a * mark["long"], y + b * mark["long"]), (x + a * (mark["long"] - 9), y + b * (mark["long"] - 9))
         corners = tip, (back[0] - 4 * b, back[1] + 4 * a), (back[0] + 4 * b, back[1] - 4 * a)
         shaft, head = (f"M{'L'.join(f'{tidy(u)} {tidy(v)}' for u, v in places)}" for places in (((x, y), back), corners))

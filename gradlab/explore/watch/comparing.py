@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
-import math
 from typing import Any
 
-from gradlab.explore.axes import ticks
-from gradlab.explore.drawing import DIM, MAX_BYTES, VALUE, Drawing, tidy
+import numpy as np
+
+from gradlab.explore.axes import SIZE, Axes, ticks
+from gradlab.explore.drawing import DIM, INK, MAX_BYTES, VALUE, Drawing
 from gradlab.explore.markup import NO_MATH, Span, grouped, number, say, to_html, to_text
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
+from gradlab.explore.watch.card import last_of
+from gradlab.explore.watch.picture import RIGHT, WIDE, line, step_ticks, value_range, written
 from gradlab.explore.watch.snapshot import snapshot
-from gradlab.explore.watch.twin import LEFT, RIGHT, WIDE, Columns, grid, last_of, line, written
 
-TALL = 170.0
+TALL = 150.0
 HEADS = ("layer", "‖gradient‖", "of the other", "÷ ‖weights‖ a step", "of the other")
 
 
@@ -28,7 +30,7 @@ class RunComparison:
 
     def __init__(self, one: Any, other: Any) -> None:
         self._first, self._second = snapshot(one), snapshot(other)
-        self.drawing = self._drawing()
+        self.drawing = self._drawing((one, other))
 
     def text(self) -> str:
         """The comparison for a terminal."""
@@ -60,42 +62,33 @@ class RunComparison:
             for name in dict.fromkeys([*of[0], *of[1]])
         ]
 
-    def _drawing(self) -> Drawing:
-        runs = [self._first, self._second]
-        columns = [Columns(data) for data in runs]
-        series = [one.of(data["loss"]) for one, data in zip(columns, runs, strict=True)]
-        values = [x for one in series for x in one if x is not None]
-        steps = max(one.steps for one in columns)
-        if not values:
-            return Drawing(written(0, 14, "No loss was logged."), WIDE, 24, self.text(), "No loss was logged.")
-        low, high = min(values), max(values)
-        log = low > 0 and high > 200 * low
-        if high <= low:
-            low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
-
-        def down(value: float) -> float:
-            part = math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
-            return 20 + (TALL - 20) * (1 - part)
-
-        parts = [written(0, 12, runs[0]["called"], fill=VALUE, weight=600), *grid(low, high, 5, log, down)]
-        for k, (one, points) in enumerate(zip(columns, series, strict=True)):
-            some = [
-                (LEFT + (WIDE - LEFT - RIGHT) * min((i + 0.5) * one.width, one.steps) / steps, down(x))
-                for i, x in enumerate(points)
-                if x is not None
-            ]
-            parts.append(line(some, DIM if k else VALUE, 1.6).replace("<path", '<path stroke-dasharray="5 3"' if k else "<path"))
-            if some:
-                parts.append(written(some[-1][0] + 6, some[-1][1] + (14 if k else -4), "the other" if k else "this run"))
-        for at, _ in ticks(0, steps, 6):
-            if at == round(at):
-                x = LEFT + (WIDE - LEFT - RIGHT) * at / steps
-                parts.append(written(x, TALL + 18, grouped(int(at)), end="middle"))
-        parts.append(written(0, TALL + 18, "step"))
-        parts.append(
-            f'<line x1="{LEFT}" y1="{tidy(TALL)}" x2="{WIDE - RIGHT}" y2="{tidy(TALL)}" stroke="{DIM}" stroke-width=".6"/>'
-        )
-        return Drawing("".join(parts), WIDE, TALL + 26, self.text(), to_text(self._sentence()))
+    def _drawing(self, runs: tuple[Any, Any]) -> Drawing:
+        series = []
+        for run in runs:
+            run.flush()
+            pooled = run.measuring.columns.pooled()
+            means = pooled.mean[:, run.measuring.layout.loss]
+            some = np.flatnonzero(~np.isnan(means))
+            series.append((np.minimum((some + 0.5) * pooled.width, run.steps), means[some]))
+        values = np.concatenate([means for _, means in series])
+        if not len(values):
+            return Drawing(
+                written(0, 14, "No loss was logged.", fill=DIM, size=SIZE), WIDE, 24, self.text(), "No loss was logged."
+            )
+        frame, steps = (60.0, 24.0, WIDE - 60 - RIGHT, TALL), max(run.steps for run in runs)
+        axes = Axes(frame, (0.0, steps), *value_range(float(values.min()), float(values.max())))
+        parts = [
+            written(1, 12, runs[0].called, fill=VALUE, weight=600),
+            axes.ruled(step_ticks(axes), ticks(*axes.y, 5, axes.log), WIDE),
+        ]
+        parts.append(written(1, 24 + TALL + 14, "step"))
+        for k, (x, y) in enumerate(series):
+            if len(x):
+                across, down = axes.across(x), axes.down(y)
+                parts.append(line(across, down, INK if k else VALUE, 1.6, ' stroke-dasharray="5 3"' * k))
+                parts.append(written(across[-1] + 6, down[-1] + (14 if k else -4), "the other" if k else "this run"))
+        body = f'<g font-size="{SIZE}" fill="{DIM}">{"".join(parts)}</g>'
+        return Drawing(body, WIDE, TALL + 46, self.text(), to_text(self._sentence()))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         cell = '<td style="padding:1px 14px 1px 0;text-align:{}">{}</td>'

@@ -1,4 +1,4 @@
-"""A run as a page of its own, which is hovered and slid through without a kernel: the live view's own script draws it."""
+"""What the view of a run shows, and a page of its own for it, which is hovered and slid through without a kernel."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 from gradlab.explore.markup import escape_html
 from gradlab.explore.saved_page import saved_page
+from gradlab.explore.watch.picture import live
+from gradlab.explore.watch.snapshot import columns, described, moments
 
 START = (
     'const run = JSON.parse(document.getElementById("run").textContent);\n'
@@ -15,8 +17,14 @@ START = (
 SHOWN = "It contains losses, norms, shares and histograms, names of layers, and no tensor."
 
 
+def view_data(watch: Any, first: int = 0, *, histograms: bool = True) -> dict[str, Any]:
+    """Return what a view shows: the picture, what is said, numbers of the columns from `first` on, and histograms."""
+    data = {**described(watch), **columns(watch, first, shown=True), "picture": live(watch)}
+    return {**data, "moments": moments(watch)} if histograms else data
+
+
 def page(title: str, data: dict[str, Any], script: str, styles: str, fallback: str) -> str:
-    """The page of a snapshot.
+    """The page of what a view shows.
 
     Parameters
     ----------

@@ -6,9 +6,10 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gradlab.explore.drawing import MAX_BYTES, Drawing, Pictured, tidy
+from gradlab.explore.drawing import INK, MAX_BYTES, Drawing, Pictured, tidy
 from gradlab.explore.markup import NO_MATH, count, escape_html
-from gradlab.explore.watch import twin
+from gradlab.explore.watch.card import card, words
+from gradlab.explore.watch.picture import WIDE, drawing, written
 from gradlab.explore.watch.snapshot import snapshot
 from gradlab.explore.watch.watching import Watch
 
@@ -75,13 +76,13 @@ class Runs(Mapping[str, Watch], Pictured):
 
     def drawing(self) -> Drawing:
         """Return the pictures of the trainings, one below another."""
-        return _joined({label: twin.drawing(snapshot(watch)) for label, watch in self._runs.items()})
+        return _joined({label: drawing(watch) for label, watch in self._runs.items()})
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         runs = {label: snapshot(watch) for label, watch in self._runs.items()}
-        drawings = {label: twin.drawing(data) for label, data in runs.items()}
+        drawings = {label: drawing(watch) for label, watch in self._runs.items()}
         cards = [
-            _folded(label, runs[label], twin.card(runs[label], picture.html()), len(runs) <= OPEN or k == len(runs) - 1)
+            _folded(label, runs[label], card(runs[label], picture.html()), len(runs) <= OPEN or k == len(runs) - 1)
             for k, (label, picture) in enumerate(drawings.items())
         ]
         rest = f'<div style="opacity:.72">{escape_html(self.unwatched_text)}</div>' if self.unwatched else ""
@@ -93,11 +94,11 @@ class Runs(Mapping[str, Watch], Pictured):
         return self._text({label: snapshot(watch) for label, watch in self._runs.items()})
 
     def _text(self, runs: Mapping[str, dict[str, Any]]) -> str:
-        parts = [f"{label}\n{'─' * len(label)}\n{twin.words(data)}" for label, data in runs.items()]
+        parts = [f"{label}\n{'─' * len(label)}\n{words(data)}" for label, data in runs.items()]
         return "\n\n".join([*parts, *([self.unwatched_text] if self.unwatched else [])])
 
 
-def _folded(label: str, data: dict[str, Any], card: str, shown: bool) -> str:
+def _folded(label: str, data: dict[str, Any], inside: str, shown: bool) -> str:
     """One training below its heading, which says how it went where the card is folded."""
     said = "" if shown else "".join(text for text, _ in data["head"])
     problems = sum(word == "Problem" for word, _, _ in data["findings"])
@@ -105,7 +106,7 @@ def _folded(label: str, data: dict[str, Any], card: str, shown: bool) -> str:
     return (
         f'<details{" open" if shown else ""} style="margin:6px 0"><summary style="cursor:pointer;padding:2px 0">'
         f"<b>{escape_html(label)}</b>"
-        f'<span style="opacity:.72;font-size:12px"> &nbsp;{escape_html(said)}</span>{more}</summary>{card}</details>'
+        f'<span style="opacity:.72;font-size:12px"> &nbsp;{escape_html(said)}</span>{more}</summary>{inside}</details>'
     )
 
 
@@ -113,7 +114,9 @@ def _joined(drawings: Mapping[str, Drawing]) -> Drawing:
     """The pictures below one another, each with its label."""
     parts, y = [], 0.0
     for label, picture in drawings.items():
-        parts.append(twin.written(0, y + 14, label, weight=600, size=13))
+        parts.append(written(0, y + 14, label, fill=INK, weight=600, size=13))
         parts.append(f'<g transform="translate(0 {tidy(y + HEADING)})">{picture.body}</g>')
         y += HEADING + picture.height + GAP
-    return Drawing("".join(parts), twin.WIDE, max(y - GAP, 1.0), "", "\n".join(drawings))
+    return Drawing(
+        "".join(parts), WIDE, max(y - GAP, 1.0), "", "\n".join(f"{label}: {picture.alt}" for label, picture in drawings.items())
+    )

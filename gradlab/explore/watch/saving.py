@@ -13,9 +13,10 @@ from gradlab.explore.drawing import GRADIENT, VALUE, Drawing, Pictured, clean
 from gradlab.explore.markup import escape_html
 from gradlab.explore.theme import hex_of
 from gradlab.explore.views import opened
-from gradlab.explore.watch.page import page
+from gradlab.explore.watch.card import bundle, text
+from gradlab.explore.watch.page import page, view_data
+from gradlab.explore.watch.picture import drawing
 from gradlab.explore.watch.snapshot import USUAL, snapshot
-from gradlab.explore.watch.twin import bundle, drawing, text, words
 
 KINDS = (".html", ".svg", ".png", ".pdf", ".json")
 
@@ -25,7 +26,7 @@ class Shown(Pictured):
 
     def drawing(self) -> Drawing:
         """Return the picture of the run."""
-        return drawing(snapshot(self))
+        return drawing(self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the run to a file that needs nothing else: `.html` a page to hover and slide through, which says what it contains
@@ -74,16 +75,15 @@ def save(watch: Any, path: Path) -> Path:
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise ValueError(f"a run is saved as {', '.join(KINDS)}, and {path.name!r} ends in none of them.")
-    data = snapshot(watch)
     if kind == ".html":
         script, styles = opened("the view of a run", None)
         title = f"{watch.of.called or 'A training'}: {watch.steps} steps"
-        fallback = f"<pre>{escape_html(words(data))}</pre>"
-        path.write_text(page(title, data, script, styles, fallback), encoding="utf-8")
+        fallback = f"<pre>{escape_html(text(watch))}</pre>"
+        path.write_text(page(title, view_data(watch), script, styles, fallback), encoding="utf-8")
     elif kind == ".json":
-        path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+        path.write_text(json.dumps(snapshot(watch), ensure_ascii=False), encoding="utf-8")
     else:
-        drawing(data).save(path)
+        drawing(watch).save(path)
     return path
 
 

@@ -1,7 +1,8 @@
-"""A run as plain data, which the picture, the live view and the saved page all draw: numbers, names and sentences, no tensor.
+"""A run as plain data, which a file has, and a live view and a saved page show beside the picture: numbers, names and sentences,
+no tensor.
 
 It is what goes to a browser: lists of floats with five digits, None where nothing was measured. A live view gets the columns that
-changed since it was last told (`changes`), and everything when columns were pooled.
+changed since it was last told, and everything when columns were pooled.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def snapshot(watch: Any) -> dict[str, Any]:
         "activations" "dead", "saturated": each with the columns' "mean", "low", "high" and "bad" (how many were not finite).
         "moments": histograms. "findings", "head", "code", "cost": what is said.
     """
-    return {**described(watch), **columns(watch, 0), "moments": moments(watch)}
+    sizes = [int(sum(np.prod(tuple(p.shape), dtype=np.int64) for p in watch.of.of_layer(i))) for i in range(len(watch.layers))]
+    return {**described(watch), "sizes": sizes, **columns(watch, 0), "moments": moments(watch)}
 
 
 def described(watch: Any) -> dict[str, Any]:
@@ -40,9 +42,6 @@ def described(watch: Any) -> dict[str, Any]:
         "optimizer": watch.optimizer_name,
         "usual": list(USUAL),
         "names": list(watch.layers),
-        "sizes": [
-            int(sum(np.prod(tuple(p.shape), dtype=np.int64) for p in watch.of.of_layer(i))) for i in range(len(watch.layers))
-        ],
         "units": [[one.name, one.kind] for one in watch.of.activations],
         "findings": [["Problem", one.message, one.fix] for one in diagnosis.findings]
         + [["Note", one.message, one.fix] for one in diagnosis.remarks]
@@ -56,11 +55,11 @@ def described(watch: Any) -> dict[str, Any]:
     }
 
 
-def columns(watch: Any, first: int) -> dict[str, Any]:
-    """The columns from `first` on."""
+def columns(watch: Any, first: int, *, shown: bool = False) -> dict[str, Any]:
+    """The columns from `first` on; `shown`: only what a view shows of them in words."""
     m = watch.measuring
     layout, pooled = m.layout, m.columns.pooled(first)
-    lists = {what: _lists(getattr(pooled, what)) for what in ("mean", "low", "high")}
+    lists = {what: _lists(getattr(pooled, what)) for what in (("mean",) if shown else ("mean", "low", "high"))}
     bad = pooled.bad.T.tolist()
 
     def of(at: int) -> dict[str, Any]:
@@ -77,22 +76,24 @@ def columns(watch: Any, first: int) -> dict[str, Any]:
         "count": m.columns.used,
         "loss": of(layout.loss),
         "rate": of(layout.rate),
-        "layers": [{name: part(name, i) for name in ("gradient", "ratio", "weight")} for i in range(len(watch.layers))],
+        "layers": [
+            {name: part(name, i) for name in ("gradient", "ratio", "weight")[: 2 if shown else 3]}
+            for i in range(len(watch.layers))
+        ],
         "activations": [
             {name: part(name, i)["mean"] for name in ("dead", "saturated")} for i in range(len(watch.of.activations))
         ],
     }
 
 
-def moments(watch: Any, after: int = -1) -> list[Any]:
-    """The histograms of steps later than `after`: [step, gradients, weights], each [low, high, bins] or None."""
+def moments(watch: Any) -> list[Any]:
+    """The histograms: [step, gradients, weights], each [low, high, bins] or None."""
     return [
         [
             one.step,
             *([s and [_short(s.low), _short(s.high), list(s.bins)] for s in some] for some in (one.gradients, one.weights)),
         ]
         for one in watch.measuring.histograms.moments
-        if one.step > after
     ]
 
 

@@ -305,7 +305,7 @@ class Watch(Shown):
     @property
     def findings(self) -> Diagnosis:
         """What is found in the run so far: Problems and Notes, the worthiest first."""
-        self._fresh()
+        self.flush()
         return self._judge.diagnosis(self.trouble)
 
     @property
@@ -357,7 +357,7 @@ class Watch(Shown):
             "ratio LAYER" (‖update‖ / ‖weights‖), "weight LAYER", and for each activation "dead NAME" and "saturated NAME" (shares
             from 0 to 1). NaN where nothing was measured. "not finite" says how many losses and gradients were NaN or infinite.
         """
-        self._fresh()
+        self.flush()
         m, layout = self.measuring, self.measuring.layout
         pooled = m.columns.pooled()
         first = np.arange(m.columns.used) * pooled.width
@@ -467,7 +467,7 @@ class Watch(Shown):
         moments = self.measuring.histograms.moments
         return moments[-1].step if moments else -1
 
-    def _fresh(self) -> None:
+    def flush(self) -> None:
         """Have everything that was measured in the columns."""
         with self.safely():
             self.measuring.frame(whole=self.ended)

@@ -46,6 +46,17 @@ def run():
     return w
 
 
+def place(page, step):
+    """Where a step is on the page, in the first plot."""
+    return page.locator(".gl-stage svg").evaluate(
+        """(drawing, step) => { const [left, top, width] = drawing.dataset.frame.split(' ').map(Number),
+             [low, high] = drawing.dataset.x.split(' ').map(Number),
+             at = new DOMPoint(left + width * (step - low) / (high - low), top + 20).matrixTransform(drawing.getScreenCTM());
+             return [at.x, at.y]; }""",
+        step,
+    )
+
+
 def open_page(browser, path, **options):
     page = browser.new_context(viewport={"width": 1200, "height": 800}, **options).new_page()
     page.faults = []
@@ -59,7 +70,7 @@ def open_page(browser, path, **options):
 def test_a_saved_page_slides_back_and_asks_no_host(run, browser, tmp_path):
     page = open_page(browser, run.save(tmp_path / "run.html"))
     expect(page.locator(".gl-head")).to_contain_text("Step 60")
-    assert page.locator("svg.gl-stripes .gl-heat").count() > 10
+    assert page.locator(".gl-stage svg path").count() > 10
     slider = page.get_by_label("step", exact=True)
     slider.focus()
     page.keyboard.press("Home")
@@ -77,11 +88,36 @@ def test_a_saved_page_slides_back_and_asks_no_host(run, browser, tmp_path):
 
 def test_a_click_on_a_step_shows_its_numbers(run, browser, tmp_path):
     page = open_page(browser, run.save(tmp_path / "run.html"))
-    stripes = page.locator("svg.gl-stripes").first
-    box = stripes.bounding_box()
-    page.mouse.click(box["x"] + 86 + (box["width"] - 86 - 74) * 29.5 / 60, box["y"] + 40)
+    page.mouse.click(*place(page, 29.5))
     page.mouse.move(5, 5)
     expect(page.locator(".gl-side .gl-caption b")).to_have_text("step 30")
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [760, 1300])
+def test_a_line_marks_the_step_under_the_pointer_in_all_plots(run, browser, tmp_path, width):
+    page = open_page(browser, run.save(tmp_path / "run.html"))
+    page.set_viewport_size({"width": width, "height": 800})
+    drawn(page)
+    hair = page.locator(".gl-stage .gl-hair")
+    expect(hair).to_have_attribute("visibility", "hidden")
+    page.mouse.move(*place(page, 19.5))
+    expect(page.locator(".gl-side .gl-caption b")).to_have_text("step 20")
+    expect(hair).to_have_attribute("visibility", "visible")
+
+    def boxes(what):
+        found = "nodes => nodes.map(node => (box => [box.x + box.width / 2, box.top, box.bottom])(node.getBoundingClientRect()))"
+        return page.locator(f".gl-stage svg {what}").evaluate_all(found)
+
+    (line,) = boxes(".gl-hair")
+    ends, later = boxes("text[text-anchor=middle]:text-is('20')"), boxes("text[text-anchor=middle]:text-is('40')")
+    assert len(ends) == len(later) == 3, "each plot has the steps below it"
+    step = (later[0][0] - ends[0][0]) / 20
+    assert line[0] == pytest.approx(ends[0][0] - step / 2, abs=0.6), "in the middle of step 20, which ends at 20"
+    assert line[1] < ends[0][1] - 50 and line[2] > ends[2][1] - 20, "from the first plot to the last"
+    page.mouse.move(5, 5)
+    expect(hair).to_have_attribute("visibility", "hidden")
+    expect(page.locator(".gl-side .gl-caption")).to_contain_text("The last: step 60")
     page.context.close()
 
 
@@ -111,18 +147,25 @@ def test_ten_thousand_steps_open(browser, tmp_path):
     path = w.save(tmp_path / "run.html")
     page = open_page(browser, path)
     assert "10 000" in page.locator(".gl-head").inner_text().replace("\u202f", " ")
-    page.locator("svg.gl-stripes .gl-heat").first.wait_for()
+    page.locator(".gl-stage svg path").first.wait_for()
     assert page.locator("*").count() < 10_000, "the page has no element per step"
     page.context.close()
 
 
-@pytest.mark.parametrize("width", exhaustive_after_first(700, 1000, 1300))
+@pytest.mark.parametrize("width", exhaustive_after_first(800, 700, 1000, 1300))
 def test_nothing_is_cut_off(run, browser, tmp_path, width):
     page = open_page(browser, run.save(tmp_path / "run.html"))
     page.set_viewport_size({"width": width, "height": 800})
     drawn(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.evaluate("(s => s.scrollWidth <= s.clientWidth + 1)(document.querySelector('.gl-side .gl-scroll'))")
+    shown = page.locator(".gl-stage svg").bounding_box()
+    for text in page.locator(".gl-stage svg text").all():
+        box = text.bounding_box()
+        assert box["x"] >= shown["x"] - 0.5 and box["x"] + box["width"] <= shown["x"] + shown["width"] + 0.5, text.inner_html()
+        assert box["y"] >= shown["y"] - 0.5 and box["y"] + box["height"] <= shown["y"] + shown["height"] + 0.5, text.inner_html()
+    if width >= 800:
+        assert 10.5 * shown["width"] / 760 >= 9.5, "its text can be read"
     page.context.close()
 
 

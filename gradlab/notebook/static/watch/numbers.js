@@ -3,7 +3,6 @@
 import { html, svg } from "../kit/dom.js";
 import { exact, grouped, weight } from "../kit/format.js";
 import { LINES, before, stepsOf } from "./run.js";
-import { weight2 } from "./stripes.js";
 
 /** @import { Spread, Told, Values } from "./run.js" */
 
@@ -52,8 +51,8 @@ function numbers() {
             html("th", { scope: "row" }, ...numbered(run, k), html("code", {}, run.names[k])),
             cell(layer.gradient.mean, column, "gl-back", bad),
             cell(layer.ratio.mean, column, "", arrow),
-            html("td", {}, histogram(moment?.[1][k] ?? null, "gl-heat")),
-            html("td", {}, histogram(moment?.[2][k] ?? null, "gl-fill")),
+            html("td", {}, histogram(moment?.[1][k] ?? null, "gl-back")),
+            html("td", {}, histogram(moment?.[2][k] ?? null, "gl-forward")),
           );
         }),
       );
@@ -132,12 +131,22 @@ function histogram(spread, kind) {
     most = Math.max(...bins, 1),
     each = WIDE / bins.length;
   const name = `from ${weight2(low)} to ${weight2(high)}`;
-  const bars = bins.map((many, k) => {
-    const tall = many ? Math.max(1, (TALL * many) / most) : 0;
-    return svg("rect", { class: kind, x: k * each, y: TALL - tall, width: Math.max(1, each - 0.6), height: tall });
-  });
+  const bars = bins.map((many, k) =>
+    many ? `M${k * each} ${TALL}v-${Math.max(1, (TALL * many) / most)}h${each - 0.6}V${TALL}z` : "",
+  );
   const size = { width: WIDE, height: TALL, viewBox: `0 0 ${WIDE} ${TALL}`, role: "img", "aria-label": name };
-  return svg("svg", { class: "gl-histogram", ...size }, svg("title", {}, name), ...bars);
+  return svg("svg", { class: "gl-histogram", ...size }, svg("title", {}, name), svg("path", { class: kind, d: bars.join("") }));
+}
+
+/**
+ * Two digits, as in the picture: "0.031", "120", "3.1e−6".
+ * @param {number} value
+ */
+function weight2(value) {
+  const rounded = Number(value.toPrecision(2)),
+    size = Math.abs(rounded);
+  if (size === 0 || (size >= 1e-4 && size < 1e4)) return exact(rounded);
+  return rounded.toExponential().replaceAll("-", "−").replace("e+", "e");
 }
 
 export { numbers };

@@ -1,14 +1,15 @@
-// A run as the kernel tells it (explore/watch/snapshot.py): columns of several steps each. What changes comes as columns from some
+// A run as the kernel tells it (explore/watch/page.py): columns of several steps each. What changes comes as columns from some
 // column on, and everything when columns were pooled.
 
 /** @typedef {(number | null)[]} Values */
-/** @typedef {{ mean: Values, low: Values, high: Values, bad?: number[] }} Series `bad`: how many were not finite */
-/** @typedef {{ gradient: Series, ratio: Series, weight: Series }} Layer */
+/** @typedef {{ mean: Values, bad?: number[] }} Series `bad`: how many were not finite */
+/** @typedef {{ gradient: Series, ratio: Series }} Layer */
 /** @typedef {[number, number, number[]] | null} Spread low, high, how many in each part between */
 /** @typedef {[number, Spread[], Spread[]]} Moment the step, counted from 0; of gradients, of weights */
 
 /**
  * @typedef {object} Told
+ * @property {string} picture as SVG
  * @property {[string, string][]} head
  * @property {string} called the loss
  * @property {string} optimizer
@@ -33,7 +34,6 @@
  */
 
 const LINES = 6; // layers that get a line of the ratio each, with a number; more get stripes
-const PARTS = /** @type {const} */ (["gradient", "ratio", "weight"]);
 
 /**
  * What is known with what is told now: a frame has columns from its `first` on, and moments that are later than those known.
@@ -50,10 +50,10 @@ function merged(known, frame) {
     first: 0,
     loss: series(known.loss, frame.loss, at),
     rate: series(known.rate, frame.rate, at),
-    layers: known.layers.map((layer, i) => {
-      const parts = PARTS.map((part) => [part, series(layer[part], frame.layers[i][part], at)]);
-      return /** @type {Layer} */ (Object.fromEntries(parts));
-    }),
+    layers: known.layers.map(({ gradient, ratio }, i) => ({
+      gradient: series(gradient, frame.layers[i].gradient, at),
+      ratio: series(ratio, frame.layers[i].ratio, at),
+    })),
     activations: known.activations.map((one, i) => ({
       dead: values(one.dead, frame.activations[i].dead, at),
       saturated: values(one.saturated, frame.activations[i].saturated, at),
@@ -69,14 +69,10 @@ function merged(known, frame) {
  * @returns {Series}
  */
 function series(known, more, at) {
-  const found = {
-    mean: values(known.mean, more.mean, at),
-    low: values(known.low, more.low, at),
-    high: values(known.high, more.high, at),
-  };
-  if (!known.bad && !more.bad) return found;
+  const mean = values(known.mean, more.mean, at);
+  if (!known.bad && !more.bad) return { mean };
   const none = (/** @type {Series} */ { mean }) => mean.map(() => 0);
-  return { ...found, bad: [...(known.bad ?? none(known)).slice(0, at), ...(more.bad ?? none(more))] };
+  return { mean, bad: [...(known.bad ?? none(known)).slice(0, at), ...(more.bad ?? none(more))] };
 }
 
 /**
@@ -108,15 +104,4 @@ function before(list, column) {
   return null;
 }
 
-/**
- * The first column in which a loss or a gradient was not finite; −1 if all are.
- * @param {Told} run
- */
-function firstBad(run) {
-  const found = [run.loss, ...run.layers.map(({ gradient }) => gradient)]
-    .map(({ bad }) => (bad ? bad.findIndex((many) => many > 0) : -1))
-    .filter((at) => at >= 0);
-  return found.length ? Math.min(...found) : -1;
-}
-
-export { LINES, merged, stepsOf, before, firstBad };
+export { LINES, merged, stepsOf, before };

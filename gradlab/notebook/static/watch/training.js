@@ -1,11 +1,12 @@
 // One training as a view shows it, live or saved. The loop feeds it: frames come from inside of it, ten a second at most, while
-// the kernel is busy with it. So history, hover and sliding back in time live here, and nothing of them asks the kernel. A click on
-// pause only sets a flag there; where the kernel hears nothing while it runs, the view says so.
+// the kernel is busy with it. A frame has the picture, drawn in Python, and what changed of the numbers. So history, hover and sliding
+// back in time live here, and nothing of them asks the kernel. A click on pause only sets a flag there; where the kernel hears
+// nothing while it runs, the view says so.
 
-import { SUPPRESS, button, disable, html } from "../kit/dom.js";
+import { axes } from "../kit/axes.js";
+import { SUPPRESS, button, disable, html, svgFrom } from "../kit/dom.js";
 import { grouped } from "../kit/format.js";
 import { Kernel } from "../kit/kernel.js";
-import { charts } from "./charts.js";
 import { numbers } from "./numbers.js";
 import { merged, stepsOf } from "./run.js";
 
@@ -35,15 +36,20 @@ function training(model, tell) {
     report = html("pre", { hidden: "", tabindex: "0", [SUPPRESS]: "true" }),
     code = html("pre", { tabindex: "0", [SUPPRESS]: "true" });
   const table = numbers();
-  const picture = charts({
-    hover(step) {
-      hovered = step === null ? null : columnOf(step);
-      look();
-    },
-    choose(step) {
-      chosen = columnOf(step);
-      look();
-    },
+  /** @type {ReturnType<typeof axes> | null} */
+  let plane = null;
+  const stage = html("div", { class: "gl-stage" });
+  stage.addEventListener("pointermove", (event) => {
+    hovered = columnAt(event);
+    look();
+  });
+  stage.addEventListener("pointerleave", () => {
+    hovered = null;
+    look();
+  });
+  stage.addEventListener("click", (event) => {
+    chosen = columnAt(event) ?? chosen;
+    look();
   });
 
   const pause = button("Pause", "Hold the loop between two steps: w.pause()", () => {
@@ -73,7 +79,7 @@ function training(model, tell) {
     html(
       "div",
       { class: "gl-body" },
-      picture.root,
+      stage,
       html("div", { class: "gl-aside" }, table.root, report, html("details", {}, html("summary", {}, "Code"), code)),
     ),
   );
@@ -101,12 +107,13 @@ function training(model, tell) {
       })
     : null;
 
-  /** @param {number} step counted from 0, from the place of a pointer */
-  function columnOf(step) {
-    return Math.max(0, Math.min(run.count - 1, Math.floor(step / run.width)));
+  /** @param {PointerEvent | MouseEvent} event */
+  function columnAt(event) {
+    const at = plane?.value(event);
+    return at ? Math.max(0, Math.min(run.count - 1, Math.floor(at[0] / run.width))) : null;
   }
 
-  /** Draw what is looked at: under the pointer, chosen, or the newest. */
+  /** Show what is looked at: under the pointer, chosen, or the newest. */
   function look() {
     const last = Math.max(0, run.count - 1),
       column = hovered ?? chosen ?? last;
@@ -118,7 +125,7 @@ function training(model, tell) {
     const [from, to] = stepsOf(run, chosen ?? last);
     slider.setAttribute("aria-valuetext", from === to ? `step ${grouped(from)}` : `steps ${grouped(from)} to ${grouped(to)}`);
     disable(newest, chosen === null);
-    picture.mark(hovered === null && chosen === null ? null : Math.min((column + 0.5) * run.width, run.steps));
+    plane?.mark(hovered === null && chosen === null ? null : Math.min((column + 0.5) * run.width, run.steps));
     if (run.count) table.show(run, Math.min(column, last), hovered === null && chosen === null);
   }
 
@@ -151,7 +158,9 @@ function training(model, tell) {
     cost.textContent = run.cost;
     code.textContent = run.code;
     buttons();
-    picture.show(run);
+    const drawing = svgFrom(run.picture);
+    stage.replaceChildren(drawing);
+    plane = axes(drawing);
     look();
     tell(run);
   }
@@ -178,7 +187,6 @@ function training(model, tell) {
     end() {
       model.off("msg:custom", heard);
       model.off("change:run", told);
-      picture.end();
       kernel?.leave();
       root.remove();
     },

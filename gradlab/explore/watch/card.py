@@ -1,0 +1,121 @@
+"""A run in words: a sentence, what is found, a table of the layers; around its picture in a notebook, alone in a terminal."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from gradlab.explore.drawing import MAX_BYTES
+from gradlab.explore.markup import NO_MATH, Span, escape_html, number, say, to_html
+from gradlab.explore.report import findings_view as findings
+from gradlab.explore.report.parts import code_html
+from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
+from gradlab.explore.watch.picture import LINES, drawing
+from gradlab.explore.watch.snapshot import snapshot
+
+HEADS = ("layer", "‖gradient‖", "÷ ‖weights‖ a step", "‖weights‖")
+TABLED = 40  # layers in the table of a notebook
+
+
+def last_of(series: dict[str, Any] | Sequence[float | None]) -> float | None:
+    """The last number that was measured."""
+    values = series["mean"] if isinstance(series, dict) else series
+    return next((x for x in reversed(values) if x is not None), None)
+
+
+def table(data: dict[str, Any]) -> list[list[str]]:
+    """The rows of the table of layers: name, ‖gradient‖, ratio with an arrow where it lies outside of what is usual, weights."""
+    rows = []
+    low, high = data["usual"]
+    numbered = 1 < len(data["names"]) <= LINES
+    for k, (name, layer) in enumerate(zip(data["names"], data["layers"], strict=True)):
+        gradient, ratio, weight = (last_of(layer[what]) for what in ("gradient", "ratio", "weight"))
+        arrow = "" if ratio is None else " ↑" if ratio > high else " ↓" if ratio < low else ""
+        rows.append(
+            [
+                f"{k} {name}" if numbered else name,
+                "none" if gradient is None else number(gradient, 3),
+                "" if ratio is None else number(ratio, 2) + arrow,
+                "" if weight is None else number(weight, 3),
+            ]
+        )
+    return rows
+
+
+def card(data: dict[str, Any], picture: str) -> str:
+    """The words, the picture and the table as HTML."""
+    sentence = say(*(Span(text, kind) for text, kind in data["head"]))
+    problems, notes = _found(data)
+    kinds = ("code", "gradient", "plain", "plain")
+    cells = [
+        "<tr>" + "".join(_cell("td", k, Span(text, kinds[k])) for k, text in enumerate(row)) + "</tr>"
+        for row in table(data)[:TABLED]
+    ]
+    more = len(data["names"]) - TABLED
+    heads = "".join(_cell("th", k, Span(name, "dim")) for k, name in enumerate(HEADS))
+    units = [
+        f"{name} ({kind}): "
+        + ", ".join(
+            f"{share:.0%} {what}"
+            for what, share in (("dead", last_of(one["dead"])), ("saturated", last_of(one["saturated"])))
+            if share
+        )
+        for (name, kind), one in zip(data["units"], data["activations"], strict=True)
+        if last_of(one["dead"]) or last_of(one["saturated"])
+    ]
+    shares = f'<div style="opacity:.72;padding:2px 0">{escape_html(" · ".join(units[:12]))}</div>' if units else ""
+    return (
+        f'<div {NO_MATH} style="{CARD}">{head_html([sentence])}{findings.html(problems, notes)}'
+        f'<div style="padding:8px 14px;border-top:{RULE}">{picture}</div>'
+        f'<div style="padding:6px 14px;border-top:{RULE};overflow-x:auto">'
+        f'<table style="border-collapse:collapse;font-size:13px;color:inherit;{TABULAR}"><tr>{heads}</tr>{"".join(cells)}</table>'
+        + (f'<div style="opacity:.72">and {more} more: <code>w.data()</code></div>' if more > 0 else "")
+        + f'{shares}<div style="opacity:.72;font-size:12px">{escape_html(data["cost"])}</div></div></div>'
+        + code_html(data["code"])
+    )
+
+
+def _cell(tag: str, k: int, text: Span) -> str:
+    where = "right" if k else "left"
+    return f'<{tag} style="padding:1px 14px 1px 0;font-weight:400;text-align:{where}">{to_html(say(text))}</{tag}>'
+
+
+class Said:
+    """A sentence of the doctor's as a report shows it."""
+
+    line = None
+
+    def __init__(self, message: str, fix: str) -> None:
+        self.message, self.fix = message, fix
+
+
+def _found(data: dict[str, Any]) -> tuple[list[Said], list[Said]]:
+    said = [(word, Said(message, fix)) for word, message, fix in data["findings"]]
+    return [one for word, one in said if word == "Problem"], [one for word, one in said if word != "Problem"]
+
+
+def words(data: dict[str, Any]) -> str:
+    """The same for a terminal."""
+    lines = ["".join(text for text, _ in data["head"])]
+    said = findings.text(*_found(data))
+    rows = [list(HEADS), *table(data)]
+    wide = [max(len(row[k]) for row in rows) for k in range(len(HEADS))]
+    body = ["  ".join(cell.ljust(wide[k]) if k == 0 else cell.rjust(wide[k]) for k, cell in enumerate(row)) for row in rows]
+    return "\n".join([*lines, *([said] if said else []), "", *body, data["cost"]])
+
+
+def bundle(watch: Any) -> dict[str, str]:
+    """What a notebook is given."""
+    data = snapshot(watch)
+    picture = drawing(watch)
+    mimes = {"text/html": card(data, picture.html()), "text/plain": words(data)}
+    bitmap = picture.bitmap(MAX_BYTES)
+    if bitmap is not None:
+        mimes["image/png"] = base64.b64encode(bitmap).decode()
+    return mimes
+
+
+def text(watch: Any) -> str:
+    """For a terminal."""
+    return words(snapshot(watch))
