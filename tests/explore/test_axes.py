@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import pytest
 
-from gradlab.explore.axes import Tick, apart, ticks
+from gradlab.explore.axes import Axes, Tick, apart, ticks
 from gradlab.explore.drawing import text_width
 
 RANGES = [
@@ -28,6 +29,31 @@ def test_ticks_are_round_and_say_what_they_are():
             assert low - 1e-9 * abs(low) <= at <= high + 1e-9 * abs(high)
             assert float(text.replace("−", "-")) == pytest.approx(at, rel=1e-9, abs=1e-300)
     assert ticks(0, math.inf, 5) == [] and ticks(math.nan, 1, 5) == []
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e-5, 1), (0.3, 7), (1, 1.2), (1e-300, 1e300), (0.02, 90), (1e-12, 1e5), (3e4, 8e4)])
+def test_ticks_of_a_logarithmic_axis_are_round_and_in_the_range(low, high):
+    for many in (1, 3, 5, 8):
+        found = ticks(low, high, many, True)
+        assert min(many, 2) <= len(found) <= max(7, 2 * many + 1) and len({t.text for t in found}) == len(found)
+        for at, text in found:
+            assert low * (1 - 1e-9) <= at <= high * (1 + 1e-9)
+            assert float(text.replace("−", "-")) == pytest.approx(at, rel=1e-9)
+    assert ticks(-1, 4, 5, True) == [] == ticks(0, 4, 5, True)
+
+
+def test_axes_turn_numbers_into_places():
+    axes = Axes((10, 20, 100, 50), (0, 4), (1, 100), log=True)
+    assert [axes.across(x) for x in (0, 1, 4)] == [10, 35, 110]
+    assert [axes.down(y) for y in (1, 10, 100)] == pytest.approx([70, 45, 20])
+    assert Axes((10, 20, 100, 50), (0, 4), (-1, 1)).down(0.5) == 32.5
+    assert axes.attributes() == {"data_frame": "10 20 100 50", "data_x": "0 4", "data_y": "1 100"}
+    drawn = axes.ruled([Tick(0, "0"), Tick(0.1, "0.1"), Tick(4, "4 000 000")], [Tick(10, "10")], 115)
+    assert re.findall(r'x="(\S+)" y="(\S+)" text-anchor="middle">([^<]*)', drawn)[0] == ("10", "84", "0")
+    assert "0.1<" not in drawn, "there is no room for it"
+    last = float(re.search(r'x="([^"]+)"[^>]*>4 000 000<', drawn)[1])
+    assert last + text_width("4 000 000", 10.5) / 2 < 115, "whole within the picture"
+    assert 'y="48.6" text-anchor="end">10<' in drawn and "M10 45h100" in drawn
 
 
 @pytest.mark.parametrize("width", [40, 90, 200, 600])

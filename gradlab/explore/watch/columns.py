@@ -34,6 +34,10 @@ class Pooled:
     count: np.ndarray
     bad: np.ndarray
 
+    def middles(self, steps: int) -> np.ndarray:
+        """Return the step in the middle of each column of a run, whose last column may not be complete."""
+        return np.minimum((np.arange(len(self.mean)) + 0.5) * self.width, steps)
+
 
 class Columns:
     """The columns of a run.

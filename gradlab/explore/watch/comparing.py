@@ -68,8 +68,8 @@ class RunComparison:
             run.flush()
             pooled = run.measuring.columns.pooled()
             means = pooled.mean[:, run.measuring.layout.loss]
-            some = np.flatnonzero(~np.isnan(means))
-            series.append((np.minimum((some + 0.5) * pooled.width, run.steps), means[some]))
+            some = ~np.isnan(means)
+            series.append((pooled.middles(run.steps)[some], means[some]))
         values = np.concatenate([means for _, means in series])
         if not len(values):
             return Drawing(

@@ -46,7 +46,7 @@ class _Painter:
         self._watch, self._layout = watch, watch.measuring.layout
         self._columns = watch.measuring.columns.pooled()
         self._steps = max(watch.steps, 1)
-        self._middles = np.minimum((np.arange(len(self._columns.mean)) + 0.5) * self._columns.width, self._steps)
+        self._middles = self._columns.middles(self._steps)
         each = math.ceil(len(watch.layers) / ROWS)
         self._starts = np.arange(0, len(watch.layers), each)  # of the layers that share a stripe
         self._left, self._names = _labels(tuple(watch.layers[k] + " …" * (each > 1) for k in self._starts))
