@@ -49,6 +49,7 @@ def test_pictures_and_pages_can_be_read(browser, tmp_path, theme):
         gl.graph(model["loss"], names=model, level="modules"),
         gl.playground(lambda x: x**3 / 3 - x, x=(-2.4, 2.4), at={"x": 1.6}),
         gl.jacobian(names["z1"], names["a"]),
+        watched(),
     ]
     context = browser.new_context(viewport={"width": 1000, "height": 800}, **THEMES[theme])
     page = context.new_page()

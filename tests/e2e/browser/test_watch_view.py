@@ -12,6 +12,7 @@ from lab import drawn, expect
 
 import gradlab as gl
 from gradlab.explore.watch.columns import Columns
+from gradlab.explore.watch.page import view_data
 from gradlab.notebook.watch_widget import WatchWidget
 
 
@@ -150,6 +151,32 @@ def test_ten_thousand_steps_open(browser, tmp_path):
     page.locator(".gl-stage svg path").first.wait_for()
     assert page.locator("*").count() < 10_000, "the page has no element per step"
     page.context.close()
+
+
+def test_a_chosen_step_stays_when_columns_become_wider(open_widget):
+    w, _, opt, x, y, loss_of = example()
+    with w:
+        make_steps(w, opt, x, y, loss_of, 5)
+    widget = WatchWidget(w)
+    page = open_widget(widget, live=False)
+
+    def shown(steps):
+        columns = Columns(w.measuring.layout.size)
+        columns.add(np.arange(steps), np.full((steps, w.measuring.layout.size), 0.5))
+        w.measuring.columns, w.measuring.steps = columns, steps
+        page.evaluate("run => model.receive({ run }, {})", json.loads(json.dumps(view_data(w))))
+
+    shown(200)
+    page.mouse.click(*place(page, 100.5))
+    page.mouse.move(5, 5)
+    caption = page.locator(".gl-side .gl-caption b")
+    expect(caption).to_have_text("step 101")
+    shown(300)
+    expect(caption).to_have_text("steps 101 to 102, means")
+    expect(page.get_by_label("step", exact=True)).to_have_value("50")
+    line = page.locator(".gl-stage .gl-hair").evaluate("line => line.getBoundingClientRect().x")
+    assert line == pytest.approx(place(page, 101)[0], abs=0.6), "in the new picture"
+    assert page.faults == []
 
 
 @pytest.mark.parametrize("width", exhaustive_after_first(800, 700, 1000, 1300))

@@ -24,7 +24,7 @@ function training(model, tell) {
   let run = model.get("run");
   const live = Boolean(model.get("live"));
   /** @type {number | null} */
-  let chosen = null; // a column; null: the newest
+  let chosen = null; // a step, from 0; null: the newest
   /** @type {number | null} */
   let hovered = null;
   let wished = false; // whether the loop is to pause
@@ -40,7 +40,7 @@ function training(model, tell) {
   let plane = null;
   const stage = html("div", { class: "gl-stage" });
   stage.addEventListener("pointermove", (event) => {
-    hovered = columnAt(event);
+    hovered = stepAt(event);
     look();
   });
   stage.addEventListener("pointerleave", () => {
@@ -48,7 +48,7 @@ function training(model, tell) {
     look();
   });
   stage.addEventListener("click", (event) => {
-    chosen = columnAt(event) ?? chosen;
+    chosen = stepAt(event) ?? chosen;
     look();
   });
 
@@ -61,7 +61,7 @@ function training(model, tell) {
     replay = button("Replay", "Compute the first step with a NaN or an infinity again: w.replay()", () => kernel?.ask("replay"));
   const slider = html("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "step", [SUPPRESS]: "true" });
   slider.addEventListener("input", () => {
-    chosen = Number(slider.value) >= run.count - 1 ? null : Number(slider.value);
+    chosen = Number(slider.value) >= run.count - 1 ? null : Number(slider.value) * run.width;
     look();
   });
   const newest = button("Newest", "Back to the newest step", () => {
@@ -108,25 +108,26 @@ function training(model, tell) {
     : null;
 
   /** @param {PointerEvent | MouseEvent} event */
-  function columnAt(event) {
-    const at = plane?.value(event);
-    return at ? Math.max(0, Math.min(run.count - 1, Math.floor(at[0] / run.width))) : null;
+  function stepAt(event) {
+    return plane?.value(event)?.[0] ?? null;
   }
 
   /** Show what is looked at: under the pointer, chosen, or the newest. */
   function look() {
     const last = Math.max(0, run.count - 1),
-      column = hovered ?? chosen ?? last;
+      columnOf = (/** @type {number | null} */ step) => (step === null ? last : Math.min(last, Math.floor(step / run.width))),
+      unmarked = hovered === null && chosen === null,
+      column = columnOf(hovered ?? chosen);
     slider.max = String(last);
-    slider.value = String(chosen ?? last);
+    slider.value = String(columnOf(chosen));
     const share = last ? (100 * Number(slider.value)) / last : 100;
     slider.style.setProperty("--gl-from", "0%");
     slider.style.setProperty("--gl-to", `${share}%`);
-    const [from, to] = stepsOf(run, chosen ?? last);
+    const [from, to] = stepsOf(run, columnOf(chosen));
     slider.setAttribute("aria-valuetext", from === to ? `step ${grouped(from)}` : `steps ${grouped(from)} to ${grouped(to)}`);
     disable(newest, chosen === null);
-    plane?.mark(hovered === null && chosen === null ? null : Math.min((column + 0.5) * run.width, run.steps));
-    if (run.count) table.show(run, Math.min(column, last), hovered === null && chosen === null);
+    plane?.mark(unmarked ? null : Math.min((column + 0.5) * run.width, run.steps));
+    if (run.count) table.show(run, column, unmarked);
   }
 
   function buttons() {
@@ -168,15 +169,11 @@ function training(model, tell) {
   /** @param {any} message */
   function heard(message) {
     if (!message?.frame) return;
-    const wide = run.width;
     run = merged(run, message.frame);
-    if (chosen !== null && run.width !== wide) chosen = Math.floor((chosen * wide) / run.width);
     update();
   }
   function told() {
-    const wide = run.width;
     run = model.get("run");
-    if (chosen !== null && run.width !== wide) chosen = Math.floor((chosen * wide) / run.width);
     update();
   }
   model.on("msg:custom", heard);
