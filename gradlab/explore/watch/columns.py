@@ -36,7 +36,8 @@ class Pooled:
 
     def middles(self, steps: int) -> np.ndarray:
         """Return the step in the middle of each column of a run, whose last column may not be complete."""
-        return np.minimum((np.arange(len(self.mean)) + 0.5) * self.width, steps)
+        middles: np.ndarray = np.minimum((np.arange(len(self.mean)) + 0.5) * self.width, steps)
+        return middles
 
 
 class Columns:

@@ -141,7 +141,7 @@ class _Painter:
             f'<text x="{right + 8:g}" y="{tidy(at + 12)}">{short(x)}</text>' for x, at in zip(last, y, strict=True) if x == x
         )
         self._parts.append(f'<g fill="{colour}">{"".join(numbers)}</g>')
-        below = replace(axes, frame=(self._left, top + axes.frame[3], axes.frame[2], 3.0))
+        below = replace(axes, frame=(self._left, top + axes.frame[3], axes.frame[2], 0.0))
         self._parts.append(below.ruled(step_ticks(axes), [], WIDE))
 
     def _cells(self, values: np.ndarray, y: np.ndarray, low: float, high: float, colour: str) -> str:
