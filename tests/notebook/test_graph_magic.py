@@ -74,10 +74,16 @@ def test_rows_of_code_are_the_lines_of_the_cell(cell):
     cell.ok("\n".join(["%%grad -q -o report", *lines]))
     trace = cell.ns["report"].trace
     about = Explorer(trace).about()
-    labels = [row["spoken"].partition(", ")[0] for row in about["rows"]["code"]["rows"]]
-    assert labels == ["u = t * 2", "return u + 1", "s = y.exp()", "total = (s * y).sum()", "total"]
-    assert [row[3] for row in about["code"]] == ["3", "4", "6", "7"] and about["code"][0][2] == "in f"
-    inside = sorted(i for row in about["code"] for a, n in zip(row[5][::2], row[5][1::2], strict=True) for i in range(a, a + n))
+    rows = about["rows"]["code"]["rows"]
+    labels = [row["spoken"].split(", ") for row in rows]
+    assert [label[0] for label in labels] == ["u = t * 2", "return u + 1", "s = y.exp()", "total = (s * y).sum()", "total"]
+    assert [next(text for text in label if text.startswith("line")) for label in labels[:-1]] == [
+        f"line {n}" for n in (3, 4, 6, 7)
+    ]
+    assert labels[0][1] == "in f"
+    inside = sorted(
+        i for row in rows[:-1] for a, n in zip(*(row["members"][k::2] for k in (0, 1)), strict=True) for i in range(a, a + n)
+    )
     assert inside == [i for i, node in enumerate(trace.nodes) if node.kind == "operation"]
     (source,) = about["sources"]
     assert source["title"] == "the cell" and source["lines"][5] == [6, "s = y.exp()"]
