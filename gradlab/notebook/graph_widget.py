@@ -1,8 +1,8 @@
 """The live explorer of a graph: the widget around `explore.explorer.Explorer`.
 
-Python has the model, JavaScript (static/explorer) draws it. The widget's state, which a notebook may save, is the trace as plain
-data: with it the view opens, folds its rows and searches. What it asks besides, by messages as the Jacobian's view does (see
-static/kit/kernel.js), is the picture with other folds open, and all that is known of one node.
+Python has the model and draws; JavaScript (static/explorer) lets one choose, search and colour. The widget's state, which a
+notebook may save, is the trace as plain data and its first pictures: with it the view opens. What it asks besides, by messages
+as the Jacobian's view does (see static/kit/kernel.js), is a picture with other folds open, and all that is known of one node.
 
 The widget holds the graph until it is closed or its last view is gone. As an output of its own above the live view stands the
 static picture, which the style sheet hides while the live view is there; so a saved, exported or reopened notebook has it.

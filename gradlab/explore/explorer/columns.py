@@ -1,4 +1,4 @@
-"""All nodes and edges of a trace as columns of plain data, so that a view can search, fold and compare them without a kernel.
+"""All nodes and edges of a trace as columns of plain data, so that a view can search and colour them without a kernel.
 
 Texts stand in one table and are told by their numbers, since operations, modules and lines repeat: 10 000 nodes take some 300 kB.
 """

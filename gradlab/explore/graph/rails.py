@@ -257,7 +257,7 @@ def _band(row: GraphRow, top: float, layout: _Layout, columns: _Columns, here: i
     if row.small and not output:
         if layout.flat:
             left += BESIDE + (text_width(label, CODE, mono=True) if code else text_width(label, LABEL) * BOLD)
-        small = _fitted(row.small, end - left, SMALL, bold=False) if end - left > BESIDE else ""
+        small = _ending(row.small, end - left) if layout.flat else _fitted(row.small, end - left, SMALL, bold=False)
         below = base if layout.flat else middle + 10
         svg.append(f'<text x="{tidy(left)}" y="{tidy(below)}" fill="{quiet}">{escape(small)}</text>')
     if made := columns.made[here]:
@@ -298,6 +298,14 @@ def _gradient(row: GraphRow, x: float, middle: float, text: str, scale: Scale | 
     at = f'x="{tidy(x + BAR + 8)}" y="{tidy(middle + 4)}" font-size="{LABEL - 1}"'
     parts.append(f'<text {at} fill="{ink}"{weight}>{escape(text)}</text>')
     return "".join(parts)
+
+
+def _ending(text: str, room: float) -> str:
+    """The last of the parts of a text, " · " between them, that fit."""
+    parts = text.split(" · ")
+    while parts and text_width(" · ".join(parts), SMALL) > room:
+        parts.pop(0)
+    return " · ".join(parts)
 
 
 def _fitted(text: str, room: float, size: float, *, mono: bool = False, bold: bool = True) -> str:
