@@ -6,14 +6,14 @@ within another one is "0.2.n17", and what is left where there are too many is "0
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from gradlab.explore.explorer.columns import ranges
 from gradlab.explore.explorer.outline import Row
-from gradlab.explore.graph.contraction import uses_of
 from gradlab.explore.graph.rails import came_text, gradient_text, paint_rows
-from gradlab.explore.graph.rows import GraphRow, Part, rows_of
+from gradlab.explore.graph.rows import GraphRow, Part, RowMaker
 from gradlab.explore.markup import count
 from gradlab.explore.trace.data import Trace
 
@@ -39,8 +39,13 @@ class RowFolds:
 
     def __init__(self, trace: Trace, outline: Sequence[Row], modules: bool) -> None:
         self.outline, self._trace, self._modules = outline, trace, modules
-        self._uses = uses_of(trace.nodes, trace.edges)
+        self._maker = RowMaker(trace, trace.nodes, trace.edges)
+        self._given: defaultdict[int, list[int]] = defaultdict(list)  # the leaves that each node is given
+        for edge in trace.edges:
+            if trace.nodes[edge.source].kind == "leaf":
+                self._given[edge.target].append(edge.source)
         self._operations: dict[str, list[int]] = {}  # of each row, by its address
+        self._ranges: dict[tuple[str, int], list[int]] = {}  # of members, by their row and number
 
     # ------------------------------------------------------------------------------------------------------ which are open
     def first(self) -> set[str]:
@@ -111,12 +116,12 @@ class RowFolds:
         dict
             "svg", "width" and "height"; "cut": whether a wider picture would show more; "open" and "more": the state; "rows":
             for each `data-row` of the SVG its "key", "at" (the node of the trace that hands on what it makes, −1 of none),
-            "members" and "leaves" (that it uses alone; both as `columns.ranges`), "depth", "open" (null where nothing is in
-            it) and "spoken".
+            "members" (with the leaves that it alone uses, as `columns.ranges`), "depth", "open" (null where nothing is in it)
+            and "spoken".
         """
         wanted, more = self.first() if open_ is None else set(open_), dict(more or {})
-        parts, members = self._parts(wanted, more)
-        rows = rows_of(self._trace, self._trace.nodes, self._trace.edges, parts)
+        parts = self._parts(wanted, more)
+        rows = self._maker.rows(parts)
         what = "modules" if self._modules else "code"
         alt = f"{count(len(rows), 'row')} of {what}\n{'; '.join(row.label for row in rows[:DESCRIBED])}"
         drawing, cut = paint_rows(rows, note="", alt=alt, width=width)
@@ -127,13 +132,12 @@ class RowFolds:
             "cut": cut,
             "open": [row.key for row in rows if row.opened],
             "more": more,
-            "rows": [self._described(rows, here, members.get(row.key)) for here, row in enumerate(rows)],
+            "rows": [self._described(rows, here) for here in range(len(rows))],
         }
 
-    def _parts(self, wanted: Collection[str], more: Mapping[str, int]) -> tuple[list[Part], dict[str, list[int]]]:
-        """What becomes rows, and the stretches of nodes that those of the outline stand for, by their addresses."""
+    def _parts(self, wanted: Collection[str], more: Mapping[str, int]) -> list[Part]:
+        """What becomes rows."""
         found: list[Part] = []
-        stretches: dict[str, list[int]] = {}
 
         def walk(rows: Sequence[Row], prefix: str, depth: int) -> None:
             for k, row in enumerate(rows):
@@ -150,7 +154,6 @@ class RowFolds:
                 found.append(
                     Part(kind, label, members, small, line, where or label, copies, depth, is_open if opens else None, key)
                 )
-                stretches[key] = row[5]
                 if not is_open:
                     continue
                 if row[6]:
@@ -163,7 +166,7 @@ class RowFolds:
                     found.append(Part("more", label, rest, "", "", "more", (), depth + 1, False, f"{key}.more"))
 
         walk(self.outline, "", 0)
-        return found, stretches
+        return found
 
     def _operations_in(self, key: str, row: Row) -> list[int]:
         if key not in self._operations:
@@ -179,7 +182,7 @@ class RowFolds:
     def _end(self, members: Sequence[int]) -> int:
         """The node that hands on what some nodes make: the last of them that is used outside."""
         inside = set(members)
-        handing = (i for i in reversed(members) if any(use not in inside for use in self._uses[i]))
+        handing = (i for i in reversed(members) if any(use not in inside for use in self._maker.uses[i]))
         return next(handing, members[-1] if members else -1)
 
     def _of_node(self, i: int, key: str, depth: int) -> Part:
@@ -189,8 +192,19 @@ class RowFolds:
         line = "" if place is None else str(place.line)
         return Part("operation", label, [i], node.operation, line, node.name or node.label, (), depth, None, key)
 
-    def _described(self, rows: Sequence[GraphRow], here: int, members: list[int] | None) -> dict[str, Any]:
+    def _stretches(self, key: str, members: Sequence[int]) -> list[int]:
+        """The stretches of some nodes and of the leaves that they alone use."""
+        known = key, len(members)
+        if known not in self._ranges:
+            inside = set(members)
+            given = {leaf for i in members for leaf in self._given.get(i, ())}
+            own = {leaf for leaf in given if inside.issuperset(self._maker.uses[leaf])}
+            self._ranges[known] = ranges(sorted(inside | own))
+        return self._ranges[known]
+
+    def _described(self, rows: Sequence[GraphRow], here: int) -> dict[str, Any]:
         row = rows[here]
+        members = self._operations[row.key] if row.opened else row.members
         came = came_text(rows, here)
         number = gradient_text(row)
         spoken = (
@@ -202,9 +216,8 @@ class RowFolds:
         )
         return {
             "key": row.key or f"cut{row.line}",
-            "at": self._end(self._operations[row.key]) if row.opened else row.end,
-            "members": ranges(row.members) if members is None else members,
-            "leaves": ranges(sorted(p.node for p in row.parameters)),
+            "at": self._end(members) if row.opened else row.end,
+            "members": [members[0], 1] if len(members) == 1 and row.opened is None else self._stretches(row.key, members),
             "depth": row.depth,
             "open": row.opened,
             "spoken": ", ".join(filter(None, spoken)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gradlab.explore.graph.chips import operand_text
@@ -125,7 +125,7 @@ def code_rows(trace: Trace) -> list[GraphRow]:
     if len(cells) <= STEPS:
         inner = _by_line(trace, [node.place or node.cell for node in nodes])
         cells = inner if len(inner) > len(cells) else cells
-    return rows_of(trace, nodes, trace.edges, _merged(cells, nodes))
+    return RowMaker(trace, nodes, trace.edges).rows(_merged(cells, nodes))
 
 
 def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[Part]:
@@ -194,7 +194,7 @@ def module_rows(trace: Trace) -> list[GraphRow]:
             if kind == "operation" and node.place is not None and node.place != node.cell and node.place.source:
                 label = brief(node.place.source)
             parts.append(Part(kind, label, [i], small, "" if at is None else str(at.line), label, node.norms))
-    return rows_of(trace, nodes, edges, _merged(parts, nodes), folded=True)
+    return RowMaker(trace, nodes, edges, folded=True).rows(_merged(parts, nodes))
 
 
 # ----------------------------------------------------------------------------------------------------------------- rows
@@ -216,114 +216,129 @@ def _merged(parts: list[Part], nodes: Sequence[GraphNode]) -> list[Part]:
     return parts
 
 
-def rows_of(
-    trace: Trace, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], parts: Sequence[Part], *, folded: bool = False
-) -> list[GraphRow]:
-    """The rows of some parts of a graph, with the leaves that several of them use above and the outputs below.
+@dataclass(frozen=True)
+class _Inside:
+    """What the members of a row say by themselves, whatever else is shown."""
+
+    handing: tuple[int, ...]  # those that are used outside
+    end: int
+    data: tuple[str, ...]
+    members: tuple[int, ...]
+
+
+class RowMaker:
+    """Makes the rows of a graph, for each state in which parts of it are open.
 
     Parameters
     ----------
     trace : Trace
     nodes, edges : sequence
         Of the trace, or contracted ones.
-    parts : sequence of Part
-        Disjoint, without leaves and outputs.
     folded : bool
         Whether nodes stand for several of the trace.
+
+    Attributes
+    ----------
+    uses : list of list of int
+        The targets of each node's edges.
     """
-    uses = uses_of(nodes, edges)
-    place = {i: at for at, part in enumerate(parts) for i in part.members}
-    users = {i: {place[t] for t in uses[i] if t in place} for i, node in enumerate(nodes) if node.kind == "leaf"}
-    shared = [i for i, among in users.items() if len(among) > 1]
-    tops = shared if len(shared) <= TOPS else []
-    whole = [i for i, node in enumerate(nodes) if node.kind == "output"]
-    parts = [
-        *(Part("leaf", nodes[i].label, [i], where=nodes[i].label, key=f"n{i}") for i in tops),
-        *parts,
-        *(Part("output", nodes[i].label, [i], where=nodes[i].label, key=f"n{i}") for i in whole[:2]),
-    ]
-    place = {i: at for at, part in enumerate(parts) for i in part.members}
-    none = {leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None and leaf.node is not None}
-    leaves: defaultdict[int, list[Parameter]] = defaultdict(list)
-    for i in users:
-        if i not in tops and uses[i]:
-            at = min((place[t] for t in uses[i] if t in place), default=None)
-            if at is not None:
-                leaves[at].append(_parameter(nodes[i], _whole(nodes[i], i), none))
-    if folded:
+
+    def __init__(self, trace: Trace, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, folded: bool = False) -> None:
+        self._trace, self._nodes, self._folded = trace, nodes, folded
+        self.uses = uses_of(nodes, edges)
+        self._out_edges: defaultdict[int, list[GraphEdge]] = defaultdict(list)
+        for edge in edges:
+            self._out_edges[edge.source].append(edge)
+        self._leaves = [i for i, node in enumerate(nodes) if node.kind == "leaf" and self.uses[i]]
+        self._outputs = [i for i, node in enumerate(nodes) if node.kind == "output"]
+        self._none = {leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None}
+        self._parameters: dict[int, Parameter] = {}
+        self._known: dict[tuple[int, int, int], _Inside] = {}
+
+    def rows(self, parts: Sequence[Part]) -> list[GraphRow]:
+        """Return a row for each of some disjoint parts without leaves, with the leaves that several of them use above and the
+        outputs below."""
+        place = self._places(parts)
+        users = {i: {place[t] for t in self.uses[i] if place[t] >= 0} for i in self._leaves}
+        shared = [i for i, among in users.items() if len(among) > 1]
+        tops = shared if len(shared) <= TOPS else []
+        parts = [*map(self._alone, tops), *parts, *map(self._alone, self._outputs[:2])]
+        place = self._places(parts)
+        leaves: defaultdict[int, list[Parameter]] = defaultdict(list)
+        for i, among in users.items():
+            if among and i not in tops:
+                leaves[min(among) + len(tops)].append(self._parameter(_whole(self._nodes[i], i)))
+        if self._folded:
+            for at, part in enumerate(parts):
+                inside = [m for i in part.members if self._nodes[i].kind == "folded" for m in self._nodes[i].members]
+                leaves[at] += [self._parameter(m) for m in inside if self._trace.nodes[m].kind == "leaf"]
+        return _with_cuts(self._trace, [self._row(place, at, part, tuple(leaves[at])) for at, part in enumerate(parts)])
+
+    def _places(self, parts: Sequence[Part]) -> list[int]:
+        """In which part each node is; −1 in none."""
+        place = [-1] * len(self._nodes)
         for at, part in enumerate(parts):
             for i in part.members:
-                inside = [m for m in nodes[i].members if trace.nodes[m].kind == "leaf"] if nodes[i].kind == "folded" else []
-                leaves[at] += [_parameter(trace.nodes[m], m, none) for m in inside]
-    out_edges: defaultdict[int, list[GraphEdge]] = defaultdict(list)
-    for edge in edges:
-        out_edges[edge.source].append(edge)
-    rows = [_row(nodes, out_edges, place, at, part, tuple(leaves[at]), none) for at, part in enumerate(parts)]
-    return _with_cuts(trace, rows)
+                place[i] = at
+        return place
+
+    def _alone(self, i: int) -> Part:
+        """A leaf or an output that has a row of its own."""
+        node = self._nodes[i]
+        return Part(node.kind, node.label, [i], where=node.label, key=f"n{i}")
+
+    def _parameter(self, i: int) -> Parameter:
+        if i not in self._parameters:
+            node = self._trace.nodes[i]
+            gradient, value = (None if one is None else one.norm for one in (node.gradient, node.value))
+            self._parameters[i] = Parameter(node.label, gradient, value, i in self._none, i)
+        return self._parameters[i]
+
+    def _inside(self, members: Sequence[int]) -> _Inside:
+        key = members[0], members[-1], len(members)  # parts of the same nodes, or of some of them
+        if key not in self._known:
+            own, nodes = set(members), self._nodes
+            handing = tuple(i for i in members if any(edge.target not in own for edge in self._out_edges.get(i, ())))
+            texts = dict.fromkeys(operand_text(o) for i in members for o in nodes[i].operands if o.kind == "input")
+            data = tuple(shortened(text, 24) for text in texts if text)[:2]
+            whole = tuple(sorted(m for i in members for m in (nodes[i].members or (i,))))
+            self._known[key] = _Inside(handing, max(handing, default=max(members)), data, whole)
+        return self._known[key]
+
+    def _row(self, place: Sequence[int], at: int, part: Part, parameters: tuple[Parameter, ...]) -> GraphRow:
+        said = part.kind, part.label, part.small, part.line, part.where
+        if not part.members:
+            return GraphRow(*said, depth=part.depth, opened=part.opened, key=part.key)
+        inside = self._inside(part.members)
+        node = self._nodes[inside.end]
+        shares: dict[int, float | None] = {}
+        for edge in (edge for i in inside.handing for edge in self._out_edges[i]):
+            target = place[edge.target]
+            if target in (-1, at):
+                continue
+            known = edge.share if len(inside.handing) == 1 else None
+            before = shares.get(target, 0.0)
+            shares[target] = None if known is None or before is None else before + known
+        return GraphRow(
+            *said,
+            made=_made(node),
+            gradient=node.gradient,
+            norms=part.copies,
+            came_from=tuple(sorted(shares.items())),
+            parameters=parameters,
+            data=inside.data,
+            members=inside.members,
+            end=inside.end,
+            none=part.kind == "leaf" and _whole(node, inside.end) in self._none,
+            depth=part.depth,
+            opened=part.opened,
+            key=part.key,
+        )
 
 
 def _whole(node: GraphNode, i: int) -> int:
     """The number in the trace of a node that stands for itself."""
     return node.members[0] if node.members else i
-
-
-def _parameter(node: GraphNode, i: int, none: Collection[int]) -> Parameter:
-    return Parameter(
-        node.label,
-        None if node.gradient is None else node.gradient.norm,
-        None if node.value is None else node.value.norm,
-        i in none,
-        i,
-    )
-
-
-def _row(
-    nodes: Sequence[GraphNode],
-    out_edges: Mapping[int, Sequence[GraphEdge]],
-    place: Mapping[int, int],
-    at: int,
-    part: Part,
-    parameters: tuple[Parameter, ...],
-    none: Collection[int],
-) -> GraphRow:
-    if not part.members:
-        said = part.kind, part.label, part.small, part.line, part.where
-        return GraphRow(*said, depth=part.depth, opened=part.opened, key=part.key)
-    handing = [i for i in part.members if any(place.get(edge.target) != at for edge in out_edges.get(i, ()))]
-    end = max(handing, default=max(part.members))
-    node = nodes[end]
-    shares: dict[int, float | None] = {}
-    for i in handing:
-        for edge in out_edges[i]:
-            target = place.get(edge.target)
-            if target is None or target == at:
-                continue
-            known = edge.share if len(handing) == 1 else None
-            if target in shares:
-                before = shares[target]
-                shares[target] = None if known is None or before is None else before + known
-            else:
-                shares[target] = known
-    data = list(dict.fromkeys(operand_text(o) for i in part.members for o in nodes[i].operands if o.kind == "input"))
-    return GraphRow(
-        part.kind,
-        part.label,
-        part.small,
-        part.line,
-        part.where,
-        _made(node),
-        node.gradient,
-        part.copies,
-        tuple(sorted(shares.items())),
-        parameters,
-        tuple(shortened(text, 24) for text in data if text)[:2],
-        tuple(sorted(m for i in part.members for m in (nodes[i].members or (i,)))),
-        end,
-        part.kind == "leaf" and _whole(node, end) in none,
-        part.depth,
-        part.opened,
-        part.key,
-    )
 
 
 def _made(node: GraphNode) -> str:

@@ -11,7 +11,7 @@ import { SUPPRESS, html, seeWithin, svgFrom } from "../kit/dom.js";
  * @property {(node: number, members: number[] | null) => void} choose
  * @property {() => void} enter the panel is wished for
  */
-/** @typedef {{ key: string, at: number, members: number[], leaves: number[], depth: number, open: boolean | null, spoken: string }} Row */
+/** @typedef {{ key: string, at: number, members: number[], depth: number, open: boolean | null, spoken: string }} Row */
 /**
  * A picture of rows, as explore/explorer/row_folds.py describes it.
  * @typedef {object} Picture
@@ -106,17 +106,27 @@ function rowsView(data, choosing) {
     wished = -1;
     list.setAttribute("aria-activedescendant", `${token}-${key}`);
     seeWithin(list, bands[at]);
-    const { at: node, members, leaves } = picture.rows[at],
-      single = members[1] === 1 && members.length === 2 && !leaves.length;
-    if (tell && node >= 0) choosing.choose(node, single ? null : members);
+    const { at: node, members } = picture.rows[at];
+    if (tell && node >= 0) choosing.choose(node, members.length === 2 && members[1] === 1 ? null : members);
+  }
+
+  /** The closed row that each node is in, a leaf without a row in the first that uses it; −1 of none. */
+  function owners() {
+    const owner = new Int32Array(data.count).fill(-1);
+    picture.rows.forEach(({ open, members }, k) => {
+      if (!open) for (const i of data.members(members)) owner[i] = k;
+    });
+    for (let i = 0; i < data.count; i++) {
+      if (owner[i] >= 0 || !data.isLeaf(i)) continue;
+      const users = data.uses[i].map((use) => owner[use]).filter((k) => k >= 0);
+      if (users.length) owner[i] = Math.min(...users);
+    }
+    return owner;
   }
 
   /** Choose the row that a node is in. @param {number} node */
   function follow(node) {
-    const rows = picture.rows.filter(
-      ({ open, members, leaves }) => !open && [...data.members([...members, ...leaves])].includes(node),
-    );
-    choose(rows.at(-1)?.key ?? "", false);
+    choose(picture.rows[owners()[node]]?.key ?? "", false);
   }
 
   /** @param {string} key */
@@ -164,11 +174,9 @@ function rowsView(data, choosing) {
   });
 
   function mark() {
-    grounds.forEach((ground, k) => {
-      const { open, members, leaves } = picture.rows[k],
-        has = marked.size > 0 && !open && [...data.members([...members, ...leaves])].some((i) => marked.has(i));
-      ground.classList.toggle("gl-marked", has);
-    });
+    const owner = marked.size && picture ? owners() : [],
+      found = new Set([...marked].map((i) => owner[i]));
+    grounds.forEach((ground, k) => ground.classList.toggle("gl-marked", found.has(k)));
   }
   function tint() {
     grounds.forEach((ground, k) => {
