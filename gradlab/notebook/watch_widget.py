@@ -2,9 +2,8 @@
 
 The kernel is busy while the loop runs, so frames come from inside of it: the watch tells of each step, and at most ten times a
 second, and for at most a hundredth of the time, the picture is drawn and goes to the browser (static/watch) with what changed of
-the numbers, of which it keeps the history. What
-the browser asks for only sets a flag, or computes one short answer; it is heard while the loop runs where the front end sends
-messages through subshells (ipykernel 7), and after it elsewhere.
+the numbers, of which it keeps the history. What the browser asks for only sets a flag, or computes one short answer; it is heard
+while the loop runs where the front end sends messages through subshells (ipykernel 7), and after it elsewhere.
 
 Beside itself it displays the static picture, as an output of its own above it, which is brought up to date when the block ends;
 the style sheet hides it while the live view stands right below. So a saved, exported or reopened notebook has the picture.
