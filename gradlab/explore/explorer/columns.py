@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.graph.ports import elements
-from gradlab.explore.markup import shape_text
+from gradlab.explore.graph.rows import made_text
 from gradlab.explore.trace.data import GraphNode, Line, Trace
 
 KINDS = {"leaf": "l", "operation": "o", "output": "u"}
@@ -78,14 +77,6 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
         "none": none,
         "inputs": [one[0] if len(one) == 1 else one for one in inputs],
     }
-
-
-def made_text(node: GraphNode) -> str:
-    """The shape of what a node makes, of a scalar its value."""
-    numbers = elements(node.value)
-    if len(numbers) == 1 and not node.shape:
-        return numbers[0]
-    return "" if node.shape is None else shape_text(node.shape)
 
 
 def bytes_made(node: GraphNode) -> int:

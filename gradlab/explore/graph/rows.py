@@ -321,7 +321,7 @@ class RowMaker:
             shares[target] = None if known is None or before is None else before + known
         return GraphRow(
             *said,
-            made=_made(node),
+            made=made_text(node),
             gradient=node.gradient,
             norms=part.copies,
             came_from=tuple(sorted(shares.items())),
@@ -341,7 +341,8 @@ def _whole(node: GraphNode, i: int) -> int:
     return node.members[0] if node.members else i
 
 
-def _made(node: GraphNode) -> str:
+def made_text(node: GraphNode) -> str:
+    """The shape of what a node makes, of a scalar its value."""
     numbers = elements(node.value)
     if len(numbers) == 1 and not node.shape:
         return numbers[0]

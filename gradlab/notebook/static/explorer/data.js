@@ -1,6 +1,8 @@
 // What the view opens with, as Python sent it (explore/explorer/model.py), and the questions that it answers without the kernel: what
 // a node is called, what it hands on, which nodes a search finds.
 
+import { said } from "../kit/format.js";
+
 /** @import { Picture } from "./rows.js" */
 
 /**
@@ -192,7 +194,7 @@ function scaleOf(norms) {
     least = known.filter((norm) => norm >= most * 1e-6).reduce((a, b) => Math.min(a, b)),
     low = Math.min(Math.floor(Math.log10(least) + 1e-9), high - 2);
   return {
-    text: `${power(low)} to ${power(high)}`,
+    text: `${said(10 ** low)} to ${said(10 ** high)}`,
     /** @param {number | null} norm from 0 to 1; 0 below the scale */
     part(norm) {
       if (norm === null || !(norm >= 10 ** low)) return 0;
@@ -201,28 +203,4 @@ function scaleOf(norms) {
   };
 }
 
-/** @param {number} exponent */
-function power(exponent) {
-  return exponent >= -3 && exponent <= 4 ? String(Number((10 ** exponent).toPrecision(1))) : `1e${exponent}`.replace("-", "−");
-}
-
-/**
- * A norm for people: three digits.
- * @param {number | null} norm
- */
-function said(norm) {
-  if (norm === null) return "";
-  if (!Number.isFinite(norm)) return Number.isNaN(norm) ? "NaN" : "∞";
-  if (norm === 0) return "0";
-  const size = Math.abs(norm),
-    text =
-      size >= 1e-3 && size < 1e6
-        ? String(Number(norm.toPrecision(3)))
-        : norm
-            .toExponential(2)
-            .replace(/\.?0+e/, "e")
-            .replace("e+", "e");
-  return text.replaceAll("-", "−");
-}
-
-export { Data, scaleOf, said };
+export { Data, scaleOf };

@@ -1,6 +1,6 @@
 // Paths: how thick, and of which sign, the contributions to one leaf's gradient are on the edges of a picture, whatever is folded.
 
-import { said } from "./data.js";
+import { said } from "../kit/format.js";
 
 /** @import { Weight } from "../kit/graph.js" */
 /** @import { Data } from "./data.js" */
@@ -70,7 +70,7 @@ function signed(amount, paths) {
     const percent = (100 * amount) / paths.total;
     return `${percent < 0 ? "−" : "+"}${Math.abs(percent) >= 1 || !percent ? Math.abs(percent).toFixed(0) : Math.abs(percent).toFixed(1)} %`;
   }
-  return amount > 0 ? `+${said(amount)}` : said(amount);
+  return amount > 0 ? `+${said(amount, 3)}` : said(amount, 3);
 }
 
 export { drawnPaths };

@@ -2,7 +2,8 @@
 // has the norm of the gradient that arrived at what it made.
 
 import { SUPPRESS, html, seeWithin } from "../kit/dom.js";
-import { said, scaleOf } from "./data.js";
+import { said } from "../kit/format.js";
+import { scaleOf } from "./data.js";
 
 /** @import { Data } from "./data.js" */
 
@@ -48,7 +49,7 @@ function sourceView(data, chosen) {
                 role: "button",
                 tabindex: "0",
                 [SUPPRESS]: "true",
-                "aria-label": `line ${number}: ${text}${norm === null ? "" : `, norm of the gradient ${said(norm)}`}`,
+                "aria-label": `line ${number}: ${text}${norm === null ? "" : `, norm of the gradient ${said(norm, 3)}`}`,
               }
             : {}),
         },
@@ -59,7 +60,7 @@ function sourceView(data, chosen) {
           : html(
               "span",
               { class: "gl-line-norm" },
-              html("b", {}, said(norm)),
+              html("b", {}, said(norm, 3)),
               html("span", { class: "gl-track" }, html("i", { style: `width:${100 * (scale?.part(norm) ?? 0)}%` })),
             ),
       );

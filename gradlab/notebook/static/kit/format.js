@@ -55,4 +55,27 @@ function short(text, length = 16) {
   return length < 10 ? `${text.slice(0, length - 1)}…` : `${text.slice(0, length - 7)}…${text.slice(-6)}`;
 }
 
-export { number, exact, weight, grouped, plural, short };
+/**
+ * A number, as short as it can be read: "−0.2749", "1.5e−7", "∞".
+ * @param {number} x
+ */
+function said(x, digits = 4) {
+  if (Number.isNaN(x)) return "NaN";
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
+  if (x === 0) return "0";
+  const size = Math.abs(x),
+    sign = x < 0 ? "−" : "";
+  if (Number.isInteger(x) && size < 1e6) return sign + String(size);
+  if (size >= 10 ** digits && size < 1e6) return sign + size.toFixed(0);
+  const [mantissa, exponent] = size.toExponential(digits - 1).split("e"),
+    power = Number(exponent);
+  if (power < -4 || power >= digits) return `${sign}${bare(mantissa)}e${String(power).replace("-", "−")}`;
+  return sign + bare(size.toFixed(Math.max(0, digits - 1 - power)));
+}
+
+/** @param {string} text */
+function bare(text) {
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+export { number, said, exact, weight, grouped, plural, short };

@@ -1,6 +1,7 @@
 // The steps as Python sent them (explore/steps/view), and what is told of them in words.
 
-import { bracketed, said, scalar, text, times } from "./numbers.js";
+import { said } from "../kit/format.js";
+import { bracketed, scalar, text, times } from "./numbers.js";
 
 /** @import { Figure } from "../kit/graph.js" */
 /** @import { Formula } from "../kit/math.js" */

@@ -1,33 +1,12 @@
 // What arrived somewhere, as a short text: numbers where they are few, else the shape and the norm. As Python writes it
 // (explore/steps/telling). A sweep is linear in its start, so another scalar start multiplies all of it.
 
+import { said } from "../kit/format.js";
+
 /** @typedef {number | string} Real a number, or the name of one that JSON does not have */
 /** @typedef {{ shape: number[], numbers?: Real[], norm?: Real }} Held */
 
 const WIDEST = 26; // characters of a row of numbers
-
-/**
- * A number, as short as it can be read: "−0.2749", "1.5e−7", "∞".
- * @param {number} x
- */
-function said(x, digits = 4) {
-  if (Number.isNaN(x)) return "NaN";
-  if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
-  if (x === 0) return "0";
-  const size = Math.abs(x),
-    sign = x < 0 ? "−" : "";
-  if (Number.isInteger(x) && size < 1e6) return sign + String(size);
-  if (size >= 10 ** digits && size < 1e6) return sign + size.toFixed(0);
-  const [mantissa, exponent] = size.toExponential(digits - 1).split("e"),
-    power = Number(exponent);
-  if (power < -4 || power >= digits) return `${sign}${bare(mantissa)}e${String(power).replace("-", "−")}`;
-  return sign + bare(size.toFixed(Math.max(0, digits - 1 - power)));
-}
-
-/** @param {string} text */
-function bare(text) {
-  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
-}
 
 /**
  * The same from another start.
@@ -82,4 +61,4 @@ function bracketed(factor) {
   return factor.startsWith("−") ? `(${factor})` : factor;
 }
 
-export { said, times, text, brief, scalar, bracketed };
+export { times, text, brief, scalar, bracketed };

@@ -2,8 +2,9 @@
 // what is there now, the sum where cotangents meet, and the code that gives the same.
 
 import { SUPPRESS, html } from "../kit/dom.js";
+import { said } from "../kit/format.js";
 import { math } from "../kit/math.js";
-import { said, scalar, text } from "./numbers.js";
+import { scalar, text } from "./numbers.js";
 
 /** @import { Share, Step, Steps } from "./data.js" */
 

@@ -2,8 +2,9 @@
 // out. Of a graph that is too large to be drawn whole, the active operation with what it hands on to and where its own came from.
 
 import { SUPPRESS, button, disable, html } from "../kit/dom.js";
+import { said } from "../kit/format.js";
 import { graph } from "../kit/graph.js";
-import { brief, said } from "./numbers.js";
+import { brief } from "./numbers.js";
 
 /** @import { Figure } from "../kit/graph.js" */
 /** @import { Steps } from "./data.js" */
