@@ -61,6 +61,22 @@ def test_help_and_completion(cell):
     assert "modules" in found
 
 
+def test_where_a_history_ends_stays_in_its_place_when_rows_open(cell):
+    lines = ["def f(t):", "    u = t * 2", "    return u * u", "y = f(x)", "d = (y * 2).detach()", "loss = (y.exp() * d).sum()"]
+    cell.ok("\n".join(["%%grad -q -o report", *lines]))
+    made = Explorer(cell.ns["report"].trace)
+
+    def shown(**wish):
+        rows = made.answer("rows", {"level": "code", **wish})["rows"]["rows"]
+        return [(row["spoken"].partition(", ")[0], row["depth"]) for row in rows]
+
+    closed = shown(open=[])
+    assert ("d = (y * 2).detach()", 0) in closed
+    opened = shown(depth=2)
+    assert [row for row in opened if not row[1]] == closed, "and it is in no other row"
+    assert len(opened) > len(closed)
+
+
 def test_rows_of_code_are_the_lines_of_the_cell(cell):
     lines = [
         "def f(t):",

@@ -253,7 +253,7 @@ class RowMaker:
         self._outputs = [i for i, node in enumerate(nodes) if node.kind == "output"]
         self._none = {leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None}
         self._parameters: dict[int, Parameter] = {}
-        self._known: dict[tuple[int, int, int], _Inside] = {}
+        self._known: dict[tuple[int, ...], _Inside] = {}
 
     def rows(self, parts: Sequence[Part]) -> list[GraphRow]:
         """Return a row for each of some disjoint parts without leaves, with the leaves that several of them use above and the
@@ -294,8 +294,12 @@ class RowMaker:
             self._parameters[i] = Parameter(node.label, gradient, value, i in self._none, i)
         return self._parameters[i]
 
+    def end(self, members: Sequence[int]) -> int:
+        """Return the node that hands on what some nodes make, the last of them that is used outside; −1 of none."""
+        return self._inside(members).end if members else -1
+
     def _inside(self, members: Sequence[int]) -> _Inside:
-        key = members[0], members[-1], len(members)  # parts of the same nodes, or of some of them
+        key = tuple(members)
         if key not in self._known:
             own, nodes = set(members), self._nodes
             handing = tuple(i for i in members if any(edge.target not in own for edge in self._out_edges.get(i, ())))
@@ -337,7 +341,7 @@ class RowMaker:
 
 
 def _whole(node: GraphNode, i: int) -> int:
-    """The number in the trace of a node that stands for itself."""
+    """Return the number that a node which was not folded has in the trace."""
     return node.members[0] if node.members else i
 
 
@@ -350,17 +354,16 @@ def made_text(node: GraphNode) -> str:
 
 
 def _with_cuts(trace: Trace, rows: list[GraphRow]) -> list[GraphRow]:
-    """The rows with one for each line of the cell where a history ends, in its place."""
-    if not all(row.line.isdigit() or row.kind in ("leaf", "output") for row in rows):
+    """The rows with one for each line of the cell where a history ends, in its place among those that are in no other row."""
+    if not all(row.line.isdigit() or row.kind in ("leaf", "output") for row in rows if not row.depth):
         return rows
     there = {row.line for row in rows if row.kind == "line"}
     for cut in trace.cuts:
         if cut.place is None or not there or str(cut.place.line) in there or not (cut.behind or cut.leaves):
             continue
         there.add(str(cut.place.line))
-        at = next(
-            (i for i, row in enumerate(rows) if row.kind == "output" or (row.line and int(row.line) > cut.place.line)), len(rows)
-        )
+        outer = [(i, row) for i, row in enumerate(rows) if not row.depth]
+        at = next((i for i, row in outer if row.kind == "output" or (row.line and int(row.line) > cut.place.line)), len(rows))
         shape = "" if cut.shape is None else shape_text(cut.shape)
         new = GraphRow("cut", cut.place.statement, cut_words(cut).partition(",")[0], str(cut.place.line), "", shape)
         moved = [replace(row, came_from=tuple((t + (t >= at), share) for t, share in row.came_from)) for row in rows]
