@@ -50,7 +50,8 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
         "kinds": a letter a node. "label", "name", "operation", "module", "made" (the shape, of a scalar the value): numbers
         of texts. "place", "cell": numbers of lines, −1 for none. "norm": ‖gradient‖, null where it is not known, "NaN" or
         "inf". "odd": the nodes whose value (1) or gradient (2) has a NaN or an infinity. "bytes" of each value. "none": the
-        leaves that the sweep brought no gradient. "inputs": for each node how many numbers back each input stands.
+        leaves that the sweep brought no gradient. "inputs": for each input of a node, how
+        many places before the node it is.
     """
     nodes = trace.nodes
     none = sorted(leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None and leaf.node is not None)
@@ -100,6 +101,12 @@ def rounded(number: float) -> float | str:
 
 def _odd(node: GraphNode) -> int:
     return (node.value is not None and node.value.odd) + 2 * (node.gradient is not None and node.gradient.odd)
+
+
+def members_of(stretches: Sequence[int]) -> list[int]:
+    """The numbers of stretches [first, length, first, length, …]; see `ranges`."""
+    pairs = zip(stretches[::2], stretches[1::2], strict=True)
+    return [i for first, many in pairs for i in range(first, first + many)]
 
 
 def ranges(numbers: Sequence[int]) -> list[int]:

@@ -207,9 +207,9 @@ class Explorer:
         ----------
         ask : str
             "fold": the picture with the folds of `open` open; with those around `node` too, or with all down to `depth`. "rows":
-            the same of the rows of a `level`, with `more` nodes of some, `width` pixels wide. "node": all that is known of
-            `node`. "steps": those of backward, from `numbers` if there are any. "paths": what each edge
-            contributed to the gradient of the leaf `node`.
+            the same of the rows of a `level`, with `more` nodes of some, and of the row `extend` more than that, `width` pixels
+            wide. "node": all that is known of `node`. "steps": those of backward, from `numbers` if there are any. "paths":
+            what each edge contributed to the gradient of the leaf `node`.
         message : mapping of str to object
             What it says besides, checked here.
 
@@ -249,6 +249,8 @@ class Explorer:
         if message.get("depth") is not None:
             wanted = rows.to_depth(int(message["depth"]))
         more = {str(address): int(many) for address, many in dict(message.get("more") or {}).items()}
+        if message.get("extend") is not None:
+            more = rows.extended(more, str(message["extend"]))
         if message.get("node") is not None:
             around, needed = rows.around(self._node(message))
             wanted = (wanted or set()) | around

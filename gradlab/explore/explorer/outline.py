@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from gradlab.explore.explorer.columns import ranges
+from gradlab.explore.explorer.columns import members_of, ranges
 from gradlab.explore.graph.rows import first_line
 from gradlab.explore.graph.spans import alike_stacks, is_move, paths_of
 from gradlab.explore.markup import count
@@ -119,11 +119,7 @@ def _rows(trace: Trace, members: Sequence[int], paths: Sequence[Any], depth: int
 
 def _first_operation(trace: Trace) -> Any:
     def first(row: Row) -> int:
-        for start, many in zip(row[5][::2], row[5][1::2], strict=True):
-            for i in range(start, start + many):
-                if trace.nodes[i].kind != "leaf":
-                    return i
-        return int(row[5][0])
+        return next((i for i in members_of(row[5]) if trace.nodes[i].kind != "leaf"), int(row[5][0]))
 
     return first
 

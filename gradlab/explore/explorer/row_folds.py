@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from gradlab.explore.explorer.columns import ranges
+from gradlab.explore.explorer.columns import members_of, ranges
 from gradlab.explore.explorer.outline import Row
 from gradlab.explore.graph.rails import came_text, gradient_text, paint_rows
 from gradlab.explore.graph.rows import GraphRow, Part, RowMaker
 from gradlab.explore.markup import count
 from gradlab.explore.trace.data import Trace
 
-MOST = 100  # nodes that a row opens to at once
+MOST, MORE = 100, 200  # nodes that a row opens to at once, and how many more each time
 ROOM = 800  # rows at once
 SCREEN = 16  # rows that are seen at once
 WIDTH = 600.0  # of the first picture, before a view says how wide it is
@@ -71,7 +71,7 @@ class RowFolds:
         """The rows that a node is in, and how many nodes the innermost must show for it to be among them."""
         open_: set[str] = set()
         while True:
-            within = {key: row for key, row in self._tree(open_) if row[0] != "node" and node in _numbers(row)}
+            within = {key: row for key, row in self._tree(open_) if row[0] != "node" and node in members_of(row[5])}
             if within.keys() <= open_:
                 break
             open_ |= within.keys()
@@ -81,6 +81,10 @@ class RowFolds:
             if not row[6] and node in (nodes := self._operations_in(key, row)) and (place := nodes.index(node)) >= MOST
         }
         return open_, more
+
+    def extended(self, more: Mapping[str, int], key: str) -> dict[str, int]:
+        """How many nodes open rows show, `more` of that of an address."""
+        return {**more, key: more.get(key, MOST) + MORE}
 
     def _tree(self, open_: Collection[str]) -> list[tuple[str, Row]]:
         """The rows of the outline that are seen, with their addresses, from above."""
@@ -170,20 +174,14 @@ class RowFolds:
 
     def _operations_in(self, key: str, row: Row) -> list[int]:
         if key not in self._operations:
-            self._operations[key] = [i for i in _numbers(row) if self._trace.nodes[i].kind != "leaf"]
+            self._operations[key] = [i for i in members_of(row[5]) if self._trace.nodes[i].kind != "leaf"]
         return self._operations[key]
 
     def _norms(self, key: str, copies: Sequence[Row]) -> tuple[float, ...]:
         """The norms of what modules that are alike hand on, if all of them are known."""
-        ends = [self._end(self._operations_in(f"{key}.{k}", copy)) for k, copy in enumerate(copies)]
+        ends = [self._maker.end(self._operations_in(f"{key}.{k}", copy)) for k, copy in enumerate(copies)]
         norms = [value.norm for i in ends if i >= 0 and (value := self._trace.nodes[i].gradient) is not None]
         return tuple(norms) if len(norms) == len(copies) else ()
-
-    def _end(self, members: Sequence[int]) -> int:
-        """The node that hands on what some nodes make: the last of them that is used outside."""
-        inside = set(members)
-        handing = (i for i in reversed(members) if any(use not in inside for use in self._maker.uses[i]))
-        return next(handing, members[-1] if members else -1)
 
     def _of_node(self, i: int, key: str, depth: int) -> Part:
         node = self._trace.nodes[i]
@@ -216,17 +214,9 @@ class RowFolds:
         )
         return {
             "key": row.key or f"cut{row.line}",
-            "at": self._end(members) if row.opened else row.end,
+            "at": self._maker.end(members) if row.opened else row.end,
             "members": [members[0], 1] if len(members) == 1 and row.opened is None else self._stretches(row.key, members),
             "depth": row.depth,
             "open": row.opened,
             "spoken": ", ".join(filter(None, spoken)),
         }
-
-
-def _numbers(row: Row) -> list[int]:
-    return [i for start, many in _pairs(row[5]) for i in range(start, start + many)]
-
-
-def _pairs(stretches: Sequence[int]) -> Iterable[tuple[int, int]]:
-    return zip(stretches[::2], stretches[1::2], strict=True)

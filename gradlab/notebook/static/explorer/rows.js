@@ -25,9 +25,6 @@ import { SUPPRESS, html, seeWithin, svgFrom } from "../kit/dom.js";
  * @property {Row[]} rows
  */
 
-const MOST = 100, // nodes that a row opens to at once, as in explore/explorer/row_folds.py
-  MORE = 200; // nodes that it shows besides, each time
-
 /**
  * @param {Data} data
  * @param {Choosing & { fold: (wish: object) => void }} choosing
@@ -133,10 +130,8 @@ function rowsView(data, choosing) {
   function toggle(key) {
     const row = picture.rows.find((one) => one.key === key);
     if (!row || row.open === null) return;
-    if (key.endsWith(".more")) {
-      const outer = key.slice(0, -".more".length);
-      ask({ more: { ...picture.more, [outer]: (picture.more[outer] ?? MOST) + MORE } });
-    } else ask({ open: row.open ? picture.open.filter((other) => other !== key) : [...picture.open, key] });
+    if (key.endsWith(".more")) ask({ extend: key.slice(0, -".more".length) });
+    else ask({ open: row.open ? picture.open.filter((other) => other !== key) : [...picture.open, key] });
   }
 
   // ------------------------------------------------------------------------------------------------------ hand and keys
@@ -152,7 +147,7 @@ function rowsView(data, choosing) {
     }
   });
   list.addEventListener("dblclick", (event) => {
-    if (event.target instanceof Element && !event.target.closest(".gl-twist")) toggle(chosen);
+    if (event.target instanceof Element && !event.target.closest(".gl-twist, [data-leaf]")) toggle(chosen);
   });
   list.addEventListener("keydown", (event) => {
     const { rows } = picture,
