@@ -62,7 +62,8 @@ def test_help_and_completion(cell):
 
 
 def test_where_a_history_ends_stays_in_its_place_when_rows_open(cell):
-    lines = ["def f(t):", "    u = t * 2", "    return u * u", "y = f(x)", "d = (y * 2).detach()", "loss = (y.exp() * d).sum()"]
+    cell.ok("\n" * 20 + "def f(t):\n    u = t * 2\n    for _ in range(60):\n        u = u * 1.01 + t\n    return u * u")
+    lines = ["y = f(x)", "d = (y * 2).detach()", "loss = (y.exp() * d).sum()"]
     cell.ok("\n".join(["%%grad -q -o report", *lines]))
     made = Explorer(cell.ns["report"].trace)
 
@@ -72,9 +73,12 @@ def test_where_a_history_ends_stays_in_its_place_when_rows_open(cell):
 
     closed = shown(open=[])
     assert ("d = (y * 2).detach()", 0) in closed
-    opened = shown(depth=2)
-    assert [row for row in opened if not row[1]] == closed, "and it is in no other row"
-    assert len(opened) > len(closed)
+    for depth in (1, 2):
+        opened = shown(depth=depth)
+        assert len(opened) > len(closed) and [row for row in opened if not row[1] and row[0] != "x"] == closed
+        after = [inner for _, inner in opened[opened.index(("d = (y * 2).detach()", 0)) + 1 :]]
+        assert after[0] == 0, "it is not among the lines of the function"
+    assert any(label.endswith(" more") for label, _ in opened)
 
 
 def test_rows_of_code_are_the_lines_of_the_cell(cell):
