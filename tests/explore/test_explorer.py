@@ -321,6 +321,17 @@ def test_rows_fit_the_width_that_there_is(width):
             assert not figure["cut"]
 
 
+def test_the_head_of_the_parameters_names_the_numbers_below_it():
+    made = encoder()
+    seen = set()
+    for width in range(480, 1200, 20):
+        texts = re.findall(r"<text[^>]*>([^<]*)</text>", rows_of(made, width=width, depth=3)["svg"])
+        heads = {"‖∇W‖", "‖∇W‖ ÷ ‖W‖"}.intersection(texts)
+        assert len(heads) <= 1 and (heads == {"‖∇W‖ ÷ ‖W‖"}) == any(" ÷ " in text and " = " in text for text in texts)
+        seen |= heads
+    assert len(seen) == 2
+
+
 def test_a_row_of_many_nodes_shows_more_of_them_when_asked():
     made = chain(300)
     key = max(rows_of(made, "code", open=[])["rows"], key=lambda row: sum(row["members"][1::2]))["key"]

@@ -93,6 +93,7 @@ class _Columns:
         self.numbers = [gradient_text(row) for row in rows]
         self.beside = [_beside(row) for row in rows]
         self.made = [row.made for row in rows]
+        self.short = False  # whether the chips are
         self.widths: dict[str, float] = {}
         self._measure()
 
@@ -117,7 +118,7 @@ class _Columns:
             if step == 0:
                 self.came = [came_text(self._rows, here, 1) for here in rows]
             elif step == 1:
-                self.beside = [_chips_within(chips, LEAST) for chips in self.beside]
+                self.beside, self.short = [_chips_within(chips, LEAST) for chips in self.beside], True
             elif step == 2:
                 self.beside = [[] for _ in rows]
             elif step == 3:
@@ -162,7 +163,8 @@ def paint_rows(
     wanted = twist + max((INDENT * row.depth + _label_width(row, flat) for row in closed), default=0.0)
     labels = twist + max((INDENT * row.depth + _label_width(row, flat, alone=True) for row in closed), default=0.0)
     cut = flat and columns.narrow(free - min(labels, WHOLE))
-    label = min(wanted, max(SHORTEST, free - columns.taken), math.inf if flat else LONGEST)
+    least, most = (min(labels, SHORTEST), math.inf) if flat else (SHORTEST, LONGEST)
+    label = min(wanted, max(least, free - columns.taken), most)
     x = {"line": start, "label": start + line + 4}
     at = x["label"] + label + SPACE
     for key, wide in columns.widths.items():
@@ -174,7 +176,7 @@ def paint_rows(
     if note:
         body.append(f'<text x="4" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
     if any(columns.widths[key] for key in ("gradient", "came", "beside")):
-        body += _heads(layout, columns.widths, modules=any(row.kind in MODULES for row in rows), y=top + 10)
+        body += _heads(layout, columns, modules=any(row.kind in MODULES for row in rows), y=top + 10)
         top += 17
     tops, y = [], top
     for row in rows:
@@ -370,13 +372,13 @@ def _chips_width(chips: Sequence[Chip]) -> float:
 
 
 def _chips_within(chips: Sequence[Chip], room: float) -> list[Chip]:
-    """The first chips that fit, the first one of them in short, and how many more there are."""
+    """The first chips that fit, of a sum the norm alone, and how many more there are."""
     chips = [chip._replace(name=chip.name.partition(" ÷ ")[0]) if chip.kind == "sum" else chip for chip in chips]
-    for kept in range(len(chips), 0, -1):
-        some = [*chips[:kept], *([Chip("more", f"+ {len(chips) - kept}")] if kept < len(chips) else [])]
-        if _chips_width(some) <= room:
-            return some
-    return [Chip("more", f"{len(chips)} …")] if chips else []
+    some, kept = chips, len(chips)
+    while kept and _chips_width(some) > room:
+        kept -= 1
+        some = [*chips[:kept], Chip("more", f"{len(chips) - kept} more")]
+    return some
 
 
 def _chip(x: float, middle: float, chip: Chip) -> str:
@@ -399,15 +401,16 @@ def _chip(x: float, middle: float, chip: Chip) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------- rails
-def _heads(layout: _Layout, widths: dict[str, float], *, modules: bool, y: float) -> list[str]:
+def _heads(layout: _Layout, columns: _Columns, *, modules: bool, y: float) -> list[str]:
     """What the columns are."""
-    x, texts = layout.x, []
+    x, widths, texts = layout.x, columns.widths, []
     if widths["gradient"] and layout.scale is not None:
         texts.append((x["gradient"], f"‖gradient‖, log {layout.scale}"))
     if widths["came"] > 40:
         texts.append((x["came"], "came from"))
     if widths["beside"] > 60:
-        texts.append((x["beside"], "‖∇W‖ ÷ ‖W‖" if modules else "parameters, data"))
+        of_modules = "‖∇W‖" if columns.short else "‖∇W‖ ÷ ‖W‖"
+        texts.append((x["beside"], of_modules if modules else "parameters, data"))
     heads, free = [], 0.0
     for at, text in texts:
         at = max(at, free)
