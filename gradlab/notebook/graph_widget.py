@@ -41,7 +41,7 @@ class GraphWidget(LiveView):
     timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
 
     def __init__(self, explorer: Explorer, *, twin: bool = True, **traits: Any) -> None:
-        self._explorer: Explorer | None = explorer
+        self._explorer = explorer
         self._twin, self._called = twin, repr(explorer.graph)
         super().__init__(about=explorer.about(), token=uuid.uuid4().hex, **traits)
         self._listen()
@@ -54,8 +54,6 @@ class GraphWidget(LiveView):
         try:
             if ask == "gone":
                 self._let_go()
-            elif self._explorer is None:
-                raise RuntimeError("the graph is gone; run the cell again")
             else:
                 frame = self._explorer.answer(ask, message)
         except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
@@ -73,14 +71,12 @@ class GraphWidget(LiveView):
         """Display the static picture, and the live view as a second output below it."""
         from IPython.display import display
 
-        if self._twin and self._explorer is not None:
+        if self._twin:
             display(as_twin(self._explorer.graph.drawing().bundle()), raw=True)
         self._show()
 
     def _let_go(self) -> None:
-        if self._explorer is not None:
-            self._explorer.close()
-        self._explorer = None
+        self._explorer.close()  # what was recorded stays, and answers
         self.ended = True
 
     def close(self) -> None:

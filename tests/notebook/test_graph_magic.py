@@ -165,7 +165,8 @@ def test_close_lets_the_graph_go(widget):
     ask(view, "gone")
     gc.collect()
     assert held() is None and view.ended
-    assert "gone; run the cell again" in ask(view, "node", node=0)["error"]
+    assert "not held: run the cell again" in ask(view, "steps")["error"]
+    assert ask(view, "node", node=0)["panel"]["title"] and ask(view, "fold", open=[])["figure"]["svg"]
 
 
 def test_a_graph_does_not_hold_what_it_is_of(widget):

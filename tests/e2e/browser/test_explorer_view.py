@@ -9,7 +9,7 @@ import each_view
 import numpy as np
 import pytest
 from grouped import exhaustive_after_first
-from lab import expect
+from lab import expect, stop_clock
 
 import gradlab as gl
 from gradlab.explore.explorer import Explorer
@@ -323,7 +323,30 @@ def test_closing_leaves_what_is_plain(open_widget):
     box(page, "neg").click()
     expect(title(page)).to_have_text("neg")
     page.get_by_role("radio", name="Code").click()
-    assert page.get_by_role("treeitem").count() == 5
+    rows = page.get_by_role("treeitem")
+    assert rows.count() == 5
+    rows.first.locator(".gl-twist").click()
+    expect(page.get_by_role("treeitem", expanded=True)).to_have_count(1)
+    page.get_by_role("radio", name="Operations").click()
+    page.get_by_role("button", name="step", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("run the cell again for steps")
+    assert page.faults == []
+
+
+def test_a_kernel_that_is_gone_is_said_when_the_user_asks(open_widget):
+    made = encoder()
+    made.timeout = 3.0
+    page = open_widget(made, live=False)
+    stop_clock(page)
+    page.set_viewport_size({"width": 1400, "height": 900})  # the rows want to be drawn wider
+    page.wait_for_function("model.sent.length === 1")
+    page.clock.run_for(60_000)
+    alert = page.get_by_role("alert")
+    expect(alert).to_be_hidden()
+    expect(page.locator(".gl-waiting")).to_have_text("")
+    page.get_by_role("treeitem").nth(1).click()
+    page.clock.run_for(60_000)
+    expect(alert).to_contain_text("The kernel does not answer")
     assert page.faults == []
 
 

@@ -27,7 +27,7 @@ import { SUPPRESS, html, seeWithin, svgFrom } from "../kit/dom.js";
 
 /**
  * @param {Data} data
- * @param {Choosing & { fold: (wish: object) => void }} choosing
+ * @param {Choosing & { fold: (wish: object, own?: boolean) => void }} choosing `own`: it is the view that asks, and not the user
  */
 function rowsView(data, choosing) {
   const token = `gl${Math.random().toString(36).slice(2)}`;
@@ -75,9 +75,9 @@ function rowsView(data, choosing) {
     else choose(chosen, false);
   }
 
-  /** @param {object} wish */
-  function ask(wish) {
-    choosing.fold({ level, open: picture.open, more: picture.more, width: room, ...wish });
+  /** @param {object} wish @param {boolean} [own] */
+  function ask(wish, own) {
+    choosing.fold({ level, open: picture.open, more: picture.more, width: room, ...wish }, own);
   }
 
   /** Let the rows end where the view ends, and ask for others where they do not fit. */
@@ -89,7 +89,7 @@ function rowsView(data, choosing) {
     for (const ground of grounds) ground.setAttribute("width", String(wide - ground.x.baseVal.value - 2));
     if (asked !== room && (picture.width > room + 1 || (picture.cut && room > picture.width + 1))) {
       asked = room;
-      ask({});
+      ask({}, true);
     }
   }
 

@@ -13,7 +13,9 @@ import { mount } from "../stepper/mount.js";
 /** @import { Model } from "../kit/kernel.js" */
 /** @import { About } from "./data.js" */
 
-const ENDED = "This view was closed and its graph let go. Search and colours still work; run the cell again for the rest.",
+const ENDED =
+    "This view was closed and its graph let go. What was recorded is still shown; run the cell again for steps, paths and values.",
+  OF_GRAPH = ["steps", "paths"], // questions that what was recorded does not answer
   NAMES = { code: "Code", modules: "Modules", operations: "Operations" },
   COLOURS = { nothing: "nothing", gradient: "‖grad‖", nan: "NaN", bytes: "bytes" },
   DEEPEST = 8;
@@ -35,6 +37,7 @@ function render({ model, el }) {
   /** @type {number[]} */
   let hits = [];
   let hit = -1;
+  let prompted = false; // whether the user has asked for something: only then a kernel that is gone is said
   /** @type {(() => void)[]} what keeps the switches as they are */
   const checks = [];
 
@@ -49,9 +52,10 @@ function render({ model, el }) {
       else waiting.textContent = "";
     },
     waiting() {
-      waiting.textContent = "waiting for the kernel …";
+      if (prompted) waiting.textContent = "waiting for the kernel …";
     },
     silent(text) {
+      if (!prompted) return;
       say(text);
       root.setAttribute("data-silent", "");
     },
@@ -82,9 +86,10 @@ function render({ model, el }) {
     say(text);
     root.removeAttribute("data-silent");
   }
-  /** @param {string} what @param {object} wish */
-  function ask(what, wish) {
-    if (model.get("ended")) say(ENDED);
+  /** @param {string} what @param {object} wish @param {boolean} [own] whether the view asks, and not the user */
+  function ask(what, wish, own = false) {
+    prompted ||= !own;
+    if (model.get("ended") && OF_GRAPH.includes(what)) say(ENDED);
     else kernel.ask(what, wish);
   }
 
@@ -96,7 +101,7 @@ function render({ model, el }) {
     /** @param {object} wish */
     fold: (wish) => ask("fold", wish),
   };
-  const rows = rowsView(data, { ...choosing, fold: (wish) => ask("rows", wish) }),
+  const rows = rowsView(data, { ...choosing, fold: (wish, own) => ask("rows", wish, own) }),
     operations = operationsView(data, choosing),
     panel = panelView(data, (node) => goTo(node)),
     source = sourceView(data, (nodes, title) => {
