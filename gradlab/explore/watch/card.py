@@ -11,7 +11,7 @@ from gradlab.explore.markup import NO_MATH, Span, escape_html, number, say, to_h
 from gradlab.explore.report import findings_view as findings
 from gradlab.explore.report.parts import code_html
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
-from gradlab.explore.watch.picture import LINES, drawing
+from gradlab.explore.watch.picture import drawing, numbered
 from gradlab.explore.watch.snapshot import snapshot
 
 HEADS = ("layer", "‖gradient‖", "÷ ‖weights‖ a step", "‖weights‖")
@@ -28,13 +28,12 @@ def table(data: dict[str, Any]) -> list[list[str]]:
     """The rows of the table of layers: name, ‖gradient‖, ratio with an arrow where it lies outside of what is usual, weights."""
     rows = []
     low, high = data["usual"]
-    numbered = 1 < len(data["names"]) <= LINES
     for k, (name, layer) in enumerate(zip(data["names"], data["layers"], strict=True)):
         gradient, ratio, weight = (last_of(layer[what]) for what in ("gradient", "ratio", "weight"))
         arrow = "" if ratio is None else " ↑" if ratio > high else " ↓" if ratio < low else ""
         rows.append(
             [
-                f"{k} {name}" if numbered else name,
+                f"{k} {name}" if numbered(data["names"]) else name,
                 "none" if gradient is None else number(gradient, 3),
                 "" if ratio is None else number(ratio, 2) + arrow,
                 "" if weight is None else number(weight, 3),

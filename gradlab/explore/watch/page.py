@@ -6,7 +6,7 @@ from typing import Any
 
 from gradlab.explore.markup import escape_html
 from gradlab.explore.saved_page import saved_page
-from gradlab.explore.watch.picture import live
+from gradlab.explore.watch.picture import live, numbered
 from gradlab.explore.watch.snapshot import columns, described, moments
 
 START = (
@@ -19,8 +19,8 @@ SHOWN = "It contains losses, norms, shares and histograms, names of layers, and 
 
 def view_data(watch: Any, first: int = 0, *, histograms: bool = True) -> dict[str, Any]:
     """Return what a view shows: the picture, what is said, numbers of the columns from `first` on, and histograms."""
-    data = {**described(watch), **columns(watch, first, shown=True), "picture": live(watch)}
-    return {**data, "moments": moments(watch)} if histograms else data
+    data = {**described(watch), **columns(watch, first, shown=True), "numbered": numbered(watch.layers)}
+    return {**data, "picture": live(watch), **({"moments": moments(watch)} if histograms else {})}
 
 
 def page(title: str, data: dict[str, Any], script: str, styles: str, fallback: str) -> str:

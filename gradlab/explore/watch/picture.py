@@ -7,6 +7,7 @@ together beyond that. A live view gets it anew with each frame, from within the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sized
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -32,6 +33,11 @@ def drawing(watch: Any) -> Drawing:
     return _Painter(watch).drawing()
 
 
+def numbered(layers: Sized) -> bool:
+    """Return whether layers have numbers, by which their lines are told apart."""
+    return 1 < len(layers) <= LINES
+
+
 def live(watch: Any) -> str:
     """Return the picture as an `<svg>` for a view, with attributes for its axis of steps."""
     painter = _Painter(watch)
@@ -47,6 +53,7 @@ class _Painter:
         self._columns = watch.measuring.columns.pooled()
         self._steps = max(watch.steps, 1)
         self._middles = self._columns.middles(self._steps)
+        self._joined = math.ceil(len(self._columns.mean) / COLUMNS) or 1  # columns that share a cell
         each = math.ceil(len(watch.layers) / ROWS)
         self._starts = np.arange(0, len(watch.layers), each)  # of the layers that share a stripe
         self._left, self._names = _labels(tuple(watch.layers[k] + " …" * (each > 1) for k in self._starts))
@@ -122,7 +129,7 @@ class _Painter:
         """A stripe for each layer, in the colour on a logarithmic scale. A value counts until the next one."""
         axes = self._plot(title, colour, STRIPE * len(self._names) - 2)
         top, right = axes.frame[1], WIDE - RIGHT
-        values = np.fmax.reduceat(_joined(means, self._columns.count[:, part]), self._starts, 1)
+        values = np.fmax.reduceat(_means(means, self._columns.count[:, part], self._joined), self._starts, 1)
         positive = values[values > 0]
         y = top + STRIPE * np.arange(len(self._names))
         ground = "".join(f"M{tidy(self._left)} {tidy(at + 8)}H{right:g}" for at in y)
@@ -153,7 +160,7 @@ class _Painter:
         levels = np.where(measured > 0, np.rint(LEVELS * np.clip(shares, 0, 1)), -1).astype(int)  # −1: zero
         begins = (np.diff(row, prepend=-1) != 0) | (np.diff(levels, prepend=-2) != 0)  # cells of one level are one piece
         row, column, levels = row[begins], column[begins], levels[begins]
-        each = math.ceil(len(self._columns.mean) / len(values)) * self._columns.width
+        each = self._joined * self._columns.width
         left = np.rint(self._plots[-1].across(np.minimum(column * each, self._steps))).astype(int)  # whole px: no seams
         right = np.where(np.diff(row, append=-1) == 0, np.roll(left, -1), int(WIDE - RIGHT))
         middles = [tidy(at) for at in y]
@@ -284,9 +291,9 @@ def spread(places: list[float], apart: float, bottom: float) -> list[float]:
     return places
 
 
-def _joined(means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The means of columns, joined until there are at most `COLUMNS`; NaN where nothing was measured."""
-    starts = np.arange(0, len(means), math.ceil(len(means) / COLUMNS) or 1)
+def _means(means: np.ndarray, counts: np.ndarray, each: int) -> np.ndarray:
+    """The means of `each` columns together, from those of one column; NaN where nothing was measured."""
+    starts = np.arange(0, len(means), each)
     many = np.add.reduceat(counts, starts, 0)
     total = np.add.reduceat(np.where(counts > 0, means * counts, 0.0), starts, 0)
     joined: np.ndarray = np.divide(total, many, out=np.full(total.shape, np.nan), where=many > 0)

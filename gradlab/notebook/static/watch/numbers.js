@@ -2,7 +2,7 @@
 
 import { html, svg } from "../kit/dom.js";
 import { exact, grouped, weight } from "../kit/format.js";
-import { LINES, before, stepsOf } from "./run.js";
+import { before, stepsOf } from "./run.js";
 
 /** @import { Spread, Told, Values } from "./run.js" */
 
@@ -48,7 +48,12 @@ function numbers() {
           return html(
             "tr",
             {},
-            html("th", { scope: "row" }, ...numbered(run, k), html("code", {}, run.names[k])),
+            html(
+              "th",
+              { scope: "row" },
+              html("span", { class: "gl-dim" }, run.numbered ? `${k} ` : ""),
+              html("code", {}, run.names[k]),
+            ),
             cell(layer.gradient.mean, column, "gl-back", bad),
             cell(layer.ratio.mean, column, "", arrow),
             html("td", {}, histogram(moment?.[1][k] ?? null, "gl-back")),
@@ -63,15 +68,6 @@ function numbers() {
       units.textContent = shares.join(" · ");
     },
   };
-}
-
-/**
- * The number that a layer has on its line, where there are lines.
- * @param {Told} run
- * @param {number} k
- */
-function numbered(run, k) {
-  return run.layers.length > 1 && run.layers.length <= LINES ? [html("span", { class: "gl-dim" }, `${k} `)] : [];
 }
 
 /**

@@ -10,6 +10,7 @@
 /**
  * @typedef {object} Told
  * @property {string} picture as SVG
+ * @property {boolean} numbered whether layers have numbers in it
  * @property {[string, string][]} head
  * @property {string} called the loss
  * @property {string} optimizer
@@ -32,8 +33,6 @@
  * @property {{ dead: Values, saturated: Values }[]} activations
  * @property {Moment[]} moments
  */
-
-const LINES = 6; // layers that get a line of the ratio each, with a number; more get stripes
 
 /**
  * What is known with what is told now: a frame has columns from its `first` on, and moments that are later than those known.
@@ -104,4 +103,4 @@ function before(list, column) {
   return null;
 }
 
-export { LINES, merged, stepsOf, before };
+export { merged, stepsOf, before };
