@@ -1,4 +1,4 @@
-"""Cells as students, teachers and researchers write them; `tests/e2e/browser/test_report_gallery.py` looks at their reports.
+"""Cells as students, teachers and researchers write them: everyday ones and planted faults; `models` has those with models.
 
 A text is a `%%grad` cell as it is typed. Those of `BOTH` are run with PyTorch as well, where `gl` stands for it.
 """
@@ -51,11 +51,6 @@ class Written:
         if library == "gradlab":
             return self.before, self.cell
         return self.before.replace("gl.", "torch."), self.cell.replace("gl.", "torch.")
-
-
-def written_for(library: str) -> list[Written]:
-    """The cells that are run with a library."""
-    return [one for one in EVERYDAY + MODELS + FAULTS if library in one.libraries]
 
 
 # ------------------------------------------------------------------------------------------------------- everyday cells
@@ -337,160 +332,6 @@ gravity, dt = 9.81, 0.02""",
 total = sum((w * (i + 1) / 60).tanh().sum() for i, w in enumerate(many))""",
         "many = [gl.full((3,), 0.1 * i, requires_grad=True) for i in range(60)]",
         says=("many[0]", "many[2]"),
-    ),
-)
-
-# ---------------------------------------------------------------------------------------------------------- real models
-MODELS = (
-    Written(
-        "mlp",
-        """%%grad
-logits = model(X)
-loss = F.cross_entropy(logits, y)
-accuracy = (logits.argmax(1) == y).float().mean()
-print(f"{loss.item():.3f}  {accuracy.item():.0%}")""",
-        """gl.manual_seed(0)
-model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 5))
-X, y = gl.randn(64, 20), gl.randint(0, 5, (64,))""",
-        BOTH,
-    ),
-    Written(
-        "cnn",
-        """%%grad
-loss = criterion(net(images), labels)
-loss.backward()""",
-        """gl.manual_seed(0)
-
-class Residual(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.conv1 = nn.Conv2d(width, width, 3, padding=1, bias=False)
-        self.norm1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
-        self.norm2 = nn.BatchNorm2d(width)
-
-    def forward(self, x):
-        h = F.relu(self.norm1(self.conv1(x)))
-        return F.relu(x + self.norm2(self.conv2(h)))
-
-class Net(nn.Module):
-    def __init__(self, classes=10):
-        super().__init__()
-        self.stem = nn.Conv2d(3, 8, 3, padding=1)
-        self.blocks = nn.Sequential(*[Residual(8) for _ in range(3)])
-        self.pool = nn.MaxPool2d(2)
-        self.head = nn.Linear(8 * 6 * 6, classes)
-
-    def forward(self, x):
-        x = self.pool(self.blocks(self.stem(x)))
-        return self.head(x.flatten(1))
-
-net, criterion = Net(), nn.CrossEntropyLoss()
-images, labels = gl.randn(4, 3, 12, 12), gl.randint(0, 10, (4,))""",
-        BOTH,
-    ),
-    Written(
-        "lstm",
-        """%%grad
-out, (h, c) = rnn(embedding(tokens[:, :-1]))
-scores = head(out)
-F.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())""",
-        """gl.manual_seed(0)
-embedding, rnn, head = nn.Embedding(30, 16), nn.LSTM(16, 32, num_layers=2, batch_first=True), nn.Linear(32, 30)
-tokens = gl.randint(0, 30, (8, 12))""",
-        BOTH,
-    ),
-    Written(
-        "encoder",
-        """%%grad
-hidden = encoder(tokens)
-logits = head(hidden[:, 0])
-loss = F.cross_entropy(logits, labels)""",
-        """gl.manual_seed(0)
-layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, dropout=0.0)
-encoder, head = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False), nn.Linear(32, 3)
-tokens, labels = gl.randn(4, 10, 32), gl.randint(0, 3, (4,))
-del layer""",
-        BOTH,
-    ),
-    Written(
-        "gan",
-        """%%grad
-noise = gl.randn(32, 8)
-fake = generator(noise)
-bce = nn.BCEWithLogitsLoss()
-
-# the discriminator's step
-d_optimizer.zero_grad()
-d_loss = bce(discriminator(real), gl.ones(32, 1)) + bce(discriminator(fake.detach()), gl.zeros(32, 1))
-d_loss.backward()
-d_optimizer.step()
-
-# the generator's
-g_optimizer.zero_grad()
-g_loss = bce(discriminator(fake), gl.ones(32, 1))
-g_loss.backward()
-g_optimizer.step()""",
-        """gl.manual_seed(0)
-generator = nn.Sequential(nn.Linear(8, 32), nn.LeakyReLU(0.2), nn.Linear(32, 2))
-discriminator = nn.Sequential(nn.Linear(2, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1))
-g_optimizer = gl.optim.Adam(generator.parameters(), lr=2e-4, betas=(0.5, 0.999))
-d_optimizer = gl.optim.Adam(discriminator.parameters(), lr=2e-4, betas=(0.5, 0.999))
-real = gl.randn(32, 2) * 0.1 + 1""",
-        BOTH,
-    ),
-    Written(
-        "vae",
-        """%%grad
-mu, logvar = vae.encode(x)
-std = (0.5 * logvar).exp()
-z = mu + std * gl.randn_like(std)
-reconstruction = F.binary_cross_entropy_with_logits(vae.decode(z), x, reduction="sum")
-kl = -0.5 * (1 + logvar - mu ** 2 - logvar.exp()).sum()
-elbo = (reconstruction + kl) / len(x)""",
-        """gl.manual_seed(0)
-
-class VAE(nn.Module):
-    def __init__(self, pixels=64, hidden=32, latent=4):
-        super().__init__()
-        self.encoder = nn.Linear(pixels, hidden)
-        self.mu, self.logvar = nn.Linear(hidden, latent), nn.Linear(hidden, latent)
-        self.decoder = nn.Sequential(nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, pixels))
-
-    def encode(self, x):
-        h = F.relu(self.encoder(x))
-        return self.mu(h), self.logvar(h)
-
-    def decode(self, z):
-        return self.decoder(z)
-
-vae, x = VAE(), gl.rand(16, 64)""",
-        BOTH,
-    ),
-    Written(
-        "model_in_the_cell",
-        """%%grad
-class Attention(nn.Module):
-    \"\"\"One head, causal.\"\"\"
-
-    def __init__(self, width):
-        super().__init__()
-        self.query = nn.Linear(width, width, bias=False)
-        self.key = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
-
-    def forward(self, x):
-        q, k, v = self.query(x), self.key(x), self.value(x)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(x.shape[-1])
-        causal = gl.ones(x.shape[1], x.shape[1]).tril() == 0
-        attention = F.softmax(scores.masked_fill(causal, float("-inf")), dim=-1)  # rows add up to 1, and nothing looks ahead
-        return attention @ v
-
-gl.manual_seed(0)
-block = Attention(16)
-x = gl.randn(2, 5, 16)
-block(x).pow(2).mean()""",
-        libraries=BOTH,
     ),
 )
 

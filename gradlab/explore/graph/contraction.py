@@ -127,7 +127,7 @@ def folded(
         said = " ".join(signs) if len(signs) <= 4 else f"{signs[0]} {signs[1]} … {signs[-1]}"
         label = part_of_model(names) or shortened(said, 30)
     end = nodes[handing_on(nodes, uses, members)]
-    ends = [nodes[handing_on(nodes, uses, copy)] for copy in copies]
+    ends = [nodes[handing_on(nodes, uses, copy)] for copy in copies if any(nodes[member].kind != "leaf" for member in copy)]
     norms = tuple(node.gradient.norm for node in ends if node.gradient is not None)
     cells = {node.cell for node in operations}
     return Group(

@@ -180,7 +180,7 @@ def _again(nodes: Nodes, uses: Uses, copies: Sequence[int], period: int, times: 
         copies,
         said,
         f"{count(times, 'time')} as above, {each} each" if period > 1 else f"{count(times, 'time')} as above",
-        copies=[segment for segment in segments if any(nodes[member].kind != "leaf" for member in segment)],
+        copies=segments,
     )
 
 

@@ -15,8 +15,9 @@ from grouped import exhaustive_after_first
 sys.path.insert(0, str(Path(__file__).parents[2] / "gallery"))  # test folders are no packages
 
 import lab
-from cells import IMPORTS, written_for
+from cells import IMPORTS
 from measuring import measured
+from models import written_for
 
 WIDTHS = (1300, 1000, 700)
 TALL = 2500  # no report of the gallery is taller, in pixels at 1300
