@@ -10,6 +10,7 @@ from gradlab.explore.drawing import GRADIENT
 from gradlab.explore.markup import number
 from gradlab.explore.theme import hex_of
 
+INK = hex_of(GRADIENT)
 DECADES = 6  # at most: what is smaller has no bar
 BLOCKS = "▁▂▃▄▅▆▇█"
 
@@ -38,24 +39,20 @@ class Scale:
         return min(1.0, max(0.0, (math.log10(norm) - self.low) / (self.high - self.low)))
 
     def html(self, norm: float, width: int) -> str:
-        """A bar of at most so many pixels. It is a border, which is printed where grounds are not."""
+        """A bar of at most so many pixels on the line of a text. It is a border, which is printed where grounds are not."""
         wide = self.share(norm) * width
-        if not wide:
-            return ""
-        return (
-            f'<span style="display:inline-block;width:{max(wide, 1):.0f}px;height:0;border-top:8px solid {hex_of(GRADIENT)};'
-            'vertical-align:middle"></span>'
-        )
+        return f'<i style="display:inline-block;width:{max(wide, 1):.0f}px;border-top:9px solid {INK}"></i>' if wide else ""
 
     def columns(self, norms: Iterable[float], width: int) -> str:
         """A small upright bar for each of several norms."""
         norms = list(norms)
         wide = max(1, min(6, width // max(len(norms), 1) - 1))
-        return "".join(
-            f'<span style="display:inline-block;width:{wide}px;height:0;border-top:{round(1 + 15 * self.share(norm))}px solid '
-            f'{hex_of(GRADIENT)};margin-right:1px;vertical-align:bottom"></span>'
+        bars = "".join(
+            f'<i style="display:inline-block;width:{wide}px;border-top:{round(1 + 13 * self.share(norm))}px solid {INK};'
+            'margin-right:1px"></i>'
             for norm in norms[: width // (wide + 1)]
         )
+        return f'<span style="text-align:left;line-height:1;white-space:nowrap">{bars}</span>'
 
     def text(self, norm: float, width: int = 10) -> str:
         """A bar of text."""

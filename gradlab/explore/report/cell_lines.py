@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.explore.markup import MONO, Sentence, Span, escape_html, number, say, style, to_html, to_latex
+from gradlab.explore.drawing import text_width
+from gradlab.explore.markup import Sentence, Span, escape_html, number, say, style, to_html, to_latex
 from gradlab.explore.report.bars import Scale
-from gradlab.explore.report.table import TABULAR, tabular
+from gradlab.explore.report.table import LINE_HEIGHT, TABULAR, tabular
 from gradlab.explore.trace.data import Cut, Line, Trace
 
 MOST = 16  # lines that are shown
@@ -128,16 +130,10 @@ def _heading(program: str) -> Sentence:
 
 
 def html(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
-    """Rows of a table: long lines are broken, so that the numbers stay in sight."""
-    shown = shortened(lines)
+    """Rows of one grid: numbers and bars are on the line of the text, and long lines are broken, so that these stay in sight."""
     scale = Scale.of(line.norm for line in lines if line.norm is not None)
-    cell = "padding:0 0 0 12px;border:0;background:none;vertical-align:top;line-height:1.55"
-    source = (  # <pre> has its font and its blanks in a notebook that is not trusted, too
-        f"{MONO};font-size:12.5px;line-height:inherit;color:inherit;background:none;border:0;margin:0;padding:0;"
-        "white-space:pre-wrap;overflow-wrap:anywhere"
-    )
     rows = []
-    for line in shown:
+    for line in shortened(lines):
         said = []
         if line.norm is not None:
             exact, short = escape_html(repr(line.norm)), escape_html(number(line.norm))
@@ -146,20 +142,21 @@ def html(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
             said.append(f'<span title="{escape_html(line.cut)}" style="opacity:.72">cut</span>')
         bar = scale.html(line.norm, BAR) if scale is not None and line.norm is not None else ""
         rows.append(
-            f'<tr style="background:none"><td style="{cell};text-align:right;font-size:11px;opacity:.72;{TABULAR}">'
-            f"{line.number or ''}</td>"
-            f'<td style="{cell};text-align:left;width:99%"><pre style="{source}">{escape_html(line.text)}</pre></td>'
-            f'<td style="{cell};text-align:right;white-space:nowrap;{TABULAR}">{" ".join(said)}</td>'
-            f'<td style="{cell};padding-right:12px;text-align:left"><div style="width:{BAR}px">{bar}</div></td></tr>'
+            f'<span style="font-size:11px;opacity:.72">{line.number or ""}</span>'
+            f'<samp style="text-align:left">{escape_html(line.text)}</samp><span>{" ".join(said)}</span>{bar or "<i></i>"}'
         )
     look = (
-        "border-collapse:collapse;table-layout:auto;width:100%;margin:2px 0 0 0;font-size:13px;line-height:1.55;border:0;"
-        "color:inherit"
+        f"display:grid;grid-template-columns:auto 1fr auto {BAR}px;column-gap:12px;align-items:baseline;padding:2px 12px 0;"
+        f"text-align:right;line-height:{LINE_HEIGHT}px;white-space:pre-wrap;overflow-wrap:anywhere;{TABULAR}"
     )
-    return (
-        f'<div style="padding:8px 0"><div style="padding:0 12px;font-size:12px">{to_html(_heading(program))}</div>'
-        f'<table style="{look}"><tbody>{"".join(rows)}</tbody></table></div>'
-    )
+    heading = f'<div style="padding:0 12px;font-size:12px">{to_html(_heading(program))}</div>'
+    return f'<div style="padding:8px 0">{heading}<div style="{look}">{"".join(rows)}</div></div>'
+
+
+def height(lines: tuple[CellLine, ...], width: float) -> float:
+    """About how many pixels tall the rows are in a column of so many pixels."""
+    room = max(1.0, (width - BAR - 110) / text_width("0", 13, mono=True))
+    return 36 + LINE_HEIGHT * sum(max(1, math.ceil(len(line.text) / room)) for line in shortened(lines))
 
 
 def text(lines: tuple[CellLine, ...], program: str = "the cell") -> str:

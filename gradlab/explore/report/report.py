@@ -28,8 +28,9 @@ from gradlab.explore.report.page import page
 from gradlab.explore.report.parts import Below, Card, Picture, bitmap, code_html, code_latex, code_text
 from gradlab.explore.report.plain_data import plain
 from gradlab.explore.report.plots import plot
-from gradlab.explore.report.table import CARD, RULE, Table, TensorRow, head_html, leaf_table
+from gradlab.explore.report.table import CARD, ITEM, LINE_HEIGHT, RULE, Table, TensorRow, head_html, leaf_table
 from gradlab.explore.report.tree import ModulePart, forest
+from gradlab.explore.report.tree_view import TreeView
 from gradlab.explore.trace.data import Trace
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 OUTPUT = 290_000  # bytes of all outputs of a report
 COLUMN = 420  # pixels that the words need at least beside a picture
+WIDEST = 1180.0  # pixels of a card
+BESIDE = 1076.0  # pixels of one in JupyterLab in a window of 1280: what fits into it is side by side
 NARROW = 640  # of a card without gradients, at least
 
 
@@ -294,31 +297,38 @@ class Report(Pictured):
     def _card(self, *, every: bool = False) -> str:
         """The sentence, the first findings or every one, and two columns: the words, and, if there is room, the picture."""
         trees, rows = self._forest
-        left, needed = [], 0.0 if self._jacobian_alone else float(COLUMN)
-        if trees:
-            left.append(tree_view.html(trees))
-            needed = max(needed, tree_view.WIDTH)
+        blocks: list[str] = []
+        needed, tall = 0.0 if self._jacobian_alone else float(COLUMN), 0.0
+        drawing = self.graph_drawing
+        wide = min(drawing.width, WIDEST) + 21 if drawing is not None else 0.0
+        tree = TreeView(trees) if trees else None
+        if tree is not None:
+            if tree.width + wide > BESIDE >= max(needed, replace(tree, bars=False).width) + wide:
+                tree = replace(tree, bars=False)
+            needed, tall = max(needed, tree.width), tall + tree.height
         if rows:
             table = self._table(rows, (), None if not self._values else self.bounds.leaf_rows)
-            left.append(table.body())
-            needed = max(needed, table.width)
+            blocks.append(table.body())
+            needed, tall = max(needed, table.width), tall + table.height
         if self._lines:
-            left.append(f'<div style="border-top:{RULE}">{cell_lines.html(self._lines, self.trace.program)}</div>')
+            blocks.append(f'<div style="border-top:{RULE}">{cell_lines.html(self._lines, self.trace.program)}</div>')
+            tall += cell_lines.height(self._lines, needed)
         if self.losses is not None:
-            left.append(loss_table_view.html(self.losses))
+            blocks.append(loss_table_view.html(self.losses))
+            tall += 2 * LINE_HEIGHT
         if self.map_drawings:
             maps = "".join(f'<div style="min-width:0">{drawing.html()}</div>' for drawing in self.map_drawings)
-            left.append(f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>')
-        room = needed
-        item = f"border-top:{RULE};border-left:{RULE};box-sizing:border-box;min-width:0"
-        columns = [f'<div style="{item};flex:1000 1 {needed:.0f}px">{"".join(left)}</div>'] if left else []
-        if self.graph_drawing is not None:
-            wide = min(self.graph_drawing.width, 1180.0) + 30
-            image = self.graph_drawing.html()
-            columns.append(f'<div style="{item};flex:1 1 {wide:.0f}px;padding:12px 14px;text-align:center">{image}</div>')
-            room += wide
-        grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{"".join(columns)}</div>' if columns else ""
-        card = f"{CARD};max-width:{max(room, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
+            blocks.append(f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>')
+            tall += max(drawing.height for drawing in self.map_drawings) + 24
+        picture = ""
+        if drawing is not None:
+            picture = f'<div style="{ITEM};flex:1 1 {wide:.0f}px;padding:10px;text-align:center">{drawing.html()}</div>'
+        if tree is not None:
+            beside = drawing is not None and needed + wide <= BESIDE
+            blocks.insert(0, tree.html(drawing.height + 20 - tall if drawing is not None and beside else 0.0))
+        words = f'<div style="{ITEM};flex:1000 1 {needed:.0f}px">{"".join(blocks)}</div>' if blocks else ""
+        grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{words}{picture}</div>' if words or picture else ""
+        card = f"{CARD};max-width:{max(needed + wide, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
         concerns = findings_view.html(self.findings, self.remarks, every=every)
         if self.beside is not None and self.beside.reports:
             concerns = models.html(self, self.beside) + concerns

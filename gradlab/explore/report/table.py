@@ -36,12 +36,14 @@ FONT = (
     "color:var(--jp-content-font-color1,inherit)"
 )
 CARD = f"border:{RULE};border-radius:8px;overflow:hidden;max-width:1180px;margin:2px 0 6px 0;{FONT}"
+ITEM = f"border-top:{RULE};border-left:{RULE};box-sizing:border-box;min-width:0"  # a column of a card
 HEAD = "padding:9px 14px;background:rgba(128,128,128,.075)"
 TABULAR = "font-variant-numeric:tabular-nums"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTOGRAM, LONGEST_NAME = 160, 170  # pixels
 SHOWN = 12  # elements up to which the numbers stand in the table
 PRINTED = 18  # rows of a printed table that stay on one page
+LINE_HEIGHT = 20  # pixels of a line of text
 LINE = 34  # characters of numbers on a line of the table
 
 
@@ -100,6 +102,11 @@ class Figure:
     def few(self) -> bool:
         """Whether the numbers themselves are shown."""
         return self.numbers is not None and len(self.numbers) <= SHOWN
+
+    @property
+    def height(self) -> int:
+        """About how many pixels tall it is."""
+        return LINE_HEIGHT * len(self.lines()) if self.few else 32 if self.statistics.finite else LINE_HEIGHT
 
     def lines(self) -> list[str]:
         """The numbers as they are written, aligned: a row of a matrix on a line, a long vector on several."""
@@ -166,7 +173,8 @@ class Figure:
         s, hover, look = self.statistics, escape_html(self.describe()), style(self.kind)
         if self.few:
             lines = "<br>".join(escape_html(line) for line in self.lines())
-            return f'<code title="{hover}" style="{look};{PLAIN_CODE};{TABULAR};white-space:nowrap">{lines}</code>'
+            look = f"{look};{PLAIN_CODE};{TABULAR};white-space:nowrap;display:inline-block;vertical-align:top"
+            return f'<code title="{hover}" style="{look}">{lines}</code>'
         if not s.finite:
             return f'<span title="{hover}" style="{look};{TABULAR}">{escape_html(self.text())}</span>'
         ends = escape_html(f"{number(s.minimum, 3)} … {number(s.maximum, 3)}")
@@ -244,6 +252,12 @@ class Table:
         first = max((text_width(to_text(row[0]), 13, mono=True) for row in self.rows), default=0.0)
         others = zip(*(row[1:] for row in self.rows), strict=True)
         return min(max(first, 64.0), LONGEST_NAME) + 24 + sum(max(40.0, *map(_cell_width, column)) + 24 for column in others)
+
+    @property
+    def height(self) -> float:
+        """About how many pixels tall the table is."""
+        heights = [max((cell.height for cell in row if isinstance(cell, Figure)), default=LINE_HEIGHT) + 11 for row in self.rows]
+        return 30 + sum(heights) + LINE_HEIGHT * sum(map(bool, (*self.remarks, self.foot)))
 
     def body(self) -> str:
         """The table alone, which scrolls inside itself."""
@@ -342,11 +356,10 @@ def head_html(head: Sequence[Sentence]) -> str:
 
 def card(table: Table, *drawings: Drawing) -> str:
     """A card of sentences, a table and pictures, side by side where there is room."""
-    item = f"border-top:{RULE};border-left:{RULE};box-sizing:border-box;min-width:0"
-    columns = [f'<div style="{item};flex:1000 1 420px">{table.body()}</div>'] if table.rows else []
+    columns = [f'<div style="{ITEM};flex:1000 1 420px">{table.body()}</div>'] if table.rows else []
     for drawing in drawings:
         wide = min(drawing.width, 1180.0) + 30
-        columns.append(f'<div style="{item};flex:1 1 {wide:.0f}px;padding:12px 14px;text-align:center">{drawing.html()}</div>')
+        columns.append(f'<div style="{ITEM};flex:1 1 {wide:.0f}px;padding:12px 14px;text-align:center">{drawing.html()}</div>')
     grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{"".join(columns)}</div>' if columns else ""
     return f'<div {NO_MATH} style="{CARD}">{head_html(table.head)}{grid}</div>'
 

@@ -1,13 +1,19 @@
 """The tree of a model as HTML, LaTeX and text: names at the left, figures in columns at the right, folds that open by themselves.
 
-A fold is a `<details>`, so that it opens without a kernel, in a saved page, and in a notebook that is not trusted. Figures float
-at the right in cells of fixed width: they stand below each other at every depth, and go below the name where there is no room.
+A fold is a `<details>`, so that it opens without a kernel, in a saved page, and in a notebook that is not trusted. The figures
+of each row are a grid whose columns are as wide as the widest figure of the tree, so that figures are below each other at every
+depth and never touch. Beside a picture the folds are open as far as the picture is tall.
 """
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
+from gradlab.explore.drawing import text_width
 from gradlab.explore.markup import (
     Sentence,
     Span,
@@ -23,25 +29,168 @@ from gradlab.explore.markup import (
     to_text,
 )
 from gradlab.explore.report.bars import Scale
-from gradlab.explore.report.table import RULE, TABULAR, Figure, figure, remark_of, tabular
+from gradlab.explore.report.table import LINE_HEIGHT, RULE, TABULAR, Figure, figure, remark_of, tabular
 from gradlab.explore.report.tree import ModulePart
 
 MOST_ROWS = 220  # in HTML, folded ones too
 MOST_LINES = 60  # as text and in print
 FIGURES = 30  # trees of at most so many parameters show numbers and histograms of each
-BAR = 72
-WIDTHS = {"gradient": 86, "bar": BAR + 14, "ratio": 94, "weights": 72, "count": 66}
-WIDTH = 540  # pixels that names and figures need
-NAME = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace);font-size:92%"
+BAR = 56
+HEADINGS = ("‖gradient‖", "÷ ‖weights‖", "‖weights‖", "count")
+GAP = 12  # pixels between columns
+ROW = 27  # pixels of a row
+LONGEST_NAME, LEVELS = 128, 2  # pixels of names, and levels whose names count; a longer one is broken where there is no room
+DEEPER = 16  # pixels by which a level is indented
+MARKER = 26  # pixels left of a name
 
 
-def html(trees: Sequence[ModulePart]) -> str:
-    """The rows."""
-    scale = scale_of(trees)
-    kept = _within(trees, MOST_ROWS)
-    figures = sum(len(tree.rows) for tree in trees) <= FIGURES
-    rows = "".join(_html(tree, scale, kept, figures, 0) for tree in trees)
-    return f'<div style="{TABULAR}">{_heading(scale)}{rows}</div>'
+@dataclass(frozen=True)
+class TreeView:
+    """The trees of a report as HTML.
+
+    Attributes
+    ----------
+    trees : sequence of ModulePart
+    bars : bool, default True
+        Whether there is a column of bars.
+    """
+
+    trees: Sequence[ModulePart]
+    bars: bool = True
+
+    @cached_property
+    def _kept(self) -> set[int]:
+        return _within(self.trees, MOST_ROWS)
+
+    @cached_property
+    def _scale(self) -> Scale | None:
+        return scale_of(self.trees)
+
+    @cached_property
+    def _figures(self) -> bool:
+        """Whether parameters show their numbers and histograms."""
+        return sum(len(tree.rows) for tree in self.trees) <= FIGURES
+
+    @cached_property
+    def _columns(self) -> tuple[int, ...]:
+        """How wide the figures are: the widest of each column, or its heading."""
+        rows = [_texts(part) for part in _all(self.trees) if id(part) in self._kept]
+        gradient, *others = (
+            math.ceil(max(text_width(heading, 12), *(text_width(text, 13) for text in texts)))
+            for heading, *texts in zip(HEADINGS, *rows, strict=True)
+        )
+        return (gradient, BAR, *others) if self.bars else (gradient, *others)
+
+    @property
+    def width(self) -> float:
+        """Pixels that names and figures need."""
+        longest = max(self._name_widths(self.trees, 0))
+        return MARKER + min(longest, LONGEST_NAME) + sum(self._columns) + GAP * len(self._columns) + 12
+
+    def _name_widths(self, level: Sequence[ModulePart], depth: int) -> Iterator[float]:
+        for part in level:
+            name = text_width(part.name, 13, mono=True)
+            yield depth * DEEPER + name + text_width(f"  {_detail(part)}", 13)
+            if depth < LEVELS:
+                yield from self._name_widths(part.parts, depth + 1)
+
+    @property
+    def height(self) -> float:
+        """About how many pixels tall it is while only the trees themselves are open."""
+        return ROW + sum(self._height(part, "") + self._inside(part) for part in self.trees)
+
+    def html(self, room: float = 0.0) -> str:
+        """The rows, with as many folds open as make it at most `room` pixels taller."""
+        opened = self._opened(room)
+        rows = "".join(self._html(tree, opened, "") for tree in self.trees)
+        return f'<div style="overflow-wrap:anywhere;{TABULAR}">{self._heading()}{rows}</div>'
+
+    # ------------------------------------------------------------------------------------------------------- what is open
+    def _opened(self, room: float) -> set[int]:
+        """The identities of the parts that are open: the trees, then folds level by level while there is room."""
+        opened = {id(tree) for tree in self.trees}
+        waiting = deque(part for tree in self.trees for part in tree.parts)
+        while waiting:
+            part = waiting.popleft()
+            if not part.parts or not all(id(child) in self._kept for child in part.parts):
+                continue
+            room -= self._inside(part)
+            if room < 0:
+                break
+            opened.add(id(part))
+            waiting += part.parts
+        return opened
+
+    def _inside(self, part: ModulePart) -> float:
+        return sum(self._height(child, part.reason) for child in part.parts)
+
+    def _height(self, part: ModulePart, above: str) -> float:
+        figures = _shown(part) if self._figures and part.row is not None else []
+        return ROW + max((figure.height + 2 for figure in figures), default=0.0) + (LINE_HEIGHT if _remark(part, above) else 0)
+
+    # --------------------------------------------------------------------------------------------------------------- rows
+    def _row(self, cells: Sequence[str], name: str) -> str:
+        """A name, and the figures, which float at the right of it or below, where there is no room."""
+        columns = " ".join(f"{width}px" for width in self._columns)
+        look = f"float:right;display:grid;grid:auto/{columns};column-gap:{GAP}px;align-items:baseline;text-align:right"
+        shown = [cell or "<i></i>" for cell in cells if cell or self.bars]
+        return f'{name} <span style="{look}">{" ".join(shown)}</span>'
+
+    def _heading(self) -> str:
+        ends = ""
+        if self._scale is not None and self.bars:
+            low, high = map(escape_html, self._scale.ends)
+            ends = f'<span style="font-size:10px;opacity:.72"><span style="float:left">{low}</span>{high}</span>'
+        looks = (style("gradient"), "", style("value"), "")
+        gradient, *others = (
+            f'<span style="{look}">{text}</span>' if look else f"<span>{text}</span>"
+            for text, look in zip(HEADINGS, looks, strict=True)
+        )
+        row = self._row([gradient, ends, *others], '<span style="opacity:.72">parameters</span>')
+        return f'<div style="padding:5px 12px;font-size:12px;overflow:hidden">{row}</div>'
+
+    def _html(self, part: ModulePart, opened: set[int], above: str) -> str:
+        line = self._line(part) + self._below(part, above)
+        look = f"border-top:{RULE};overflow:hidden;padding:3px 12px"
+        if part.row is not None or not part.parts:
+            return f'<div style="{look} 3px {MARKER}px">{line}</div>'
+        if all(id(child) in self._kept for child in part.parts):
+            inside = "".join(self._html(child, opened, part.reason or above) for child in part.parts)
+        else:
+            rest = f"{count(len(part.rows), 'parameter')}: report.table(limit=None)"
+            inside = f'<div style="{look} 3px {MARKER}px;opacity:.72">{escape_html(rest)}</div>'
+        return (
+            f"<details{' open' if id(part) in opened else ''}>"
+            f'<summary style="{look};cursor:pointer">{line}</summary>'
+            f'<div style="padding-left:{DEEPER}px">{inside}</div></details>'
+        )
+
+    def _line(self, part: ModulePart) -> str:
+        gradient, ratio, weights, total = map(escape_html, _texts(part))
+        bar = ""
+        if self._scale is not None and self.bars:
+            bar = self._scale.columns(_norms(part), BAR) if part.alike else self._scale.html(part.norm or 0.0, BAR)
+        detail = _detail(part)
+        quiet = f' <span style="opacity:.72">{escape_html(detail)}</span>' if detail else ""
+        cells = [
+            f"<span>{gradient}</span>" if part.norm is None else f'<span style="{style("gradient")}">{gradient}</span>',
+            bar,
+            f"<span>{ratio}</span>",
+            f"<span>{weights}</span>",
+            f'<span style="opacity:.72">{total}</span>',
+        ]
+        return self._row(cells, f"<samp>{escape_html(part.name)}</samp>{quiet}")
+
+    def _below(self, part: ModulePart, above: str) -> str:
+        """The remarks of a row, on a line of their own; of a parameter its numbers too."""
+        out = ""
+        if part.row is not None and self._figures:
+            shown = "&emsp;".join(cell.html() for cell in _shown(part))
+            out += f'<div style="clear:both;padding:1px 0;overflow-x:auto">{shown}</div>' if shown else ""
+        remark = _remark(part, above)
+        if remark:
+            out += f'<div style="clear:both;line-height:1.35;padding-bottom:2px">{to_html(remark)}</div>'
+        return out
 
 
 def scale_of(trees: Sequence[ModulePart]) -> Scale | None:
@@ -82,78 +231,6 @@ def _within(trees: Sequence[ModulePart], most: int) -> set[int]:
     return kept
 
 
-def _cell(what: str, content: str, look: str = "") -> str:
-    side = "text-align:left;padding-left:14px;box-sizing:border-box;" if what == "bar" else ""
-    return f'<span style="display:inline-block;{side}min-width:{WIDTHS[what]}px{";" if look else ""}{look}">{content}</span>'
-
-
-def _right(cells: str) -> str:
-    return f'<span style="float:right;text-align:right;white-space:nowrap">{cells}</span>'
-
-
-def _heading(scale: Scale | None) -> str:
-    ends = ""
-    if scale is not None:
-        low, high = map(escape_html, scale.ends)
-        ends = (
-            f'<span style="display:inline-block;width:{BAR}px;font-size:10px;opacity:.72">'
-            f'<span style="float:right">{high}</span>{low}</span>'
-        )
-    cells = (
-        _cell("gradient", "‖gradient‖", style("gradient"))
-        + _cell("bar", ends)
-        + _cell("ratio", "÷ ‖weights‖")
-        + _cell("weights", "‖weights‖", style("value"))
-        + _cell("count", "count")
-    )
-    title = '<span style="opacity:.72">parameters</span>'
-    return f'<div style="padding:5px 12px;font-size:12px;overflow:hidden">{_right(cells)}{title}</div>'
-
-
-def _html(part: ModulePart, scale: Scale | None, kept: set[int], figures: bool, depth: int, above: str = "") -> str:
-    line = _line(part, scale) + _below(part, figures, above)
-    look = f"border-top:{RULE};overflow:hidden;padding:3px 12px"
-    if part.row is not None or not part.parts:
-        return f'<div style="{look} 3px 26px">{line}</div>'
-    if all(id(child) in kept for child in part.parts):
-        inside = "".join(_html(child, scale, kept, figures, depth + 1, part.reason or above) for child in part.parts)
-    else:
-        rest = f"{count(len(part.rows), 'parameter')}: report.table(limit=None)"
-        inside = f'<div style="{look} 3px 26px;opacity:.72">{escape_html(rest)}</div>'
-    opened = " open" if depth == 0 else ""
-    return (
-        f'<details{opened}><summary style="{look};cursor:pointer">{line}</summary>'
-        f'<div style="padding-left:16px">{inside}</div></details>'
-    )
-
-
-def _line(part: ModulePart, scale: Scale | None) -> str:
-    gradient, ratio, weights, total = _figures(part)
-    bar = "" if scale is None else scale.columns(_norms(part), BAR - 6) if part.alike else scale.html(part.norm or 0.0, BAR)
-    detail = _detail(part)
-    cells = (
-        _cell("gradient", escape_html(gradient), "" if part.norm is None else style("gradient"))
-        + _cell("bar", bar)
-        + _cell("ratio", escape_html(ratio))
-        + _cell("weights", escape_html(weights))
-        + _cell("count", escape_html(total), "opacity:.72")
-    )
-    name = f'<span style="{NAME}">{escape_html(part.name)}</span>'
-    return _right(cells) + name + (f' <span style="opacity:.72">{escape_html(detail)}</span>' if detail else "")
-
-
-def _below(part: ModulePart, figures: bool, above: str) -> str:
-    """The remarks of a row, on a line of their own; of a parameter its numbers too."""
-    out = ""
-    if part.row is not None and figures:
-        shown = "&emsp;".join(cell.html() for cell in _shown(part))
-        out += f'<div style="clear:both;padding:1px 0;overflow-x:auto">{shown}</div>' if shown else ""
-    remark = _remark(part, above)
-    if remark:
-        out += f'<div style="clear:both;line-height:1.35;padding-bottom:2px">{to_html(remark)}</div>'
-    return out
-
-
 def _shown(part: ModulePart) -> list[Figure]:
     assert part.row is not None
     return [cell for cell in (figure(part.row, "gradient"), figure(part.row, "value")) if isinstance(cell, Figure)]
@@ -185,7 +262,7 @@ def _remark(part: ModulePart, above: str) -> Sentence:
     return say(Span("; ".join(part.marks), "strong")) if part.marks else ()
 
 
-def _figures(part: ModulePart) -> tuple[str, str, str, str]:
+def _texts(part: ModulePart) -> tuple[str, str, str, str]:
     """‖gradient‖, ‖gradient‖ / ‖weights‖, ‖weights‖, count; of blocks that are alike the range from one to another."""
     total = grouped(part.count)
     each = part.parts if part.alike else [part]
@@ -226,10 +303,10 @@ def _lines(trees: Sequence[ModulePart], most: int) -> Iterator[tuple[int, Module
 def text(trees: Sequence[ModulePart]) -> str:
     """The same for a terminal, indented."""
     scale = scale_of(trees)
-    grid = [("parameters", "‖gradient‖", "", "÷ ‖weights‖", "‖weights‖", "count", "")]
+    grid = [("parameters", HEADINGS[0], "", *HEADINGS[1:], "")]
     for depth, part, remark in _lines(trees, MOST_LINES):
         bar = "" if scale is None else scale.blocks(_norms(part)) if part.alike else scale.text(part.norm or 0.0)
-        gradient, ratio, weights, total = _figures(part)
+        gradient, ratio, weights, total = _texts(part)
         grid.append((f"{'  ' * depth}{to_text(_name(part))}", gradient, bar, ratio, weights, total, to_text(remark)))
     widths = [max(len(line[i]) for line in grid) for i in range(6)]
     out = []
@@ -247,7 +324,7 @@ def latex(trees: Sequence[ModulePart]) -> str:
     lines = []
     for depth, part, remark in _lines(trees, MOST_LINES):
         name = rf"{{\raggedright {'~~' * depth}{to_latex(_name(part))}\par}}"
-        lines.append(" & ".join([name, *(to_latex(say(cell)) for cell in _figures(part))]) + r" \\")
+        lines.append(" & ".join([name, *(to_latex(say(cell)) for cell in _texts(part))]) + r" \\")
         if remark:
             lines[-1] += "\n" + rf"\multicolumn{{5}}{{p{{0.9\linewidth}}}}{{{'~~' * depth}{to_latex(remark)}}} \\"
     return tabular(r"p{0.38\linewidth}" + r"p{0.13\linewidth}" * 4, heading, lines)

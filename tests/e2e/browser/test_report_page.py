@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -84,6 +85,52 @@ def test_all_text_is_seen(browser, pages, name, width, theme):
         card, picture = page.locator("body > div > div").first.bounding_box(), images.last.bounding_box()
         beside = picture["x"] > card["x"] + card["width"] / 2
         assert beside or name == "few" or width < 1000, "the picture stands beside the table where there is room"
+    finally:
+        context.close()
+
+
+TOUCHING = """() => {
+  const range = document.createRange();
+  const boxOf = node => { range.selectNodeContents(node); return range.getBoundingClientRect(); };
+  const found = { rows: 0, gap: Infinity, ragged: 0, off: 0 };
+  const rights = new Map();
+  for (const row of document.querySelectorAll('span[style*="float:right"], span[class]')) {
+    if (getComputedStyle(row).display !== 'grid' || !row.checkVisibility()) continue;
+    found.rows++;
+    const boxes = [...row.children].map(boxOf);
+    boxes.forEach((box, i) => {
+      if (!box.width) return;
+      const before = boxes.slice(0, i).filter(other => other.width).at(-1);
+      if (before) found.gap = Math.min(found.gap, box.left - before.right);
+    });
+    for (const i of [0, row.children.length - 1]) {
+      const right = Math.round(boxes[i].right);
+      if (!rights.has(i)) rights.set(i, right);
+      found.ragged = Math.max(found.ragged, Math.abs(rights.get(i) - right));
+    }
+  }
+  for (const code of document.querySelectorAll('samp')) {
+    const bar = code.nextElementSibling?.nextElementSibling;
+    if (bar?.tagName !== 'I' || !bar.style.width && !bar.getBoundingClientRect().height) continue;
+    const text = boxOf(code.nextElementSibling), own = bar.getBoundingClientRect();
+    found.off = Math.max(found.off, text.top - own.top, own.bottom - text.bottom);
+  }
+  return found; }"""
+
+
+@pytest.mark.parametrize("width", [700, 1000, 1280, 1920])
+def test_no_two_figures_touch_and_bars_are_on_their_line(browser, tmp_path, width):
+    """Of a model of 11,181,642 parameters, as ResNet-18 has them."""
+    report = report_of(traced(MODEL, {"model": model(), "X": gl.randn(2, 5, 8)}))
+    rows = [replace(row, shape=(11_000, 1_016)) if row.name == "model[0].weight" else row for row in report.rows]
+    path = replace(report, rows=tuple(rows)).save(tmp_path / "large.html")
+    context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
+    try:
+        page = context.new_page()
+        page.goto(path.as_uri())
+        page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true; })")
+        found = page.evaluate(TOUCHING)
+        assert found["rows"] > 40 and found["gap"] >= 8 and found["ragged"] <= 1 and found["off"] <= 1, found
     finally:
         context.close()
 
