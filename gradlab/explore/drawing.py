@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import east_asian_width
 
+from gradlab.explore import terms
 from gradlab.explore.theme import Theme, colours, resolved, scheme_rules
 
 VALUE = "var(--gl-value)"  # what flows forward: values, leaves
@@ -55,7 +56,7 @@ PRINTED = (  # paper has no scroll bar
     "@media print{.gradlab-picture{max-width:100%!important}.gradlab-table *{white-space:normal!important}}"
 )
 
-IN_NOTEBOOKS = f"<style>{scheme_rules()}{PRINTED}</style>"
+IN_NOTEBOOKS = f"<style>{scheme_rules()}{PRINTED}{terms.RULES}</style>"
 
 MAX_SIDE = 1200  # pixels of a bitmap in a notebook
 LARGE = 4000  # pixels of one in a file, unless a width is chosen

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from gradlab.explore.drawing import GRADIENT, VALUE, clean
+from gradlab.explore.terms import TERMS
 from gradlab.explore.theme import hex_of
 
 MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace);font-size:92%"
@@ -26,11 +27,13 @@ STYLES = {
     "value": f"color:{hex_of(VALUE)};color:color-mix(in srgb,{hex_of(VALUE)} 66%,currentColor)",
     "gradient": f"color:{hex_of(GRADIENT)};color:color-mix(in srgb,{hex_of(GRADIENT)} 66%,currentColor)",
     "warning": "font-weight:600",
+    "term": "text-decoration:underline dotted;text-underline-offset:3px;cursor:help",
 }
 
 
 class Span(NamedTuple):
-    """A piece of a sentence. `kind` is a key of `STYLES`; kinds may be joined by a blank: "code dim"."""
+    """A piece of a sentence. `kind` is a key of `STYLES`; kinds may be joined by a blank: "code dim". That of `term` has the
+    name of the term after a colon: "term:leaf"."""
 
     text: str
     kind: str = "plain"
@@ -55,6 +58,11 @@ def say(*parts: str | Span | Sequence[Span]) -> Sentence:
 def code(text: str) -> Span:
     """Something the user wrote."""
     return Span(text, "code")
+
+
+def term(text: str, name: str) -> Span:
+    """A word of `terms.TERMS`, which shows its explanation on hover and focus."""
+    return Span(text, f"term:{name}")
 
 
 def listed(items: Sequence[str | Span | Sequence[Span]], limit: int = 6) -> Sentence:
@@ -133,7 +141,7 @@ def breakable(text: str) -> str:
 
 def style(kind: str) -> str:
     """The inline style of a kind."""
-    return ";".join(filter(None, (STYLES[k] for k in kind.split())))
+    return ";".join(filter(None, (STYLES[k.partition(":")[0]] for k in kind.split())))
 
 
 def to_html(sentence: Iterable[Span]) -> str:
@@ -141,6 +149,10 @@ def to_html(sentence: Iterable[Span]) -> str:
     parts = []
     for text, kind in sentence:
         body = escape_html(text)
+        if name := next((k.removeprefix("term:") for k in kind.split() if k.startswith("term:")), ""):
+            about = f'title="{escape_html(TERMS[name])}" data-gradlab-term="{name}"'
+            parts.append(f'<abbr tabindex="0" {about} style="{style(kind)}">{body}</abbr>')
+            continue
         tag = "code" if "code" in kind.split() else "b" if {"strong", "warning"} & set(kind.split()) else "span"
         parts.append(f'<{tag} style="{style(kind)}">{body}</{tag}>' if kind != "plain" else body)
     return "".join(parts)

@@ -35,6 +35,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from gradlab.explore import terms
 from gradlab.explore.theme import view_styles
 
 STATIC = Path(__file__).parent / "static"
@@ -73,8 +74,8 @@ def script(entry: str, folder: Path = STATIC) -> str:
 
 
 def styles(*names: str, folder: Path = STATIC) -> str:
-    """Return the theme and style sheets of `folder`, one after another, without comments."""
-    sheets = [view_styles(), *((folder / name).read_text(encoding="utf-8") for name in names)]
+    """Return the theme, the rules of terms and style sheets of `folder`, one after another, without comments."""
+    sheets = [view_styles(), terms.RULES, *((folder / name).read_text(encoding="utf-8") for name in names)]
     return re.sub(r"/\*.*?\*/\s*", "", "".join(sheets), flags=re.DOTALL)
 
 

@@ -19,7 +19,7 @@ from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.sites import is_user_file
 from gradlab.explore.equivalent_code import EquivalentCode
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.markup import Sentence, Span, code, listed, number, say
+from gradlab.explore.markup import Sentence, Span, code, listed, number, say, term
 from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
 from gradlab.explore.report.models import calls_said
 from gradlab.explore.report.parts import Remark
@@ -432,7 +432,9 @@ def _deed(written: Written, others: Sequence[str]) -> Sentence:
             "The gradient" if len(others) == 1 else "The gradients",
             " of ",
             listed([code(name) for name in others]),
-            f" {'is' if len(others) == 1 else 'are'} only shown: a tensor that is no leaf has no ",
+            f" {'is' if len(others) == 1 else 'are'} only shown: a tensor that is not a ",
+            term("leaf", "leaf"),
+            " has no ",
             code(".grad"),
             ".",
         ]

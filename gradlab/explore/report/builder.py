@@ -23,7 +23,7 @@ from gradlab.explore.graph import Graph
 from gradlab.explore.graph.graphs import MOST_NODES
 from gradlab.explore.graph.listing import bounded
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.markup import Sentence, Span, code, count, dimmed, listed, number, say, scalar, shape_text, to_text
+from gradlab.explore.markup import Sentence, Span, code, count, dimmed, listed, number, say, scalar, shape_text, term, to_text
 from gradlab.explore.names import caller_names
 from gradlab.explore.pooled_matrix import PooledMatrix, reduced
 from gradlab.explore.report.report import Bounds, Report, caption
@@ -402,13 +402,19 @@ def _weighted(subject: Subject, weights: Any) -> Sentence:
     value = weights if isinstance(weights, Value) else subject.library.values([weights])[0]
     few = len(value.shape) == 1 and value.shape[0] <= 8
     written = f"[{', '.join(scalar(x, 3) for x in value.numbers)}]" if few and value.numbers is not None else ""
-    return say(", weighted by ", code(called or "v"), f" = {written}" if written and written != subject.weights else "")
+    return say(
+        ", ",
+        term("weighted by", "weighted"),
+        " ",
+        code(called or "v"),
+        f" = {written}" if written and written != subject.weights else "",
+    )
 
 
 def _with_respect_to(rows: Sequence[TensorRow], wrt: Sequence[str], trace: Trace) -> Sentence:
     """ "a and b."; of models "the parameters of model: 149 of 151 tensors got a gradient, ‖gradient‖ 0.778."."""
     if not wrt:
-        return say("nothing." if rows else "nothing: every leaf of its graph is gone.")
+        return say("nothing.") if rows else say("nothing: every ", term("leaf", "leaf"), " of its graph is gone.")
     trees, rest = forest(rows, trace.calls)
     if not trees:
         return say(listed([code(name) for name in wrt]), ".")
