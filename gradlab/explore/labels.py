@@ -141,7 +141,12 @@ def common_parts(one: str, other: str) -> int:
     return shared
 
 
+def steps_of(name: str) -> list[str]:
+    """All steps of a name: "net", "[0]", ".weight" of "net[0].weight"; none of ""."""
+    return re.split(r"(?=[.\[])", name) if name else []
+
+
 def module_path(name: str) -> list[str]:
     """The steps to where a parameter belongs: "net", "[0]" for "net[0].weight" and for "net[0]"; none for "weight"."""
-    steps = re.split(r"(?=[.\[])", name)
-    return steps if steps[-1].startswith("[") else steps[:-1]
+    steps = steps_of(name)
+    return steps if steps and steps[-1].startswith("[") else steps[:-1]

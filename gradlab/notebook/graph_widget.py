@@ -11,6 +11,7 @@ static picture, which the style sheet hides while the live view is there; so a s
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import traitlets
@@ -26,8 +27,8 @@ class GraphWidget(LiveView):
     Parameters
     ----------
     explorer : Explorer
-    twin : bool
-        Whether the static picture is displayed with it; not where a report has it.
+    twin : mapping of str to str, optional
+        What is displayed above it for where there is no kernel, by MIME type. Default: the picture of the graph.
 
     `close()` lets the graph go and gives the static picture back.
     """
@@ -40,9 +41,10 @@ class GraphWidget(LiveView):
     ended = traitlets.Bool(False).tag(sync=True)  # the graph was let go
     timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
 
-    def __init__(self, explorer: Explorer, *, twin: bool = True, **traits: Any) -> None:
+    def __init__(self, explorer: Explorer, *, twin: Mapping[str, str] | None = None, **traits: Any) -> None:
         self._explorer = explorer
-        self._twin, self._called = twin, repr(explorer.graph)
+        self._twin = twin
+        self._called = repr(explorer.graph)
         super().__init__(about=explorer.about(), token=uuid.uuid4().hex, **traits)
         self._listen()
 
@@ -71,8 +73,8 @@ class GraphWidget(LiveView):
         """Display the static picture, and the live view as a second output below it."""
         from IPython.display import display
 
-        if self._twin:
-            display(as_twin(self._explorer.graph.drawing().bundle()), raw=True)
+        twin = self._twin if self._twin is not None else self._explorer.graph.drawing().bundle()
+        display(as_twin(twin), raw=True)
         self._show()
 
     def _let_go(self) -> None:

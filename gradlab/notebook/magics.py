@@ -378,22 +378,22 @@ class GradMagics(Magics):
         if request.out is not None:
             self.shell.user_ns[request.out] = report if isinstance(report, Report) else None
         if not request.quiet:
-            live = matrix if request.jacobian and getattr(self.shell, "kernel", None) is not None else None
-            for part in report.parts() if isinstance(report, Report) else [report]:
+            kernel = getattr(self.shell, "kernel", None) is not None
+            live = matrix if request.jacobian and kernel else None
+            explored = request.live and kernel and isinstance(report, Report) and bool(report.trace.nodes)
+            for k, part in enumerate(report.parts(explored=explored) if isinstance(report, Report) else [report]):
                 if live is not None and getattr(part, "drawing", None) is report.jacobian_picture:
                     part = self.keep(live.widget(), info)  # it shows the picture too
                 display(part)
-            if request.live and isinstance(report, Report) and getattr(self.shell, "kernel", None) is not None:
-                self._explore(report, swept, info)
+                if explored and k == 0:
+                    self._explore(report, swept, info)
 
     def _explore(self, report: Any, swept: Any, info: Any) -> None:
-        """The live view of a report's graph below it."""
+        """Display the live view of a report's graph, in the place of its picture."""
         from gradlab.explore.explorer import Explorer
         from gradlab.explore.graph import Graph
         from gradlab.notebook.graph_widget import GraphWidget
 
-        if not report.trace.nodes:
-            return
         space = self.users()
         outputs = [out for out, _ in swept]
         starts = [start for _, start in swept if start is not None]
@@ -404,7 +404,7 @@ class GradMagics(Magics):
             self.names(space, ()),
             starts if len(starts) == len(swept) else (),
         )
-        display(self.keep(GraphWidget(explorer, twin=False), info))
+        display(self.keep(GraphWidget(explorer, twin=report.twin()), info))  # it shows the twin too
 
     def _say(self, request: Request, diagnosis: Any) -> None:
         """Keep what was found where it was asked for, and show it."""

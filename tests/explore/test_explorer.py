@@ -376,6 +376,58 @@ def test_ten_thousand_nodes_are_told_in_less_than_half_a_megabyte():
     assert len(made.about()["figure"]["nodes"]) <= 25
 
 
+# ----------------------------------------------------------------------------------------------------- several together
+@both
+def test_what_goes_into_a_line_and_what_comes_out(lib):
+    x = lib.tensor([1.0, 2.0], dtype=lib.float64, requires_grad=True)
+    w = lib.tensor([3.0, -1.0], dtype=lib.float64, requires_grad=True)
+    t = lib.tensor([0.5, 0.5], dtype=lib.float64)
+    with gl.tracing():
+        h = x * w
+        loss = ((h - t) ** 2).sum()  # ∂/∂h = 2 (h − t) = (5, −5); ∂/∂x = (15, 5), ∂/∂w = (5, −10)
+    made = explorer({"x": x, "w": w, "t": t, "h": h, "loss": loss})
+    rows = rows_of(made, "code", open=[])["rows"]
+    first = made.answer("node", {"node": rows[0]["at"], "members": rows[0]["members"]})["panel"]["fold"]
+    assert first["inputs"] == [
+        [node_of(made, "x"), "x", "2", f"‖gradient‖ {math.hypot(15, 5):.3g}"],
+        [node_of(made, "w"), "w", "2", f"‖gradient‖ {math.hypot(5, 10):.3g}"],
+    ]
+    assert first["parameters"] == [] and ["size", "1 operation"] in first["about"]
+    last = made.answer("node", {"node": rows[1]["at"], "members": rows[1]["members"]})["panel"]["fold"]
+    assert last["inputs"][0][:2] == [node_of(made, "h"), "h = ×"] and last["inputs"][0][3] == f"‖gradient‖ {math.hypot(5, 5):.3g}"
+    assert last["inputs"][1][0] == -1 and last["inputs"][1][1].startswith("t"), "a tensor that needs no gradient"
+    assert ["size", "3 operations"] in last["about"]
+
+
+def test_the_parameters_of_a_module_add_up():
+    made = encoder(2)
+    row = next(row for row in rows_of(made, depth=2)["rows"] if row["label"] == "linear1")
+    fold = made.answer("node", {"node": row["at"], "members": row["members"]})["panel"]["fold"]
+    names = [name for _, name, *_ in fold["parameters"]]
+    assert names == ["weight", "bias", "all"] and ["module", "model.layers[0].linear1"] in fold["about"]
+    weight, bias, whole = ([float(text) for text in cells[3:5]] for cells in fold["parameters"])
+    assert whole[0] == pytest.approx(math.hypot(weight[0], bias[0]), rel=1e-2)
+    assert whole[1] == pytest.approx(math.hypot(weight[1], bias[1]), rel=1e-2)
+    for i, *_ in fold["parameters"][:2]:
+        assert made.trace.nodes[i].kind == "leaf"
+    whole = encoder(3).about()["whole"]
+    assert len(whole["parameters"]) == 25 and whole["parameters"][-1][1] == "all 36, of which 12 are not listed"
+    assert whole["of"] == "model.layers" and whole["parameters"][0][1].startswith("[0].")
+
+
+def test_the_gradient_of_one_element_has_a_sign():
+    x = gl.tensor(2.0, requires_grad=True)
+    with gl.tracing():
+        y = x * -3.0
+    assert explorer({"x": x, "y": y}, "y").about()["whole"]["inputs"] == [[0, "x", "scalar", "gradient −3"]]
+
+
+@pytest.mark.parametrize("members", [[0], [0, 10_000], [-1, 2], ["0", 1], "01"])
+def test_members_that_are_no_stretches_are_refused(members):
+    with pytest.raises(ValueError, match="members are stretches"):
+        chain(2).answer("node", {"node": 1, "members": members})
+
+
 # ------------------------------------------------------------------------------------------------------ what is held
 def test_close_lets_the_graph_go_and_keeps_what_is_plain():
     names = zscores(gl)

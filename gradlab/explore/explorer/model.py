@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.explorer.columns import Texts, columns
+from gradlab.explore.explorer.columns import Texts, columns, members_of
+from gradlab.explore.explorer.fold_panel import fold_panel
 from gradlab.explore.explorer.folds import GLANCE, Folds
 from gradlab.explore.explorer.live import Live
 from gradlab.explore.explorer.outline import code_outline, module_outline
@@ -22,9 +23,10 @@ from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.libraries import library_of
-from gradlab.explore.markup import count, to_text
+from gradlab.explore.markup import count, grouped, to_text
 from gradlab.explore.names import names_in
 from gradlab.explore.source_lines import said_of, sources
+from gradlab.explore.terms import TERMS
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.making import MOST
 from gradlab.explore.trace.reading import trace_of
@@ -170,6 +172,8 @@ class Explorer:
             "wheres": [place.where for place in places],
             "unrecorded": said_of(trace),
             "figure": self._folds.figure(),
+            "whole": fold_panel(trace, range(len(trace.nodes))),
+            "terms": {name: TERMS[name] for name in ("leaf", "norm", "ratio")},
             "sweep": bool(trace.sweep),
             "steps": self.live is not None and len(self.live.outputs) == 1 and len(trace.nodes) <= STEPS,
             "leaves": self._leaves() if self.live is not None else [],
@@ -194,7 +198,7 @@ class Explorer:
             "out": ", ".join(self._out[:LISTED]) + (", …" if len(self._out) > LISTED else ""),
             "value": numbers[0] if len(numbers) == 1 else "",
             "by": leaves if len(leaves) <= LISTED else [],
-            "leaves": count(len(leaves), "leaf", "leaves"),
+            "many": grouped(len(leaves)),
             "parts": parts,
             "held": size_text(self.live.bytes()) if self.live is not None else "",
         }
@@ -208,8 +212,9 @@ class Explorer:
         ask : str
             "fold": the picture with the folds of `open` open; with those around `node` too, or with all down to `depth`. "rows":
             the same of the rows of a `level`, with `more` nodes of some, and of the row `extend` more than that, `width` pixels
-            wide. "node": all that is known of `node`. "steps": those of backward, from `numbers` if there are any. "paths":
-            what each edge contributed to the gradient of the leaf `node`.
+            wide. "node": all that is known of `node`, and of the nodes of `members` (stretches, see `columns.members_of`)
+            together, whose last it is. "steps": those of backward, from `numbers` if there are any. "paths": what each edge
+            contributed to the gradient of the leaf `node`.
         message : mapping of str to object
             What it says besides, checked here.
 
@@ -233,7 +238,9 @@ class Explorer:
                 names |= {"alias": self.live.library.alias, "package": self.live.library.name}
             elif self.trace.library != "gradlab":
                 names |= {"alias": self.trace.library, "package": self.trace.library}
-            return {"panel": panel(self.trace, self._node(message), self.live, self._out, names)}
+            said = panel(self.trace, self._node(message), self.live, self._out, names)
+            members = self._members(message)
+            return {"panel": {**said, "fold": fold_panel(self.trace, members)} if members else said}
         if ask in ("steps", "paths"):
             if self.live is None:
                 raise RuntimeError("this takes a sweep of its own, and the graph is not held: run the cell again")
@@ -287,6 +294,13 @@ class Explorer:
         if not isinstance(node, int) or not 0 <= node < len(self.trace.nodes):
             raise ValueError(f"the graph has nodes 0 to {len(self.trace.nodes) - 1}, and no node {node!r}")
         return node
+
+    def _members(self, message: Mapping[str, Any]) -> list[int]:
+        stretches = message.get("members") or []
+        many = len(self.trace.nodes)
+        if not all(isinstance(n, int) and 0 <= n <= many for n in stretches) or len(stretches) % 2:
+            raise ValueError(f"members are stretches [first, length, …] of nodes 0 to {many - 1}, and not {stretches!r:.80}")
+        return [i for i in members_of(stretches) if i < many]
 
     def close(self) -> None:
         """Let the graph go; the trace stays."""

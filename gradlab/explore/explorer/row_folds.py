@@ -49,7 +49,8 @@ class RowFolds:
 
     # ------------------------------------------------------------------------------------------------------ which are open
     def first(self) -> set[str]:
-        """The rows that are open at first: the largest modules, as long as all fit a screen."""
+        """The rows that are open at first: the largest modules, and of those that are alike the first, as long as all fit a
+        screen."""
         open_: set[str] = set()
         while self._modules:
             rows = self._tree(open_)
@@ -57,7 +58,8 @@ class RowFolds:
             fitting = [(key, row) for key, row in closed if len(row[6]) == 1 or len(rows) + len(row[6]) <= SCREEN]
             if not fitting:
                 break
-            open_.add(max(fitting, key=lambda pair: sum(pair[1][5][1::2]))[0])
+            largest = max((row for _, row in fitting), key=lambda row: sum(row[5][1::2]))
+            open_.add(next(key for key, row in fitting if _labels_in(row) == _labels_in(largest)))
         return open_
 
     def to_depth(self, depth: int) -> set[str]:
@@ -119,9 +121,9 @@ class RowFolds:
         -------
         dict
             "svg", "width" and "height"; "cut": whether a wider picture would show more; "open" and "more": the state; "rows":
-            for each `data-row` of the SVG its "key", "at" (the node of the trace that hands on what it makes, −1 of none),
-            "members" (with the leaves that it alone uses, as `columns.ranges`), "depth", "open" (null where nothing is in it)
-            and "spoken".
+            for each `data-row` of the SVG its "key", "label", "at" (the node of the trace that hands on what it makes, −1 of
+            none), "members" (with the leaves that it alone uses, as `columns.ranges`), "depth", "open" (null where nothing is
+            in it) and "spoken".
         """
         wanted, more = self.first() if open_ is None else set(open_), dict(more or {})
         parts = self._parts(wanted, more)
@@ -216,7 +218,12 @@ class RowFolds:
             "key": row.key or f"cut{row.line}",
             "at": self._maker.end(members) if row.opened else row.end,
             "members": [members[0], 1] if len(members) == 1 and row.opened is None else self._stretches(row.key, members),
+            "label": row.label,
             "depth": row.depth,
             "open": row.opened,
             "spoken": ", ".join(filter(None, spoken)),
         }
+
+
+def _labels_in(row: Row) -> list[str]:
+    return [inner[1] for inner in row[6]]

@@ -272,9 +272,10 @@ class Report(Pictured):
         )
 
     # ------------------------------------------------------------------------------------------------------------ shown
-    def parts(self) -> list[Any]:
-        """What a notebook shows, one output each: the card, the Jacobian, and what is folded below."""
-        card = Card(self._card(), self._latex(), self._words())
+    def parts(self, *, explored: bool = False) -> list[Any]:
+        """What a notebook shows, one output each: the card, the Jacobian, and what is folded below. If a live view of the graph
+        follows the card, the card has neither the picture of the graph nor the lines of the cell: see `twin`."""
+        card = Card(self._card(explored=explored), self._latex(), self._words())
         size = sum(map(_size, card._repr_mimebundle_().values()))
         below = Below(self.by_hand, self.picture, 0, self.graph_drawing)
         size += sum(map(_size, below._repr_mimebundle_().values()))
@@ -294,12 +295,20 @@ class Report(Pictured):
         """Its card as HTML: what the row of its model opens to beside the report of another one."""
         return self._card()
 
-    def _card(self, *, every: bool = False) -> str:
+    def twin(self) -> dict[str, str]:
+        """What a saved notebook has in the place of a live view of the graph, by MIME type."""
+        bundle = (self.graph_drawing or self.graph().drawing()).bundle()
+        if self._lines:
+            lines = cell_lines.html(self._lines, self.trace.program)
+            bundle["text/html"] = f'<div {NO_MATH} style="{CARD}">{lines}</div>{bundle["text/html"]}'
+        return bundle
+
+    def _card(self, *, every: bool = False, explored: bool = False) -> str:
         """The sentence, the first findings or every one, and two columns: the words, and, if there is room, the picture."""
         trees, rows = self._forest
         blocks: list[str] = []
         needed, tall = 0.0 if self._jacobian_alone else float(COLUMN), 0.0
-        drawing = self.graph_drawing
+        drawing = None if explored else self.graph_drawing
         wide = min(drawing.width, WIDEST) + 21 if drawing is not None else 0.0
         tree = TreeView(trees) if trees else None
         if tree is not None:
@@ -310,7 +319,7 @@ class Report(Pictured):
             table = self._table(rows, (), None if not self._values else self.bounds.leaf_rows)
             blocks.append(table.body())
             needed, tall = max(needed, table.width), tall + table.height
-        if self._lines:
+        if self._lines and not explored:
             blocks.append(f'<div style="border-top:{RULE}">{cell_lines.html(self._lines, self.trace.program)}</div>')
             tall += cell_lines.height(self._lines, needed)
         if self.losses is not None:
@@ -329,6 +338,8 @@ class Report(Pictured):
         words = f'<div style="{ITEM};flex:1000 1 {needed:.0f}px">{"".join(blocks)}</div>' if blocks else ""
         grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{words}{picture}</div>' if words or picture else ""
         card = f"{CARD};max-width:{max(needed + wide, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
+        if explored:
+            card = f"{CARD};max-width:none"  # as wide as the live view
         concerns = findings_view.html(self.findings, self.remarks, every=every)
         if self.beside is not None and self.beside.reports:
             concerns = models.html(self, self.beside) + concerns

@@ -145,7 +145,7 @@ def operations(page: Any) -> None:
     page.get_by_role("radio", name="Operations").click()
     page.get_by_role("button", name=re.compile("^÷, ")).first.click()
     page.get_by_label("find by name").fill("mean")
-    page.get_by_role("radio", name="‖grad‖").click()
+    page.get_by_label("colour by").select_option(label="‖grad‖")
     idle(page)
     for summary in page.locator(".gl-panel summary").all():
         summary.click()

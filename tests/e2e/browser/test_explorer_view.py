@@ -94,11 +94,11 @@ def test_rows_open_at_their_sign_and_are_marked_and_coloured(open_widget):
     assert rows.count() == before + 5, "the operations of the line, and a, which two of them use"
     page.get_by_role("textbox").fill("std")
     expect(page.locator("[data-row] > .gl-marked")).to_have_count(2)
-    page.get_by_role("radio", name="‖grad‖").click()
+    page.get_by_label("colour by").select_option(label="‖grad‖")
     fill = "all => all.map(row => row.firstElementChild.style.fill)"
     fills = rows.evaluate_all(fill)
     assert sum(bool(one) for one in fills) == len(fills) - 2, "the open row and the output keep their looks"
-    page.get_by_role("radio", name="nothing").click()
+    page.get_by_label("colour by").select_option(label="nothing")
     assert not any(rows.evaluate_all(fill))
     page.get_by_role("treeitem", expanded=True).locator(".gl-twist").click()
     expect(rows).to_have_count(before)
@@ -118,6 +118,28 @@ def test_rows_take_the_width_that_there_is(open_widget):
         )
         idle(page)
     assert drawing.locator(":scope > title").text_content() and tree.get_attribute("aria-label")
+    assert page.faults == []
+
+
+def test_a_module_shows_what_goes_in_what_comes_out_and_its_parameters(open_widget):
+    made = encoder()
+    page = open_widget(made)
+    whole = made.about["whole"]
+    expect(title(page)).to_have_text("loss")  # before the first click
+    cells = "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    rows = panel(page).locator(".gl-parameters tr")
+    assert rows.evaluate_all(cells)[1:] == [row[1:] for row in whole["parameters"]]
+    page.get_by_role("treeitem", name=re.compile("^linear1")).first.click()
+    expect(title(page)).to_have_text("linear1")
+    idle(page)
+    shown = rows.evaluate_all(cells)
+    assert [row[0] for row in shown[1:]] == ["weight", "bias", "all"]
+    path = panel(page).locator(".gl-facts [title=module]").inner_text()
+    weight = next(node for node in made._explorer.trace.nodes if node.label == f"{path}.weight")
+    assert shown[1][1:4] == ["×".join(map(str, weight.shape)), f"{weight.gradient.norm:.3g}", f"{weight.value.norm:.3g}"]
+    assert panel(page).locator(".gl-tensor-head b").all_text_contents() == ["output", "gradient"]
+    panel(page).get_by_role("button", name="weight", exact=True).click()
+    expect(title(page)).to_have_text(f"{path}.weight")
     assert page.faults == []
 
 
@@ -163,7 +185,7 @@ def test_search_by_name_line_size_and_inside_folds(open_widget):
     assert 0 < count < len(norms)
     for text in (f"‖g‖<{bound}", f"g < {bound}"):
         search.fill(text)
-        expect(found).to_have_text(f"{count} found, Enter goes on")
+        expect(found).to_have_text(f"{count} found (Enter)")
     search.fill("nan")
     expect(found).to_have_text("nothing found")
     search.fill("layers[1] linear1 @")
@@ -275,11 +297,11 @@ def test_colours_by_gradient_nan_and_bytes(open_widget):
         y = x.log()
         loss = (y * x).sum()
     page = open_widget(widget({"x": x, "y": y, "loss": loss}))
-    page.get_by_role("radio", name="NaN").click()
+    page.get_by_label("colour by").select_option(label="NaN")
     assert page.locator(".gl-faulty > text:first-of-type").count() >= 2
-    page.get_by_role("radio", name="bytes").click()
+    page.get_by_label("colour by").select_option(label="bytes")
     assert page.locator(".gl-faulty").count() == 0 and page.locator(".gl-tinted").count() >= 3
-    page.get_by_role("radio", name="nothing").click()
+    page.get_by_label("colour by").select_option(label="nothing")
     assert page.locator(".gl-tinted, .gl-faulty").count() == 0
 
 
@@ -377,6 +399,37 @@ def test_nothing_is_cut_off(open_widget, width):
                    .filter(n => n.offsetParent && n.getBoundingClientRect().right > root.right + 1).length; }"""
         )
         assert over == 0, level
+
+
+@pytest.mark.parametrize("width", [1050, 1900])
+def test_the_controls_are_on_one_line(open_widget, width):
+    page = open_widget(zscores())
+    page.set_viewport_size({"width": width, "height": 900})
+    for level in ("Code", "Operations"):
+        page.get_by_role("radio", name=level).click()
+        middles = page.locator(".gl-bar-tools > *").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width).map(box => box.top + box.height / 2)"
+        )
+        assert max(middles) - min(middles) < 4, level
+    hint, room = page.get_by_role("textbox").evaluate(
+        """field => { const style = getComputedStyle(field), pen = document.createElement('canvas').getContext('2d');
+                      pen.font = style.font;
+                      return [pen.measureText(field.placeholder).width,
+                              field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)]; }"""
+    )
+    assert hint <= room
+
+
+def test_terms_are_explained_on_focus(open_widget):
+    page = open_widget(encoder())
+    for name, text in (("leaf", "no recorded operation made"), ("norm", "Euclidean norm"), ("ratio", "divided by")):
+        term = page.locator(f"[data-gradlab-term={name}]:visible")
+        expect(term).to_have_count(1)
+        expect(term).to_have_attribute("title", re.compile(text))
+        term.focus()
+        shown, title = term.evaluate("one => [getComputedStyle(one, '::after').content, one.title]")
+        assert json.loads(shown) == title
+    assert page.faults == []
 
 
 def test_everything_has_a_name_for_screen_readers(open_widget):

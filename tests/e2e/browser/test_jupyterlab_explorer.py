@@ -23,13 +23,15 @@ def idle(view):
 
 
 @pytest.mark.exhaustive
-def test_a_cell_shows_its_report_and_below_it_the_explorer(open_notebook):
+def test_a_cell_shows_its_report_and_the_explorer_in_the_place_of_the_picture(open_notebook):
     page = open_notebook([SETUP, CELL, NORM, "%graph loss -i"])
     page.run_cell(0)
     page.run_cell(1)
     view = page.output(1).locator(".gl-explorer")
     expect(view).to_be_visible()
     expect(page.output(1)).to_contain_text("backward() was called for you")  # the report stays above it
+    expect(page.output(1).locator(".gradlab-picture:visible")).to_have_count(0)  # the view is in the place of the picture
+    expect(page.output(1).locator("[data-gradlab-twin] .gradlab-picture")).to_have_count(1)
     expect(view.locator(".gl-head")).to_contain_text("with respect to a · ")
     expect(view.locator(".gl-head")).to_contain_text("holds the graph")
     view.get_by_role("button", name=re.compile("^÷, DivBackward0, z ")).click()

@@ -26,7 +26,7 @@ import { said } from "../kit/format.js";
 /** @typedef {{ title: string, lines: [number, string][] }} Source */
 /**
  * @typedef {object} About
- * @property {{ out: string, value: string, by: string[], leaves: string, parts: string[], held: string }} head
+ * @property {{ out: string, value: string, by: string[], many: string, parts: string[], held: string }} head
  * @property {string} library
  * @property {string} level
  * @property {string[]} levels
@@ -38,6 +38,8 @@ import { said } from "../kit/format.js";
  * @property {string[]} wheres
  * @property {string} unrecorded
  * @property {any} figure
+ * @property {import("./panel.js").Together} whole of all nodes
+ * @property {Record<string, string>} terms
  * @property {boolean} sweep
  * @property {boolean} steps whether backward can be stepped through
  * @property {[number, string][]} leaves to which paths can be shown

@@ -77,7 +77,7 @@ function operationsView(data, choosing) {
     const { x, y, wide, high } = drawing.places[k];
     stage.reveal({ x: x - wide / 2, y, wide, high: high + 24 });
     wished = -1;
-    if (tell && node.at >= 0) choosing.choose(node.at, node.opens ? node.members : null);
+    if (tell && node.at >= 0) choosing.choose(node.at, node.opens ? { label: node.label, members: node.members } : null);
   }
 
   /**

@@ -2,8 +2,10 @@
 
 import { html, svgFrom } from "../kit/dom.js";
 import { math } from "../kit/math.js";
+import { term } from "../kit/terms.js";
 
 /** @import { Data } from "./data.js" */
+/** @import { Fold } from "./rows.js" */
 
 /**
  * What it says of a value or a gradient: one number, or a map and a histogram as SVG.
@@ -32,6 +34,15 @@ import { math } from "../kit/math.js";
  * @property {import("../kit/math.js").Formula[] | null} [rule]
  * @property {{ to: string, node: number, shape: number[] | null, map?: string, words: string }[]} [local]
  * @property {{ code?: string, says?: string }} code
+ * @property {Together} [fold]
+ */
+/**
+ * What it says of several nodes; see explore/explorer/fold_panel.py.
+ * @typedef {object} Together
+ * @property {[string, string][]} about
+ * @property {[number, string, string, string][]} inputs node, name, shape, gradient
+ * @property {string} of the module of the parameters
+ * @property {[number, string, string, string, string, string][]} parameters node, name, shape, norms, ratio
  */
 
 /**
@@ -42,7 +53,7 @@ function panelView(data, go) {
   const body = html("div", { class: "gl-panel-body" }),
     root = html("div", { class: "gl-panel", tabindex: "-1", role: "region", "aria-label": "the chosen node" }, body);
   /** @type {Set<string>} the parts that are open, by title */
-  const opened = new Set(["Where the gradient came from"]);
+  const opened = new Set(["Where the gradient came from", "Inputs", "Parameters"]);
 
   /**
    * @param {string} title
@@ -69,12 +80,71 @@ function panelView(data, go) {
         html(
           "tr",
           {},
-          html("td", {}, html("button", { type: "button", class: "gl-link", onclick: () => go(node) }, label)),
+          html("td", {}, link(node, label)),
           html("td", { class: "gl-figure-cell" }, norm && `‖·‖ = ${norm}`),
           html("td", { class: "gl-figure-cell" }, share),
         ),
       ),
     );
+  }
+
+  /** @param {[string, string][]} about */
+  function facts(about) {
+    return html(
+      "div",
+      { class: "gl-facts" },
+      ...about.map(([word, text]) => html("span", { title: word }, word === "line" ? html("code", {}, text) : text)),
+    );
+  }
+
+  /** @param {number} node −1 of none @param {string} label */
+  function link(node, label) {
+    return node < 0 ? label : html("button", { type: "button", class: "gl-link", onclick: () => go(node) }, label);
+  }
+
+  /**
+   * What goes into several nodes, and their parameters.
+   * @param {Together} fold
+   */
+  function together({ inputs, of, parameters }) {
+    const { terms } = data.about,
+      cell = (/** @type {string} */ text, /** @type {string} */ kind) => html("td", { class: kind }, text);
+    const heads = [of && html("span", {}, "of ", html("code", {}, of)), "", term(terms, "norm", "‖gradient‖"), "‖weights‖", term(terms, "ratio", "÷")];
+    return [
+      inputs.length
+        ? part(
+            "Inputs",
+            html(
+              "table",
+              {},
+              ...inputs.map(([node, label, shape, handed]) =>
+                html("tr", {}, html("td", {}, link(node, label)), cell(shape, "gl-dim"), cell(handed, "gl-figure-cell")),
+              ),
+            ),
+          )
+        : "",
+      parameters.length
+        ? part(
+            "Parameters",
+            html(
+              "table",
+              { class: "gl-parameters" },
+              html("tr", {}, ...heads.map((head) => html("th", { scope: "col" }, head))),
+              ...parameters.map(([node, label, shape, gradient, weights, ratio]) =>
+                html(
+                  "tr",
+                  {},
+                  html("td", {}, link(node, label)),
+                  cell(shape, "gl-dim"),
+                  cell(gradient, "gl-figure-cell"),
+                  cell(weights, "gl-value"),
+                  cell(ratio, ""),
+                ),
+              ),
+            ),
+          )
+        : "",
+    ];
   }
 
   /** @param {string} text */
@@ -85,49 +155,48 @@ function panelView(data, go) {
   return {
     root,
 
-    /** What is known without the kernel, until its answer comes. @param {number} node */
-    wait(node) {
+    /** What is known without the kernel, until its answer comes. @param {number} node @param {Fold | null} fold */
+    wait(node, fold) {
       const place = data.span(node),
-        words = [data.operation(node), data.made(node), data.about.wheres[place] ?? "", data.module(node)]
-          .filter(Boolean)
-          .join(" · ");
-      body.replaceChildren(html("h4", {}, title(data, node)), html("div", { class: "gl-dim" }, words));
-    },
-
-    nothing() {
+        words = [data.operation(node), data.made(node), data.about.wheres[place] ?? "", data.module(node)];
       body.replaceChildren(
-        html(
-          "p",
-          { class: "gl-dim" },
-          "Choose a node or a line: its value and gradient, where the gradient came from, the rule that ran and what it saved stand here.",
-        ),
+        html("h4", {}, fold?.label ?? title(data, node)),
+        html("div", { class: "gl-dim" }, fold ? "" : words.filter(Boolean).join(" · ")),
       );
     },
 
-    /** @param {Panel} panel @param {number[] | null} members of a fold */
-    show(panel, members) {
-      const head = html("h4", {}, title(data, panel.node)),
-        facts = html("div", { class: "gl-facts" });
-      for (const [word, text] of panel.about)
-        if (word !== "name") facts.append(html("span", { title: word }, word === "line" ? html("code", {}, text) : text));
-      /** @type {HTMLElement[]} */
-      const parts = [head, facts];
-      if (members) {
-        const many = [...data.members(members)].filter((i) => !data.isLeaf(i)).length;
-        parts.push(
-          html("div", { class: "gl-dim" }, `one of ${many.toLocaleString("en")} operations in this fold: what it hands on`),
-        );
-      }
+    /** What is said of the whole graph, before a node is chosen. */
+    whole() {
+      const { head, whole } = data.about;
+      body.replaceChildren(
+        html("h4", {}, head.out),
+        facts(whole.about),
+        ...together(whole),
+        html("p", { class: "gl-dim" }, "Choose a row or a node: its value and gradient, and the rule that ran, are shown here."),
+      );
+    },
+
+    /** @param {Panel} panel @param {Fold | null} fold that was chosen, whose last node the panel is of */
+    show(panel, fold) {
+      /** @type {(HTMLElement | string)[]} */
+      const parts = [
+        html("h4", {}, fold?.label ?? title(data, panel.node)),
+        facts(panel.fold?.about ?? panel.about.filter(([word]) => word !== "name")),
+      ];
       if (panel.trouble) parts.push(html("div", { class: "gl-error" }, panel.trouble));
       const leaf = data.isLeaf(panel.node);
       parts.push(
         html(
           "div",
           { class: "gl-tensors" },
-          tensor(panel.value, "value", "not kept"),
+          tensor(panel.value, "value", "not kept", {
+            called: panel.fold && "output",
+            norm: panel.fold?.parameters.length ? undefined : term(data.about.terms, "norm", "‖·‖"),
+          }),
           tensor(panel.gradient, "gradient", panel.none ?? (data.about.sweep ? "no gradient arrived here" : "no sweep was seen")),
         ),
       );
+      if (panel.fold) parts.push(...together(panel.fold));
       if (panel.came.rows.length)
         parts.push(
           part(
@@ -136,6 +205,11 @@ function panelView(data, go) {
             panel.came.sum ? html("div", { class: "gl-sum" }, panel.came.sum) : "",
           ),
         );
+      if (panel.fold) {
+        const last = html("button", { type: "button", class: "gl-link", onclick: () => go(panel.node) }, title(data, panel.node));
+        body.replaceChildren(...parts, html("p", { class: "gl-dim" }, "What it makes comes from ", last, "."));
+        return;
+      }
       if (panel.handed.length) parts.push(part("What it handed on", table(panel.handed)));
       const alike = likes(data, panel.node, go);
       if (alike) parts.push(part("The same in all that are alike", alike));
@@ -199,16 +273,17 @@ function panelView(data, go) {
  * @param {Numbers | null} numbers
  * @param {string} title
  * @param {string} none what is said where there are no numbers
+ * @param {{ called?: string | undefined, norm?: Node | undefined }} [words]
  */
-function tensor(numbers, title, none) {
-  const head = html("div", { class: "gl-tensor-head" }, html("b", { class: `gl-${title}` }, title)),
+function tensor(numbers, title, none, { called = title, norm: sign } = {}) {
+  const head = html("div", { class: "gl-tensor-head" }, html("b", { class: `gl-${title}` }, called)),
     root = html("div", { class: "gl-tensor" }, head);
   if (!numbers) {
     head.append(" ", html("span", { class: "gl-dim" }, none));
     return root;
   }
   const { text, norm, odd, map, bars, range } = numbers;
-  if (text === undefined && norm) head.append(html("span", { class: "gl-dim" }, ` ‖·‖ = ${norm}`));
+  if (text === undefined && norm) head.append(" ", html("span", { class: "gl-dim" }, sign ?? "‖·‖", ` = ${norm}`));
   if (odd) head.append(" ", html("b", {}, odd));
   if (text !== undefined) root.append(html("div", { class: `gl-one gl-${title}` }, text));
   for (const drawing of [map, bars]) if (drawing) root.append(svgFrom(drawing));

@@ -8,10 +8,11 @@ import { SUPPRESS, html, seeWithin, svgFrom } from "../kit/dom.js";
 /**
  * What is chosen, and who is told.
  * @typedef {object} Choosing
- * @property {(node: number, members: number[] | null) => void} choose
+ * @property {(node: number, fold: Fold | null) => void} choose
  * @property {() => void} enter the panel is wished for
  */
-/** @typedef {{ key: string, at: number, members: number[], depth: number, open: boolean | null, spoken: string }} Row */
+/** @typedef {{ label: string, members: number[] }} Fold several nodes that are chosen together */
+/** @typedef {{ key: string, label: string, at: number, members: number[], depth: number, open: boolean | null, spoken: string }} Row */
 /**
  * A picture of rows, as explore/explorer/row_folds.py describes it.
  * @typedef {object} Picture
@@ -103,8 +104,8 @@ function rowsView(data, choosing) {
     wished = -1;
     list.setAttribute("aria-activedescendant", `${token}-${key}`);
     seeWithin(list, bands[at]);
-    const { at: node, members } = picture.rows[at];
-    if (tell && node >= 0) choosing.choose(node, members.length === 2 && members[1] === 1 ? null : members);
+    const { at: node, members, label } = picture.rows[at];
+    if (tell && node >= 0) choosing.choose(node, members.length === 2 && members[1] === 1 ? null : { label, members });
   }
 
   /** The closed row that each node is in, a leaf without a row in the first that uses it; −1 of none. */

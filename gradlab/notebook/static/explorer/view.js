@@ -3,6 +3,7 @@
 
 import { SUPPRESS, button, html } from "../kit/dom.js";
 import { Kernel } from "../kit/kernel.js";
+import { term } from "../kit/terms.js";
 import { Data, scaleOf } from "./data.js";
 import { operationsView } from "./operations.js";
 import { panelView } from "./panel.js";
@@ -29,11 +30,10 @@ function render({ model, el }) {
   const about = model.get("about"),
     data = new Data(about);
   let level = about.level,
-    colour = "nothing",
     chosen = -1,
     depth = 0;
-  /** @type {number[] | null} of a fold that was chosen */
-  let members = null;
+  /** @type {import("./rows.js").Fold | null} */
+  let fold = null;
   /** @type {number[]} */
   let hits = [];
   let hit = -1;
@@ -69,7 +69,7 @@ function render({ model, el }) {
         if (answer.rows) rows.show(answer.rows);
         if (answer.paths) showPaths(answer.paths);
         if (answer.steps) showSteps(answer.steps);
-        if (answer.panel && answer.panel.node === chosen) panel.show(answer.panel, members);
+        if (answer.panel && answer.panel.node === chosen) panel.show(answer.panel, answer.panel.fold ? fold : null);
       }
     },
     idle() {},
@@ -95,8 +95,7 @@ function render({ model, el }) {
 
   // ------------------------------------------------------------------------------------------------------ the parts
   const choosing = {
-    /** @param {number} node @param {number[] | null} inside */
-    choose: (node, inside) => choose(node, inside),
+    choose,
     enter: () => panel.focus(),
     /** @param {object} wish */
     fold: (wish) => ask("fold", wish),
@@ -111,16 +110,13 @@ function render({ model, el }) {
       if (end >= 0) goTo(end);
     });
 
-  /**
-   * @param {number} node
-   * @param {number[] | null} [inside] what the fold that was chosen stands for
-   */
-  function choose(node, inside = null) {
+  /** @param {number} node @param {import("./rows.js").Fold | null} [together] what was chosen with it */
+  function choose(node, together = null) {
     chosen = node;
-    members = inside;
+    fold = together;
     source.mark(node);
-    panel.wait(node);
-    ask("node", { node });
+    panel.wait(node, fold);
+    ask("node", { node, members: fold?.members ?? null });
   }
 
   /** Choose a node wherever it is. @param {number} node @param {boolean} [unfold] */
@@ -152,15 +148,12 @@ function render({ model, el }) {
       ),
     );
   }
-  const colours = html("div", { class: "gl-switch", role: "radiogroup", "aria-label": "colour by" });
-  for (const [name, text] of Object.entries(COLOURS))
-    colours.append(
-      choice(
-        text,
-        () => colour === name,
-        () => paint(name),
-      ),
-    );
+  const colours = html(
+    "select",
+    { "aria-label": "colour by", [SUPPRESS]: "true" },
+    ...Object.entries(COLOURS).map(([name, text]) => html("option", { value: name }, text)),
+  );
+  colours.addEventListener("change", () => paint(colours.value));
 
   /** @param {string} text @param {() => boolean} on @param {() => void} action */
   function choice(text, on, action) {
@@ -180,7 +173,7 @@ function render({ model, el }) {
     search = html("input", {
       type: "text",
       class: "gl-search",
-      placeholder: "/ find name, op, line, ‖g‖<1e-6, nan",
+      placeholder: "/ name, line 6, g<1e-6, nan",
       "aria-label": "find by name, operation, module, line or size",
       [SUPPRESS]: "true",
     });
@@ -189,7 +182,7 @@ function render({ model, el }) {
     hit = -1;
     found.textContent = search.value.trim()
       ? hits.length
-        ? `${hits.length.toLocaleString("en")} found, Enter goes on`
+        ? `${hits.length.toLocaleString("en")} found (Enter)`
         : "nothing found"
       : "";
     marked(hits);
@@ -245,7 +238,6 @@ function render({ model, el }) {
 
   /** @param {string} name */
   function paint(name) {
-    colour = name;
     const bytes = data.nodes.bytes.map((b) => (b > 0 ? b : null)),
       numbers = name === "bytes" ? bytes : data.norms,
       scale = scaleOf(numbers);
@@ -276,8 +268,7 @@ function render({ model, el }) {
           ? ""
           : name === "bytes"
             ? `${Math.min(...bytes.filter((b) => b !== null)).toLocaleString("en")} to ${Math.max(...bytes.filter((b) => b !== null)).toLocaleString("en")} bytes, log`
-            : `log ${scale.text}`;
-    update();
+            : `colours: log ${scale.text}`;
   }
 
   // ------------------------------------------------------------------------------------------------ paths and steps
@@ -330,21 +321,28 @@ function render({ model, el }) {
 
   // ------------------------------------------------------------------------------------------------------ the whole
   const { head } = about,
-    hint = html("div", { class: "gl-dim gl-hint" }),
-    legend = html("span", { class: "gl-dim" }),
+    hint = html("span", {}),
+    legend = html("span", { role: "status" }),
     sentence = html(
       "div",
       { class: "gl-head" },
       html("code", {}, head.out),
       head.value ? html("b", {}, ` = ${head.value}`) : "",
       ` with respect to `,
-      ...(head.by.length ? list(head.by) : [head.leaves]),
+      ...(head.by.length ? list(head.by) : [`${head.many} `, term(about.terms, "leaf", "leaves")]),
       html("span", { class: "gl-dim" }, ` · ${head.parts.join(" · ")}`),
       held(),
       " ",
       waiting,
     );
-  const main = html("div", { class: "gl-main" }, told, operations.root, rows.root, hint),
+  const main = html(
+      "div",
+      { class: "gl-main" },
+      told,
+      operations.root,
+      rows.root,
+      html("div", { class: "gl-dim gl-hint" }, hint, legend),
+    ),
     whole = html("div", { class: "gl-body" }, main, html("div", { class: "gl-side" }, source.root, panel.root));
   const root = html(
     "div",
@@ -356,8 +354,8 @@ function render({ model, el }) {
       levels,
       search,
       found,
-      html("span", { class: "gl-group" }, html("span", { class: "gl-dim" }, "colour by"), colours, legend),
-      about.leaves.length ? html("span", { class: "gl-group" }, html("span", { class: "gl-dim" }, "paths to"), leaf) : "",
+      html("label", { class: "gl-group gl-dim" }, "colour by", colours),
+      about.leaves.length ? html("label", { class: "gl-group gl-dim" }, "paths to", leaf) : "",
       folding,
       about.steps ? stepping : "",
     ),
@@ -391,7 +389,7 @@ function render({ model, el }) {
   }
 
   operations.show(about.figure);
-  panel.nothing();
+  panel.whole();
   model.on("change:ended", ended);
   el.append(root);
   turn(level);
