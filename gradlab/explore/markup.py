@@ -60,9 +60,9 @@ def code(text: str) -> Span:
     return Span(text, "code")
 
 
-def term(text: str, name: str) -> Span:
-    """A word of `terms.TERMS`, which shows its explanation on hover and focus."""
-    return Span(text, f"term:{name}")
+def term(text: str, name: str, kind: str = "") -> Span:
+    """A word of `terms.TERMS`, which shows its explanation on hover and focus; in the style of a `kind`."""
+    return Span(text, f"term:{name} {kind}".rstrip())
 
 
 def listed(items: Sequence[str | Span | Sequence[Span]], limit: int = 6) -> Sentence:
@@ -149,9 +149,11 @@ def to_html(sentence: Iterable[Span]) -> str:
     parts = []
     for text, kind in sentence:
         body = escape_html(text)
-        if name := next((k.removeprefix("term:") for k in kind.split() if k.startswith("term:")), ""):
+        name, _, rest = kind.removeprefix("term:").partition(" ") if kind.startswith("term:") else ("", "", "")
+        if name:
+            look = f'<span style="{style(rest)}">{body}</span>' if rest else body
             about = f'title="{escape_html(TERMS[name])}" data-gradlab-term="{name}"'
-            parts.append(f'<abbr tabindex="0" {about} style="{style(kind)}">{body}</abbr>')
+            parts.append(f'<abbr tabindex="0" {about} style="{STYLES["term"]}">{look}</abbr>')
             continue
         tag = "code" if "code" in kind.split() else "b" if {"strong", "warning"} & set(kind.split()) else "span"
         parts.append(f'<{tag} style="{style(kind)}">{body}</{tag}>' if kind != "plain" else body)

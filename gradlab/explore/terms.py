@@ -6,7 +6,7 @@ docs/guide/terms.md has a section for each.
 from __future__ import annotations
 
 TERMS = {
-    "leaf": "A tensor that no recorded operation made: one that you created, or a parameter. After backward(), the gradient of "
+    "leaf": "A tensor that no recorded operation made: one that you created, or a parameter. After a backward pass, the gradient of "
     "a leaf with requires_grad=True is in its .grad.",
     "norm": "The Euclidean norm: the root of the sum of the squares of all elements. One number for the size of a tensor.",
     "ratio": "‖gradient‖ divided by ‖weights‖: how large a gradient is next to what it changes. With SGD, a layer whose ratio is "
@@ -15,9 +15,10 @@ TERMS = {
     "vᵀJ: the rows of the Jacobian J, each times its element of v, added up.",
 }
 RULES = (
-    "[data-gradlab-term]{text-decoration:underline dotted;text-underline-offset:3px;cursor:help;position:relative}"
-    "[data-gradlab-term]:is(:focus,:focus-within)::after{content:attr(title);position:absolute;z-index:9;top:100%;left:0;width:max-content;"
-    "max-width:22em;padding:4px 8px;border:1px solid;border-radius:6px;background:var(--jp-layout-color1,Canvas);"
-    "color:var(--jp-ui-font-color1,CanvasText);font-size:12px;line-height:1.4;font-weight:400;text-align:left;white-space:normal}"
-    ":is([data-gradlab-term=norm],[data-gradlab-term=ratio])::after{left:auto;right:0}"
-)  # the text that hovering shows is shown on focus too
+    "[data-gradlab-term]{text-decoration:underline dotted;text-underline-offset:3px;cursor:help}"
+    "[data-gradlab-term]:is(:focus,:focus-within)::after{content:attr(title);position:absolute;z-index:9;margin:1.6em 0 0 -3em;"
+    "width:max-content;max-width:22em;padding:4px 8px;border:1px solid;border-radius:6px;"
+    "background:var(--jp-layout-color1,Canvas);color:var(--jp-ui-font-color1,CanvasText);font-size:12px;line-height:1.4;font-weight:400;"
+    "text-align:left;white-space:normal}"
+    ":is([data-gradlab-term=norm],[data-gradlab-term=ratio])::after{transform:translateX(-100%);margin-left:0}"
+)  # on focus as on hover; beside its text, without a positioned ancestor, it is not clipped by a table that scrolls

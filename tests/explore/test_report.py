@@ -289,6 +289,7 @@ class Parser(html.parser.HTMLParser):
 
     ALLOWED = frozenset(
         [
+            "abbr",
             "div",
             "table",
             "thead",
@@ -326,6 +327,8 @@ class Parser(html.parser.HTMLParser):
         for name, value in attributes:
             assert name in {
                 "class",
+                "tabindex",
+                "data-gradlab-term",
                 "style",
                 "title",
                 "alt",

@@ -274,7 +274,7 @@ class Report(Pictured):
     # ------------------------------------------------------------------------------------------------------------ shown
     def parts(self, *, explored: bool = False) -> list[Any]:
         """What a notebook shows, one output each: the card, the Jacobian, and what is folded below. If a live view of the graph
-        follows the card, the card has neither the picture of the graph nor the lines of the cell: see `twin`."""
+        follows the card, the card has no lines of the cell, no heat maps and no picture of the graph: see `twin`."""
         card = Card(self._card(explored=explored), self._latex(), self._words())
         size = sum(map(_size, card._repr_mimebundle_().values()))
         below = Below(self.by_hand, self.picture, 0, self.graph_drawing)
@@ -297,11 +297,16 @@ class Report(Pictured):
 
     def twin(self) -> dict[str, str]:
         """What a saved notebook has in the place of a live view of the graph, by MIME type."""
-        bundle = (self.graph_drawing or self.graph().drawing()).bundle()
-        if self._lines:
-            lines = cell_lines.html(self._lines, self.trace.program)
-            bundle["text/html"] = f'<div {NO_MATH} style="{CARD}">{lines}</div>{bundle["text/html"]}'
-        return bundle
+        lines = cell_lines.html(self._lines, self.trace.program) if self._lines else ""
+        maps = self._maps() if self.map_drawings else ""
+        card = f'<div {NO_MATH} style="{CARD}">{lines}{maps}</div>' if lines or maps else ""
+        picture = (self.graph_drawing or self.graph().drawing()).html()
+        return {"text/html": card + picture, "text/plain": ""}  # words and a bitmap are in the other outputs
+
+    def _maps(self) -> str:
+        """The heat maps, side by side."""
+        maps = "".join(f'<div style="min-width:0">{drawing.html()}</div>' for drawing in self.map_drawings)
+        return f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>'
 
     def _card(self, *, every: bool = False, explored: bool = False) -> str:
         """The sentence, the first findings or every one, and two columns: the words, and, if there is room, the picture."""
@@ -317,7 +322,7 @@ class Report(Pictured):
             needed, tall = max(needed, tree.width), tall + tree.height
         if rows:
             table = self._table(rows, (), None if not self._values else self.bounds.leaf_rows)
-            blocks.append(table.body())
+            blocks.append(f'<div style="border-top:{RULE}">{table.body()}</div>' if tree is not None else table.body())
             needed, tall = max(needed, table.width), tall + table.height
         if self._lines and not explored:
             blocks.append(f'<div style="border-top:{RULE}">{cell_lines.html(self._lines, self.trace.program)}</div>')
@@ -325,9 +330,8 @@ class Report(Pictured):
         if self.losses is not None:
             blocks.append(loss_table_view.html(self.losses))
             tall += 2 * LINE_HEIGHT
-        if self.map_drawings:
-            maps = "".join(f'<div style="min-width:0">{drawing.html()}</div>' for drawing in self.map_drawings)
-            blocks.append(f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>')
+        if self.map_drawings and not explored:
+            blocks.append(self._maps())
             tall += max(drawing.height for drawing in self.map_drawings) + 24
         picture = ""
         if drawing is not None:

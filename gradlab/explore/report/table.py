@@ -23,6 +23,7 @@ from gradlab.explore.markup import (
     scalar,
     shape_text,
     style,
+    term,
     to_html,
     to_latex,
     to_text,
@@ -426,7 +427,7 @@ def leaf_table(
         )
     several = [what for what in ("dtype", "device") if len({getattr(row, what) for row in rows}) > 1]
     columns = (
-        Column(say(Span(what, "dim")), 0.18),
+        Column(say(term(what, "leaf", "dim") if what == "leaf" else Span(what, "dim")), 0.18),
         *((Column(say(Span("gradient", "gradient")), 0.3),) if with_gradient else ()),
         Column(say(Span("value", "value")), 0.24),
         Column(say(Span("shape", "dim")), 0.1),

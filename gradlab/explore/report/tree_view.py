@@ -24,6 +24,7 @@ from gradlab.explore.markup import (
     say,
     shape_text,
     style,
+    term,
     to_html,
     to_latex,
     to_text,
@@ -141,13 +142,11 @@ class TreeView:
         if self._scale is not None and self.bars:
             low, high = map(escape_html, self._scale.ends)
             ends = f'<span style="font-size:10px;opacity:.72"><span style="float:left">{low}</span>{high}</span>'
-        looks = (style("gradient"), "", style("value"), "")
-        gradient, *others = (
-            f'<span style="{look}">{text}</span>' if look else f"<span>{text}</span>"
-            for text, look in zip(HEADINGS, looks, strict=True)
-        )
+        norm, ratio, weights, total = HEADINGS
+        heads = (term(norm, "norm", "gradient"), term(ratio, "ratio"), Span(weights, "value"), Span(total))
+        gradient, *others = (f"<span>{to_html([head])}</span>" for head in heads)
         row = self._row([gradient, ends, *others], '<span style="opacity:.72">parameters</span>')
-        return f'<div style="padding:5px 12px;font-size:12px;overflow:hidden">{row}</div>'
+        return f'<div style="padding:5px 12px;font-size:12px;display:flow-root">{row}</div>'
 
     def _html(self, part: ModulePart, opened: set[int], above: str) -> str:
         line = self._line(part) + self._below(part, above)
