@@ -1,8 +1,8 @@
 """A matrix of signed numbers as a heat map: purple below zero, white at zero, orange above.
 
 The scale is linear and symmetric about zero, so that a colour's side is its sign and its strength its size, and the
-true extremes stand beside it. What is not a number to compare is told by form and not by colour alone: NaN has a cross,
-an infinity a plus or a minus, a cell without a value (`filled`) is an empty outline. Up to 8 × 8 cells have their number in
+true extremes are written beside it. Nothing depends on colour alone: negative cells are hatched, NaN has a cross, an infinity a
+plus or a minus, a cell without a value (`filled`) is an empty outline. Up to 8 × 8 cells have their number in
 them, in whichever ink has a contrast of 4.5:1 or better on the cell's own colour.
 
 Few cells are drawn one by one. Many become one small embedded bitmap with a few pixels a cell: a tenth of the bytes,
@@ -56,6 +56,7 @@ def heatmap(
     pitch: float = PITCH,
     anchors: Anchors = SIGNED,
     tips: bool = False,
+    what: str = "",
 ) -> Drawing:
     """Draw a vector or matrix of real numbers as a signed heat map.
 
@@ -87,6 +88,8 @@ def heatmap(
         Of the least, of 0 and of the greatest number of the scale.
     tips : bool
         Whether each cell that is drawn by itself has its place and its number as a tooltip: for a live view.
+    what : str
+        What the numbers are, for the legend: "gradient". Where the title says it, nothing.
 
     Returns
     -------
@@ -101,9 +104,9 @@ def heatmap(
     """
     drawn = values if isinstance(values, PooledMatrix) else reduced(values, limit, filled=filled, blocks=blocks)
     m, n = drawn.shape
-    for what, labels, size in (("rows", rows, m), ("columns", columns, n)):
+    for which, labels, size in (("rows", rows, m), ("columns", columns, n)):
         if labels is not None and len(labels) != size:
-            raise ValueError(f"heatmap got {len(labels)} labels for {size} {what}")
+            raise ValueError(f"heatmap got {len(labels)} labels for {size} {which}")
     if not m * n:
         return note(title or "An empty matrix", f"shape {m} × {n}: there is nothing to show. {remark}".rstrip())
     low, high, _ = drawn.truth
@@ -133,7 +136,7 @@ def heatmap(
     if highlight is not None:
         body.append(outline(layout, int(np.searchsorted(drawn.rows, highlight, side="right")) - 1))
     left, y = layout.left, layout.bottom + 12
-    scale, scale_width, scale_height = draw_scale(left, y, bound, _range(drawn, sign=True), layout.right - left, anchors)
+    scale, scale_width, scale_height = draw_scale(left, y, bound, _range(drawn, sign=True), layout.right - left, anchors, what)
     width, y = max(layout.end[0], left + scale_width, text_width(title, 13) * BOLD), y + scale_height
     lines = [line for fact in [*facts, remark] if fact for line in _wrap(fact, max(56, int((width - left) / 6)))]
     body += [scale, *(draw_text(left, y + 12 + 15 * k, line, 11, DIM) for k, line in enumerate(lines))]

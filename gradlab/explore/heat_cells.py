@@ -201,10 +201,10 @@ class HeatCells:
 
     def _put(self, where: Any, band: np.ndarray, present: np.ndarray | None, starts: np.ndarray) -> None:
         """Put parallel lines into one line of cells, which begin at `starts`; of each line what is `present`."""
-        low, high = band.min(0), band.max(0)
+        low, high = (band.min(0), band.max(0)) if len(band) > 1 else (band[0],) * 2
         here = np.ones(low.shape, bool) if present is None else present
         flags = np.where(here, KNOWN, 0).astype(np.uint8)
-        if present is not None or not (np.isfinite(low).all() and np.isfinite(high).all()):
+        if present is not None or not (np.isfinite(low).all() and (high is low or np.isfinite(high).all())):
             finite = np.isfinite(band) & here
             low, high = np.where(finite, band, np.inf).min(0), np.where(finite, band, -np.inf).max(0)
             for bit, test in KINDS:

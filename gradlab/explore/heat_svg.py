@@ -2,7 +2,7 @@
 
 Few cells are drawn one by one. Many become one small embedded bitmap: a tenth of the bytes, and no seams between cells. What is
 not a number to compare is told by form and not by colour alone: NaN has a cross, an infinity a plus or a minus, a cell without a
-value is an empty outline.
+value is an empty outline. Negative cells are hatched by horizontal lines, unless their number is in them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, escape, text_width, tidy
-from gradlab.explore.heat_colours import MARK, NAN, SIGNED, Anchors, bar, fills, ink_on, png_uri, ramp
+from gradlab.explore.heat_colours import MARK, NAN, SIGNED, ZERO, Anchors, bar, fills, ink_on, png_uri, ramp
 from gradlab.explore.heat_layout import LETTERS, Layout, shortened
 from gradlab.explore.theme import hex_of
 
@@ -28,6 +28,12 @@ CROSS = np.pad(np.eye(6, dtype=bool) | np.eye(6, dtype=bool)[::-1], 1)  # pixels
 MINUS = np.zeros((8, 8), bool)
 MINUS[3:5, 1:7] = True
 SMALL = np.ix_([1, 3, 6], [1, 3, 6])  # the same on three pixels a side
+LEVELS = 120  # colours of a bitmap on either side of zero
+FAINT = 2  # levels, up to which a negative colour cannot be told from zero, nor from a positive one, and is not hatched
+STRONG = 42  # levels, from which on it is hatched with the colour of zero, and else with the strongest
+LIGHT, DARK = 0.5, 0.3  # how opaque these lines are
+PERIOD = 5.0  # px between them
+SHARP = ' style="image-rendering:pixelated"'
 
 
 def number(value: float, sign: bool = False, digits: int = 3) -> str:
@@ -97,11 +103,13 @@ def draw_cells(
         )
     wide, high = wide - gap, high - gap
     radius = ' rx="3"' if min(wide, high) >= 12 else ""
-    colours = fills(cells, bound, anchors)
+    colours, levels = fills(cells, bound, anchors), _levels(cells, bound)
     size = f'width="{tidy(wide)}" height="{tidy(high)}"{radius}'
     lefts, middles = ([tidy(float(at) + aside) for at in x] for aside in (0.0, wide / 2))
     tops, baselines = ([tidy(float(at) + down) for at in y] for down in (0.0, high / 2 + 3.6))
     solid, empty, signs, written = [], [], [], []
+    weak: list[str] = []
+    strong: list[str] = []
     for i, j in np.ndindex(cells.shape):
         box = f'x="{lefts[j]}" y="{tops[i]}" {size}'
         if not shown[i, j]:
@@ -115,9 +123,12 @@ def draw_cells(
         elif numbered and text_width(digits_ := brief(value), DIGITS) <= wide:
             ink = "#" + bytes(ink_on(tuple(colours[i, j].tolist()))).hex()
             written.append(f'<text x="{middles[j]}" y="{baselines[i]}" fill="{ink}">{digits_}</text>')
+        elif levels[i, j] < -FAINT:
+            (strong if levels[i, j] <= -STRONG else weak).append(f"M{middles[j]} {tops[i]}v{tidy(high)}")
+    hatch = _lines("".join(weak), wide, anchors[0], DARK) + _lines("".join(strong), wide, ZERO, LIGHT)
     digits = f'<g class="gl-digits" font-size="{DIGITS}" text-anchor="middle">{"".join(written)}</g>' if written else ""
     return (
-        f'<g stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6">{"".join(solid)}</g>'
+        f'<g stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6">{"".join(solid)}</g>{hatch}'
         f'<g fill="none" stroke="{EDGE}" stroke-dasharray="2 2" stroke-width=".8">{"".join(empty)}</g>{"".join(signs)}{digits}'
     )
 
@@ -165,10 +176,10 @@ def _bitmap(
     cells: np.ndarray, shown: np.ndarray, x: float, y: float, width: float, height: float, bound: float, anchors: Anchors
 ) -> str:
     """The cells as an embedded palette PNG: one pixel a cell, or as many as it takes to mark some."""
-    finite = np.isfinite(cells)
-    index = np.rint(np.clip(np.where(finite, cells, 0) / (bound or 1.0), -1, 1) * 120).astype(np.int16) + 120
-    nan, mark, white, edge, clear = range(241, 246)
-    index[np.isnan(cells)], index[np.isposinf(cells)], index[np.isneginf(cells)] = nan, 240, 0
+    levels = _levels(cells, bound)
+    index = levels + LEVELS
+    nan, mark, white, edge, clear = range(2 * LEVELS + 1, 2 * LEVELS + 6)
+    index[np.isnan(cells)], index[np.isposinf(cells)], index[np.isneginf(cells)] = nan, 2 * LEVELS, 0
     index[~shown] = clear
     framed = ~shown if height / len(cells) >= FRAMED <= width / cells.shape[1] else np.zeros(shown.shape, bool)
     small = cells.size > MARKED
@@ -188,11 +199,38 @@ def _bitmap(
             if where.any():
                 pixels[np.kron(where, np.ones((side, side), bool)) & np.tile(form, cells.shape)] = ink
     box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(width)}" height="{tidy(height)}"'
-    sharp = "" if marked else ' style="image-rendering:pixelated"'
-    return (
-        f'<image {box} preserveAspectRatio="none"{sharp} href="{png_uri(pixels, *_palette(anchors))}"/>'
-        f'<rect {box} fill="none" stroke="{EDGE}" stroke-width=".8"/>'
-    )
+    sharp = "" if marked else SHARP
+    drawn = f'<image {box} preserveAspectRatio="none"{sharp} href="{png_uri(pixels, *_palette(anchors))}"/>'
+    lines = (levels < -FAINT).astype(np.uint8) + (levels <= -STRONG)
+    lines *= shown
+    if lines.any():
+        drawn += f'<image {box} preserveAspectRatio="none"{SHARP} href="{_hatch(lines, height / len(cells), anchors)}"/>'
+    return drawn + f'<rect {box} fill="none" stroke="{EDGE}" stroke-width=".8"/>'
+
+
+def _levels(cells: np.ndarray, bound: float) -> np.ndarray:
+    """The colours of finite numbers, from −LEVELS to LEVELS; 0 of others."""
+    scaled = np.where(np.isfinite(cells), cells, 0) / (bound / LEVELS or 1.0)
+    return np.rint(scaled, out=scaled).clip(-LEVELS, LEVELS).astype(np.int16)
+
+
+def _hatch(lines: np.ndarray, high: float, anchors: Anchors) -> str:
+    """The lines in the negative cells of a bitmap as the URI of an image: 1 of a weak colour, 2 of a strong one, 0 of none."""
+    count = max(1, round(high / PERIOD))
+    period = max(2, int(high / count))
+    pixels = np.zeros((len(lines), count, period, lines.shape[1]), np.uint8)
+    pixels[:, :, period // 2] = lines[:, None]
+    palette = bytes([0, 0, 0, *anchors[0], *ZERO])
+    return png_uri(pixels.reshape(-1, lines.shape[1]), palette, bytes([0, round(255 * DARK), round(255 * LIGHT)]))
+
+
+def _lines(path: str, wide: float, ink: tuple[int, ...], opacity: float, period: float = PERIOD) -> str:
+    """Horizontal lines across cells: the dashes of vertical lines through their middles."""
+    if not path:
+        return ""
+    dashes = f'stroke-dasharray="0 {period / 2:g} 1 {period / 2 - 1:g}"'
+    look = f'stroke="#{bytes(ink).hex()}" stroke-opacity="{opacity:g}" stroke-width="{tidy(wide)}" {dashes}'
+    return f'<path d="{path}" {look} pointer-events="none"/>'
 
 
 def _border(side: int) -> np.ndarray:
@@ -205,14 +243,15 @@ def _border(side: int) -> np.ndarray:
 def _palette(anchors: Anchors) -> tuple[bytes, bytes]:
     """The colours of a map's bitmap (red, green and blue of each), and how opaque they are: the last is not there."""
     marks = [NAN, MARK, (255, 255, 255), _rgb(hex_of(EDGE)), (0, 0, 0)]
-    colours = ramp(np.linspace(-1, 1, 241), anchors).tobytes() + bytes(chain.from_iterable(marks))
-    return colours, bytes([255] * (241 + len(marks) - 1) + [0])
+    colours = ramp(np.linspace(-1, 1, 2 * LEVELS + 1), anchors).tobytes() + bytes(chain.from_iterable(marks))
+    return colours, bytes([255] * (2 * LEVELS + len(marks)) + [0])
 
 
 def draw_scale(
-    x: float, y: float, bound: float, range_: list[str], room: float, anchors: Anchors = SIGNED
+    x: float, y: float, bound: float, range_: list[str], room: float, anchors: Anchors = SIGNED, what: str = ""
 ) -> tuple[str, float, float]:
-    """Draw the colour bar with its ends, and the true extremes beside it or, if `room` is too narrow, below it.
+    """Draw the colour bar with its ends, hatched as the cells are, and the true extremes beside it or, if `room` is too narrow,
+    below it. The ends are also named "negative" and "positive" where there is room. `what`: what the numbers are.
 
     Returns
     -------
@@ -225,15 +264,21 @@ def draw_scale(
         return text(x, y + 9, said, LETTERS, DIM), text_width(said, LETTERS), 30 if said else 0
     ends = {one.partition(" ")[2] for one in range_}
     said = f"all {ends.pop()}" if len(ends) == 1 else " · ".join(range_)
+    said = f"{what}: {said}" if what else said
     long = text_width(said, LETTERS)
-    length = max(132.0, 2 * (text_width(number(bound, sign=True), LETTERS) + 10))
+    left, right = f"{number(-bound)} negative", f"positive {number(bound, sign=True)}"
+    length = 2 * (text_width(left, LETTERS) + 10)
+    if length > room:
+        left, right = number(-bound), number(bound, sign=True)
+        length = max(132.0, 2 * (text_width(right, LETTERS) + 10))
     box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(length)}" height="9"'
     drawn = (
         f'<image {box} preserveAspectRatio="none" href="{bar(anchors)}"/>'
-        f'<rect {box} fill="none" stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6"/>'
-        + text(x, y + 21, number(-bound), LETTERS, DIM)
+        + _lines(f"M{tidy(x + length / 4)} {tidy(y)}v9", length / 2, ZERO, LIGHT, 3.0)
+        + f'<rect {box} fill="none" stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6"/>'
+        + text(x, y + 21, left, LETTERS, DIM)
         + text(x + length / 2, y + 21, "0", LETTERS, DIM, anchor="middle")
-        + text(x + length, y + 21, number(bound, sign=True), LETTERS, DIM, anchor="end")
+        + text(x + length, y + 21, right, LETTERS, DIM, anchor="end")
     )
     if length + 16 + long <= room:
         return drawn + text(x + length + 16, y + 9, said, LETTERS, DIM), length + 16 + long, 30

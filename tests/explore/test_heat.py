@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
+import io
 import itertools
 import re
-import struct
 import xml.etree.ElementTree as ET
-import zlib
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from gradlab.explore.heat import heatmap
-from gradlab.explore.heat_colours import colour, ink_on
+from gradlab.explore.heat_colours import SIGNED, VALUES, colour, ink_on
 from gradlab.explore.heat_svg import brief, number
 from gradlab.explore.pooled_matrix import bins, matrix_of, pool
 
@@ -57,7 +57,7 @@ def test_cells_follow_the_values_and_the_scale_is_symmetric():
 
 def test_nonfinite_cells_are_marked_by_form_and_counted():
     drawing = heatmap([[np.nan, np.inf, -np.inf, 1.0]])
-    paths = [path.get("d") for path in tree(drawing).iter(f"{SVG}path")]
+    paths = [path.get("d") for path in tree(drawing).iter(f"{SVG}path") if path.get("stroke-width") == "2"]
     assert len(paths) == 3 and len({re.sub(r"[\d. -]", "", path) for path in paths}) == 3, "three forms"
     assert "1 NaN (marked ×), 1 +inf (marked +), 1 −inf (marked −)" in drawing.text
     assert cells(drawing)[1:3] == [colour(1, 1), colour(-1, 1)] and cells(drawing)[3] == colour(1, 1)
@@ -104,19 +104,9 @@ def test_bins_do_not_cross_blocks():
 
 
 def decode(drawing):
-    """The pixels (as RGBA) of the embedded bitmap: the map's; a second is that of its scale."""
+    """The pixels (as RGBA) of the embedded bitmap with the map's colours."""
     image = next(tree(drawing).iter(f"{SVG}image"))
-    data = base64.b64decode(image.get("href").partition(",")[2])
-    chunks, at = {}, 8
-    while at < len(data):
-        length, kind = struct.unpack(">I4s", data[at : at + 8])
-        body = data[at + 8 : at + 8 + length]
-        assert zlib.crc32(kind + body) == struct.unpack(">I", data[at + 8 + length : at + 12 + length])[0]
-        chunks[kind], at = body, at + 12 + length
-    width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
-    index = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, width + 1)[:, 1:]
-    palette = np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)
-    return np.concatenate([palette[index], np.frombuffer(chunks[b"tRNS"], np.uint8)[index][..., None]], axis=2).astype(int)
+    return np.array(Image.open(io.BytesIO(base64.b64decode(image.get("href").partition(",")[2]))).convert("RGBA"), int)
 
 
 def test_a_large_map_is_one_small_bitmap_of_the_same_colours():
@@ -232,10 +222,63 @@ def test_what_is_not_computed_is_never_zero():
 def test_the_extremes_stand_below_the_scale_of_a_narrow_map(side, beside):
     drawing = heatmap(np.linspace(-1, 2, 1600).reshape(40, 40), side=side)
     places = {node.text: node for node in tree(drawing).iter(f"{SVG}text")}
-    said, zero = places["least −1 · greatest +2"], places["+2"]
-    assert (float(said.get("y")) < float(zero.get("y"))) == beside
-    assert (float(said.get("x")) > float(zero.get("x"))) == beside
+    said, end = places["least −1 · greatest +2"], places["positive +2"]
+    assert (float(said.get("y")) < float(end.get("y"))) == beside
+    assert (float(said.get("x")) > float(end.get("x"))) == beside
     assert float(said.get("y")) + 3 < drawing.height and drawing.width < side + 60
+
+
+def test_the_legend_names_the_signs_where_there_is_room():
+    wide, narrow = texts(heatmap(np.ones((2, 20)), what="gradient")), texts(heatmap(np.ones((2, 2)), what="value"))
+    assert {"−1 negative", "0", "positive +1", "gradient: all +1"} <= set(wide)
+    assert {"−1", "0", "+1", "value: all +1"} <= set(narrow) and not re.search("negative|positive", "".join(narrow))
+
+
+# From linear RGB to that of a dichromat: G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A physiologically-based model for
+# simulation of color vision deficiency", IEEE Trans. Vis. Comput. Graph. 15(6), 2009, table 1, severity 1. Gray: BT.709.
+SIGHTS = {
+    "usual": np.eye(3),
+    "gray": np.tile([0.2126, 0.7152, 0.0722], (3, 1)),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+}
+
+
+def lightness(pixels, sight):
+    """CIE L* of pixels (0 to 255) as they appear to someone."""
+    srgb = np.asarray(pixels) / 255
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4) @ np.transpose(SIGHTS[sight])
+    y = np.clip(linear, 0, 1) @ [0.2126, 0.7152, 0.0722]
+    return np.where(y > (6 / 29) ** 3, 116 * np.cbrt(y) - 16, y * (29 / 3) ** 3)
+
+
+@pytest.mark.parametrize("anchors", [SIGNED, VALUES])
+@pytest.mark.parametrize("side", [12, 50])  # drawn one by one, and as a bitmap
+def test_signs_are_told_apart_without_colour(side, anchors):
+    strengths = np.geomspace(0.03, 1, side)
+    values = strengths * np.where(np.indices((side, side)).sum(0) % 2, -1, 1)
+    drawing = heatmap(values, anchors=anchors)
+    kind = "rect[@rx='3']" if side == 12 else "image"
+    box = tree(drawing).find(f".//{SVG}{kind}")
+    left, top, pitch = float(box.get("x")), float(box.get("y")), 30 if side == 12 else float(box.get("width")) / side
+    picture = np.array(Image.open(io.BytesIO(drawing.png(width=int(2 * drawing.width)))).convert("RGB"))
+    scale = picture.shape[1] / drawing.width
+    for sight in SIGHTS:
+        light = lightness(picture, sight)
+        for i, j in np.ndindex(values.shape):
+            ends = [[int(scale * (at + pitch * (k + part))) for part in (0.2, 0.8)] for at, k in ((top, i), (left, j))]
+            spread = np.ptp(light[slice(*ends[0]), slice(*ends[1])])
+            if values[i, j] > 0:
+                assert spread < 1, (sight, values[i, j])
+            else:
+                assert spread > 2 * 2.3, (sight, values[i, j])  # 2.3 can just be noticed
+
+
+def test_what_is_next_to_zero_is_not_hatched():
+    for side in (12, 50):
+        drawing = heatmap(np.where(np.eye(side), 1.0, -0.01))
+        assert heatmap(np.where(np.eye(side), 1.0, 0.0)).svg().count("<image") == drawing.svg().count("<image")
+        assert not re.search('d="M[^"]*v28"', drawing.svg())
 
 
 def test_labels_stand_at_round_elements():

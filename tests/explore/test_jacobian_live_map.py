@@ -83,7 +83,7 @@ def test_what_is_many_is_one_bitmap_and_small():
         frame, _ = made.answer("fill", {}, [])
         if frame["known"]:
             break
-    assert frame["map"].count("<image") == 2 and len(frame["map"]) < 50_000
+    assert frame["map"].count("<image") == 3 and len(frame["map"]) < 50_000
     assert len(mix(made, np.eye(160)[0] / 4)["over"]) < 3_000
 
 

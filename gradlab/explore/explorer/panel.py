@@ -180,8 +180,8 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
 
 def _map(matrix: np.ndarray, kind: str, name: str = "") -> str:
     """A heat map, as SVG: of a value in colours of its own."""
-    anchors = VALUES if kind == "value" else SIGNED
-    drawing = heatmap(matrix, limit=CELLS, separate=CELLS**2, side=SIDE, pitch=PITCH, anchors=anchors, tips=True)
+    anchors, what = VALUES if kind == "value" else SIGNED, "derivative" if name else kind
+    drawing = heatmap(matrix, limit=CELLS, separate=CELLS**2, side=SIDE, pitch=PITCH, anchors=anchors, tips=True, what=what)
     return replace(drawing, alt=f"{name or kind}, {shape_text(matrix.shape)}\n{drawing.text}").inline()
 
 

@@ -76,7 +76,7 @@ class LiveMap:
         parts: Parts = {"over": self._over(layout, view, strip, product, at, columns, bound)}
         if new or layout is not before or bound != bound_before:
             drawn = self._cells(view.values, view.known, layout, bound, view.exact)
-            scale, _, _ = draw_scale(layout.left, layout.end[1] + 12, bound, [], ROOM)
+            scale, _, _ = draw_scale(layout.left, layout.end[1] + 12, bound, [], layout.right - layout.left)
             rows, across = (f"{first} to {end - 1}" for first, end in (view.window[:2], view.window[2:]))
             said = f"Rows {rows}, columns {across}; colours from {number(-bound)} to {number(bound)}"
             parts["map"] = self._figure(layout, drawn + scale, said)
