@@ -299,8 +299,8 @@ def test_a_notebooks_bitmap_of_noisy_maps_is_made_once_and_keeps_its_looks(monke
     )
     whole = drawing_module.rasterise
     monkeypatch.setattr(drawing_module, "rasterise", lambda *given: made.append(whole(*given)) or made[-1])
-    small = drawing.bitmap(60_000)
-    assert len(made) == 1 and len(small) <= 60_000 < len(made[0])
+    small = drawing.bitmap(75_000)
+    assert len(made) == 1 and len(small) <= 75_000 < len(made[0])
     width, height = png_size(small)
     assert (width, height) == png_size(made[0]) and 0.95 < width * height / drawing_module.MAX_PIXELS < 1.01, "whole pixels"
 
