@@ -36,16 +36,18 @@ def test_what_holds_for_every_graph(graph):
     layout = layered(sizes, edges)
     assert len(layout.boxes) == len(sizes) and len(layout.routes) == len(edges)
     rows = {}
-    for (x, y), (width, height), layer in zip(layout.boxes, sizes, layout.layers, strict=True):
+    used = {target for _, target in edges}
+    for box, ((x, y), (width, height), layer) in enumerate(zip(layout.boxes, sizes, layout.layers, strict=True)):
         assert x - width / 2 >= -1e-6 and x + width / 2 <= layout.width + 1e-6
         assert y >= 0 and y + height <= layout.height + 1e-6
-        rows.setdefault(layer, []).append((x - width / 2, x + width / 2, y, y + height))
-    for row in rows.values():  # boxes of a row stand side by side
-        assert len({top for _, _, top, _ in row}) == 1
+        rows.setdefault(layer, []).append((x - width / 2, x + width / 2, y, y + height, box in used))
+    for row in rows.values():  # side by side: the upper sides in line, of boxes without a source the lower ones
+        high, low = min(top for _, _, top, _, _ in row), max(bottom for _, _, _, bottom, _ in row)
+        assert all((top if used else bottom) == pytest.approx(high if used else low) for _, _, top, bottom, used in row)
         for left, right in pairwise(sorted(row)):
             assert right[0] - left[1] >= GAP_X - 1e-6
     for upper, lower in pairwise(sorted(rows)):
-        assert max(bottom for *_, bottom in rows[upper]) < min(top for _, _, top, _ in rows[lower])
+        assert max(row[3] for row in rows[upper]) < min(row[2] for row in rows[lower])
     for (source, target), route in zip(edges, layout.routes, strict=True):  # down, between boxes
         assert layout.layers[source] < layout.layers[target]
         assert route[0] == pytest.approx((layout.boxes[source][0], layout.boxes[source][1] + sizes[source][1]))
@@ -56,6 +58,16 @@ def test_what_holds_for_every_graph(graph):
         for layer, (upper, lower) in enumerate(lane, start=layout.layers[source] + 1):
             assert upper[0] == lower[0]
             assert not [box for box in rows.get(layer, ()) if box[0] < upper[0] < box[1]]
+
+
+def test_a_leaf_is_on_its_long_edge_and_low_in_its_row():
+    sizes = [(60.0, 34.0), (60.0, 34.0), (60.0, 90.0), (60.0, 34.0), (60.0, 34.0)]
+    edges = [(0, 2), (1, 2), (2, 3), (3, 4), (0, 4)]  # 0 is used at once and at the end
+    layout = layered(sizes, edges)
+    lane = layout.routes[4]
+    assert len({x for x, _ in lane[:-1]}) == 1 and lane[0][0] == layout.boxes[0][0] != lane[-1][0]
+    tall = layered([(60.0, 34.0), (60.0, 90.0), (60.0, 34.0), (60.0, 34.0)], [(0, 1), (1, 2), (3, 2)])
+    assert tall.boxes[3][1] + 34 == tall.boxes[1][1] + 90
 
 
 @pytest.mark.parametrize("graph", GRAPHS[:6], ids=range(6))

@@ -12,8 +12,10 @@ understanding of hierarchical system structures", IEEE Trans. SMC 11(2), 1981) d
 4. x         sweeps of isotonic regression (pool adjacent violators): in each row the places that are nearest to where
              the neighbours want the boxes, without overlap. A box wants to be below its deepest argument rather than
              below a parameter, so the spine of a deep network stays straight, and a weak pull to the middle keeps it
-             from drifting. Last, each lane is given one x as far as its neighbours leave room
-5. y         row under row, with more space where an edge has far to go sideways
+             from drifting. Last, each lane is given one x as far as its neighbours leave room, and a box without
+             arguments is put on its lane, or above its use
+5. y         row under row, with more space where an edge has far to go sideways. A box without arguments is at the lower
+             end of its row, near its use
 
 No step recurses; each is linear in the number of boxes and lane places but for logarithms.
 """
@@ -98,14 +100,17 @@ def layered(
     left = min(x[item] - rows.left[item] for item in range(len(x)))
     x = [position - left for position in x]
     tops, bottoms = _row_ends(rows, sizes, x)
+    boxes = [
+        (x[box], tops[layer] if rows.above[box] else bottoms[layer] - height)
+        for box, (layer, (_, height)) in enumerate(zip(rows.layer, sizes, strict=False))
+    ]
     routes = []
     for edge, lane in enumerate(rows.lanes):
         source, target = edges[edge]
-        points = [(x[source], tops[rows.layer[source]] + sizes[source][1])]
+        points = [(x[source], boxes[source][1] + sizes[source][1])]
         for place in lane:
             points += [(x[place], tops[rows.layer[place]]), (x[place], bottoms[rows.layer[place]])]
         routes.append([*points, (x[target], tops[rows.layer[target]])])
-    boxes = [(x[box], tops[rows.layer[box]]) for box in range(len(sizes))]
     width = max(x[item] + rows.right[item] for item in range(len(x)))
     return Layout(boxes, routes, rows.layer[: len(sizes)], rows.crossings(), width, bottoms[-1])
 
@@ -316,6 +321,7 @@ class _Rows:
                 self._place_row(row, sides, x)
         self._straighten_lanes(x)
         self._straighten_spines(x)
+        self._move_to_edges(x)
         return x
 
     def _straighten_spines(self, x: list[float]) -> None:
@@ -328,6 +334,16 @@ class _Rows:
                     low, high = self._room(item, left, right, x)
                     if abs(wanted - x[item]) <= NEARLY and low <= wanted <= high:
                         x[item] = wanted
+
+    def _move_to_edges(self, x: list[float]) -> None:
+        """Move each box without a source to its lane, or to the middle of its uses, as far as there is room."""
+        for row in self.rows:
+            around = zip(row, [None, *row[:-1]], [*row[1:], None], strict=True)
+            for item, left, right in around:
+                if item < self.count and not self.above[item] and self.below[item]:
+                    ends = [end for end in self.below[item] if end >= self.count] or self.below[item]
+                    low, high = self._room(item, left, right, x)
+                    x[item] = min(max(sum(x[end] for end in ends) / len(ends), low), high)
 
     def _straighten_lanes(self, x: list[float]) -> None:
         """Give each lane as few bends as its neighbours leave room for: one x as far down as there is one."""
