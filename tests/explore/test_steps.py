@@ -127,7 +127,8 @@ def test_the_steps_of_a_small_graph():
     assert [step.upstream for step in walk.steps] == [1, 2, 2, 2, 2]
     last = walk.steps[-1]
     assert last.name == "c" and [share["name"] for share in last.shares] == ["a", "b"]
-    assert last.shares[1] == {"to": last.shares[1]["to"], "name": "b", "local": -3.0, "downstream": -6.0, "total": 18.0}
+    rest = {"local": -3.0, "factor": None, "downstream": -6.0, "total": 18.0}
+    assert last.shares[1] == {"to": last.shares[1]["to"], "name": "b", **rest}
     assert walk.steps[3].shares[0]["local"] == 12  # 3 b²
     assert "24 − 6 = 18" in walk.text() and repr(walk) == walk.text()
     assert (a.grad, b.grad) == (None, None)
@@ -166,6 +167,45 @@ def test_local_derivatives_are_the_jacobian_of_the_operation(name):
     assert len(walk.steps) == 1
     expected = np.asarray(gl.jacobian(OPERATIONS[name], x)).reshape(-1, 3)
     np.testing.assert_allclose(walk.steps[0].shares[0]["local"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("lib", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("code", "products"),
+    [
+        ("C = A @ B", {"C.grad @ B.T", "A.T @ C.grad"}),
+        ("C = A.T @ A", {"A @ C.grad", "C.grad @ A.T"}),
+        ("C = A * B.T", {"A * C.grad", ""}),
+        ("C = A @ v", {"C.grad ⊗ v", "A.T @ C.grad"}),
+        ("C = v @ A", None),
+        ("C = nn.functional.linear(B.T, A)", None),
+    ],
+)
+def test_the_factors_of_a_product_multiply_to_what_is_handed_on(lib, code, products):
+    library = gl if lib == "gradlab" else pytest.importorskip("torch")
+    library.manual_seed(0)
+    space = {"nn": library.nn}
+    for name, shape in (("A", (3, 4)), ("B", (4, 3)), ("v", (4,) if code.endswith("v") else (3,))):
+        space[name] = library.randn(*shape, requires_grad=True)
+    with gl.tracing():
+        exec(code, space)
+        loss = space["C"].tanh().sum()
+    walk = stepped(loss, None, {**space, "loss": loss})
+    found = [(step, share) for step in walk.steps for share in step.shares if share["factor"] is not None]
+    assert found
+    for step, share in found:
+        factor, arrived = share["factor"], np.asarray(step.upstream)
+        one, two = (factor.numbers, arrived.T if factor.turned else arrived)[:: 1 if factor.first else -1]
+        product = {"@": np.matmul, "*": np.multiply, "⊗": np.outer}[factor.symbol](one, two)
+        np.testing.assert_allclose(product, share["downstream"], rtol=1e-5, atol=1e-6)
+    named = {share["factor"].product("C.grad") for step, share in found if step.name == "C"}
+    assert products in (None, named)
+
+
+def test_large_matrices_and_scalars_have_no_factor():
+    a, b = gl.ones(5, 5, requires_grad=True), gl.tensor(2.0, requires_grad=True)
+    for out in ((a @ a).sum(), b * 3, a.std() * b):
+        assert all(share["factor"] is None for step in step_through(out).steps for share in step.shares)
 
 
 def test_a_large_elementwise_operation_has_a_diagonal():

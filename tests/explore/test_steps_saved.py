@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import gradlab as gl
+from gradlab.explore.graph.ports import said
 from gradlab.explore.steps.stepping import stepped
 
+SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</script><script>alert(1)</script>$x$"
 ADDRESS = re.compile(r"""(?:src|href|action|data)\s*=|url\(|@import|https?://(?!www\.w3\.org/)""")
 
@@ -161,6 +163,23 @@ def test_the_strip_has_each_operation_once():
     numbers = re.findall(r'font-weight="700">(\d+)<', strip.svg())
     assert numbers == ["0", "1", "2", "3", "4", "5"]
     ET.fromstring(strip.svg())
+
+
+def test_pictures_have_the_numbers_of_small_matrices_and_both_factors():
+    gl.manual_seed(0)
+    A, B = gl.randn(3, 3, requires_grad=True), gl.randn(3, 3, requires_grad=True)
+    C = A @ B
+    loss = C.tanh().sum()
+    walk = gl.step_through(loss)
+    loss.backward()
+    root = ET.fromstring(walk.frames().svg())
+    texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
+    for leaf in (A, B):
+        for row in leaf.grad.tolist():
+            assert any(line.split() == [said(x) for x in row] for line in texts)
+    assert "C.grad @ B.T to A, A.T @ C.grad to B" in " ".join(texts)
+    table = walk._repr_mimebundle_()["text/html"]
+    assert "@ B.T" in table and all(said(x) in table for x in A.grad.reshape(-1).tolist())
 
 
 def test_the_data_of_a_view_are_json_and_end_in_the_gradients():

@@ -171,17 +171,17 @@ def paint(
 
 
 def figure(
-    nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: frozenset[int] = frozenset(), bars: bool = True
+    nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: frozenset[int] = frozenset(), stepped: bool = False
 ) -> dict[str, Any]:
     """The drawing for a live view, which lights, chooses and labels its nodes and edges (static/kit/graph.js).
 
     In the "svg" an element with `data-node` or `data-edge` has its number in "nodes" or "edges". These are `nodes` and then the
     ghosts behind cuts, each with its kind and what a screen reader says; `edges` as [source, target, x, y], where a label can
-    be put at (x, y), and then the dotted and torn ones as [source, target], with −1 of a torn end. `none`: see `paint`; without
-    `bars` no norm has one.
+    be put at (x, y), and then the dotted and torn ones as [source, target], with −1 of a torn end. `none`: see `paint`. If the
+    view is `stepped`, small matrices have their numbers, and norms have no bar.
     """
-    laid = _arranged(nodes, edges, none)
-    if not bars:
+    laid = _arranged(nodes, edges, none, matrices=stepped)
+    if stepped:
         laid = replace(laid, scale=None)
     layout = laid.layout
     width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
@@ -229,9 +229,11 @@ def _arranged(
     none: frozenset[int],
     beside: Mapping[int, tuple[str, ...]] | None = None,
     looks: Mapping[int, str] | None = None,
+    *,
+    matrices: bool = False,
 ) -> _Arranged:
     place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
-    boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place))
+    boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place), matrices)
     for i, words in (beside or {}).items():
         boxes[i] = replace(boxes[i], beside=words, told=True)
     for i, look in (looks or {}).items():
@@ -261,7 +263,7 @@ def _applied(node: GraphNode) -> str:
     return f"{text} {node.label}" if constants[0].argument == 0 else f"{node.label} {text}"
 
 
-def _boxes(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozenset[int]) -> list[_Box]:
+def _boxes(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozenset[int], matrices: bool) -> list[_Box]:
     shapes: list[set[object]] = [set() for _ in nodes]
     outputs = Counter(edge.source for edge in edges if nodes[edge.target].kind == "output")
     uses = Counter(edge.source for edge in edges)
@@ -269,25 +271,27 @@ def _boxes(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozens
         shapes[edge.target].add(edge.shape)
     cancelled = _cancelled(nodes, edges)
     return [
-        _box(node, shapes[i], only_outputs=outputs[i] == uses[i], none=i in none, beside=cancelled.get(i, ()))
+        _box(node, shapes[i], only_outputs=outputs[i] == uses[i], none=i in none, beside=cancelled.get(i, ()), matrices=matrices)
         for i, node in enumerate(nodes)
     ]
 
 
-def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool, beside: tuple[str, ...]) -> _Box:
+def _box(
+    node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool, beside: tuple[str, ...], matrices: bool
+) -> _Box:
     small, port, chips = node.detail, PortLabel(), NONE
     shape = shape_text(node.shape) if node.shape is not None else ""
     if node.kind == "leaf":
         if node.count == 1:
             small = shape
-            port = port_of(node.value, node.gradient, "", "")
+            port = port_of(node.value, node.gradient, "", "", matrices=matrices)
             if (port.values or port.gradients) and not port.norm:
                 small = "" if len(node.shape or ()) < 2 else shape  # the numbers say it
             small = node.detail or small
         if none and node.count == 1:
             beside = ("no gradient",)
     elif node.kind == "output":
-        port = port_of(node.value, node.gradient, "", shape)
+        port = port_of(node.value, node.gradient, "", shape, matrices=matrices)
         if port.values and len(node.shape or ()) < 2:
             small = ""
         elif not port.values:
@@ -297,7 +301,7 @@ def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool
         name = shortened(node.name, LONGEST)
         if not only_outputs or name:
             changed = node.kind == "operation" and node.shape not in shapes and not only_outputs
-            port = port_of(node.value, node.gradient, name, shape, always=changed or bool(name))
+            port = port_of(node.value, node.gradient, name, shape, always=changed or bool(name), matrices=matrices)
             if node.kind == "folded" and port.norm is None and not port.gradients:
                 port = PortLabel(name)
         chips = chips_of(node.operands, sided=node.kind == "operation")

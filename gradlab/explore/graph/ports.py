@@ -1,14 +1,15 @@
 """The numbers at a node: its port, a pill on the lower edge where its value leaves and its gradient arrives.
 
 Blue at the left is the value with the user's name for it, orange at the right the gradient. Up to five elements stand as two
-aligned rows, value over gradient, element under element. Beyond that there are the shape and the norm of the gradient, with a bar
-along the pill's edge on one log scale for the whole picture; a norm below the scale has none.
+aligned rows, value over gradient, element under element; a view that steps also has the rows of small matrices. Beyond that there
+are the shape and the norm of the gradient, with a bar along the pill's edge on one log scale for the whole picture; a norm below
+the scale has none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,7 @@ from gradlab.explore.trace.values import Value
 
 LETTERS, BOLD = 9.5, 1.12  # the font size in pixels; how much wider bold letters are
 ELEMENTS = 5  # up to which the numbers stand there
+SIDE = 4  # of a small matrix
 HEIGHT, ROW = 15.0, 13.5  # of a pill, and of a row of numbers
 PADDING, GAP = 6.5, 5.0
 BASELINE = 10.8  # of a pill's text, from its top
@@ -78,6 +80,8 @@ class PortLabel:
         The elements, where they are few.
     norm : float or None
         Of a gradient of more elements.
+    across : int
+        How many elements are in a row; 0: all.
     """
 
     name: str = ""
@@ -85,13 +89,14 @@ class PortLabel:
     values: tuple[str, ...] = ()
     gradients: tuple[str, ...] = ()
     norm: float | None = None
+    across: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.name or self.shape or self.values or self.gradients) or self.norm is not None
 
     @property
     def in_rows(self) -> bool:
-        """Whether it is two rows of numbers and no pill."""
+        """Whether it is rows of numbers and no pill."""
         return max(len(self.values), len(self.gradients)) > 1
 
     @property
@@ -127,8 +132,13 @@ class PortLabel:
     @property
     def columns(self) -> list[float]:
         """How wide the columns of rows are."""
-        rows = [row for row in (self.values, self.gradients) if row]
+        rows = [*self._lines(self.values), *self._lines(self.gradients)]
         return [max(text_width(text, LETTERS) for text in column) + 9 for column in zip(*rows, strict=True)]
+
+    def _lines(self, numbers: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Numbers row by row."""
+        across = self.across or len(numbers)
+        return [numbers[i : i + across] for i in range(0, len(numbers), across or 1)]
 
     @property
     def width(self) -> float:
@@ -136,7 +146,7 @@ class PortLabel:
 
     @property
     def height(self) -> float:
-        return ROW * (bool(self.values) + bool(self.gradients)) if self.in_rows else HEIGHT
+        return ROW * (len(self._lines(self.values)) + len(self._lines(self.gradients))) if self.in_rows else HEIGHT
 
     # ------------------------------------------------------------------------------------------------------------ drawing
     def svg(self, top: float, scale: Scale | None) -> str:
@@ -171,25 +181,29 @@ class PortLabel:
             ("<g>", self.values, VALUE, VALUE_INK, VALUE_PANEL),
             (ORANGE, self.gradients, GRADIENT, GRADIENT_INK, GRADIENT_PANEL),
         )
-        for part, row, stroke, ink, fill in looks:
-            if not row:
+        for part, numbers, stroke, ink, fill in looks:
+            if not numbers:
                 continue
+            lines = self._lines(numbers)
             if head and at == top:
                 box = f'x="{tidy(start)}" y="{tidy(at)}" width="{tidy(head)}" height="{ROW}" rx="2"'
                 parts.append(f"<rect {box} {_look(VALUE_PANEL, VALUE)}/>")
                 parts.append(_text(start + head / 2, at + ROW - 3.6, _named(self.name, self.shape), VALUE_INK))
-            box = f'x="{tidy(start + head)}" y="{tidy(at)}" width="{tidy(wide)}" height="{ROW}" rx="2"'
+            box = f'x="{tidy(start + head)}" y="{tidy(at)}" width="{tidy(wide)}" height="{tidy(ROW * len(lines))}" rx="2"'
             parts.append(f"{part}<rect {box} {_look(fill, stroke)}/>")
-            x = start + head
-            for text, column in zip(row, self.columns, strict=True):
-                parts.append(_text(x + column / 2, at + ROW - 3.6, escape(text), ink))
-                x += column
+            for line in lines:
+                x = start + head
+                for text, column in zip(line, self.columns, strict=True):
+                    parts.append(_text(x + column / 2, at + ROW - 3.6, escape(text), ink))
+                    x += column
+                at += ROW
             parts.append("</g>")
-            at += ROW
         return "".join(parts)
 
 
-def port_of(value: Value | None, gradient: Value | None, name: str, shape: str, *, always: bool = False) -> PortLabel:
+def port_of(
+    value: Value | None, gradient: Value | None, name: str, shape: str, *, always: bool = False, matrices: bool = False
+) -> PortLabel:
     """The port of a node.
 
     Parameters
@@ -200,21 +214,32 @@ def port_of(value: Value | None, gradient: Value | None, name: str, shape: str, 
         The shape of what is made.
     always : bool
         Whether the shape is said where there are no numbers besides.
+    matrices : bool
+        Whether the numbers of small matrices are there, too.
     """
-    values, gradients = elements(value), elements(gradient)
+    values, gradients = elements(value, matrices=matrices), elements(gradient, matrices=matrices)
     if values and gradients and len(values) != len(gradients):
         values = ()
     norm = gradient.norm if gradient is not None and not gradients else None
     several = value if values else gradient
+    if matrices and several is not None and is_small_matrix(several.shape) and (values or gradients):
+        return PortLabel(name, "", values, gradients, across=several.shape[1])
     plain = several is None or sum(size > 1 for size in several.shape) < 2  # one row of numbers says it
     if (values or gradients) and (plain or len(values or gradients) == 1):
         return PortLabel(name, "", values, gradients)
     return PortLabel(name, shape if always or norm is not None or values or gradients else "", values, gradients, norm)
 
 
-def elements(value: Value | None) -> tuple[str, ...]:
+def is_small_matrix(shape: Sequence[int]) -> bool:
+    """Whether all numbers of a matrix are shown where small matrices are: of at most `SIDE` × `SIDE`."""
+    return len(shape) == 2 and max(shape) <= SIDE and min(shape) > 0
+
+
+def elements(value: Value | None, *, matrices: bool = False) -> tuple[str, ...]:
     """The numbers of a value, where they are few enough to stand at a node."""
-    if value is None or value.numbers is None or len(value.numbers) > ELEMENTS:
+    if value is None or value.numbers is None:
+        return ()
+    if len(value.numbers) > ELEMENTS and not (matrices and is_small_matrix(value.shape)):
         return ()
     digits = 4 if len(value.numbers) == 1 else 3
     return tuple(said(x, digits) for x in value.numbers)

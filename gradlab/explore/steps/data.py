@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from gradlab.explore.steps.factors import Factor
 from gradlab.explore.trace.data import Line
 from gradlab.explore.trace.values import Value
 
@@ -26,6 +27,8 @@ class Share(TypedDict):
         The local derivative: of a scalar by a scalar a number. Else a matrix (elements of the outputs) × (elements of the input)
         of at most 16×16; where the operation works on each element by itself and there are more of them, the matrix's diagonal,
         an array with one axis. None where it is larger, or the rule is the user's own.
+    factor : Factor or None
+        Where small matrices are multiplied what the cotangent is multiplied by.
     downstream : Held or None
         What is handed on now.
     total : Held or None
@@ -35,6 +38,7 @@ class Share(TypedDict):
     to: int
     name: str
     local: Any
+    factor: Factor | None
     downstream: Held | None
     total: Held | None
 

@@ -8,10 +8,10 @@ from gradlab.explore.drawing import Drawing
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import NO_MATH, Sentence, Span, code, count, escape_html, say, style, to_html
 from gradlab.explore.steps.data import Step
-from gradlab.explore.steps.step_text import local_text, short, sum_text, terms_of
+from gradlab.explore.steps.step_text import factor_text, matrix_text, short, sum_text, terms_of
 
 ROWS = 40  # steps in the table
-CELL = "text-align:right;padding:3px 7px;white-space:nowrap;font-variant-numeric:tabular-nums;background:none"
+CELL = "text-align:right;padding:3px 7px;white-space:pre;font-variant-numeric:tabular-nums;background:none"
 LEFT = CELL.replace("right", "left")
 SCROLL = "overflow:auto;max-height:{}px;margin:4px 0 10px"
 
@@ -68,15 +68,18 @@ def _rows(step: Step, sums: list[list[Any]]) -> str:
         _cell(str(step.number)),
         _cell("" if step.line is None else str(step.line), "dim"),
         f'<td style="{LEFT}">{to_html(title)}</td>',
-        _cell(short(step.upstream), "gradient"),
+        _cell(matrix_text(step.upstream), "gradient"),
     ]
     rows = []
     for share, (place, term) in zip(step.shares, step.meets, strict=True):
-        there = sum_text(sums[place][: term + 1], share["total"]) or short(share["total"])
+        there = sum_text(sums[place][: term + 1], share["total"]) or matrix_text(share["total"])
+        factor = share["factor"]
+        named = [factor_text(share)] if factor is None or factor.name else []
+        local = "\n".join(named if factor is None else [*named, matrix_text(factor.numbers)])
         cells = [
             f'<td style="{LEFT}">{to_html(say(code(shortened(share["name"], 28))))}</td>',
-            _cell(local_text(share["local"]), "value"),
-            _cell(short(share["downstream"]), "gradient"),
+            _cell(local, "value"),
+            _cell(matrix_text(share["downstream"]), "gradient"),
             _cell(there, "gradient strong"),
         ]
         rows.append("".join([*first, *cells]))
@@ -85,7 +88,8 @@ def _rows(step: Step, sums: list[list[Any]]) -> str:
 
 
 def _cell(text: str, kind: str = "plain") -> str:
-    return f'<td style="{CELL};{style(kind)}">{escape_html(text)}</td>'
+    lines = ";font:11px monospace" if "\n" in text else ""
+    return f'<td style="{CELL};{style(kind)}{lines}">{escape_html(text)}</td>'
 
 
 def contains(walk: Any, *, values: bool) -> Sentence:

@@ -19,6 +19,7 @@ from gradlab.explore.drawing import (
     GRADIENT_PANEL,
     INK,
     LINE,
+    MONO,
     PANEL,
     PAPER,
     VALUE,
@@ -28,10 +29,10 @@ from gradlab.explore.drawing import (
     tidy,
 )
 from gradlab.explore.graph.layout import Layout, Point, layered
-from gradlab.explore.graph.ports import said
+from gradlab.explore.graph.ports import is_small_matrix, said
 from gradlab.explore.labels import shortened
 from gradlab.explore.steps.data import Step
-from gradlab.explore.steps.step_text import product_text, short, sum_text, terms_of
+from gradlab.explore.steps.step_text import matrix_text, product_text, short, sum_text, terms_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.values import Value
 
@@ -40,6 +41,7 @@ ROOM = 1100.0, 800.0
 AROUND = 6  # neighbours of the active operation that are drawn, on either side
 LABEL, NUMBER, HEIGHT, LEAST = 12.5, 12.0, 24.0, 40.0
 LONGEST = 22  # characters of a label
+SMALL, ROW = 9.5, 12.0  # of the numbers of a matrix, and from line to line
 BOLD = 1.1
 HEAD = 7.0  # of an arrow
 
@@ -53,7 +55,7 @@ class PictureState:
     step : Step or None
         None before the first.
     arrived : dict of int to str
-        What has arrived at a node, as it is written beside it.
+        What has arrived at a node, as it is written beside it: of a matrix a line for each row.
     passed : set of (int, int)
         The (source, target) edges that have been passed.
     """
@@ -65,10 +67,12 @@ class PictureState:
     links: frozenset[tuple[int, int]] = field(default=frozenset())  # of this step
 
 
-def beside(held: Any) -> str:
-    """What is written beside a node."""
+def beside(held: Any, *, matrices: bool = True) -> str:
+    """What is written beside a node; with all numbers of small matrices if `matrices`."""
     if isinstance(held, tuple):
-        return beside(next((part for part in held if part is not None), None))
+        return beside(next((part for part in held if part is not None), None), matrices=matrices)
+    if matrices and isinstance(held, np.ndarray) and is_small_matrix(held.shape) and len(held) > 1:
+        return matrix_text(held)
     if isinstance(held, Value):
         return f"‖·‖ {said(held.norm)}"
     if isinstance(held, np.ndarray) and held.size > 3:
@@ -76,20 +80,30 @@ def beside(held: Any) -> str:
     return short(held)
 
 
-def states(steps: Sequence[Step], start: Any, root: int, trace: Trace, *, values: bool = True) -> Iterator[PictureState]:
-    """The state before the first step and after each; without any number unless `values`."""
+def extent(text: str) -> Point:
+    """How wide and how high it is, what is written beside a node."""
+    if "\n" not in text:
+        return text_width(text, NUMBER) * BOLD, HEIGHT
+    lines = text.split("\n")
+    return text_width(lines[0], SMALL, mono=True), max(HEIGHT, ROW * len(lines) + 4)
+
+
+def states(
+    steps: Sequence[Step], start: Any, root: int, trace: Trace, *, values: bool = True, matrices: bool = True
+) -> Iterator[PictureState]:
+    """The state before the first step and after each; without any number unless `values`. `matrices`: see `beside`."""
     arrived: dict[int, str] = {}
     passed: set[tuple[int, int]] = set()
     sums = terms_of(steps)
     for i in trace.outputs:
-        arrived[i] = beside(start) if values else ""
+        arrived[i] = beside(start, matrices=matrices) if values else ""
         passed.add((root, i))
     yield PictureState(None, dict(arrived), frozenset(passed))
     for step in steps:
-        arrived[step.node] = beside(step.upstream) if values else ""
+        arrived[step.node] = beside(step.upstream, matrices=matrices) if values else ""
         links, products = set(), []
         for share, (place, term) in zip(step.shares, step.meets, strict=True):
-            arrived[share["to"]] = beside(share["total"]) if values else ""
+            arrived[share["to"]] = beside(share["total"], matrices=matrices) if values else ""
             links.add((share["to"], step.node))
             products.append(
                 (share["name"], product_text(share, step), sum_text(sums[place][: term + 1], share["total"]))
@@ -108,11 +122,11 @@ class Stage:
     trace : Trace
     chosen : sequence of int
         The nodes that are in it.
-    room : dict of int to float
-        How much is written beside each, in pixels.
+    room : dict of int to (float, float)
+        How wide and how high it is, what is written beside each.
     """
 
-    def __init__(self, trace: Trace, chosen: Sequence[int], room: dict[int, float]) -> None:
+    def __init__(self, trace: Trace, chosen: Sequence[int], room: dict[int, Point]) -> None:
         self.nodes = list(chosen)
         place = {node: i for i, node in enumerate(self.nodes)}
         links = [(e.source, e.target) for e in trace.edges if e.source in place and e.target in place]
@@ -121,10 +135,12 @@ class Stage:
         self.kinds = [trace.nodes[i].kind for i in self.nodes]
         bold = [BOLD if kind in ("leaf", "output") else 1.0 for kind in self.kinds]
         self.widths = [max(LEAST, text_width(label, LABEL) * b + 18) for label, b in zip(self.labels, bold, strict=True)]
+        sides = [room.get(node, (0.0, HEIGHT)) for node in self.nodes]
+        self.heights = [height for _, height in sides]
         self._layout: Layout = layered(
-            [(width, HEIGHT) for width in self.widths],
+            list(zip(self.widths, self.heights, strict=True)),
             [(place[a], place[b]) for a, b in self.links],
-            [(4.0, room.get(node, 0.0) + 8) for node in self.nodes],
+            [(4.0, width + 8) for width, _ in sides],
         )
         self.width, self.height = self._layout.width + 8, self._layout.height + 8
 
@@ -146,7 +162,7 @@ class Stage:
         return "".join(parts) + "</g>"
 
     def _node(self, i: int, at: Point, state: PictureState, active: bool) -> str:
-        kind, width, (x, y) = self.kinds[i], self.widths[i], at
+        kind, width, height, (x, y) = self.kinds[i], self.widths[i], self.heights[i], at
         fill, stroke, ink, radius, weight = PANEL, LINE, INK, 4.0, ""
         if kind == "leaf":
             fill, stroke, radius, weight = VALUE_PANEL, VALUE, HEIGHT / 2, ' font-weight="600"'
@@ -158,15 +174,20 @@ class Stage:
             fill, stroke, thick = GRADIENT_PANEL, GRADIENT, ' stroke-width="2.4"'
         elif text is not None and kind == "operation":
             stroke = GRADIENT
-        box = f'x="{tidy(x - width / 2)}" y="{tidy(y)}" width="{tidy(width)}" height="{tidy(HEIGHT)}" rx="{tidy(radius)}"'
+        box = f'x="{tidy(x - width / 2)}" y="{tidy(y)}" width="{tidy(width)}" height="{tidy(height)}" rx="{tidy(radius)}"'
         svg = f'<rect {box} fill="{fill}" stroke="{stroke}"{thick}/>'
-        svg += (
-            f'<text x="{tidy(x)}" y="{tidy(y + 16.5)}" font-size="{LABEL}" fill="{ink}"{weight}>{escape(self.labels[i])}</text>'
+        base, right = y + height / 2 + 4.5, tidy(x + width / 2 + 5)
+        svg += f'<text x="{tidy(x)}" y="{tidy(base)}" font-size="{LABEL}" fill="{ink}"{weight}>{escape(self.labels[i])}</text>'
+        if not text:
+            return svg
+        lines = text.split("\n")
+        look = f'fill="{GRADIENT}" text-anchor="start" font-weight="600" font-size="{NUMBER}"'
+        if len(lines) > 1:
+            base -= 1 + ROW * (len(lines) - 1) / 2
+            look = f'fill="{GRADIENT}" text-anchor="start" font-size="{SMALL}" font-family="{MONO}" xml:space="preserve"'
+        return svg + "".join(
+            f'<text x="{right}" y="{tidy(base + ROW * k)}" {look}>{escape(line)}</text>' for k, line in enumerate(lines)
         )
-        if text:
-            where = f'x="{tidy(x + width / 2 + 5)}" y="{tidy(y + 16.5)}" text-anchor="start"'
-            svg += f'<text {where} font-size="{NUMBER}" font-weight="600" fill="{GRADIENT}">{escape(text)}</text>'
-        return svg
 
 
 def _path(route: Sequence[Point]) -> str:
@@ -204,15 +225,21 @@ class Film:
     values : bool
         Whether numbers are shown.
     room : (float, float)
-        The most pixels that a picture of the whole graph may take; if it takes more, pictures show the active operation and its
-        neighbours.
+        The most pixels that a picture of the whole graph may take. If it takes more, the norms of matrices are written instead of
+        their numbers; if it still does, pictures show the active operation and its neighbours.
     """
 
     def __init__(
         self, steps: Sequence[Step], start: Any, trace: Trace, *, values: bool = True, room: tuple[float, float] = ROOM
     ) -> None:
         self.steps, self.start, self.trace, self.values = steps, start, trace, values
-        self.whole = len(trace.nodes) <= WHOLE and self._all.width <= room[0] and self._all.height <= room[1]
+        self.whole: Stage | None = None
+        self.matrices = True
+        for matrices in (True, False) if len(trace.nodes) <= WHOLE else ():
+            stage = self._drawn(matrices)
+            if stage.width <= room[0] and stage.height <= room[1]:
+                self.whole, self.matrices = stage, matrices
+                return
 
     @cached_property
     def root(self) -> int:
@@ -222,14 +249,15 @@ class Film:
 
     def states(self) -> Iterator[PictureState]:
         """Before the first step and after each."""
-        return states(self.steps, self.start, self.root, self.trace, values=self.values)
+        return states(self.steps, self.start, self.root, self.trace, values=self.values, matrices=self.matrices)
 
-    @cached_property
-    def _all(self) -> Stage:
-        room: dict[int, float] = {}
-        for state in self.states():
+    def _drawn(self, matrices: bool) -> Stage:
+        """The whole graph, with room for all that is written in any state."""
+        room: dict[int, Point] = {}
+        for state in states(self.steps, self.start, self.root, self.trace, values=self.values, matrices=matrices):
             for node, text in state.arrived.items():
-                room[node] = max(room.get(node, 0.0), text_width(text, NUMBER) * BOLD)
+                (wide, high), (wider, higher) = room.get(node, (0.0, HEIGHT)), extent(text)
+                room[node] = max(wide, wider), max(high, higher)
         return Stage(self.trace, range(len(self.trace.nodes)), room)
 
     @cached_property
@@ -241,13 +269,13 @@ class Film:
 
     def stage(self, state: PictureState) -> Stage:
         """Where the nodes stand in the picture of a state."""
-        if self.whole:
-            return self._all
+        if self.whole is not None:
+            return self.whole
         active = self.root if state.step is None else state.step.node
         inputs = [] if state.step is None else list(dict.fromkeys(share["to"] for share in state.step.shares))
         users = list(dict.fromkeys(self._uses.get(active, ())))
         chosen = sorted({*inputs[:AROUND], active, *users[:AROUND]})
-        room = {node: text_width(state.arrived.get(node, ""), NUMBER) * BOLD for node in chosen}
+        room = {node: extent(state.arrived.get(node, "")) for node in chosen}
         return Stage(self.trace, chosen, room)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.drawing import clean, wide
-from gradlab.explore.graph.ports import said
+from gradlab.explore.graph.ports import is_small_matrix, said
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import count, shape_text
 from gradlab.explore.steps.data import Share, Step
@@ -34,6 +34,15 @@ def short(held: Any) -> str:
             return text
         return f"{shape_text(held.shape)}, ‖·‖ {said(float(np.linalg.norm(held.reshape(-1))))}"
     return said(held, 4)
+
+
+def matrix_text(held: Any) -> str:
+    """The numbers of a small matrix, a row on each line, in columns; of anything else what `short` says."""
+    if not isinstance(held, np.ndarray) or not is_small_matrix(held.shape):
+        return short(held)
+    rows = [[said(x) for x in row] for row in held.tolist()]
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(text.rjust(width) for text, width in zip(row, wide, strict=True)) for row in rows)
 
 
 def _nested(numbers: Any) -> str:
@@ -75,8 +84,18 @@ def sum_text(terms: Sequence[Any], total: Any) -> str:
     return f"{' '.join(parts)} = {said(total, 4)}"
 
 
+def factor_text(share: Share) -> str:
+    """What is multiplied by: the factor of a product of matrices by its name, "@ B.T", "A.T @", else the local derivative."""
+    factor = share["factor"]
+    if factor is None or not factor.name:
+        return local_text(share["local"])
+    return f"{factor.name} {factor.symbol}" if factor.first else f"{factor.symbol} {factor.name}"
+
+
 def product_text(share: Share, step: Step) -> str:
-    """ "−3·2 = −6" of scalars; else what is handed on."""
+    """ "−3·2 = −6" of scalars, "C.grad @ B.T" of small matrices; else what is handed on."""
+    if share["factor"] is not None and (product := share["factor"].product(f"{step.name}.grad" if step.name else "grad")):
+        return product
     local, upstream = share["local"], step.upstream
     if isinstance(local, (int, float)) and isinstance(upstream, (int, float)):
         return f"{said(local, 4)}·{bracketed(said(upstream, 4))} = {short(share['downstream'])}"
@@ -133,7 +152,7 @@ def _rows(step: Step, sums: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
     for share, (place, term) in zip(step.shares, step.meets, strict=True):
         there = sum_text(sums[place][: term + 1], share["total"]) or short(share["total"])
         name = shortened(share["name"], LONGEST)
-        rows.append((*first, name, local_text(share["local"]), short(share["downstream"]), there))
+        rows.append((*first, name, factor_text(share), short(share["downstream"]), there))
         first = ("", "", "", "")
     return rows
 

@@ -24,6 +24,7 @@ from gradlab.explore.rule_math import rule_of
 from gradlab.explore.sources import weights_for, weights_needed, why_not
 from gradlab.explore.steps import display, slides, step_text
 from gradlab.explore.steps.data import Share, Step, plain
+from gradlab.explore.steps.factors import factor_of, sources_of
 from gradlab.explore.steps.picture import Film
 from gradlab.explore.steps.strip import ROOM, strip
 from gradlab.explore.steps.sweep import Key, SweepRecord, Visit
@@ -189,6 +190,7 @@ def _steps(
     library: Library, visits: Sequence[Visit], number: Mapping[Any, int], trace: Trace, own: Mapping[Key, str]
 ) -> Iterator[Step]:
     sums: dict[Any, int] = {}
+    sources = sources_of(trace)
     done = 0
     for visit in visits:
         at = number.get(visit.node)
@@ -197,6 +199,8 @@ def _steps(
         done += 1
         node = trace.nodes[at]
         shares, meets = [], []
+        arrived = tuple(map(plain, visit.upstream))
+        upstream = arrived[0] if len(arrived) == 1 else arrived
         for handed in visit.handed.values():
             to = number.get(library.whole(handed.key[0]))
             if to is None:
@@ -207,13 +211,13 @@ def _steps(
                     to=to,
                     name=own.get(handed.key) or target.name.partition(", ")[0] or target.label,
                     local=handed.local,
+                    factor=factor_of(trace, at, sources.get(at, ()), upstream, handed.local, handed.downstream),
                     downstream=plain(handed.downstream),
                     total=plain(handed.total),
                 )
             )
             meets.append((sums.setdefault(handed.key, len(sums)), handed.place))
         place = node.cell or node.place
-        arrived = tuple(map(plain, visit.upstream))
         yield Step(
             done,
             at,
@@ -222,7 +226,7 @@ def _steps(
             node.name.partition(", ")[0],
             node.place,
             None if place is None else place.line,
-            arrived[0] if len(arrived) == 1 else arrived,
+            upstream,
             tuple(shares),
             visit.hooked,
             tuple(meets),

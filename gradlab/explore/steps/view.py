@@ -21,6 +21,7 @@ from gradlab.explore.libraries import GRADLAB
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.source_lines import sources
 from gradlab.explore.steps.data import Step
+from gradlab.explore.steps.factors import Factor
 from gradlab.explore.steps.step_text import local_text
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.values import FEW, Value, brief
@@ -36,6 +37,8 @@ def number(held: Any) -> Number | None:
     """What a view has of a cotangent."""
     if held is None:
         return None
+    if isinstance(held, Value) and held.numbers is not None and not any(isinstance(x, complex) for x in held.numbers):
+        return {"shape": list(held.shape), "numbers": [_safe(x) for x in held.numbers]}
     if isinstance(held, Value):
         return {"shape": list(held.shape), "norm": _safe(held.norm)}
     array = np.asarray(held)
@@ -87,7 +90,7 @@ def view(
         "values": values,
         "count": len(steps),
         "figure": _figure(trace, shown, start, values=values) if whole else None,
-        "nodes": _nodes(trace, shown, whole),
+        "nodes": _nodes(trace, shown, whole, values),
         "root": next((edge.source for edge in trace.edges if trace.nodes[edge.target].kind == "output"), 0),
         "sources": texts,
         "steps": [_step(step, trace, next(span) if values and step.place is not None else None, values) for step in shown],
@@ -106,7 +109,7 @@ def _figure(trace: Trace, steps: Sequence[Step], start: Any, *, values: bool) ->
     else:
         bare: dict[str, Any] = {"value": None, "gradient": None, "operands": (), "cell": None, "place": None, "detail": ""}
         nodes = [replace(node, **bare) for node in trace.nodes]
-    return figure(nodes, [replace(edge, share=None, gradient=None) for edge in trace.edges], bars=False)
+    return figure(nodes, [replace(edge, share=None, gradient=None) for edge in trace.edges], stepped=True)
 
 
 def _widest(trace: Trace, steps: Sequence[Step], start: Any) -> dict[int, Value]:
@@ -120,16 +123,20 @@ def _widest(trace: Trace, steps: Sequence[Step], start: Any) -> dict[int, Value]
             held = next((part for part in held if part is not None), None)
         if held is not None:
             value = held if isinstance(held, Value) else brief(np.asarray(held))
-            found[i] = max(found.get(i, value), value, key=lambda value: port_of(None, value, "", "").width)
+            found[i] = max(found.get(i, value), value, key=lambda value: port_of(None, value, "", "", matrices=True).width)
     return found
 
 
-def _nodes(trace: Trace, steps: Sequence[Step], whole: bool) -> dict[str, list[str]]:
-    """[kind, label, name] by node: of a graph that is not drawn whole those that the steps mention."""
+def _nodes(trace: Trace, steps: Sequence[Step], whole: bool, values: bool) -> dict[str, list[Any]]:
+    """[kind, label, name] by node: of a graph that is not drawn whole those that the steps mention, with their values."""
     mentioned = set(range(len(trace.nodes))) if whole else {step.node for step in steps}
     if not whole:
         mentioned |= {share["to"] for step in steps for share in step.shares} | set(trace.outputs)
-    return {str(i): [(node := trace.nodes[i]).kind, node.label, node.name.partition(", ")[0]] for i in sorted(mentioned)}
+    nodes = {i: trace.nodes[i] for i in sorted(mentioned)}
+    return {
+        str(i): [node.kind, node.label, node.name.partition(", ")[0], *([] if whole or not values else [number(node.value)])]
+        for i, node in nodes.items()
+    }
 
 
 def _step(step: Step, trace: Trace, span: Any, values: bool) -> dict[str, Any]:
@@ -151,6 +158,7 @@ def _step(step: Step, trace: Trace, span: Any, values: bool) -> dict[str, Any]:
                 "to": share["to"],
                 "name": share["name"],
                 "local": _local(share["local"]) if values else None,
+                "factor": _factor(share["factor"]) if values else None,
                 "downstream": number(share["downstream"]) if values else None,
                 "total": number(share["total"]) if values else None,
                 "sum": place,
@@ -170,6 +178,10 @@ def _local(local: Any) -> dict[str, Any] | None:
     elif local.ndim == 2 and max(local.shape) <= SIDE and local.size > 1 and local.dtype.kind == "f":
         data["matrix"] = [[_safe(x) for x in row] for row in local.tolist()]
     return data
+
+
+def _factor(factor: Factor | None) -> dict[str, Any] | None:
+    return None if factor is None else {**vars(factor), "numbers": number(factor.numbers)}
 
 
 def _sums(steps: Sequence[Step], values: bool) -> list[list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from lab import stop_clock
 
@@ -69,7 +70,7 @@ def test_a_page_steps_to_the_end_and_back(open_page):
     for k in range(4, -1, -1):
         page.get_by_role("button", name="back (←)").click()
         assert step_of(page) == k
-    assert page.locator(".gl-active").count() == 0
+    assert page.locator(".gl-active > text").text_content() == "out", "where the sweep begins"
 
 
 def test_keys_alone(open_page):
@@ -141,6 +142,75 @@ def test_a_large_graph_is_shown_about_its_active_operation(open_page):
     assert there < 399
     page.keyboard.press("ArrowRight")  # the focus is not lost with the buttons
     assert step_of(page) == there + 1
+
+
+def test_a_page_opens_at_the_loss_with_it_in_view(open_page):
+    gl.manual_seed(0)
+    model = gl.nn.Sequential(*(layer for _ in range(5) for layer in (gl.nn.Linear(4, 4), gl.nn.Tanh())))
+    with gl.tracing():
+        loss = (model(gl.randn(8, 4)) ** 2).mean()
+    page = open_page(gl.step_through(loss))
+    scroll, output = page.locator(".gl-stepper-graph"), page.locator(".gl-output.gl-active")
+    assert scroll.evaluate("it => it.scrollHeight > it.clientHeight")
+    inside = """it => {
+      const scroll = it.closest(".gl-stepper-graph"), box = it.getBoundingClientRect(), view = scroll.getBoundingClientRect();
+      return box.top >= view.top && box.bottom <= view.bottom && box.left >= view.left && box.right <= view.right; }"""
+    page.wait_for_function(f"({inside})(document.querySelector('.gl-output.gl-active'))")
+    assert output.locator("text").first.text_content() == "loss"
+    page.locator(".gl-stepper-body").evaluate("it => { it.style.display = 'none' }")
+    page.get_by_role("button", name="to the end (End)").click()
+    page.get_by_role("button", name="back to the start (Home)").click()
+    scroll.evaluate("it => { it.scrollTop = 0 }")
+    page.locator(".gl-stepper-body").evaluate("it => { it.style.display = '' }")
+    page.wait_for_function(f"({inside})(document.querySelector('.gl-output.gl-active'))")
+
+
+def matrices(repeats):
+    gl.manual_seed(0)
+    with gl.tracing():
+        A, B = gl.randn(3, 3, requires_grad=True), gl.randn(3, 3, requires_grad=True)
+        C = A
+        for _ in range(repeats):
+            C = (C @ B).tanh()
+        loss = (C * A).sum()
+    return A, B, gl.step_through(loss)
+
+
+def numbers(texts):
+    return [float(text.replace("−", "-")) for text in texts]
+
+
+def test_small_matrices_show_all_numbers_and_both_factors(open_page):
+    A, B, walk = matrices(1)
+    page = open_page(walk)
+    page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    (gradient,) = (share["total"] for share in walk.steps[-1].shares if share["name"] == "B")
+    leaf = page.locator(".gl-leaf", has_text="B")
+    assert numbers(leaf.locator(".gl-orange text").all_text_contents()) == pytest.approx(gradient.reshape(-1).tolist(), rel=6e-3)
+    assert numbers(leaf.locator(".gl-port g:not(.gl-orange) text").all_text_contents()) == pytest.approx(
+        B.detach().numpy().reshape(-1).tolist(), rel=6e-3
+    )
+    assert set(page.locator(".gl-labels text").all_text_contents()) == {"grad @ B.T", "A.T @ grad"}
+    row = page.locator(".gl-shares > table > tbody > tr", has_text="A.T")
+    grids = row.locator(".gl-matrix")
+    one, two, product = (numbers(grids.nth(i).locator("td").all_text_contents()) for i in range(3))
+    assert one == pytest.approx(A.detach().numpy().T.reshape(-1).tolist(), rel=6e-3)
+    assert np.reshape(one, (3, 3)) @ np.reshape(two, (3, 3)) == pytest.approx(np.reshape(product, (3, 3)), abs=0.05)
+    terms = page.locator(".gl-terms .gl-matrix")
+    parts = [numbers(terms.nth(i).locator("td").all_text_contents()) for i in range(3)]
+    assert np.add(parts[0], parts[1]) == pytest.approx(parts[2], abs=0.05), "at A the sum of both"
+
+
+def test_a_large_graph_opens_at_the_loss_and_has_the_numbers_of_matrices(open_page):
+    page = open_page(matrices(40)[-1])
+    active = page.locator(".gl-around .gl-active")
+    assert active.locator("b").inner_text() == "loss" and active.locator(".gl-back").inner_text() == "1"
+    page.keyboard.press("Tab")
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    assert page.locator(".gl-around .gl-active .gl-matrix").count() == 2, "its value and its gradient"
+    assert page.locator(".gl-around small", has_text="grad @ B.T").count() == 1
 
 
 def test_without_values_there_are_none(open_page):

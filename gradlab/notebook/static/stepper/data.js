@@ -8,11 +8,13 @@ import { bracketed, scalar, text, times } from "./numbers.js";
 /** @import { Held, Real } from "./numbers.js" */
 
 /** @typedef {{ text: string, number?: Real | null, matrix?: Real[][] }} Local */
+/** @typedef {{ symbol: string, name: string, numbers: Held, first: boolean, turned: boolean }} Factor by which small matrices are multiplied */
 /**
  * @typedef {object} Share
  * @property {number} to a node
  * @property {string} name
  * @property {Local | null} local
+ * @property {Factor | null} factor
  * @property {Held | null} downstream
  * @property {Held | null} total
  * @property {number} sum which sum it is a term of
@@ -44,7 +46,7 @@ import { bracketed, scalar, text, times } from "./numbers.js";
  * @property {boolean} values
  * @property {number} count
  * @property {Figure | null} figure of the whole graph
- * @property {Record<string, [string, string, string]>} nodes kind, label, name
+ * @property {Record<string, [string, string, string, Held?]>} nodes kind, label, name; the value, if there is no figure
  * @property {number} root
  * @property {{ title: string, lines: [number, string][] }[]} sources
  * @property {Step[]} steps
@@ -98,9 +100,8 @@ class Steps {
   arrived(k) {
     /** @type {Map<number, Held | null>} */
     const found = new Map();
-    const { steps, root, nodes, figure } = this.data;
-    for (const [source, target] of figure?.edges ?? [])
-      if (source === root && nodes[target]?.[0] === "output") found.set(target, this.start);
+    const { steps, nodes } = this.data;
+    for (const [node, [kind]] of Object.entries(nodes)) if (kind === "output") found.set(Number(node), this.start);
     for (const step of steps.slice(0, k)) {
       found.set(step.node, this.scaled(step.upstream.find(Boolean) ?? null));
       for (const share of step.shares) found.set(share.to, this.scaled(share.total));
@@ -109,11 +110,16 @@ class Steps {
   }
 
   /**
-   * "−3·2 = −6" of scalars; else what is handed on, of larger tensors its norm.
+   * "−3·2 = −6" of scalars, "C.grad @ B.T" of small matrices; else what is handed on, of larger tensors its norm.
    * @param {Step} step
    * @param {Share} share
    */
   product(step, share) {
+    if (share.factor?.name) {
+      const { symbol, name, first, turned } = share.factor,
+        arrived = `${step.name ? `${step.name}.grad` : "grad"}${turned ? ".T" : ""}`;
+      return first ? `${name} ${symbol} ${arrived}` : `${arrived} ${symbol} ${name}`;
+    }
     const local = share.local?.number,
       upstream = step.upstream.length === 1 ? scalar(this.scaled(step.upstream[0])) : null,
       handed = text(this.scaled(share.downstream)).replace(/^.*, ‖/, "‖");

@@ -6,7 +6,8 @@ import { said } from "../kit/format.js";
 /** @typedef {number | string} Real a number, or the name of one that JSON does not have */
 /** @typedef {{ shape: number[], numbers?: Real[], norm?: Real }} Held */
 
-const WIDEST = 26; // characters of a row of numbers
+const WIDEST = 26, // characters of a row of numbers
+  SIDE = 4; // of a small matrix
 
 /**
  * The same from another start.
@@ -38,6 +39,16 @@ function text(held, most = 5) {
 }
 
 /**
+ * The rows of a small matrix; null of anything else.
+ * @param {Held | null} held
+ */
+function rows(held) {
+  const { shape, numbers } = held ?? { shape: [] };
+  if (!numbers || shape.length !== 2 || Math.max(...shape) > SIDE) return null;
+  return Array.from({ length: shape[0] }, (_, i) => numbers.slice(i * shape[1], (i + 1) * shape[1]));
+}
+
+/**
  * What stands at a node: the numbers, or the norm alone.
  * @param {Held | null} held
  */
@@ -61,4 +72,4 @@ function bracketed(factor) {
   return factor.startsWith("−") ? `(${factor})` : factor;
 }
 
-export { times, text, brief, scalar, bracketed };
+export { times, text, rows, brief, scalar, bracketed };

@@ -4,11 +4,13 @@
 import { SUPPRESS, html } from "../kit/dom.js";
 import { said } from "../kit/format.js";
 import { math } from "../kit/math.js";
-import { scalar, text } from "./numbers.js";
+import { grid, shown } from "./grids.js";
+import { rows, scalar, text } from "./numbers.js";
 
-/** @import { Share, Step, Steps } from "./data.js" */
+/** @import { Factor, Share, Step, Steps } from "./data.js" */
 
-const LINES = 14; // of a source that are shown
+const LINES = 14, // of a source that are shown
+  TERMS = 3; // matrices in a sum
 const MARK = "\u25ca"; // where the start stands in the code
 
 /** @param {Steps} steps */
@@ -90,59 +92,77 @@ function panel(steps) {
 
   /** @param {Step} step */
   function tableOf(step) {
-    const arrived = step.upstream.map((part) => text(steps.scaled(part))).join("; ");
     const sums = step.shares.some((share) => share.term),
-      there = sums ? ["was there", "now there"] : ["now there"],
-      heads = data.values ? ["goes to", "local", "", "arrived", "", "handed on", ...there] : ["goes to"];
+      wide = step.shares.some((share) => rows(share.total)), // what is there is at the nodes and in the sums
+      there = wide ? [] : sums ? ["was there", "now there"] : ["now there"],
+      heads = data.values ? ["goes to", "local · arrived", "", "handed on", ...there] : ["goes to"];
     return html(
       "table",
       {},
-      html("thead", {}, html("tr", {}, ...heads.map((head) => html("th", { scope: "col" }, head)))),
-      html("tbody", {}, ...step.shares.map((share) => rowOf(share, arrived, sums))),
+      html("thead", {}, html("tr", {}, ...heads.map((head, k) => html("th", { scope: "col", colspan: k === 1 ? 3 : 1 }, head)))),
+      html("tbody", {}, ...step.shares.map((share) => rowOf(step, share, there.length))),
     );
   }
 
   /**
+   * @param {Step} step
    * @param {Share} share
-   * @param {string} arrived
-   * @param {boolean} sums whether it is said what was there before
+   * @param {number} there how many columns there are for what is there: now, and before
    */
-  function rowOf(share, arrived, sums) {
+  function rowOf(step, share, there) {
     const name = html("th", { scope: "row" }, html("code", {}, share.name));
     if (!data.values) return html("tr", {}, name);
-    const cell = (/** @type {string | Node} */ inner, kind = "") => html("td", { class: kind }, inner);
+    const cell = (/** @type {string | Node} */ inner, kind = "") => html("td", { class: kind }, inner),
+      { factor, local } = share,
+      known = factor ?? local;
+    const factors = [
+      cell(factor ? factorOf(factor) : localOf(share), "gl-local"),
+      cell(factor?.symbol ?? (local ? "·" : ""), "gl-dim"),
+      html("td", { class: "gl-back" }, ...arrivedAt(step, factor?.turned ?? false)),
+    ];
     return html(
       "tr",
       {},
       name,
-      cell(localOf(share), "gl-local"),
-      cell(share.local ? "·" : "", "gl-dim"),
-      cell(arrived, "gl-back"),
-      cell(share.local ? "=" : "", "gl-dim"),
-      cell(text(steps.scaled(share.downstream)), "gl-back"),
-      ...(sums ? [cell(text(steps.before(share)), "gl-dim")] : []),
-      cell(text(steps.scaled(share.total)), "gl-back gl-now"),
+      ...(factor && !factor.first ? factors.reverse() : factors),
+      cell(known ? "=" : "", "gl-dim"),
+      cell(shown(steps.scaled(share.downstream)), "gl-back"),
+      ...(there > 1 ? [cell(text(steps.before(share)), "gl-dim")] : []),
+      ...(there ? [cell(text(steps.scaled(share.total)), "gl-back gl-now")] : []),
     );
+  }
+
+  /**
+   * What arrived at a step; `turned`: transposed.
+   * @param {Step} step
+   * @param {boolean} turned
+   */
+  function arrivedAt(step, turned) {
+    const parts = step.upstream.map((part) => shown(steps.scaled(part)));
+    const called = turned ? [html("code", {}, ".T")] : [];
+    return [...parts.flatMap((part, k) => (k ? ["; ", part] : [part])), ...called];
+  }
+
+  /** @param {Factor} factor */
+  function factorOf({ name, numbers }) {
+    return html("span", {}, ...(name ? [html("code", {}, name)] : []), shown(numbers));
   }
 
   /** @param {Share} share */
   function localOf({ local }) {
     if (!local) return "";
     if (!local.matrix || local.matrix.length < 2) return local.text;
-    const rows = local.matrix.map((row) => html("tr", {}, ...row.map((x) => html("td", {}, said(Number(x), 3)))));
-    return html(
-      "details",
-      {},
-      html("summary", {}, local.text),
-      html("table", { class: "gl-matrix" }, html("tbody", {}, ...rows)),
-    );
+    return html("details", {}, html("summary", {}, local.text), grid(local.matrix));
   }
 
   /** @param {Share} share */
   function sumOf(share) {
     const sum = steps.sum(share),
       parts = data.sums[share.sum].slice(0, share.term + 1),
-      over = data.sums[share.sum].length - parts.length;
+      over = data.sums[share.sum].length - parts.length,
+      terms = parts.map(([, held]) => rows(steps.scaled(held))),
+      total = rows(steps.scaled(share.total));
+    const matrices = total && terms.length <= TERMS ? terms.flatMap((term, i) => (term ? [i ? " + " : "", grid(term)] : [])) : [];
     const from = parts.map(([number, held]) => {
       const step = data.steps[number - 1],
         amount = scalar(steps.scaled(held));
@@ -156,7 +176,9 @@ function panel(steps) {
       { class: "gl-sum" },
       html("span", {}, "at ", html("code", {}, share.name), sum ? ": " : `, ${parts.length} parts have arrived`),
       html("b", { class: "gl-back" }, sum),
-      html("br"),
+      ...(total && matrices.length
+        ? [html("span", { class: "gl-terms gl-back" }, ...matrices, " = ", grid(total))]
+        : [html("br")]),
       html("span", { class: "gl-dim" }, `${data.values ? `${from.slice(-4).join("; ")}; ` : ""}${rest}`),
     );
   }

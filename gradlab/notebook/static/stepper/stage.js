@@ -4,14 +4,16 @@
 import { SUPPRESS, button, disable, html } from "../kit/dom.js";
 import { said } from "../kit/format.js";
 import { graph } from "../kit/graph.js";
-import { brief } from "./numbers.js";
+import { shown } from "./grids.js";
+import { brief, rows } from "./numbers.js";
 
 /** @import { Figure } from "../kit/graph.js" */
 /** @import { Steps } from "./data.js" */
 
 const LABEL = 5.6, // px of a letter at an edge
   SAME_ROW = 24; // px of height in which labels are kept apart
-const NEIGHBOURS = 6; // that are shown on either side
+const NEIGHBOURS = 6, // that are shown on either side
+  SMALLEST = 0.85; // of its size, to which the picture shrinks before it scrolls sideways
 
 /**
  * @param {Steps} steps
@@ -28,8 +30,15 @@ function stage(steps, run) {
     }),
     root = html("div", { class: "gl-stepper-stage" }, scroll);
   const { figure } = data,
-    drawing = figure && graph(figure);
-  if (drawing) scroll.append(drawing.root);
+    drawing = figure && graph(figure),
+    output = figure ? figure.nodes.findIndex(({ kind }) => kind === "output") : -1;
+  let active = output;
+  if (figure && drawing) {
+    drawing.root.style.maxWidth = `max(100%, ${SMALLEST * figure.width}px)`;
+    drawing.root.style.height = "auto";
+    scroll.append(drawing.root);
+    new ResizeObserver(bringIntoSight).observe(scroll);
+  }
   drawing?.nodes.forEach((group, node) => {
     const turn = steps.turns.get(node);
     if (!turn) return;
@@ -52,11 +61,12 @@ function stage(steps, run) {
     const step = steps.step(k),
       arrived = steps.arrived(k),
       { edges, nodes } = figure;
+    active = step?.node ?? output;
     const passed = new Set(data.steps.slice(0, k).flatMap(({ node, shares }) => shares.map(({ to }) => `${to} ${node}`))),
       lit = edges.flatMap(([from, to], i) => (passed.has(`${from} ${to}`) || nodes[to]?.kind === "output" ? [i] : []));
     picture.light([...arrived.keys()], lit, "", true);
     picture.nodes.forEach((group, node) => {
-      group.classList.toggle("gl-active", step?.node === node);
+      group.classList.toggle("gl-active", active === node);
       const held = arrived.get(node) ?? null,
         room = picture.room(node),
         each = room > 1 && held?.numbers?.length === room ? held.numbers.map((x) => said(Number(x), 3)) : null;
@@ -74,12 +84,13 @@ function stage(steps, run) {
     );
     const places = spread(figure, words);
     picture.label(words, (i) => places.get(i));
-    bringIntoSight(picture.nodes[step?.node ?? data.root]);
+    bringIntoSight();
   }
 
-  /** @param {Element} group */
-  function bringIntoSight(group) {
-    if (!scroll.clientHeight) return;
+  /** Scroll to the active node, which is the output before the first step. */
+  function bringIntoSight() {
+    const group = drawing?.nodes[active];
+    if (!group || !scroll.clientHeight) return;
     const box = group.getBoundingClientRect(),
       view = scroll.getBoundingClientRect();
     if (box.top < view.top || box.bottom > view.bottom) scroll.scrollTop += box.top - view.top - (view.height - box.height) / 2;
@@ -92,16 +103,14 @@ function stage(steps, run) {
    */
   function around(k) {
     const step = steps.step(k),
-      node = step?.node ?? data.root,
+      outputs = Object.keys(data.nodes)
+        .map(Number)
+        .filter((i) => data.nodes[i][0] === "output"),
+      node = step?.node ?? outputs[0],
       arrived = steps.arrived(k);
     const users = data.steps.slice(0, Math.max(0, k - 1)).filter(({ shares }) => shares.some(({ to }) => to === node)),
-      ends =
-        node === data.root
-          ? Object.keys(data.nodes)
-              .map(Number)
-              .filter((i) => data.nodes[i][0] === "output")
-          : [];
-    const above = step?.shares.map((share) => neighbour(share.to, steps.product(step, share))) ?? [],
+      ends = node === data.root ? outputs : [];
+    const above = step ? step.shares.map((share) => neighbour(share.to, steps.product(step, share))) : [neighbour(data.root)],
       below = [...ends, ...users.map((user) => user.node)].map((i) => neighbour(i)),
       left = [above, below].reduce((sum, row) => sum + Math.max(0, row.length - NEIGHBOURS), 0);
     const active = neighbour(node);
@@ -116,12 +125,14 @@ function stage(steps, run) {
      * @param {string} [words] what is handed on to it
      */
     function neighbour(i, words = "") {
-      const [kind, label, name] = data.nodes[i],
+      const [kind, label, name, value] = data.nodes[i],
         node = button("", `run to step ${steps.turns.get(i)}`, () => run(i), `gl-${kind}`);
       if (!steps.turns.has(i)) disable(node, true);
       const own = name && name !== label ? [html("code", {}, name)] : [],
-        held = data.values && arrived.has(i) ? [html("span", { class: "gl-back" }, brief(arrived.get(i) ?? null))] : [];
-      node.append(html("b", {}, label), ...own, ...held);
+        held = arrived.get(i) ?? null,
+        made = value?.numbers ? [html("span", { class: "gl-local" }, shown(value))] : [],
+        back = held && data.values ? [html("span", { class: "gl-back" }, rows(held) ? shown(held) : brief(held))] : [];
+      node.append(html("b", {}, label), ...own, ...made, ...back);
       return html("span", {}, node, ...(words ? [html("small", { class: "gl-back" }, words)] : []));
     }
   }
