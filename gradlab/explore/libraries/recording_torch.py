@@ -16,7 +16,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from sys import _getframe
 from typing import Any
 
@@ -29,6 +29,7 @@ from gradlab import clock
 from gradlab.diagnose.sites import Loss, is_gradlab_file
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.compiling_torch import CompiledCalls
+from gradlab.explore.libraries.cuts_torch import BORN, LEAVE, flat, how_lost, leaves_behind, used_values
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
@@ -39,27 +40,9 @@ from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS: dict[str, bool] = {}  # whether a file is torch's or ours
-BEHIND = 200  # nodes that are looked at behind a cut
 GIVEN = 8  # arguments without a gradient that are noted of one operation
 INNER = 1_000  # nodes that one call made
 LOST = 50_000  # tensors of which it is known how they lost their history
-CASTS = frozenset(("long", "int", "short", "char", "byte", "bool", "to", "type", "type_as"))
-COMPARISONS = frozenset(("gt", "lt", "ge", "le", "eq", "ne", "greater", "less", "isclose"))
-BORN = frozenset(
-    (
-        "_make_subclass",
-        "tensor",
-        "as_tensor",
-        "asarray",
-        "from_numpy",
-        "scalar_tensor",
-        "full",
-        "Tensor",
-        "new_tensor",
-        "new_full",
-    )
-)
-LEAVE = frozenset(("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"))
 QUIET = frozenset(("requires_grad_", "retain_grad", "register_hook", "zero_", "__setitem__", "zero_grad", "is_floating_point"))
 ARITHMETIC = frozenset(
     f"{prefix}{name}{suffix}"
@@ -277,12 +260,11 @@ class TorchRecording(TorchFunctionMode, Recording):
                 return
         frame = user_frame(3)
         site = site_of(frame)
-        arguments = list(_flat(args, kwargs))
-        tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+        arguments = list(flat((*args, *kwargs.values())))
         graded = [x for x in results if not is_leaf(x)]
         for x in results:
             if is_leaf(x) and (not x.requires_grad or name in BORN):
-                self._ungraded(name, x, tensors, site, aside=bool(graded))
+                self._ungraded(name, x, used_values(name, args, kwargs, x), site, aside=bool(graded))
         if not graded or self._notes[0] >= self.library.touches:  # so many notes live: no node more is touched
             return
         cell = self._cell(frame, site)
@@ -348,22 +330,11 @@ class TorchRecording(TorchFunctionMode, Recording):
 
     # ------------------------------------------------------------------------------------------------------------- cuts
     def _ungraded(self, name: str, result: Any, tensors: Sequence[Any], site: Any, *, aside: bool = False) -> None:
-        """A result without history: by itself, or as its arguments have none; `aside` of results that have one."""
+        """A result without history, made of the values of some tensors: by itself, or as these have none; `aside` of results that
+        have one."""
         graded = [x for x in tensors if x.requires_grad]
         if graded:
-            if name in ("detach", "detach_"):
-                how = "detach"
-            elif name == "grad":  # of torch.autograd
-                how = "grad()"
-            elif name in BORN:
-                how = "Parameter()" if name == "_make_subclass" else "tensor()"
-            elif not torch.is_grad_enabled():
-                how = "inference_mode" if torch.is_inference_mode_enabled() else "no_grad"
-            else:
-                how = "cast" if name in CASTS else "comparison" if name.strip("_") in COMPARISONS else "position"
-                if result.is_floating_point() or result.is_complex() or (name not in CASTS and result.dtype is torch.bool):
-                    how = "comparison" if result.dtype is torch.bool else name
-            self._cut(result, graded, how, site, aside=aside)
+            self._cut(result, graded, how_lost(name, result), site, aside=aside)
             return
         if not tensors:
             if self._away and name in BORN:
@@ -552,42 +523,3 @@ def _remove(handles: list[Any]) -> None:
     while handles:
         handles[-1].remove()
         handles.pop()
-
-
-def leaves_behind(node: Any) -> list[Any]:
-    """Ways to the leaves' nodes that a node is computed from, of the `BEHIND` nodes nearest to it."""
-    leaves: list[Any] = []
-    if node is None:
-        return leaves
-    seen, waiting = {node}, deque([node])
-    while waiting and len(seen) < BEHIND:
-        node = waiting.popleft()
-        if hasattr(node, "variable"):
-            leaves.append(LeafOf(node.variable))
-        for source, _ in node.next_functions:
-            if source is not None and source not in seen:
-                seen.add(source)
-                waiting.append(source)
-    return leaves
-
-
-class LeafOf:
-    """A weak way to a leaf's node: torch's nodes take no weak reference."""
-
-    __slots__ = ("_tensor",)
-
-    def __init__(self, tensor: Any) -> None:
-        self._tensor = weakref.ref(tensor)
-
-    def __call__(self) -> Any:
-        tensor = self._tensor()
-        return None if tensor is None or not tensor.requires_grad else node_of(tensor)
-
-
-def _flat(args: Any, kwargs: Any) -> Iterator[Any]:
-    """The arguments of a call, those in lists too."""
-    for x in (*args, *kwargs.values()):
-        if isinstance(x, (list, tuple)):
-            yield from x
-        else:
-            yield x

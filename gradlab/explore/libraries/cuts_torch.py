@@ -1,0 +1,111 @@
+"""How a call of PyTorch's loses the history of its arguments, told from its name, its arguments and its result."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from gradlab.explore.libraries.forms_torch import node_of
+
+BEHIND = 200  # nodes that are looked at behind a cut
+CASTS = frozenset(("long", "int", "short", "char", "byte", "bool", "to", "type", "type_as"))
+COMPARISONS = frozenset(("gt", "lt", "ge", "le", "eq", "ne", "greater", "less", "isclose"))
+BORN = frozenset(
+    (
+        "_make_subclass",
+        "tensor",
+        "as_tensor",
+        "asarray",
+        "from_numpy",
+        "scalar_tensor",
+        "full",
+        "Tensor",
+        "new_tensor",
+        "new_full",
+    )
+)
+LEAVE = frozenset(("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"))
+
+
+def how_lost(name: str, result: Any) -> str:
+    """Return the name of the way in which a call, of arguments with a history, made a result without one."""
+    if name in ("detach", "detach_"):
+        return "detach"
+    if name == "grad":  # of torch.autograd
+        return "grad()"
+    if name in BORN:
+        return "Parameter()" if name == "_make_subclass" else "tensor()"
+    if not torch.is_grad_enabled():
+        return "inference_mode" if torch.is_inference_mode_enabled() else "no_grad"
+    if result.is_floating_point() or result.is_complex() or (name not in CASTS and result.dtype is torch.bool):
+        return "comparison" if result.dtype is torch.bool else name
+    return "cast" if name in CASTS else "comparison" if name.strip("_") in COMPARISONS else "position"
+
+
+def used_values(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[Any]:
+    """Return the tensors among the arguments of a call whose values are in a result without history.
+
+    Of `x` in `zeros_like(x)`, `x.new_zeros(2)`, `y.to(x)` and `y.expand_as(x)` only the shape, the dtype or the device is used. A
+    view of an argument without history, such as one of those that `broadcast_tensors` makes, uses nothing of the others.
+    """
+    given = [*args, *kwargs.values()]
+    base = result._base
+    writes = name.endswith("_") or "out" in kwargs
+    own = [x for x in tensors_in(given) if x is result or (base is not None and (x is base or x._base is base))]
+    if own and not writes and not own[0].requires_grad:
+        return own[:1]
+    function = name.rstrip("_")
+    model = None
+    if function.endswith("_like") or function in ("new", "_shape_as_tensor") or function.startswith("new_"):
+        model = given[0]
+    elif (function.endswith("_as") or function == "to") and len(given) > 1:
+        model = given[1]
+    return [x for x in tensors_in(given) if x is not model]
+
+
+def tensors_in(values: Sequence[Any]) -> list[Any]:
+    """Return the tensors among some arguments, those in lists too."""
+    return [x for x in flat(values) if isinstance(x, torch.Tensor)]
+
+
+def flat(values: Sequence[Any]) -> Iterator[Any]:
+    """Return some arguments, with the items of lists in their place."""
+    for x in values:
+        if isinstance(x, (list, tuple)):
+            yield from x
+        else:
+            yield x
+
+
+def leaves_behind(node: Any) -> list[Any]:
+    """Return ways to the leaves' nodes that a node is computed from, of the `BEHIND` nodes nearest to it."""
+    leaves: list[Any] = []
+    if node is None:
+        return leaves
+    seen, waiting = {node}, deque([node])
+    while waiting and len(seen) < BEHIND:
+        node = waiting.popleft()
+        if hasattr(node, "variable"):
+            leaves.append(LeafOf(node.variable))
+        for source, _ in node.next_functions:
+            if source is not None and source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return leaves
+
+
+class LeafOf:
+    """A weak way to a leaf's node: torch's nodes take no weak reference."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = weakref.ref(tensor)
+
+    def __call__(self) -> Any:
+        tensor = self._tensor()
+        return None if tensor is None or not tensor.requires_grad else node_of(tensor)
