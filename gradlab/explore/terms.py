@@ -16,7 +16,7 @@ TERMS = {
 }
 RULES = (
     "[data-gradlab-term]{text-decoration:underline dotted;text-underline-offset:3px;cursor:help}"
-    "[data-gradlab-term]:is(:focus,:focus-within)::after{content:attr(title);position:absolute;z-index:9;margin:1.6em 0 0 -3em;"
+    "[data-gradlab-term]:is(:focus,:focus-within)::after{content:attr(title);position:absolute;z-index:9;margin:1.6em 0 0 -2em;"
     "width:max-content;max-width:22em;padding:4px 8px;border:1px solid;border-radius:6px;"
     "background:var(--jp-layout-color1,Canvas);color:var(--jp-ui-font-color1,CanvasText);font-size:12px;line-height:1.4;font-weight:400;"
     "text-align:left;white-space:normal}"
