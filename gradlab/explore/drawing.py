@@ -52,11 +52,14 @@ GRADIENT_INK = "var(--gl-gradient-ink)"  # a gradient in numbers, on GRADIENT_PA
 SANS = "system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-PRINTED = (  # paper has no scroll bar
+RULES = (  # what no inline style can say: which tab is open, that paper has no scroll bar, what is shown on focus
+    ".gradlab-tabs>details::details-content{flex:1 0 100%;min-width:0}"
+    ".gradlab-tabs>details[open]>summary{font-weight:600;box-shadow:inset 0 2px #2670b5}"
     "@media print{.gradlab-picture{max-width:100%!important}.gradlab-table *{white-space:normal!important}}"
+    f"{terms.RULES}"
 )
 
-IN_NOTEBOOKS = f"<style>{scheme_rules()}{PRINTED}{terms.RULES}</style>"
+IN_NOTEBOOKS = f"<style>{scheme_rules()}{RULES}</style>"
 
 MAX_SIDE = 1200  # pixels of a bitmap in a notebook
 LARGE = 4000  # pixels of one in a file, unless a width is chosen

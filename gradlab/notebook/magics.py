@@ -332,7 +332,8 @@ class GradMagics(Magics):
             diagnosis = self._session.look(
                 cell.recorder, self.users(), trace=swept, value=cell.differentiated, ignore=ignored_by(cell.request)
             )
-            others = others_of(cell.recorder, bounds=self.bounds(), with_graph=self.with_graph(cell.request))
+            found = (*diagnosis.findings, *diagnosis.remarks)
+            others = others_of(cell.recorder, found, bounds=self.bounds(), with_graph=self.with_graph(cell.request))
             return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks, beside=others)
         ignore = ignored_by(cell.request)
         diagnosis = self._session.look(cell.recorder, self.users(), value=self._undifferentiated(cell), ignore=ignore)

@@ -310,7 +310,6 @@ class CellReporter:
             _what_happened(added, "added to"),
             _emptied(library, sources, known),
         )
-        maps = [(next(iter(sweep.names.by_node.get(node, ())), ""), matrix) for node, matrix in sweep.maps]
         report = self._made(
             subject,
             sources,
@@ -323,7 +322,7 @@ class CellReporter:
             notes=notes,
             backward_calls=recorder.sweeps,
             trace=trace,
-            maps=[(f"{name}.grad", matrix) for name, matrix in maps if name],
+            maps=[(f"{name}.grad", matrix) for name, matrix in sweep.named_maps],
         )
         return report, None
 

@@ -1,8 +1,9 @@
-"""`%%grad` and `%%doctor` cells that train several models: each has its row, its report and its findings."""
+"""`%%grad` and `%%doctor` cells that train several models, or differentiate several losses: each has its report and findings."""
 
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -41,7 +42,7 @@ def ready(shell, request, clock):
 
 
 def shown(ran):
-    (card,) = [bundle["text/html"] for bundle in ran.outputs if "calls</span>" in bundle.get("text/html", "")]
+    (card,) = [bundle["text/html"] for bundle in ran.outputs if "gradlab-tabs" in bundle.get("text/html", "")]
     return card
 
 
@@ -57,8 +58,13 @@ def test_each_model_has_a_row_and_a_report(ready):
     assert [len(one.rows) for one in report.models.values()] == [6, 6, 6], "never two models in one table"
     grads = [p.grad for p in ready.ns["net"].parameters()]
     assert report["net[0].weight"].gradient.norm == pytest.approx(float((grads[0] ** 2).sum()) ** 0.5, rel=1e-4)
-    card = shown(ran)
-    assert card.count("<details") >= 2 and "once for " in card
+    tabs = re.findall(r'<details name="(gradlab-\w+)" style="display:contents"( open)?><summary [^>]*><span>([^<]*)', shown(ran))
+    assert [(label, bool(opened)) for _, opened, label in tabs] == [
+        ("act=Sigmoid", False),
+        ("act=Tanh", False),
+        ("act=ReLU", True),
+    ]
+    assert len({name for name, *_ in tabs}) == 1, "they close each other"
 
 
 def test_a_row_has_the_figures_of_its_model(ready):
@@ -94,6 +100,45 @@ def test_findings_are_of_their_models(ready):
     assert [row.found for row in report.beside.rows(report)] == ["1 Problem", "nothing"]
     assert [one.kind for one in report.models["act=Tanh"].findings] == [twice[0].kind]
     assert "takes logits" not in report.why("net[0].weight").sentence, "another model's finding is no answer"
+
+
+def test_the_finding_is_marked_on_its_tab(ready):
+    cell = "for act in [nn.Tanh, nn.Sigmoid]:\n    net = make(act)\n    if act is nn.Tanh:\n        net.append(nn.Softmax(1))\n"
+    card = shown(ready.ok(f"%%grad\n{cell}    look(net)"))
+    assert "<span>act=Tanh ■ 1 Problem</span>" in card and "<span>act=Sigmoid</span>" in card
+
+
+ADVERSARIES = """fake, real = generator(X), lib.randn(32, 2)
+critic_loss = critic(fake.detach()).mean() - critic(real).mean()
+critic_loss.backward()
+critic.zero_grad()
+generator_loss = -critic(fake).mean()
+generator_loss.backward()
+"""
+
+
+def test_each_loss_of_a_cell_has_a_report(ready):
+    """The generator's loss reaches the critic's weights too: both are one training."""
+    ready.ok(
+        "lib.manual_seed(0)\ngenerator, critic = nn.Linear(8, 2), nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))"
+    )
+    ran = ready.ok(f"%%grad -o r\n{ADVERSARIES}")
+    report = ready.ns["r"]
+    assert list(report.models) == ["critic_loss", "generator_loss"] and report.models["generator_loss"] is report
+    assert "backward() was called for 2 losses. Below is generator_loss." in ran.text
+    names = [{row.name.split("[")[0].split(".")[0] for row in one.rows} for one in report.models.values()]
+    assert names == [{"critic"}, {"generator", "critic"}]
+    ready.ok("expected = lib.autograd.grad(critic(fake.detach()).mean() - critic(real).mean(), list(critic.parameters()))")
+    expected = [float((g**2).sum()) ** 0.5 for g in ready.ns["expected"]]
+    critic = report.models["critic_loss"]
+    assert [row.gradient.norm for row in critic.rows] == pytest.approx(expected, rel=1e-4, abs=1e-9)
+    card = shown(ran)
+    assert card.index("<span>critic_loss") < card.index("<span>generator_loss") and card.count('" open><summary') >= 1
+
+
+def test_a_loop_of_one_loss_has_no_tabs(ready):
+    ran = ready.ok("%%grad\nnet = make(nn.Tanh)\ntrain(net)")
+    assert not [bundle for bundle in ran.outputs if 'gradlab-tabs"' in bundle.get("text/html", "")]
 
 
 def test_a_finding_of_all_is_one(ready):

@@ -1,10 +1,13 @@
-"""The models that one cell trained, side by side: a table with a row for each, which opens to its report.
+"""The models that one cell trained, or the losses that it differentiated: a tab for each, which shows its report.
 
-Everything is static: a row of `<details>` stays readable where a notebook is not trusted, on a saved page, and on paper.
+A tab is the summary of a `<details>`, moved before the contents of all of them by the order of a flexible box. So tabs work
+without a script, by keys and for screen readers, in a saved page and in a notebook that is not trusted. Those of one name close
+each other; where the name is taken away, several may be open, one below the other.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,19 +20,14 @@ from gradlab.explore.markup import (
     number,
     say,
     scalar,
-    style,
-    to_html,
     to_latex,
     to_text,
 )
 from gradlab.explore.report.table import RULE, TABULAR
 from gradlab.explore.trace.data import Trace
 
-CARDS = 6  # reports of other models that their rows open to
+CARDS = 6  # reports of other models that are shown
 ROOM = 300_000  # characters of these
-WIDTHS = (110, 80, 125, 125, 95, 140)  # pixels of the figures
-WIDE = sum(WIDTHS) + 110
-LINE = "padding:3px 14px;overflow:hidden;line-height:1.6"
 
 
 @dataclass(frozen=True)
@@ -82,6 +80,8 @@ class Beside:
         How many models more there were.
     own : tuple
         The findings of its own.
+    noun, plural : str
+        What they are.
     """
 
     label: str
@@ -89,6 +89,13 @@ class Beside:
     place: int = 0
     left_out: int = 0
     own: tuple[Any, ...] = ()
+    noun: str = "model"
+    plural: str = "models"
+
+    @property
+    def counted(self) -> str:
+        """How many there are with its own: "3 models"."""
+        return count(1 + len(self.reports), self.noun, self.plural)
 
     def rows(self, own: Any) -> list[ModelRow]:
         """The rows of the table."""
@@ -123,46 +130,49 @@ def _cells(row: ModelRow) -> tuple[str, ...]:
     return row.label, row.calls, row.loss, row.first, row.last, row.ratio, row.found
 
 
-def _title(rows: Sequence[ModelRow], left_out: int) -> Sentence:
-    more = f" {count(left_out, 'more model')} {'was' if left_out == 1 else 'were'} not looked at." if left_out else ""
+def _title(rows: Sequence[ModelRow], beside: Beside) -> Sentence:
+    more = f" {_left_out(beside.left_out)}" if beside.left_out else ""
     shown = next((row.label for row in rows if row.shown), "")
-    return say(code("backward()"), f" was called for {count(len(rows), 'model')}. Below is ", code(shown), f".{more}")
+    return say(code("backward()"), f" was called for {beside.counted}. Below is ", code(shown), f".{more}")
 
 
-def html(own: Any, beside: Beside) -> str:
-    """The table, a block of the card: a row of another model opens to its report."""
-    cards, room = [], ROOM
+def _left_out(many: int) -> str:
+    return f"{count(many, 'more model')} {'was' if many == 1 else 'were'} not looked at."
+
+
+def html(own: Any, beside: Beside, body: str) -> str:
+    """The tabs. The report's own shows `body`, and is open; reports that there is no room for have a tab alone."""
+    shown, room = [], ROOM
     for report in beside.reports[:CARDS]:
-        card = report.card_html()
-        room -= len(card)
-        cards.append(card if room >= 0 else "")
-    others = iter([*cards, *[""] * (len(beside.reports) - len(cards))])
+        inside = report.body_html()
+        room -= len(inside)
+        shown.append(inside if room >= 0 else "")
+    others = iter([*shown, *[""] * (len(beside.reports) - len(shown))])
     rows = beside.rows(own)
-    body = "".join(_row_html(row, "" if row.shown else next(others)) for row in rows)
-    title = f'<div style="padding:7px 14px 3px">{to_html(_title(rows, beside.left_out))}</div>'
-    head = f'<div style="{LINE};font-size:12px;opacity:.72">{_cells_html(HEADINGS, ("",) * 7)}</div>'
-    return f'<div style="border-top:{RULE};overflow-x:auto">{title}<div style="min-width:{WIDE}px">{head}{body}</div></div>'
+    bodies = [body if row.shown else next(others) for row in rows]
+    name = f"gradlab-{zlib.crc32(''.join(bodies).encode()):x}"
+    tabs = "".join(_tab(row, inside, name) for row, inside in zip(rows, bodies, strict=True))
+    more = f'<div style="padding:5px 14px;opacity:.72">{escape_html(_left_out(beside.left_out))}</div>' if beside.left_out else ""
+    return f'<div class="gradlab-tabs" style="display:flex;flex-wrap:wrap">{tabs}</div>{more}'
 
 
-def _row_html(row: ModelRow, card: str) -> str:
-    look = ("font-weight:600" if row.shown else "", "", "", style("gradient"), style("gradient"), "", "")
-    line = _cells_html(_cells(row), look)
-    if not card:
-        return f'<div style="{LINE};border-top:{RULE};padding-left:28px">{line}</div>'
+def _tab(row: ModelRow, inside: str, name: str) -> str:
+    mark = f" ■ {row.found}" if "Problem" in row.found else f" □ {row.found}" if row.found != "nothing" else ""
+    figures = [f"loss {row.loss}"] if row.loss else []
+    figures += [f"first ‖gradient‖ {row.first}, last {row.last}"] if row.last else []
+    title = f"<span>{escape_html(row.label)}{escape_html(mark)}</span>"
+    below = (
+        f'<div style="font-size:11px;font-weight:400;opacity:.72;{TABULAR}">{escape_html(" · ".join(figures))}</div>'
+        if figures
+        else ""
+    )
+    look = f"order:-1;padding:5px 16px 4px 12px;border-right:{RULE};cursor:pointer"
+    if not inside:
+        return f'<div style="{look}">{title}{below}</div>'
     return (
-        f'<details><summary style="{LINE};border-top:{RULE};cursor:pointer">{line}</summary>'
-        f'<div style="padding:6px 14px 10px 28px">{card}</div></details>'
+        f'<details name="{name}" style="display:contents"{" open" if row.shown else ""}>'
+        f'<summary style="{look}">{title}{below}</summary><div style="border-top:{RULE}">{inside}</div></details>'
     )
-
-
-def _cells_html(texts: Sequence[str], look: Sequence[str]) -> str:
-    """The label, and at the right the figures."""
-    cells = "".join(
-        f'<span style="display:inline-block;min-width:{width}px;{look}">{escape_html(text)}</span>'
-        for text, look, width in zip(texts[1:], look[1:], WIDTHS, strict=True)
-    )
-    label = f'<span style="{look[0]}">{escape_html(texts[0])}</span>'
-    return f'<span style="float:right;text-align:right;white-space:nowrap;{TABULAR}">{cells}</span>{label}'
 
 
 def text(own: Any, beside: Beside) -> str:
@@ -174,7 +184,7 @@ def text(own: Any, beside: Beside) -> str:
         "  ".join(one.ljust(wide[i]) if i in (0, len(wide) - 1) else one.rjust(wide[i]) for i, one in enumerate(line)).rstrip()
         for line in table
     ]
-    return "\n".join([to_text(_title(rows, beside.left_out)), *(f"  {line}" for line in lines)])
+    return "\n".join([to_text(_title(rows, beside)), *(f"  {line}" for line in lines)])
 
 
 def latex(own: Any, beside: Beside) -> str:
@@ -183,7 +193,7 @@ def latex(own: Any, beside: Beside) -> str:
     lines = [" & ".join(to_latex(say(one)) for one in line) + r" \\" for line in [HEADINGS, *map(_cells, rows)]]
     body = "\n".join(lines)
     return (
-        rf"\noindent {to_latex(_title(rows, beside.left_out))}\par"
+        rf"\noindent {to_latex(_title(rows, beside))}\par"
         f"\n\\noindent\\begin{{tabular}}{{l{'r' * 5}l}}\n{body}\n\\end{{tabular}}\\par"
     )
 

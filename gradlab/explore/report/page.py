@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from gradlab.explore import terms
-from gradlab.explore.drawing import IN_NOTEBOOKS, PRINTED
+from gradlab.explore.drawing import IN_NOTEBOOKS, RULES
 from gradlab.explore.markup import NO_MATH, Sentence, to_html, to_text
 from gradlab.explore.saved_page import saved_page
 
@@ -17,7 +16,7 @@ def page(title: Sentence, body: str, contains: Sentence) -> str:
     """The page of a fragment of HTML; `contains` says which values and which source are in it."""
     note = f'<div {NO_MATH} style="opacity:.72;font-size:12px;padding:8px 2px">{to_html(contains)}</div>'
     body, classes = _with_classes(f"{body}{note}".replace(IN_NOTEBOOKS, ""))  # a page follows its reader
-    return saved_page(to_text(title), body, classes + PRINTED + terms.RULES)
+    return saved_page(to_text(title), body, classes + RULES)
 
 
 def _with_classes(body: str) -> tuple[str, str]:

@@ -81,7 +81,7 @@ class Report(Pictured):
         What is wrong, and what is worth knowing: objects with `.kind`, `.message`, `.line`, `.node`, `.fix` and `.evidence`.
         Where a cell trained several models, of all of them: `.model` is the label of the one concerned.
     beside : Beside or None
-        The other models that the cell trained; see `models`.
+        The other models that the cell trained, and the other losses that it differentiated; see `models`.
     """
 
     head: tuple[Sentence, ...]
@@ -110,12 +110,13 @@ class Report(Pictured):
 
     @property
     def label(self) -> str:
-        """What tells the model from others that the cell trained: "act=Sigmoid"; "" of a single one."""
+        """What tells the model or the loss from others of the cell: "act=Sigmoid", "g_loss"; "" of a single one."""
         return "" if self.beside is None else self.beside.label
 
     @property
     def models(self) -> dict[str, Report]:
-        """The reports of all models that the cell trained, by their labels, in the order of the program; this one among them."""
+        """The reports of all models that the cell trained and of all losses that it differentiated, by their labels, in the order
+        of the program; this one among them."""
         if self.beside is None:
             return {"": self}
         others, place = self.beside.reports, self.beside.place
@@ -291,10 +292,6 @@ class Report(Pictured):
             outputs.append(replace(below, room=share))
         return outputs
 
-    def card_html(self) -> str:
-        """Its card as HTML: what the row of its model opens to beside the report of another one."""
-        return self._card()
-
     def twin(self) -> dict[str, str]:
         """What a saved notebook has in the place of a live view of the graph, by MIME type."""
         lines = cell_lines.html(self._lines, self.trace.program) if self._lines else ""
@@ -309,7 +306,22 @@ class Report(Pictured):
         return f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>'
 
     def _card(self, *, every: bool = False, explored: bool = False) -> str:
-        """The sentence, the first findings or every one, and two columns: the words, and, if there is room, the picture."""
+        """The report, or, where there are those of other models or losses, a tab for each."""
+        body, width = self._body(every=every, explored=explored)
+        if self.beside is not None and self.beside.reports:
+            body = models.html(self, self.beside, body)
+        card = f"{CARD};max-width:{max(width, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
+        if explored:
+            card = f"{CARD};max-width:none"  # as wide as the live view
+        return f'<div {NO_MATH} style="{card}">{body}</div>'
+
+    def body_html(self) -> str:
+        """What its tab shows beside the report of another model."""
+        return self._body()[0]
+
+    def _body(self, *, every: bool = False, explored: bool = False) -> tuple[str, float]:
+        """The sentence, the first findings or every one, and two columns: the words, and, if there is room, the picture; and how
+        wide these are side by side."""
         trees, rows = self._forest
         blocks: list[str] = []
         needed, tall = 0.0 if self._jacobian_alone else float(COLUMN), 0.0
@@ -341,13 +353,8 @@ class Report(Pictured):
             blocks.insert(0, tree.html(drawing.height + 20 - tall if drawing is not None and beside else 0.0))
         words = f'<div style="{ITEM};flex:1000 1 {needed:.0f}px">{"".join(blocks)}</div>' if blocks else ""
         grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{words}{picture}</div>' if words or picture else ""
-        card = f"{CARD};max-width:{max(needed + wide, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
-        if explored:
-            card = f"{CARD};max-width:none"  # as wide as the live view
         concerns = findings_view.html(self.findings, self.remarks, every=every)
-        if self.beside is not None and self.beside.reports:
-            concerns = models.html(self, self.beside) + concerns
-        return f'<div {NO_MATH} style="{card}">{head_html(self.head)}{concerns}{grid}</div>'
+        return head_html(self.head) + concerns + grid, needed + wide
 
     def _words(self) -> str:
         """The card for a terminal."""
@@ -447,7 +454,7 @@ class Report(Pictured):
         parts: list[Any] = ["This page contains "]
         parts += ["values and gradients of ", listed(names)] if names else ["no values of tensors"]
         if self.beside is not None and self.beside.reports:
-            parts.append(f" of {count(1 + len(self.beside.reports), 'model')}")
+            parts.append(f" of {self.beside.counted}")
         source = [f"{count(len(self.trace.source), 'line')} of {self.trace.program}'s source"] if self._lines else []
         source += ["the equivalent code"] if self.by_hand else []
         parts += [", ", listed(source)] if source else []

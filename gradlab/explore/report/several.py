@@ -1,25 +1,32 @@
-"""The reports of the models that one program trained, from what a `Recorder` has kept of each."""
+"""The reports of the other models that one program trained, and of its other losses, from what a `Recorder` has kept of each."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gradlab.explore.markup import code, say
 from gradlab.explore.report.builder import report_of
 from gradlab.explore.report.models import Beside, calls_said
 from gradlab.explore.report.report import Bounds, Report
+from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.trace.sweep import RecordedSweep
 from gradlab.explore.trace.trainings import Training
 
 
-def others_of(recorder: Recorder, *, bounds: Bounds | None = None, with_graph: bool = True) -> Beside | None:
-    """What the report of the model that is shown is told of the others, once all of them have been looked at; None if there are
-    none.
+def others_of(
+    recorder: Recorder, found: Sequence[Any] = (), *, bounds: Bounds | None = None, with_graph: bool = True
+) -> Beside | None:
+    """The other models and losses of a program, once all of them have been looked at; None if there are none.
 
     Parameters
     ----------
     recorder : Recorder
         What saw the program.
+    found : sequence of object
+        All that was found in it.
     bounds : Bounds, optional
         How much the others' reports show.
     with_graph : bool, default True
@@ -27,31 +34,75 @@ def others_of(recorder: Recorder, *, bounds: Bounds | None = None, with_graph: b
     """
     known, shown = recorder.trainings.known, recorder.shown
     own = shown.training if shown is not None else None
-    if len(known) < 2 or own not in known:
+    if shown is None or own is None:
         return None
-    called = recorder.trainings.labels()
-    others = [
-        _report(training, label, recorder.sweeps, bounds, with_graph)
-        for training, label in zip(known, called, strict=True)
-        if training is not own and training.trace is not None
-    ]
-    place = sum(training.trace is not None for training in known[: known.index(own)])
-    label, left_out = called[known.index(own)], recorder.trainings.left_out
-    return Beside(label, tuple(others), place, left_out, (*own.said.findings, *own.said.remarks) if own.said else ())
+    trainings = list(zip(known, recorder.trainings.labels(), strict=True)) if own in known else [(own, "")]
+    sweeps = [(sweep, label) for training, model in trainings for sweep, label in _losses(recorder, training, model)]
+    if len(sweeps) < 2:
+        return None
+    mine = (*own.said.findings, *own.said.remarks) if own.said else tuple(found)
+    lines = _lines(recorder.trace(shown))
+    others = []
+    for sweep, label in sweeps:
+        if sweep is shown:
+            continue
+        trace = recorder.trace(sweep)
+        if sweep.training is own:
+            elsewhere = _lines(trace) - lines
+            theirs = tuple(one for one in mine if one.line in elsewhere)
+            mine = tuple(one for one in mine if one not in theirs)
+        else:
+            said = sweep.training.said
+            theirs = (*said.findings, *said.remarks) if said is not None else ()
+        others.append(_report(sweep, trace, label, recorder.sweeps, theirs, bounds, with_graph))
+    place = next(i for i, (sweep, _) in enumerate(sweeps) if sweep is shown)
+    noun = ("loss", "losses") if len(trainings) == 1 else ("model", "models")
+    return Beside(sweeps[place][1], tuple(others), place, recorder.trainings.left_out, mine, *noun)
 
 
-def _report(training: Training, label: str, total: int, bounds: Bounds | None, with_graph: bool) -> Report:
-    assert training.trace is not None
-    who = say(training.trace.program[:1].upper() + training.trace.program[1:], " called ", code("backward()"))
-    said, sweep = training.said, training.shown
+def _losses(recorder: Recorder, training: Training, model: str) -> Iterator[tuple[RecordedSweep, str]]:
+    """The last sweep of each place from which backward was called for a model, that which is shown last, and what they are
+    called."""
+    shown = training.shown
+    if shown is None or (shown.trace is None and shown is not recorder.shown):
+        return
+    losses = [*(training.other_losses if training.spoilt is None and shown is recorder.shown else []), shown]
+    names = [_name(recorder.trace(one)) for one in losses]
+    clear = len(set(names)) == len(names) and all(names)
+    for i, one in enumerate(losses, start=1):
+        loss = "" if len(losses) == 1 else names[i - 1] if clear else f"backward, {i} of {len(losses)}"
+        yield one, ", ".join(filter(None, (model, loss)))
+
+
+def _name(trace: Trace) -> str:
+    """What a loss is called; "" of several."""
+    return trace.nodes[trace.outputs[0]].name if len(trace.outputs) == 1 else ""
+
+
+def _lines(trace: Trace) -> set[int]:
+    """The lines of the cell whose operations are in a graph."""
+    places = (place for node in trace.nodes for place in (node.cell, node.place))
+    return {place.line for place in places if place is not None and place.in_cell}
+
+
+def _report(
+    sweep: RecordedSweep,
+    trace: Trace,
+    label: str,
+    total: int,
+    found: Sequence[Any],
+    bounds: Bounds | None,
+    with_graph: bool,
+) -> Report:
+    who = say(trace.program[:1].upper() + trace.program[1:], " called ", code("backward()"))
     report = report_of(
-        training.trace,
-        calls_said(who, training.trace, total, label, odd=training.spoilt is not None, held=False),
+        trace,
+        calls_said(who, trace, total, label, odd=sweep is sweep.training.spoilt, held=False),
         bounds=bounds,
         with_graph=with_graph,
-        matrices=[] if sweep is None else [(f"{name}.grad", matrix) for name, matrix in sweep.maps if name],
-        backward_calls=training.sweeps,
-        findings=getattr(said, "findings", ()),
-        remarks=getattr(said, "remarks", ()),
+        matrices=[(f"{name}.grad", matrix) for name, matrix in sweep.named_maps],
+        backward_calls=trace.sweeps,
+        findings=tuple(one for one in found if not one.remark),
+        remarks=tuple(one for one in found if one.remark),
     )
-    return replace(report, beside=Beside(label, own=(*report.findings, *report.remarks)))
+    return replace(report, beside=Beside(label, own=tuple(found)))

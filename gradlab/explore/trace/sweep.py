@@ -98,6 +98,13 @@ class RecordedSweep:
             return self._kept.odd
         return {leaf.key for node, leaf in self.leaves.items() if (g := self.seen.gradients.get(node)) is not None and g.odd}
 
+    @property
+    def named_maps(self) -> list[tuple[str, PooledMatrix]]:
+        """The maps of the leaves that have a name, by it."""
+        if self.trace is not None:
+            return self.maps
+        return [(name, matrix) for node, matrix in self.maps for name in self.names.by_node.get(node, ())[:1]]
+
     def rename(self, keys: Mapping[int, int]) -> None:
         """Keys of leaves are replaced with others."""
         for leaf in self.leaves.values():
@@ -109,8 +116,7 @@ class RecordedSweep:
     def let_go(self, trace: Trace) -> None:
         """Keep the plain data, and let go of the graph."""
         self._kept = Kept(self.reached, self.odd, self.from_odd_leaves)
-        self.trace = trace
-        self.maps = [(name, matrix) for node, matrix in self.maps for name in self.names.by_node.get(node, ())[:1]]
+        self.maps, self.trace = self.named_maps, trace
         self.nodes, self.uses, self.leaves, self.seen = set(), Counter(), {}, Seen()
         self.roots, self.names, self.owners = [], Names(), {}
 

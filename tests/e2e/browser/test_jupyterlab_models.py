@@ -1,10 +1,14 @@
-"""A cell that trains several models in JupyterLab: a table of them, whose rows open to their reports."""
+"""A cell that trains several models in JupyterLab: a tab for each, by pointer and keys, trusted or not, and exported."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 
+import pytest
 from lab import expect
+from waiting import TIMEOUT_SECONDS
 
 SETUP = """%load_ext gradlab
 import gradlab as gl
@@ -27,16 +31,60 @@ for act in [nn.Sigmoid, nn.Tanh, nn.ReLU]:
     look(net)"""
 
 
-def test_every_model_is_shown(open_notebook):
+LABELS = ["act=Sigmoid", "act=Tanh", "act=ReLU"]
+
+
+def tab(outputs, label):
+    return outputs.locator(".gradlab-tabs > details > summary", has_text=label)
+
+
+def sentence(outputs, label):
+    return outputs.get_by_text(f"once for {label}").first
+
+
+def test_every_model_has_a_tab(open_notebook):
     page = open_notebook([SETUP, CELL])
     page.run_cell(0)
     page.run_cell(1)
     outputs = page.output(1)
-    rows = outputs.locator("summary", has_text="act=")
-    expect(rows).to_have_count(2)
-    expect(rows.nth(0)).to_contain_text("act=Sigmoid")
-    expect(outputs.get_by_text("once for act=Sigmoid").first).to_be_hidden()
-    rows.nth(0).click()
-    expect(outputs.get_by_text("once for act=Sigmoid").first).to_be_visible()
+    expect(outputs.locator(".gradlab-tabs > details > summary > span")).to_have_text(LABELS)
+    expect(sentence(outputs, "act=ReLU")).to_be_visible()
+    expect(sentence(outputs, "act=Sigmoid")).to_be_hidden()
+    boxes = [tab(outputs, label).bounding_box() for label in LABELS]
+    assert len({box["y"] for box in boxes}) == 1 and boxes[0]["x"] < boxes[1]["x"] < boxes[2]["x"], "in one row"
+    tab(outputs, "act=Sigmoid").click()
+    expect(sentence(outputs, "act=Sigmoid")).to_be_visible()
+    expect(sentence(outputs, "act=ReLU")).to_be_hidden()
+    pane, card = sentence(outputs, "act=Sigmoid").bounding_box(), outputs.locator(".gradlab-tabs").bounding_box()
+    assert pane["y"] > boxes[0]["y"] + boxes[0]["height"] and pane["width"] > 0.9 * card["width"], "below all tabs"
+    assert [tab(outputs, label).bounding_box()["y"] for label in LABELS] == [boxes[0]["y"]] * 3, "they stay where they are"
+    tab(outputs, "act=Tanh").press("Enter")
+    expect(sentence(outputs, "act=Tanh")).to_be_visible()
+    expect(sentence(outputs, "act=Sigmoid")).to_be_hidden()
     if folder := os.environ.get("GRADLAB_PICTURES"):
         page.screenshot(f"{folder}/models.png", cell=1)
+
+
+@pytest.mark.exhaustive
+def test_the_tabs_work_where_the_notebook_is_not_trusted_or_exported(open_notebook, browser, jupyter, tmp_path):
+    nbconvert, nbformat = pytest.importorskip("nbconvert"), pytest.importorskip("nbformat")
+    page = open_notebook([SETUP, CELL])
+    page.run_cell(0)
+    page.run_cell(1)
+    notebook = page.save()
+    notebook["metadata"]["downloaded"] = True  # so that no signature fits
+    (jupyter.root / "models-untrusted.ipynb").write_text(json.dumps(notebook))
+    exported, _ = nbconvert.HTMLExporter().from_notebook_node(nbformat.read(page.path, as_version=4))
+    path = tmp_path / "models.html"
+    path.write_text(re.sub(r"<script\b.*?</script\s*>", "", exported, flags=re.DOTALL | re.IGNORECASE))
+    untrusted = f"{jupyter.url}/lab/tree/models-untrusted.ipynb?token={jupyter.token}&reset"
+    for address in (untrusted, path.as_uri()):
+        context = browser.new_context(viewport={"width": 1280, "height": 1000})
+        context.set_default_timeout(TIMEOUT_SECONDS * 1000)
+        copy = context.new_page()
+        copy.goto(address)
+        outputs = copy.locator(".jp-CodeCell:has(.gradlab-tabs)")
+        expect(sentence(outputs, "act=ReLU")).to_be_visible()
+        tab(outputs, "act=Sigmoid").press("Enter")
+        expect(sentence(outputs, "act=Sigmoid")).to_be_visible()
+        context.close()
