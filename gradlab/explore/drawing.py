@@ -67,7 +67,9 @@ MAX_BYTES = 100_000  # of a bitmap in a notebook
 MAX_PIXELS = 500_000  # of a bitmap in a notebook that has heat maps in it: noise takes time and bytes
 LARGEST = 16_384  # pixels of a bitmap's width
 UNSAFE_IN_URI = {"%": "%25", "#": "%23", "<": "%3C", ">": "%3E", "&": "&amp;", "'": "&#x27;"}  # within an attribute in '
+UNUSED_IN_IMAGE = re.compile(r'<title>[^<]*</title>| (?:class|data-[a-z-]+)="[^"]*"')  # an image has neither hover nor script
 PICTURES = (".svg", ".png", ".pdf")  # the files that `save` writes
+FEW_COLOURS = 16  # of a picture of lines and text, whose bytes are limited
 LEAST_ZOOM = 0.2  # a bitmap smaller than this shows nothing any more
 
 
@@ -176,8 +178,8 @@ class Drawing:
     def bitmap(self, max_bytes: int) -> bytes | None:
         """Return the drawing as a PNG for a notebook, whose size is limited.
 
-        Heat maps have `MAX_PIXELS` at most. A file that is larger than `max_bytes` gets a palette of 256 colours, then is scaled
-        down until it is not.
+        Heat maps have `MAX_PIXELS` at most. A file that is larger than `max_bytes` gets a palette, a small one where there is no
+        heat map, then is scaled down until it is not.
 
         Returns
         -------
@@ -185,6 +187,7 @@ class Drawing:
             None if resvg_py is not installed, or nothing could be recognized in so few bytes.
         """
         zoom = self._zoom(MAX_SIDE)
+        many = 256 if "<image" in self.body else FEW_COLOURS
         if "<image" in self.body:
             zoom = min(zoom, math.sqrt(MAX_PIXELS / max(self.width * self.height, 1)))
         svg = self._document("light")
@@ -194,7 +197,7 @@ class Drawing:
             picture = rasterise(svg, max(1, int(self.width * zoom + 1e-6)))
             if picture is None or len(picture) <= max_bytes:
                 return picture
-            picture = in_few_colours(picture)
+            picture = in_few_colours(picture, many)
             if len(picture) <= max_bytes:
                 return picture
             if before is not None and len(picture) < before[1]:
@@ -205,7 +208,7 @@ class Drawing:
 
     def data_uri(self) -> str:
         """Return the SVG document as a URI for an `<img>`, whose `alt` describes it; see `image_source`."""
-        return image_source(self._document("auto"))
+        return image_source(UNUSED_IN_IMAGE.sub("", self._document("auto")))
 
     def html(self) -> str:
         """Return one `<img>` that holds the drawing, in its own size so that its text can be read: where there is less room, it
@@ -412,16 +415,16 @@ def image_source(svg: str) -> str:
     return "data:image/svg+xml," + "".join(UNSAFE_IN_URI.get(character, character) for character in svg.replace("\n", ""))
 
 
-def in_few_colours(png: bytes) -> bytes:
-    """The PNG with a palette of 256 colours, about a third of the size, or as it is where Pillow is not installed."""
+def in_few_colours(png: bytes, many: int = 256) -> bytes:
+    """The PNG with a palette, about a third or a fifth of the size, or as it is where Pillow is not installed."""
     try:
         from PIL import Image
     except ImportError:  # matplotlib brings it
         return png
     with Image.open(io.BytesIO(png)) as picture:
-        few = picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        few = picture.quantize(many, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     file = io.BytesIO()
-    few.save(file, "PNG")
+    few.save(file, "PNG", optimize=True)
     return min(file.getvalue(), png, key=len)
 
 

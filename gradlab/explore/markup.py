@@ -16,7 +16,7 @@ from gradlab.explore.terms import TERMS
 from gradlab.explore.theme import hex_of
 
 MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace);font-size:92%"
-PLAIN_CODE = f"{MONO};background:none;padding:0"  # of a <code>, which has its font in a notebook that is not trusted, too
+PLAIN_CODE = "font-size:92%;background:none;padding:0"  # of a <code>, which has its font in a notebook that is not trusted, too
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # on what holds user text: a `$` in it starts no formula
 STYLES = {
     "plain": "",

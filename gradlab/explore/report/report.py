@@ -18,7 +18,7 @@ import numpy as np
 
 from gradlab.explore import report_picture as pictures
 from gradlab.explore.doctor.context.loss_table import LossTable, loss_table
-from gradlab.explore.drawing import DIM, MAX_BYTES, PICTURES, SANS, Drawing, Pictured, above, escape, text_width
+from gradlab.explore.drawing import DIM, PICTURES, SANS, Drawing, Pictured, above, escape, text_width
 from gradlab.explore.graph import Graph
 from gradlab.explore.labels import unnumbered
 from gradlab.explore.markup import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gradlab.explore.report.explanation import Explanation
 
 OUTPUT = 290_000  # bytes of all outputs of a report
+BITMAP = 12_500  # and of the picture for exports that drop HTML
 COLUMN = 420  # pixels that the words need at least beside a picture
 WIDEST = 1180.0  # pixels of a card
 BESIDE = 1076.0  # pixels of one in JupyterLab in a window of 1280: what fits into it is side by side
@@ -284,7 +285,7 @@ class Report(Pictured):
         if jacobian is not None:
             size += _size(jacobian.html()) + _size(jacobian.text)
         count = (self.picture is not None) + (jacobian is not None)
-        share = min(MAX_BYTES, (OUTPUT - size) * 3 // 4 // max(1, count))  # base64 makes 4 of 3
+        share = min(BITMAP, (OUTPUT - size) * 3 // 4 // max(1, count))  # base64 makes 4 of 3
         outputs: list[Any] = [card]
         if jacobian is not None:
             outputs.append(Picture(jacobian, share))
@@ -403,7 +404,7 @@ class Report(Pictured):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = {"text/html": self.html(), "text/plain": self.text(), "text/latex": self._latex()}
         room = OUTPUT - sum(map(_size, bundle.values()))
-        share = min(MAX_BYTES, room * 3 // 4)
+        share = min(BITMAP, room * 3 // 4)
         return bundle | bitmap(share, self.picture or self.jacobian_picture, self.graph_drawing)
 
     # ------------------------------------------------------------------------------------------------------------ saved

@@ -42,6 +42,7 @@ HEAD = "padding:9px 14px;background:rgba(128,128,128,.075)"
 TABULAR = "font-variant-numeric:tabular-nums"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTOGRAM, LONGEST_NAME = 160, 170  # pixels
+WIDE = BINS * 5 - 1  # pixels of the bars alone
 SHOWN = 12  # elements up to which the numbers stand in the table
 PRINTED = 18  # rows of a printed table that stay on one page
 LINE_HEIGHT = 20  # pixels of a line of text
@@ -169,8 +170,8 @@ class Figure:
             return f"{self.label}: {s.mean!r}"
         return f"{self.label}: {s.size} elements from {s.minimum!r} to {s.maximum!r}, mean {s.mean:.6g}, norm {s.norm:.6g}{odd}"
 
-    def html(self) -> str:
-        """The numbers; or an image of bars, with the least, the greatest and the norm beside it."""
+    def html(self, *, norm: bool = True) -> str:
+        """The numbers; or an image of bars, with the least, the greatest and, unless it is said already, the norm beside it."""
         s, hover, look = self.statistics, escape_html(self.describe()), style(self.kind)
         if self.few:
             lines = "<br>".join(escape_html(line) for line in self.lines())
@@ -178,28 +179,28 @@ class Figure:
             return f'<code title="{hover}" style="{look}">{lines}</code>'
         if not s.finite:
             return f'<span title="{hover}" style="{look};{TABULAR}">{escape_html(self.text())}</span>'
-        ends = escape_html(f"{number(s.minimum, 3)} … {number(s.maximum, 3)}")
         words = (
-            f'<span style="display:inline-block;vertical-align:middle;line-height:1.3;{TABULAR}">'
-            f'<span style="{look}">‖{escape_html(number(s.norm))}‖</span><br>'
-            f'<span style="font-size:11px;{style("dim")}">{ends}</span></span>'
+            f'<span style="font-size:11px;opacity:.72">{escape_html(f"{number(s.minimum, 3)} … {number(s.maximum, 3)}")}</span>'
         )
+        if norm:
+            words = (
+                f'<span style="display:inline-block;vertical-align:middle;line-height:1.3;{TABULAR}">'
+                f'<span style="{look}">‖{escape_html(number(s.norm))}‖</span><br>{words}</span>'
+            )
         return f'<span title="{hover}" style="white-space:nowrap">{self.image()}{words}</span>'
 
     def image(self) -> str:
-        """The histogram."""
-        s, hover = self.statistics, escape_html(self.describe())
-        bar, top, wide = 5, max(s.bins, default=1) or 1, BINS * 5 - 1
+        """The histogram. (Its numbers are beside it, and read there.)"""
+        s, top = self.statistics, max(self.statistics.bins, default=1) or 1
         bars = "".join(
-            f"M{i * bar} {21 - max(1, round(20 * n / top))}h4V21h-4" if n else f"M{i * bar} 20.5h4v.5h-4"
-            for i, n in enumerate(s.bins)
+            f"M{5 * i + 2} 21v-{max(1, round(20 * n / top))}" if n else f"M{5 * i + 2} 21v-.5" for i, n in enumerate(s.bins)
         )
         svg = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="22">'
-            f'<path fill="{hex_of(VALUE if self.kind == "value" else GRADIENT)}" d="{bars}"/></svg>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="22">'
+            f'<path stroke="{hex_of(VALUE if self.kind == "value" else GRADIENT)}" stroke-width="4" d="{bars}"/></svg>'
         )
         return (
-            f'<img alt="{hover}" width="{wide}" height="22" style="margin:0 8px 0 0;max-width:none;display:inline;vertical-align:'
+            f'<img alt="" width="{WIDE}" height="22" style="margin:0 8px 0 0;max-width:none;display:inline;vertical-align:'
             f"middle\" src='{image_source(svg)}'>"
         )
 

@@ -35,7 +35,7 @@ from gradlab.explore.report.tree import ModulePart
 
 MOST_ROWS = 220  # in HTML, folded ones too
 MOST_LINES = 60  # as text and in print
-FIGURES = 30  # trees of at most so many parameters show numbers and histograms of each
+FIGURES = 16  # trees of at most so many parameters show numbers and histograms of each
 BAR = 56
 HEADINGS = ("‖gradient‖", "÷ ‖weights‖", "‖weights‖", "count")
 GAP = 12  # pixels between columns
@@ -186,7 +186,7 @@ class TreeView:
         """The remarks of a row, on a line of their own; of a parameter its numbers too."""
         out = ""
         if part.row is not None and self._figures:
-            shown = "&emsp;".join(cell.html() for cell in _shown(part))
+            shown = "&emsp;".join(cell.html(norm=False) for cell in _shown(part))
             out += f'<div style="clear:both;padding:1px 0;overflow-x:auto">{shown}</div>' if shown else ""
         remark = _remark(part, above)
         if remark:
