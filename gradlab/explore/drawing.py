@@ -55,8 +55,7 @@ MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 RULES = (  # what no inline style can say: which tab is open, that paper has no scroll bar, what is shown on focus
     ".gradlab-tabs>details::details-content{flex:1 0 100%;min-width:0}"
     ".gradlab-tabs>details[open]>summary{font-weight:600;box-shadow:inset 0 2px #2670b5}"
-    "@media print{.gradlab-picture{max-width:100%!important}.gradlab-table *{white-space:normal!important}}"
-    f"{terms.RULES}"
+    "@media print{.gradlab-picture{max-width:100%!important}.gradlab-table *{white-space:normal!important}}" + terms.RULES
 )
 
 IN_NOTEBOOKS = f"<style>{scheme_rules()}{RULES}</style>"

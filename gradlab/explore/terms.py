@@ -6,8 +6,8 @@ docs/guide/terms.md has a section for each.
 from __future__ import annotations
 
 TERMS = {
-    "leaf": "A tensor that no recorded operation made: one that you created, or a parameter. After a backward pass, the gradient of "
-    "a leaf with requires_grad=True is in its .grad.",
+    "leaf": "A tensor that no recorded operation made: one that you created, or a parameter. After a backward pass, the "
+    "gradient of a leaf with requires_grad=True is in its .grad.",
     "norm": "The Euclidean norm: the root of the sum of the squares of all elements. One number for the size of a tensor.",
     "ratio": "‖gradient‖ divided by ‖weights‖: how large a gradient is next to what it changes. With SGD, a layer whose ratio is "
     "much smaller than that of the others changes slowly.",

@@ -21,7 +21,7 @@ def test_a_term_has_a_section_in_the_documentation(name):
 
 def test_the_example_of_a_leaf_prints_what_the_page_says(capsys):
     code, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[:2]
-    exec(code, {})  # noqa: S102
+    exec(code, {})
     assert capsys.readouterr().out == printed
 
 
