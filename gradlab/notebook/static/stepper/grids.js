@@ -17,7 +17,8 @@ function shown(held) {
 
 /** @param {Real[][]} matrix */
 function grid(matrix) {
-  const lines = matrix.map((row) => html("tr", {}, ...row.map((x) => html("td", {}, said(Number(x), 3)))));
+  const digits = Math.max(matrix.length, matrix[0].length) > 3 ? 2 : 3,
+    lines = matrix.map((row) => html("tr", {}, ...row.map((x) => html("td", {}, said(Number(x), digits)))));
   return html("table", { class: "gl-matrix" }, html("tbody", {}, ...lines));
 }
 

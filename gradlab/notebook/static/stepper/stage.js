@@ -13,7 +13,7 @@ import { brief, rows } from "./numbers.js";
 const LABEL = 5.6, // px of a letter at an edge
   SAME_ROW = 24; // px of height in which labels are kept apart
 const NEIGHBOURS = 6, // that are shown on either side
-  SMALLEST = 0.85; // of its size, to which the picture shrinks before it scrolls sideways
+  SMALLEST = 0.8; // of its size, to which the picture shrinks before it scrolls sideways
 
 /**
  * @param {Steps} steps
