@@ -110,7 +110,8 @@ function panel(steps) {
    * @param {number} there how many columns there are for what is there: now, and before
    */
   function rowOf(step, share, there) {
-    const name = html("th", { scope: "row" }, html("code", {}, share.name));
+    const parts = share.name.split(/(?=[.[])/).flatMap((part) => [html("wbr"), part]),
+      name = html("th", { scope: "row" }, html("code", {}, ...parts));
     if (!data.values) return html("tr", {}, name);
     const cell = (/** @type {string | Node} */ inner, kind = "") => html("td", { class: kind }, inner),
       { factor, local } = share,
