@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from gradlab.explore.terms import RULES
 from gradlab.explore.theme import view_styles
 from gradlab.notebook.bundle import EXPORTS, IMPORT, STATIC, script, styles
 
@@ -227,7 +228,7 @@ def test_a_widget_is_read_by_node_as_well(entry, tmp_path):
 
 def test_style_sheets_are_one_after_another():
     kit, own = (STATIC / name for name in ("kit/kit.css", "jacobian/jacobian.css"))
-    whole = "".join([view_styles(), kit.read_text(), own.read_text()])
+    whole = "".join([view_styles(), RULES, kit.read_text(), own.read_text()])
     assert styles("kit/kit.css", "jacobian/jacobian.css") == re.sub(r"/\*[^*]*\*/\s*", "", whole), "without comments"
     assert len(styles("kit/kit.css", "jacobian/jacobian.css").encode()) < 60_000
     for path, root in ((kit, ".gl-view"), (own, ".gl-jacobian")):
