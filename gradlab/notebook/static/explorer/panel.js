@@ -109,7 +109,13 @@ function panelView(data, go) {
   function together({ inputs, of, parameters }) {
     const { terms } = data.about,
       cell = (/** @type {string} */ text, /** @type {string} */ kind) => html("td", { class: kind }, text);
-    const heads = [of && html("span", {}, "of ", html("code", {}, of)), "", term(terms, "norm", "‖gradient‖"), "‖weights‖", term(terms, "ratio", "÷")];
+    const heads = [
+      of && html("span", {}, "of ", html("code", {}, of)),
+      "",
+      term(terms, "norm", "‖gradient‖"),
+      "‖weights‖",
+      term(terms, "ratio", "÷"),
+    ];
     return [
       inputs.length
         ? part(
