@@ -140,6 +140,8 @@ def test_a_module_shows_what_goes_in_what_comes_out_and_its_parameters(open_widg
     assert panel(page).locator(".gl-tensor-head b").all_text_contents() == ["output", "gradient"]
     panel(page).get_by_role("button", name="weight", exact=True).click()
     expect(title(page)).to_have_text(f"{path}.weight")
+    page.get_by_role("treeitem", expanded=True, name=re.compile(r"^\[0\]")).click()  # in the middle of a row that is not filled
+    expect(title(page)).to_have_text("[0]")
     assert page.faults == []
 
 
