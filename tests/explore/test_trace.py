@@ -258,10 +258,10 @@ def test_the_last_sweep_that_was_seen_is_the_one(lib):
     ("looking", "running", "seen"),
     [
         (0.0, 0.0, 6),  # nothing is spent
-        (0.1, 0.0, 1),  # 0.15 s are free: 0.05 s are left after one, less than the two that are kept for the end
-        (0.1, 0.08, 5),  # and half of the program's time: 0.31 s are allowed after four of its steps, 0.1 s spent
+        (0.25, 0.0, 1),  # 0.4 s are free: 0.15 s are left after one, less than the two that are kept for the end
+        (0.25, 0.2, 5),  # and half of the program's time: 0.8 s are allowed after four of its steps, 0.25 s spent
         (0.1, 0.2, 6),
-        (8.0, 100.0, 5),  # after its first ten seconds a twentieth: 9.65, 14.65, 19.65, 24.65, 29.65 s are allowed
+        (8.0, 100.0, 5),  # after its first ten seconds a twentieth: 9.9, 14.9, 19.9, 24.9, 29.9 s are allowed
         (30.0, 100.0, 1),
     ],
 )

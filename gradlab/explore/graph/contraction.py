@@ -147,7 +147,7 @@ def folded(
             value=end.value,
             gradient=end.gradient,
             operands=_operands(operations),
-            norms=norms if len(norms) == len(ends) else (),
+            norms=norms if 1 < len(norms) == len(ends) else (),
         ),
     )
 

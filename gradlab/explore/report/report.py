@@ -335,7 +335,7 @@ class Report(Pictured):
             needed, tall = max(needed, tree.width), tall + tree.height
         if rows:
             table = self._table(rows, (), None if not self._values else self.bounds.leaf_rows)
-            blocks.append(f'<div style="border-top:{RULE}">{table.body()}</div>' if tree is not None else table.body())
+            blocks.append(f'<div style="border-top:{RULE}">{table.body()}</div>' if trees else table.body())
             needed, tall = max(needed, table.width), tall + table.height
         if self._lines and not explored:
             blocks.append(f'<div style="border-top:{RULE}">{cell_lines.html(self._lines, self.trace.program)}</div>')

@@ -1,6 +1,6 @@
 """How much of a program is looked at: which sweeps, so that looking takes a bounded share of its time and the last ones are seen.
 
-Looking may take half of the time that the program took so far, of a long one a twentieth, and 0.15 s. Sweeps that there is no
+Looking may take half of the time that the program took so far, of a long one a twentieth, and 0.4 s. Sweeps that there is no
 time for go by unseen, together with the operations before them. The time of two looks is kept in reserve for the last twentieth
 of the loops that the program is in. The first sweep of each model, and the last if the loops tell which that is, are looked at
 in any case.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gradlab import clock
 
-SHARE, FREE = 0.5, 0.15  # of the program's own time, and seconds besides
+SHARE, FREE = 0.5, 0.4  # of the program's own time, and seconds besides
 LONG, LATER = 10.0, 0.05  # seconds of its own time after which the share is smaller
 NEAR = 0.95  # of a training, after which a look is near enough to its end
 
