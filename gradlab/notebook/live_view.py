@@ -14,6 +14,9 @@ import anywidget
 from gradlab.diagnose.faults import Faults
 
 TWIN = "data-gradlab-twin"  # marks the static output of a live view; the style sheet looks for it
+MISSING = f".jp-OutputArea-child:has([{TWIN}])+.jp-OutputArea-child .jp-OutputArea-output.jupyter-widgets"  # no model was found
+HINT = "Run the cell to make it live."
+REOPENED = f'<style>{MISSING}{{font-size:0}}{MISSING}::after{{content:"{HINT}";font-size:12px;opacity:.72}}</style>'
 VIEW = "application/vnd.jupyter.widget-view+json"
 VIEW_VERSION = {"version_major": 2, "version_minor": 0}
 
@@ -56,5 +59,5 @@ class LiveView(anywidget.AnyWidget):
 
 
 def as_twin(bundle: Mapping[str, str]) -> dict[str, str]:
-    """A static output marked as a live view's."""
-    return {**bundle, "text/html": f"<div {TWIN}>{bundle['text/html']}</div>"}
+    """A static output marked as a live view's. Where the notebook is reopened, it replaces the error of JupyterLab below it."""
+    return {**bundle, "text/html": f"<div {TWIN}>{bundle['text/html']}</div>{REOPENED}"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 
 import pytest
 from lab import expect
@@ -67,3 +68,20 @@ def test_a_cell_shows_its_report_and_the_explorer_in_the_place_of_the_picture(op
     expect(page.output(3).locator(".gl-explorer")).to_have_count(0)
     expect(page.output(3).locator("[data-gradlab-twin]")).to_be_visible()
     assert page.requests_outside == []
+
+
+def test_a_reopened_notebook_has_the_picture_and_says_how_to_make_it_live(open_notebook, jupyter):
+    page = open_notebook([SETUP, "%graph (a ** 2).sum() -i"])
+    page.run_cell(0)
+    page.run_cell(1)
+    expect(page.output(1).locator(".gl-explorer")).to_be_visible()
+    page.save()
+    copy = jupyter.root / "reopened.ipynb"
+    shutil.copy(page.path, copy)
+    again = open_notebook(copy)
+    output = again.output(1)
+    expect(output.locator("img.gradlab-picture")).to_be_visible()
+    missing = output.locator(".jp-OutputArea-output.jupyter-widgets")
+    expect(missing).to_have_css("font-size", "0px")
+    said = missing.evaluate("element => getComputedStyle(element, '::after').content")
+    assert said == '"Run the cell to make it live."'
