@@ -18,15 +18,19 @@ SIGNS = {
     "Baddbmm": "@ +", "Addbmm": "@ +", "T": ".T", "Mt": ".mT", "Neg": "neg", "Reciprocal": "1 ÷",
     "Index": "[…]", "Slice": "[…]", "Select": "[…]", "CopySlices": "[…] =", "IndexPut": "[…] =",
     "UnsafeView": "view", "ReshapeAlias": "reshape", "ToCopy": "to", "Fill": "fill_", "Zero": "zero_",
-    "NativeLayerNorm": "layer_norm", "NativeBatchNorm": "batch_norm", "CudnnBatchNorm": "batch_norm",
-    "NativeGroupNorm": "group_norm", "NativeDropout": "dropout", "FusedDropout": "dropout",
-    "Convolution": "conv", "ConvolutionOverrideable": "conv", "MkldnnConvolution": "conv", "SlowConv2D": "conv2d",
+    "NativeBatchNormLegit": "batch_norm", "NativeBatchNormLegitNoTraining": "batch_norm", "FusedDropout": "dropout",
+    "MkldnnRnnLayer": "lstm", "LstmMps": "lstm", "FusedRmsNorm": "rms_norm",
+    "CudnnAttention": "scaled_dot_product_attention", "EfficientAttention": "scaled_dot_product_attention",
+    "FlashAttention": "scaled_dot_product_attention",
+    "Convolution": "conv", "ConvolutionOverrideable": "conv", "NnpackSpatialConvolution": "conv",
+    "CudnnConvolutionTranspose": "conv", "MiopenConvolutionTranspose": "conv", "MpsConvolutionTranspose": "conv",
     "MaxPool2DWithIndices": "max_pool2d", "MaxPool3DWithIndices": "max_pool3d", "NllLoss2D": "nll_loss",
     "NllLossNd": "nll_loss", "NllLoss": "nll_loss", "AccumulateGrad": "leaf",
 }
 # fmt: on
 REDUCTIONS = ("sum", "mean", "std", "var", "max", "min", "amax", "amin", "prod", "logsumexp")
 
+BACKENDS = re.compile(r"^(?:Cudnn|Miopen|Mkldnn|Mps|Nnpack|Native|Slow|ThnnFused)(?=[A-Z])")
 BACKWARD = re.compile(r"(?:Backward\d*)+$")
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -38,7 +42,10 @@ def sign(node_name: str) -> str:
         return SIGNS[name]
     if name == node_name or node_name.endswith("Backward"):  # no digit: the user's own Function
         return name or node_name
-    return _WORD.sub("_", name).lower()
+    if name.startswith("ScaledDotProduct"):
+        return "scaled_dot_product_attention"
+    name = BACKENDS.sub("", name)
+    return SIGNS.get(name) or _WORD.sub("_", name).lower()
 
 
 def written(node_name: str, settings: dict[str, Any], rank: int | None) -> str:

@@ -251,7 +251,7 @@ def test_too_small_a_limit_is_refused():
         ("NativeLayerNormBackward0", "layer_norm"),
         ("Log1PBackward0", "log1p"),
         ("LogsumexpBackward0", "logsumexp"),
-        ("ScaledDotProductFlashAttentionForCpuBackward0", "scaled_dot_product_flash_attention_for_cpu"),
+        ("ScaledDotProductFlashAttentionForCpuBackward0", "scaled_dot_product_attention"),
         ("CopySlices", "[…] ="),
         ("AccumulateGrad", "leaf"),
         ("SelectBackward0", "[…]"),

@@ -15,7 +15,7 @@ from gradlab.explore.explorer.columns import ranges
 from gradlab.explore.graph.contraction import Group, contracted
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.painting import figure
-from gradlab.explore.graph.spans import without_moves
+from gradlab.explore.graph.spans import whole_layers, without_moves
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 
 GLANCE = 25  # nodes of the first picture
@@ -39,9 +39,9 @@ class Folds:
         self._trace = trace
         numbered = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
         named = len(numbered) > limit and any(node.module or node.place for node in trace.nodes)
-        self._nodes, self._edges = without_moves(numbered, trace.edges) if named else (numbered, trace.edges)
+        self._nodes, self._edges = without_moves(numbered, trace.edges, trace.calls) if named else (numbered, trace.edges)
         self._base = {number: k for k, node in enumerate(self._nodes) for number in node.members}
-        shown, _ = fold(self._nodes, self._edges, limit, trace.calls)
+        shown, _ = fold(*whole_layers(self._nodes, self._edges, trace.calls), limit, trace.calls)
         self._top = self._parts(shown, "")
         self._inside: dict[str, list[Part]] = {}
         self._none = frozenset(
@@ -122,10 +122,14 @@ class Folds:
                 for n, edge in enumerate(edge for edge in self._edges if edge.source in place and edge.target not in place)
             ]
             inner.append(GraphNode("outside", ""))
-            limit = INSIDE
+            limit, calls = INSIDE, self._trace.calls
+            graph: tuple[Sequence[GraphNode], Sequence[GraphEdge]] = inner, [*edges, *leaving]
+            layers = whole_layers(*graph, calls)
+            if len(layers[0]) > 2:  # else it is itself a layer
+                graph = layers
             children: list[Part] = []
             while len(children) < 2:  # it folds to itself where there is room for nothing that is in it
-                shown = fold(inner, [*edges, *leaving], limit, self._trace.calls)[0] if len(inner) > limit + 1 else inner
+                shown = fold(*graph, limit, calls)[0] if len(graph[0]) > limit + 1 else graph[0]
                 children = self._parts(shown, f"{address}.")
                 limit *= 2
             self._inside[address] = children

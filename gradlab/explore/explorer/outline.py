@@ -13,7 +13,7 @@ from typing import Any
 
 from gradlab.explore.explorer.columns import members_of, ranges
 from gradlab.explore.graph.rows import first_line
-from gradlab.explore.graph.spans import alike_stacks, is_move, paths_of
+from gradlab.explore.graph.spans import WHOLE_LAYERS, alike_stacks, is_move, paths_of
 from gradlab.explore.markup import count
 from gradlab.explore.names import last_step
 from gradlab.explore.trace.data import Line, Trace
@@ -83,7 +83,7 @@ def module_outline(trace: Trace) -> list[Row]:
     """A row for each module that was called, those that are alike together, and in it the modules and lines that it ran."""
     nodes, edges = trace.nodes, trace.edges
     kinds = {call.path: call.kind for call in trace.calls}
-    paths = paths_of(nodes, edges)
+    paths = paths_of(nodes, edges, trace.calls)
     inside = [i for i, node in enumerate(nodes) if node.kind != "output" and (paths[i] or node.kind != "leaf")]
     return _rows(trace, inside, paths, 0, kinds)
 
@@ -142,6 +142,7 @@ def _fold(trace: Trace, step: Any, numbers: Sequence[int], paths: Sequence[Any],
         return [*rows[0][:1], whole, *rows[0][2:4], whole, *rows[0][5:]]
     if all(row[0] == "node" for row in rows):
         rows = []
-    small = " · ".join(filter(None, (kinds.get(name, ""), many)))
+    what = kinds.get(name, "")
+    small = " · ".join(filter(None, (what, "" if what in WHOLE_LAYERS else many)))
     line = name.partition(":")[0] if kind == "call" else ""
     return ["module" if kind == "module" else "function", label, small, line, label, ranges(sorted(numbers)), rows]

@@ -69,7 +69,7 @@ def fold(
     nodes, edges = _outputs_folded(nodes, edges, limit)
     recorded = any(node.module or node.place for node in nodes)
     if recorded:
-        nodes, edges = without_moves(nodes, edges)
+        nodes, edges = without_moves(nodes, edges, calls)
         wanted = [i for i, node in enumerate(nodes) if kept.intersection(node.members or (i,))] if kept else []
         if len(nodes) > limit:
             nodes, edges = by_names(nodes, edges, limit, calls, wanted, lines=lines)

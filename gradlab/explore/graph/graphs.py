@@ -23,7 +23,7 @@ from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.painting import paint
 from gradlab.explore.graph.rails import paint_rows
 from gradlab.explore.graph.rows import code_rows, module_rows
-from gradlab.explore.graph.spans import without_moves
+from gradlab.explore.graph.spans import whole_layers
 from gradlab.explore.libraries import library_of
 from gradlab.explore.markup import count, shape_text
 from gradlab.explore.names import caller_names
@@ -234,15 +234,13 @@ class Graph(Pictured):
         return self._operations[0]
 
     def _folded(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
-        if len(self.nodes) <= limit:
+        if len(self.nodes) <= (self.limit or 0):
             return self.nodes, self.edges
-        return fold(*self._numbered, limit, self.trace.calls, self._unfolded)
-
-    @cached_property
-    def _numbered(self) -> tuple[Sequence[GraphNode], Sequence[GraphEdge]]:
-        """The graph whose nodes know their numbers, without what only moves a tensor where there is a name to hide it under."""
         numbered = [replace(node, members=(i,)) for i, node in enumerate(self.nodes)]
-        return without_moves(numbered, self.edges) if self._recorded else (numbered, self.edges)
+        nodes, edges = whole_layers(numbered, self.edges, self.trace.calls, self._unfolded)
+        if len(nodes) > limit:
+            nodes, edges = fold(nodes, edges, limit, self.trace.calls, self._unfolded)
+        return (self.nodes, self.edges) if len(nodes) == len(self.nodes) else (tuple(nodes), tuple(edges))
 
     @cached_property
     def _recorded(self) -> bool:

@@ -16,7 +16,7 @@ from gradlab.explore.graph.chips import operand_text
 from gradlab.explore.graph.contraction import Uses, uses_of
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.ports import elements
-from gradlab.explore.graph.spans import brief, rounds
+from gradlab.explore.graph.spans import brief, rounds, whole_layers
 from gradlab.explore.graph.torn_edges import cut_words
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import count, shape_text
@@ -183,7 +183,7 @@ def first_line(trace: Trace, place: Line) -> int:
 def module_rows(trace: Trace) -> list[GraphRow]:
     """A row for each module that was called, those that are alike together, and for what was computed outside of them."""
     numbered = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
-    nodes, edges = fold(numbered, trace.edges, MODULES, trace.calls, lines=False)
+    nodes, edges = fold(*whole_layers(numbered, trace.edges, trace.calls), MODULES, trace.calls, lines=False)
     parts = []
     for i, node in enumerate(nodes):
         if node.kind not in ("leaf", "output"):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gradlab.diagnose.source_locations import source_of
@@ -21,7 +21,7 @@ from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, h
 from gradlab.explore.markup import count
 from gradlab.explore.names import last_step, prefixes
 from gradlab.explore.operations import lookup
-from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, ModuleCall
 
 Step = tuple[str, str]  # a kind (module, call, function, line) and what it is called
 Path = tuple[Step, ...]
@@ -29,10 +29,14 @@ Nodes = Sequence[GraphNode]
 Edges = Sequence[GraphEdge]
 
 SHORT = 26  # characters of an expression that is said whole
+# Modules of the libraries that compute a layer in many operations, or in one of a name that nobody wrote.
+WHOLE_LAYERS = frozenset(("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "MultiheadAttention", "EmbeddingBag"))
 
 
-def without_moves(nodes: Nodes, edges: Edges) -> tuple[Nodes, Edges]:
-    """The graph in which what only moves or reshapes a tensor is hidden in the operation that made it, or in its one use."""
+def without_moves(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall] = ()) -> tuple[Nodes, Edges]:
+    """The graph in which what only moves or reshapes a tensor is hidden in the operation that made it, or in its one use; of
+    what a whole layer moves in one of its own."""
+    layers = layers_of(nodes, calls)
     inputs: list[list[int]] = [[] for _ in nodes]
     users: list[list[int]] = [[] for _ in nodes]
     for edge in edges:
@@ -43,11 +47,13 @@ def without_moves(nodes: Nodes, edges: Edges) -> tuple[Nodes, Edges]:
         if not is_move(node) or len(inputs[i]) != 1:
             continue
         source = inputs[i][0]
-        if nodes[source].kind == "operation":
+        if nodes[source].kind == "operation" and layers[i] == layers[source]:
             owner[i] = owner[source]
     for i in reversed(range(len(nodes))):  # of what no operation made: where it is used
         node = nodes[i]
-        if is_move(node) and owner[i] == i and len(set(users[i])) == 1 and nodes[users[i][0]].kind == "operation":
+        if not is_move(node) or owner[i] != i or len(set(users[i])) != 1:
+            continue
+        if nodes[users[i][0]].kind == "operation" and layers[i] == layers[users[i][0]]:
             owner[i] = owner[users[i][0]]
     merged: defaultdict[int, list[int]] = defaultdict(list)
     for i in range(len(nodes)):
@@ -101,6 +107,63 @@ def _as_one(nodes: Nodes, main: int, last: int, members: Sequence[int]) -> Graph
         members=numbers,
         operands=operands,
     )
+
+
+# --------------------------------------------------------------------------------------------------------- whole layers
+def layers_of(nodes: Nodes, calls: Sequence[ModuleCall]) -> list[Step | None]:
+    """The whole layer that each operation is a part of: a module of the library, or a call of a function; None of the others."""
+    outside = called_from(calls)
+    whole = {call.path for call in calls if call.kind in WHOLE_LAYERS}
+    layers: list[Step | None] = []
+    for node in nodes:
+        layer: Step | None = None
+        if node.kind not in ("leaf", "output"):
+            if node.module in whole and (node.module, node.place) in outside:
+                layer = "module", node.module
+            elif node.part_of is not None:
+                layer = "layer", "{} {}".format(*node.part_of)
+        layers.append(layer)
+    return layers
+
+
+def called_from(calls: Sequence[ModuleCall]) -> set[tuple[str, Line | None]]:
+    """The modules with the lines that called them. What a module of the library computes has the user's line that called it,
+    which lies outside of the module."""
+    return {(call.path, call.place) for call in calls}
+
+
+def whole_layers(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall], unfold: Collection[int] = ()) -> tuple[Nodes, Edges]:
+    """The graph in which each layer that is computed in many operations, as an LSTM is, is one node with its parameters.
+
+    Parameters
+    ----------
+    nodes, edges
+    calls : sequence of ModuleCall
+    unfold : collection of int
+        Nodes that are to be seen by themselves, as numbered in `members`.
+    """
+    layers = layers_of(nodes, calls)
+    if not any(layers):
+        return nodes, edges
+    uses = uses_of(nodes, edges)
+    folds: dict[Step, _Fold] = {}
+    for i, layer in enumerate(layers):
+        if nodes[i].kind == "leaf" and uses[i]:
+            around = {layers[user] for user in uses[i]}
+            layer = around.pop() if len(around) == 1 else None
+            layer = layer if layer is not None and _is_parameter(nodes[i], layer) else None
+        if layer is not None:
+            folds.setdefault(layer, _Fold((layer,))).members.append(i)
+    hidden = [[fold] for fold in folds.values() if not any(set(unfold).intersection(nodes[i].members) for i in fold.members)]
+    kinds, times = {call.path: call.kind for call in calls}, Counter(call.path for call in calls)
+    plain = len({prefixes(node.module)[0] for node in nodes if node.module}) < 2
+    groups = [_named(nodes, uses, stack, piece, kinds, times, plain) for stack, piece in _convex(nodes, edges, hidden)]
+    return contracted(nodes, edges, groups)
+
+
+def _is_parameter(leaf: GraphNode, step: Step) -> bool:
+    """Whether a leaf that is used in a module alone belongs to it by its name; an input of the module does not."""
+    return not leaf.name or any(name.startswith((f"{step[1]}.", f"{step[1]}[")) for name in leaf.name.split(", "))
 
 
 # ----------------------------------------------------------------------------------------------------------------- tree
@@ -159,7 +222,7 @@ def by_names(
     lines : bool
         Whether a line may be opened.
     """
-    paths = paths_of(nodes, edges)
+    paths = paths_of(nodes, edges, calls)
     if not any(paths):
         return nodes, edges
     root = _Fold(())
@@ -229,9 +292,10 @@ def _size(stack: list[_Fold]) -> tuple[bool, int, int]:
     return stack[0].path[-1][0] != "line", sum(len(fold.members) for fold in stack), -stack[0].members[0]
 
 
-def paths_of(nodes: Nodes, edges: Edges) -> list[Path]:
+def paths_of(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall]) -> list[Path]:
     """The path of each node in the tree of folds."""
     paths: list[Path] = []
+    outside = called_from(calls)
     by_stack: dict[tuple[object, ...], Path] = {}
     for node in nodes:
         if node.kind in ("leaf", "output"):
@@ -239,7 +303,7 @@ def paths_of(nodes: Nodes, edges: Edges) -> list[Path]:
             continue
         key = node.module, node.cell, node.place
         if key not in by_stack:
-            by_stack[key] = _path(node)
+            by_stack[key] = _path(node, outside)
         paths.append(by_stack[key])
     uses: defaultdict[int, list[int]] = defaultdict(list)
     for edge in edges:
@@ -253,11 +317,12 @@ def paths_of(nodes: Nodes, edges: Edges) -> list[Path]:
                     (d for d, (a, b) in enumerate(zip(common, other, strict=False)) if a != b), min(len(common), len(other))
                 )
                 common = common[:same]
-            paths[i] = common
+            others = (d for d, step in enumerate(common) if step[0] == "module" and not _is_parameter(node, step))
+            paths[i] = common[: next(others, len(common))]
     return paths
 
 
-def _path(node: GraphNode) -> Path:
+def _path(node: GraphNode, outside: Collection[tuple[str, Line | None]]) -> Path:
     steps: list[Step] = []
     parts = prefixes(node.module)
     steps += [("module", part) for part in parts]
@@ -265,7 +330,7 @@ def _path(node: GraphNode) -> Path:
     if place is not None:
         if not parts and cell is not None and cell != place and place.function != cell.function:
             steps += [("call", f"{cell.line}: {cell.source}"), ("function", place.function)]
-        if not parts or place != cell:  # else it is the line that called a model of a library
+        if not parts or (node.module, place) not in outside:
             steps.append(("line", place.where))
     return tuple(steps)
 
@@ -356,8 +421,10 @@ def _named(
         what, many = kinds.get(name, ""), times.get(name, 1) if len(stack) == 1 else len(stack)
         alone = next(iter(inside.values())).operation if len(inside) == 1 and not what else ""
         again = "" if many == 1 else f"{many} calls" if len(stack) == 1 else f"{many} alike"
-        detail = " · ".join(filter(None, (again, what or alone, said if len(inside) > 1 else "")))
+        detail = " · ".join(filter(None, (again, what or alone, said if len(inside) > 1 and what not in WHOLE_LAYERS else "")))
         copies = copies or rounds(nodes, uses, sorted(inside), many)
+    elif kind == "layer":
+        label, detail = name.partition(" ")[0], said if len(inside) > 1 else next(iter(inside.values())).operation
     elif kind == "function":
         often = _times([nodes[i] for i in inside])
         label, detail = f"{name}()", f"{often} times · {said}" if often > 1 else said

@@ -28,6 +28,7 @@ BORN = frozenset(
         "new_full",
     )
 )
+OF_SHAPES = ("new", "_shape_as_tensor", "_pack_padded_sequence", "_pad_packed_sequence")  # these make batch sizes and lengths
 LEAVE = frozenset(("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"))
 
 
@@ -60,7 +61,7 @@ def used_values(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], resul
         return own[:1]
     function = name.rstrip("_")
     model = None
-    if function.endswith("_like") or function in ("new", "_shape_as_tensor") or function.startswith("new_"):
+    if function.endswith("_like") or function.startswith("new_") or function in OF_SHAPES:
         model = given[0]
     elif (function.endswith("_as") or function == "to") and len(given) > 1:
         model = given[1]

@@ -49,6 +49,12 @@ ARITHMETIC = frozenset(
     for name in ("add", "sub", "mul", "div", "truediv", "pow", "floordiv", "mod", "true_divide", "rsub", "remainder", "fmod")
     for prefix, suffix in (("", ""), ("__", "__"), ("__r", "__"), ("__i", "__"), ("", "_"))
 )
+WHOLE_LAYERS = frozenset(  # functions that compute a layer in many operations, or in one of a name that nobody wrote
+    (
+        *("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
+        *("multi_head_attention_forward", "scaled_dot_product_attention"),
+    )
+)
 HANDLED = torch.overrides.handle_torch_function.__code__
 sequence_number = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 TOLD = "handle_torch_function" in torch.autograd.backward.__code__.co_names  # whether modes are told of it: not in old versions
@@ -274,6 +280,7 @@ class TorchRecording(TorchFunctionMode, Recording):
             if (isinstance(x, torch.Tensor) and not x.requires_grad) or (name in ARITHMETIC and isinstance(x, (int, float)))
         ]
         call = self.recorder.call
+        part_of = (name, before) if name in WHOLE_LAYERS else None
         nodes = []
         for x in graded:
             node = node_of(x)
@@ -281,11 +288,11 @@ class TorchRecording(TorchFunctionMode, Recording):
                 continue
             nodes.append(node)
             if node._sequence_nr() >= before or NOTE not in node.metadata:
-                node.metadata[NOTE] = _Counted(self._notes, site, cell, call, self._kept(x), noted)
+                node.metadata[NOTE] = _Counted(self._notes, site, cell, call, self._kept(x), noted, False, part_of)
         if sequence_number() - before > len(set(nodes)):
-            self._inner(nodes, before, site, cell, call)
+            self._inner(nodes, before, site, cell, call, part_of)
 
-    def _inner(self, nodes: list[Any], before: int, site: Any, cell: Any, call: Any) -> None:
+    def _inner(self, nodes: list[Any], before: int, site: Any, cell: Any, call: Any, part_of: Any) -> None:
         """Nodes that the call made on its way."""
         waiting, seen = deque(nodes), set(nodes)
         while waiting and len(seen) < INNER:
@@ -296,7 +303,7 @@ class TorchRecording(TorchFunctionMode, Recording):
                 if hasattr(source, "variable") or source._sequence_nr() < before:
                     continue
                 if NOTE not in source.metadata:
-                    source.metadata[NOTE] = _Counted(self._notes, site, cell, call, None, (), True)
+                    source.metadata[NOTE] = _Counted(self._notes, site, cell, call, None, (), True, part_of)
                 waiting.append(source)
 
     def _cell(self, frame: Any, site: Any) -> Any:

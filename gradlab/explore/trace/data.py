@@ -187,6 +187,8 @@ class GraphNode:
         The line of the cell that ran which led there; the same where the operation stands in the cell itself.
     module : str
         The module that made it, by its path from the user's name: "model.layers[0].attn"; "" outside modules.
+    part_of : tuple of (str, int), or None
+        The function of the library that computes a whole layer, of which it is a part ("lstm"), and which call of it.
     dtype : str
         Of the tensor that it makes; "" if it is not known.
     value, gradient : Value or None
@@ -211,6 +213,7 @@ class GraphNode:
     place: Line | None = None
     cell: Line | None = None
     module: str = ""
+    part_of: tuple[str, int] | None = None
     dtype: str = ""
     value: Value | None = None
     gradient: Value | None = None

@@ -100,14 +100,24 @@ class Note:
     given : sequence of Given
     inner : bool
         Whether another operation that the user called made it on its way: then it has that one's site.
+    part_of : pair of a str and an int, or None
+        The function that computes a whole layer, of which it is a part, and which call of it.
     """
 
-    __slots__ = ("call", "cell", "given", "inner", "made", "site")
+    __slots__ = ("call", "cell", "given", "inner", "made", "part_of", "site")
 
     def __init__(
-        self, site: Any, cell: Any, call: Called | None, made: KeptArray | None, given: Any, inner: bool = False
+        self,
+        site: Any,
+        cell: Any,
+        call: Called | None,
+        made: KeptArray | None,
+        given: Any,
+        inner: bool = False,
+        part_of: tuple[str, int] | None = None,
     ) -> None:
         self.site, self.cell, self.call, self.made, self.given, self.inner = site, cell, call, made, given, inner
+        self.part_of = part_of
 
 
 @dataclass(frozen=True, slots=True)

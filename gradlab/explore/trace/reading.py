@@ -120,6 +120,7 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
     uses: Counter[int] = Counter()
     leaves = 0
     recorded = False
+    notes = _notes(library, nodes, inputs)
     for i, node in enumerate(nodes):
         operation, name = library.name_of(node), ", ".join(names.by_node.get(node, ())[:NAMES_SHOWN])
         shape, value, gradient = reader.shape(node), reader.value(node), seen.gradients.get(node)
@@ -131,7 +132,7 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
             label = name or f"leaf {leaves}"
             read_nodes.append(GraphNode("leaf", label, name, operation, shape, form, dtype=dtype, value=value, gradient=gradient))
             continue
-        note = library.note(node)
+        note = notes.get(node)
         recorded |= note is not None
         read_nodes.append(
             reader.operation(node, note, operation, name, shape, dtype, value, gradient, [s for s in inputs[i] if s is not None])
@@ -171,6 +172,25 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
         recorded=recorded,
         cut_off=most is not None and len(read_nodes) - len(roots) > most,
     )
+
+
+def _notes(library: Library, nodes: Sequence[Any], inputs: Sequence[Sequence[Any]]) -> dict[Any, Note]:
+    """The notes of nodes. One without a note of its own of which only parts of one whole layer make use is a part of it, too:
+    of very many a recorder has touched those nearest to the result."""
+    notes: dict[Any, Note] = {}
+    users: dict[Any, list[Any]] = {}
+    for node, sources in zip(reversed(nodes), reversed(inputs), strict=True):
+        note = library.note(node)
+        if note is None and sources:
+            around = [notes.get(user) for user in users.get(node, ())]
+            parts = {one.part_of if one is not None and one.inner else None for one in around}
+            note = around[0] if len(parts) == 1 and None not in parts else None
+        if note is not None:
+            notes[node] = note
+        for source in sources:
+            if source is not None:
+                users.setdefault(source, []).append(node)
+    return notes
 
 
 class Reader:
@@ -246,7 +266,7 @@ class Reader:
         settings = _settings(library, node)
         exponent = settings.pop("exponent", None)
         label = written(operation, settings, None if first is None else len(first))
-        site = library.site(node)
+        site = library.site(node) or (None if note is None else note.site)
         place = self.lines.line(site)
         expression = self.lines.expression(site)
         operands: tuple[Operand, ...] = ()
@@ -284,6 +304,7 @@ class Reader:
             place=place,
             cell=cell if cell is not None else place if place is not None and place.in_cell else None,
             module=module or "",
+            part_of=None if note is None else note.part_of,
             dtype=dtype,
             value=value,
             gradient=gradient,
@@ -319,7 +340,9 @@ class Reader:
             name = self.names.by_id.get(id(tensor), "") if tensor is not None else ""
             cut = self.cut(operand, value)
             kind = "cut" if cut is not None else "constant" if operand.number is not None else "input"
-            operands.append(Operand(kind, operand.argument, name or self._words(operand, free), value, cut))
+            text = name or self._words(operand, free)
+            if text or kind != "input" or note.part_of is None:  # else the layer made it, such as a first state of zeros
+                operands.append(Operand(kind, operand.argument, text, value, cut))
         return tuple(operands)
 
     def _operands_of(self, expression: Any) -> Sequence[tuple[Any, Any]]:
