@@ -102,6 +102,8 @@ def test_a_cut_is_where_values_are_used(library):
 HARMLESS = [
     "lib.zeros_like(x)",
     "lib.zeros_like(input=x)",
+    "lib.zeros_like(dtype=x.dtype, input=x)",
+    "lib.ones(3).type_as(other=x)",
     "x.new_ones(3)",
     "lib.zeros(x.shape)",
     "lib.ones(x.size())",

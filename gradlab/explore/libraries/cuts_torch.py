@@ -62,9 +62,9 @@ def used_values(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], resul
     function = name.rstrip("_")
     model = None
     if function.endswith("_like") or function.startswith("new_") or function in OF_SHAPES:
-        model = given[0]
-    elif (function.endswith("_as") or function == "to") and len(given) > 1:
-        model = given[1]
+        model = args[0] if args else kwargs.get("input")
+    elif function.endswith("_as") or function == "to":
+        model = args[1] if len(args) > 1 else kwargs.get("other")
     return [x for x in tensors_in(given) if x is not model]
 
 
