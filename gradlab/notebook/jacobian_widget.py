@@ -6,9 +6,9 @@ next frame only when the last has come, so a slow backward can never be flooded 
 answering is part of the answer and shown in the view. The widget's own state, which a notebook may save, is names and shapes.
 
 The widget holds the Jacobian, and with it the graph, until it is closed or its last view is gone. Beside itself it
-displays the static picture of the Jacobian, as an output of its own above it, kept up to date as rows are filled; the
-style sheet hides that picture while the live view stands right below it. So a saved, exported or reopened notebook has
-the picture.
+displays the static picture of the Jacobian, as an output of its own above it: a small one complete from the start, another one
+kept up to date as rows are filled. The style sheet hides that picture while the live view is right below it. So a saved,
+exported or reopened notebook has the picture.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class JacobianWidget(LiveView):
         self._jacobian: Jacobian | None = jacobian
         self._lab: JacobianViewModel | None = JacobianViewModel(jacobian, columns=columns)
         self._picture: Any = None  # the display handle of the static twin
+        self._complete = False  # the static twin shows all
         self._drawing_took, self._bitmap_due = 0.0, False  # seconds; whether the static picture lacks its bitmap
         super().__init__(about=self._lab.about(), token=uuid.uuid4().hex, **traits)
         self._listen()
@@ -97,6 +98,9 @@ class JacobianWidget(LiveView):
         from IPython.display import display
 
         if self._jacobian is not None:
+            assert self._lab is not None
+            with contextlib.suppress(Exception):  # what cannot be computed is said where the user asks for it
+                self._complete = self._lab.complete_picture()
             rows, columns = self._jacobian.shape
             self._bitmap_due = rows * columns > LARGE
             self._picture = display(self._static(quick=self._bitmap_due), raw=True, display_id=True)
@@ -110,7 +114,7 @@ class JacobianWidget(LiveView):
 
     def _refresh_picture(self, whole: bool = True) -> None:
         """Draw the static picture anew: whole, or without the bitmap if that takes its time."""
-        if self._picture is None or self._jacobian is None:
+        if self._picture is None or self._jacobian is None or self._complete:
             return
         start, quick = clock.now(), not whole and self._drawing_took > QUICK
         self._picture.update(self._static(quick), raw=True)

@@ -35,6 +35,8 @@ CELLS = 160  # drawn along a side
 NUMBERS = 12  # of a result
 SWIFT = 0.2  # seconds that lighting the graph may take while rows follow one another
 FRAME = 0.15  # seconds of computing between two frames while all is filled
+PICTURED = 256  # entries up to which the static picture shows all from the start
+QUICK = 0.2  # seconds that this may take
 
 Frame = tuple[dict[str, Any], dict[str, np.ndarray]]
 
@@ -75,6 +77,7 @@ class JacobianViewModel:
         self.weights = np.zeros(jacobian.shape[0])
         self._code = self._happened = ""
         self._lit: tuple[list[int], list[int]] = ([], [])
+        self._pictured: dict[int, np.ndarray] = {}  # columns, of the static picture alone
 
     # ------------------------------------------------------------------------------------------ what does not change
     def about(self) -> dict[str, Any]:
@@ -118,7 +121,24 @@ class JacobianViewModel:
 
     def drawing(self) -> Drawing:
         """The static picture of the Jacobian: all that is known, the columns of this view included. It computes nothing."""
-        return self._jacobian.drawing(compute=False, columns=self._true.columns)
+        return self._jacobian.drawing(compute=False, columns={**self._pictured, **self._true.columns})
+
+    def complete_picture(self) -> bool:
+        """Compute a small Jacobian for its static picture, which a saved notebook has. The view and the Jacobian itself stay as
+        they are, to be filled step by step. Return whether the picture is complete."""
+        jacobian = self._jacobian
+        rows, columns = jacobian.shape
+        if jacobian.complete or self._pictured:
+            return True
+        if rows * columns > PICTURED:
+            return False
+        start, found = clock.now(), []
+        for v in np.eye(rows):
+            found.append(jacobian.vjp(v))
+            if (clock.now() - start) / len(found) * rows > QUICK:
+                return False
+        self._pictured = dict(enumerate(np.stack(found, axis=1))) if found else {}
+        return bool(found)
 
     # ------------------------------------------------------------------------------------------ asking
     def answer(self, ask: str, what: dict[str, Any], buffers: list[bytes]) -> Frame:

@@ -210,32 +210,37 @@ def test_a_large_one_opens_with_its_true_extremes(open_notebook):
 @pytest.mark.exhaustive
 def test_what_is_saved_is_of_one_moment(open_notebook):
     """The picture and the text under it, after each way of filling; and in the notebook when it is opened again."""
-    page = open_notebook([SETUP, SHOW])
-    view = open_view(page)
+    wide = "wide = gl.ones(100, requires_grad=True)\ngl.jacobian(wide[:3] * gl.tensor([1.0, 2.0, 3.0]), wide, method='rows').widget()"
+    page = open_notebook([SETUP, SHOW, wide])
+    open_view(page)
+    view = open_view(page, 2)
 
-    def saved(says):
+    def saved(cell, says):
         def texts():
-            found = ["".join(output["data"]["text/plain"]) for output in page.save()["cells"][1]["outputs"]]
+            found = ["".join(output["data"]["text/plain"]) for output in page.save()["cells"][cell]["outputs"]]
             return found if says in found[0] else None
 
         return wait_until(texts, f"a picture that says {says!r}")
 
-    twin, _ = saved("not computed yet")
+    small, live = saved(1, "least 0, greatest 4")
+    assert "computed" not in small and "known" not in small, "a small one is complete before it is stepped through"
+    assert live == "live view of the Jacobian of z (4) with respect to x (3)"
+    twin, _ = saved(2, "not computed yet")
     assert " 0 of" not in twin and "least" not in twin
     view.get_by_role("button", name="step").click()
-    saved("1 of 4 rows known")
+    saved(2, "1 of 3 rows known")
     view.get_by_role("button", name="fill").click()
     expect(view.locator(".gl-head")).to_contain_text("all rows known")
-    twin, live = saved("least 0, greatest 4")
+    twin, _ = saved(2, "least 0, greatest 3")
     assert "computed" not in twin
-    assert live == "live view of the Jacobian of z (4) with respect to x (3)"
     page.page.evaluate(PANEL + " return panel.sessionContext.shutdown(); }")
     page.page.reload()
     page.page.wait_for_function("window.jupyterapp && document.querySelector('.jp-NotebookPanel .jp-CodeCell')")
-    picture = page.output(1).locator("[data-gradlab-twin] img")
-    expect(picture).to_be_visible()
-    assert "least 0, greatest 4" in picture.get_attribute("alt")
-    assert "rows known" not in page.text(1)
+    for cell, says in ((1, "least 0, greatest 4"), (2, "least 0, greatest 3")):
+        picture = page.output(cell).locator("[data-gradlab-twin] img")
+        expect(picture).to_be_visible()
+        assert says in picture.get_attribute("alt")
+        assert "rows known" not in page.text(cell)
 
 
 TRIDIAGONAL = """import gradlab as gl
