@@ -210,8 +210,8 @@ def test_a_large_one_opens_with_its_true_extremes(open_notebook):
 @pytest.mark.exhaustive
 def test_what_is_saved_is_of_one_moment(open_notebook):
     """The picture and the text under it, after each way of filling; and in the notebook when it is opened again."""
-    wide = "wide = gl.ones(100, requires_grad=True)\ngl.jacobian(wide[:3] * gl.tensor([1.0, 2.0, 3.0]), wide, method='rows').widget()"
-    page = open_notebook([SETUP, SHOW, wide])
+    wide = "wide = gl.ones(100, requires_grad=True)\ny = wide[:3] * gl.tensor([1.0, 2.0, 3.0])\n"
+    page = open_notebook([SETUP, SHOW, f"{wide}gl.jacobian(y, wide, method='rows').widget()"])
     open_view(page)
     view = open_view(page, 2)
 
