@@ -24,7 +24,7 @@ import math
 import numbers
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +32,7 @@ from typing import Any
 from unicodedata import east_asian_width
 
 from gradlab.explore import terms
-from gradlab.explore.theme import Theme, colours, resolved, scheme_rules
+from gradlab.explore.theme import USED, Theme, classed, colours, resolved, scheme_rules
 
 VALUE = "var(--gl-value)"  # what flows forward: values, leaves
 GRADIENT = "var(--gl-gradient)"  # what flows backward: gradients
@@ -65,10 +65,13 @@ LARGE = 4000  # pixels of one in a file, unless a width is chosen
 MAX_BYTES = 100_000  # of a bitmap in a notebook
 MAX_PIXELS = 500_000  # of a bitmap in a notebook that has heat maps in it: noise takes time and bytes
 LARGEST = 16_384  # pixels of a bitmap's width
-UNSAFE_IN_URI = {"%": "%25", "#": "%23", "<": "%3C", ">": "%3E", "&": "&amp;", "'": "&#x27;"}  # within an attribute in '
+UNSAFE_IN_URI = {"%": "%25", "#": "%23", "&": "&amp;", "'": "&#x27;"}  # within an attribute in '
 UNUSED_IN_IMAGE = re.compile(r'<title>[^<]*</title>| (?:class|data-[a-z-]+)="[^"]*"')  # an image has neither hover nor script
 PICTURES = (".svg", ".png", ".pdf")  # the files that `save` writes
+ALT = 800  # characters of the description in a notebook
 FEW_COLOURS = 16  # of a picture of lines and text, whose bytes are limited
+DARK = 128  # a colour none of whose parts is larger is that of text
+Colour = tuple[int, ...]
 LEAST_ZOOM = 0.2  # a bitmap smaller than this shows nothing any more
 
 
@@ -102,8 +105,10 @@ class Drawing:
         body, rules = resolved(self.body, theme)
         if theme.endswith("dark"):
             body = f'<rect width="100%" height="100%" fill="{colours(theme)["--gl-paper"]}"/>{body}'
+        return self._svg(body, rules, width, self._about() if described else "")
+
+    def _svg(self, body: str, rules: str, width: float | None = None, about: str = "") -> str:
         style = f"<style>{rules}</style>\n" if rules else ""
-        about = self._about() if described else ""
         return f'<svg xmlns="http://www.w3.org/2000/svg" {self._size(width)} role="img">{about}\n{style}{body}\n</svg>\n'
 
     def inline(self, *, role: str = "img", **data: str) -> str:
@@ -177,8 +182,8 @@ class Drawing:
     def bitmap(self, max_bytes: int) -> bytes | None:
         """Return the drawing as a PNG for a notebook, whose size is limited.
 
-        Heat maps have `MAX_PIXELS` at most. A file that is larger than `max_bytes` gets a palette, a small one where there is no
-        heat map, then is scaled down until it is not.
+        Heat maps have `MAX_PIXELS` at most. A file that is larger than `max_bytes` gets a palette, that of the theme where there
+        is no heat map, then is scaled down until it is not.
 
         Returns
         -------
@@ -186,8 +191,8 @@ class Drawing:
             None if resvg_py is not installed, or nothing could be recognized in so few bytes.
         """
         zoom = self._zoom(MAX_SIDE)
-        many = 256 if "<image" in self.body else FEW_COLOURS
-        if "<image" in self.body:
+        palette = None if "<image" in self.body else palette_of(self.body)
+        if palette is None:
             zoom = min(zoom, math.sqrt(MAX_PIXELS / max(self.width * self.height, 1)))
         svg = self._document("light")
         power = 0.75  # of a file's size, as which the zoom goes: guessed first, then as two files tell
@@ -196,7 +201,7 @@ class Drawing:
             picture = rasterise(svg, max(1, int(self.width * zoom + 1e-6)))
             if picture is None or len(picture) <= max_bytes:
                 return picture
-            picture = in_few_colours(picture, many)
+            picture = in_few_colours(picture, palette)
             if len(picture) <= max_bytes:
                 return picture
             if before is not None and len(picture) < before[1]:
@@ -207,13 +212,14 @@ class Drawing:
 
     def data_uri(self) -> str:
         """Return the SVG document as a URI for an `<img>`, whose `alt` describes it; see `image_source`."""
-        return image_source(UNUSED_IN_IMAGE.sub("", self._document("auto")))
+        return image_source(self._svg(*classed(UNUSED_IN_IMAGE.sub("", self.body))))
 
     def html(self) -> str:
         """Return one `<img>` that holds the drawing, in its own size so that its text can be read: where there is less room, it
         scrolls. With it come the rules that tell it a notebook's theme."""
         size = f'width="{self.width:.0f}" height="{self.height:.0f}" class="gradlab-picture" style="max-width:none;height:auto"'
-        image = f"<img alt=\"{escape(self.alt)}\" src='{self.data_uri()}' {size}>"
+        alt = self.alt if len(self.alt) <= ALT else f"{self.alt[: ALT - 1]}…"
+        image = f"<img alt=\"{escape(alt)}\" src='{self.data_uri()}' {size}>"
         return f'<div style="overflow-x:auto">{image}</div>{IN_NOTEBOOKS}'
 
     def bundle(self) -> dict[str, str]:
@@ -414,17 +420,34 @@ def image_source(svg: str) -> str:
     return "data:image/svg+xml," + "".join(UNSAFE_IN_URI.get(character, character) for character in svg.replace("\n", ""))
 
 
-def in_few_colours(png: bytes, many: int = 256) -> bytes:
-    """The PNG with a palette, about a third or a fifth of the size, or as it is where Pillow is not installed."""
+def in_few_colours(png: bytes, palette: Sequence[Colour] | None = None) -> bytes:
+    """Return the PNG with at most 256 colours, or with those of `palette` on white: about a third or a fifth of the size. Return
+    it as it is where Pillow is not installed."""
     try:
         from PIL import Image
     except ImportError:  # matplotlib brings it
         return png
     with Image.open(io.BytesIO(png)) as picture:
-        few = picture.quantize(many, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        if palette is None:
+            few = picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        else:
+            white = Image.new("RGBA", picture.size, "white")
+            white.alpha_composite(picture.convert("RGBA"))
+            colours_of = Image.new("P", (1, 1))
+            colours_of.putpalette([part for colour in palette for part in colour])
+            few = white.convert("RGB").quantize(palette=colours_of, dither=Image.Dither.NONE)
     file = io.BytesIO()
     few.save(file, "PNG", optimize=True)
     return min(file.getvalue(), png, key=len)
+
+
+def palette_of(body: str) -> list[Colour]:
+    """Return white, the colours of a drawing in the light theme, and those halfway to white that the edges of letters have."""
+    light = colours()
+    used = [tuple(bytes.fromhex(light[name][1:])) for name in dict.fromkeys(name for _, name in USED.findall(body))]
+    dark = [colour for colour in used if max(colour) < DARK]
+    halfway = [tuple((part + 255) // 2 for part in colour) for colour in dark]
+    return list(dict.fromkeys([(255, 255, 255), *used, *halfway]))[:FEW_COLOURS]
 
 
 def _bundled_fonts() -> list[str]:

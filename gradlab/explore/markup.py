@@ -23,9 +23,9 @@ STYLES = {
     "code": f"{PLAIN_CODE};color:inherit",
     "dim": "opacity:.72",
     "strong": "font-weight:600",
-    # mixed with the text's own colour: darker on a light ground, lighter on a dark one; else as it is in pictures
-    "value": f"color:{hex_of(VALUE)};color:color-mix(in srgb,{hex_of(VALUE)} 66%,currentColor)",
-    "gradient": f"color:{hex_of(GRADIENT)};color:color-mix(in srgb,{hex_of(GRADIENT)} 66%,currentColor)",
+    # mixed with the text's own colour: darker on a light ground, lighter on a dark one
+    "value": f"color:color-mix(in srgb,{hex_of(VALUE)} 66%,currentColor)",
+    "gradient": f"color:color-mix(in srgb,{hex_of(GRADIENT)} 66%,currentColor)",
     "warning": "font-weight:600",
     "term": "text-decoration:underline dotted;text-underline-offset:3px;cursor:help",
 }

@@ -8,6 +8,7 @@ by those of the light theme with rules that a browser follows in a dark theme an
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -17,6 +18,7 @@ Theme = Literal["auto", "light", "dark", "high-contrast", "high-contrast-dark"]
 STYLES = (Path(__file__).parent / "theme.css").read_text(encoding="utf-8")
 HIGH = "@media (prefers-contrast: more)"
 COLOUR = re.compile(r"(--gl-[a-z-]+):[^;]*light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
+TEXT = re.compile(r'\b(font-size|font-weight|text-anchor)="([a-z0-9.]+)"')
 USED = re.compile(r'\b(fill|stroke|stop-color)="var\((--gl-[a-z-]+)\)"')  # a quote that a user wrote is escaped
 NAMED_HIGH = ':is([data-vscode-theme-kind^="vscode-high-contrast"], [data-jp-theme-name*="High Contrast"])'
 SCHEME = re.compile(r"^:is\(.*color-scheme: [a-z ]+; \}$", re.MULTILINE)
@@ -72,16 +74,60 @@ def resolved(body: str, theme: Theme) -> tuple[str, str]:
     if theme != "auto":
         return body, ""
 
-    def rules(other: Theme, before: Theme) -> str:
-        new, old = colours(other), colours(before)
-        return "".join(f'[{key}="{light[name]}"]{{{key}:{new[name]}}}' for key, name in found if new[name] != old[name])
+    def rules(other: Theme, before: dict[str, str]) -> str:
+        new = colours(other)
+        return "".join(f'[{key}="{light[name]}"]{{{key}:{new[name]}}}' for key, name in found if new[name] != before[name])
 
+    return body, _by_media(rules)
+
+
+def _by_media(rules: Callable[[Theme, dict[str, str]], str]) -> str:
+    """Join the rules of the other themes, which `rules` returns for a theme and the colours of another one."""
     media = {
-        "(prefers-color-scheme:dark)": rules("dark", "light"),
-        "(prefers-contrast:more)": rules("high-contrast", "light"),
-        "(prefers-contrast:more) and (prefers-color-scheme:dark)": rules("high-contrast-dark", "dark"),
+        "(prefers-color-scheme:dark)": rules("dark", colours()),
+        "(prefers-contrast:more)": rules("high-contrast", colours()),
+        "(prefers-contrast:more) and (prefers-color-scheme:dark)": rules("high-contrast-dark", colours("dark")),
     }
-    return body, "".join(f"@media {when}{{{then}}}" for when, then in media.items() if then)
+    return "".join(f"@media {when}{{{then}}}" for when, then in media.items() if then)
+
+
+def classed(body: str) -> tuple[str, str]:
+    """Replace the variables in a drawing, and what its letters are like, with classes: fewer bytes than attributes that recur.
+
+    Parameters
+    ----------
+    body : str
+        SVG elements, none of which has a class.
+
+    Returns
+    -------
+    body, rules : str
+        The elements, and the rules of their classes in all themes.
+    """
+    classes: dict[tuple[tuple[str, str], ...], str] = {}
+
+    def replaced(match: re.Match[str]) -> str:
+        used = tuple(sorted((*USED.findall(match[2]), *TEXT.findall(match[2]))))
+        if not used:
+            return match[0]
+        name = classes.setdefault(used, f"c{len(classes)}")
+        return f'<{match[1]} class="{name}"' + re.sub(rf" (?:{USED.pattern}|{TEXT.pattern})", "", match[2])
+
+    body = re.sub(r'<([a-z]+)((?: [\w:-]+="[^"]*")+)', replaced, body)
+    having: dict[tuple[str, str], list[str]] = {}
+    for used, name in classes.items():
+        for one in used:
+            having.setdefault(one, []).append(f".{name}")
+    names = {one: ",".join(classes_of) for one, classes_of in having.items()}
+
+    def rules(other: Theme, before: dict[str, str]) -> str:
+        new = colours(other)
+        changed = ((one, new[one[1]]) for one in names if one[1] in new and new[one[1]] != before.get(one[1]))
+        return "".join(f"{names[one]}{{{one[0]}:{colour}}}" for one, colour in changed)
+
+    fixed = ((one, f"{one[1]}px" if one[0] == "font-size" else one[1]) for one in names if not one[1].startswith("--"))
+    letters = "".join(f"{names[one]}{{{one[0]}:{value}}}" for one, value in fixed)
+    return body, rules("light", {}) + letters + _by_media(rules)
 
 
 def view_styles() -> str:

@@ -382,7 +382,8 @@ class GradMagics(Magics):
             kernel = getattr(self.shell, "kernel", None) is not None
             live = matrix if request.jacobian and kernel else None
             explored = request.live and kernel and isinstance(report, Report) and bool(report.trace.nodes)
-            for k, part in enumerate(report.parts(explored=explored) if isinstance(report, Report) else [report]):
+            parts = report.parts(explored=explored, terminal=not kernel) if isinstance(report, Report) else [report]
+            for k, part in enumerate(parts):
                 if live is not None and getattr(part, "drawing", None) is report.jacobian_picture:
                     part = self.keep(live.widget(), info)  # it shows the picture too
                 display(part)

@@ -36,7 +36,7 @@ from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.values import Value
 
-TEXT = 12_000  # characters of the graph as text
+TEXT = 2_500  # characters of the graph as text, in a notebook
 LONG = 60  # characters of an expression in the sentence
 
 

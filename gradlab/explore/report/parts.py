@@ -41,18 +41,20 @@ class Card:
 class Below:
     """What stands folded below the card: the equivalent code and the graph as a text.
 
-    Its bitmap is the picture, for exports that drop HTML: there the card has the words alone.
+    Its bitmap is the picture, for exports that drop HTML: there the card has the words alone. `terminal` says whether the graph
+    is in its plain text too.
     """
 
     code: str
     drawing: Drawing | None
     room: int
     instead: Drawing | None = None
+    terminal: bool = True
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         graph = self.drawing.text if self.drawing is not None else ""
         html = (code_html(self.code) if self.code else "") + (fold_html("Graph as text", graph) if graph else "")
-        text = "\n\n".join(filter(None, [graph, code_text(self.code) if self.code else ""]))
+        text = "\n\n".join(filter(None, [graph if self.terminal else "", code_text(self.code) if self.code else ""]))
         return {"text/html": html, "text/plain": text} | bitmap(self.room, self.drawing, self.instead)
 
 

@@ -23,6 +23,7 @@ from gradlab.explore.graph import Graph
 from gradlab.explore.labels import unnumbered
 from gradlab.explore.markup import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
 from gradlab.explore.report import cell_lines, findings_view, loss_table_view, models, tree_view
+from gradlab.explore.report.classes import with_few_styles
 from gradlab.explore.report.comparison import ReportComparison, compare
 from gradlab.explore.report.page import page
 from gradlab.explore.report.parts import Below, Card, Picture, bitmap, code_html, code_latex, code_text
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from gradlab.explore.report.explanation import Explanation
 
 OUTPUT = 290_000  # bytes of all outputs of a report
-BITMAP = 12_500  # and of the picture for exports that drop HTML
+BITMAP = 8_000  # and of the picture for exports that drop HTML
 COLUMN = 420  # pixels that the words need at least beside a picture
 WIDEST = 1180.0  # pixels of a card
 BESIDE = 1076.0  # pixels of one in JupyterLab in a window of 1280: what fits into it is side by side
@@ -274,12 +275,13 @@ class Report(Pictured):
         )
 
     # ------------------------------------------------------------------------------------------------------------ shown
-    def parts(self, *, explored: bool = False) -> list[Any]:
+    def parts(self, *, explored: bool = False, terminal: bool = True) -> list[Any]:
         """What a notebook shows, one output each: the card, the Jacobian, and what is folded below. If a live view of the graph
-        follows the card, the card has no lines of the cell, no heat maps and no picture of the graph: see `twin`."""
-        card = Card(self._card(explored=explored), self._latex(), self._words())
+        follows the card, the card has no lines of the cell, no heat maps and no picture of the graph: see `twin`. Without a
+        `terminal`, the graph as text is in the HTML alone."""
+        card = Card(with_few_styles(self._card(explored=explored)), self._latex(), self._words())
         size = sum(map(_size, card._repr_mimebundle_().values()))
-        below = Below(self.by_hand, self.picture, 0, self.graph_drawing)
+        below = Below(self.by_hand, self.picture, 0, self.graph_drawing, terminal)
         size += sum(map(_size, below._repr_mimebundle_().values()))
         jacobian = self.jacobian_picture
         if jacobian is not None:

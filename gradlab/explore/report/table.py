@@ -31,7 +31,7 @@ from gradlab.explore.markup import (
 from gradlab.explore.statistics import BINS, Statistics
 from gradlab.explore.theme import hex_of
 
-RULE = "1px solid rgba(128,128,128,.32)"
+RULE = "1px solid #80808052"
 FONT = (
     "font-family:var(--jp-ui-font-family,system-ui,'Helvetica Neue',Arial,sans-serif);font-size:13px;line-height:1.5;"
     "color:var(--jp-content-font-color1,inherit)"

@@ -134,7 +134,7 @@ class TreeView:
         """A name, and the figures, which float at the right of it or below, where there is no room."""
         columns = " ".join(f"{width}px" for width in self._columns)
         look = (
-            f"float:right;display:grid;grid-template-columns:{columns};column-gap:{GAP}px;align-items:baseline;text-align:right"
+            f"float:right;display:grid;grid-template-columns:{columns};gap:{GAP}px;align-items:baseline;text-align:right"
         )
         shown = [cell or "<i></i>" for cell in cells if cell or self.bars]
         return f'{name} <span style="{look}">{" ".join(shown)}</span>'
