@@ -15,15 +15,17 @@ import ast
 import linecache
 import re
 import sys
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from types import FunctionType, GetSetDescriptorType, ModuleType
-from typing import Any
+from types import CodeType, FunctionType, GetSetDescriptorType, ModuleType
+from typing import Any, NamedTuple
 
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import library_of
+from gradlab.explore.trace.notes import METHODS
 
 HELD = 1000  # how many items of one container are looked at
 ITEMS, DEEP = 5000, 4  # how much in objects and what they hold is looked at, and how many steps deep
@@ -32,7 +34,7 @@ SIMPLE = (str, int, float, bool, complex, bytes, type(None))
 OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold much, and nothing that wants a name
 
 # What a class is made of, as Python itself tells it, whatever its metaclass does.
-_MRO, _SPACE, _NAME = (type.__dict__[slot] for slot in ("__mro__", "__dict__", "__name__"))
+_MRO, _SPACE, _NAME, _OFFSET = (type.__dict__[slot] for slot in ("__mro__", "__dict__", "__name__", "__weakrefoffset__"))
 
 
 def names_in(namespace: Mapping[str, Any], first: Iterable[str] = (), loops: frozenset[str] | None = None) -> dict[str, Any]:
@@ -206,8 +208,15 @@ def _held_deeper(name: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _of_objects(order: Iterable[str], namespace: Mapping[str, Any], looked: set[int]) -> Iterator[tuple[str, str, Any]]:
-    """What objects hold that are neither containers nor tensors: `regression.weight`, `net.layers[0].neurons[2].w`. Each is
-    `looked` at once."""
+    """The tensors that require grad that objects hold which are neither containers nor tensors: `regression.weight`,
+    `net.layers[0].neurons[2].w`."""
+    for root, label, item in _inside(order, namespace, looked):
+        if library_of(item) is not None and item.requires_grad:
+            yield root, label, item
+
+
+def _inside(order: Iterable[str], namespace: Mapping[str, Any], looked: set[int]) -> Iterator[tuple[str, str, Any]]:
+    """(name, path from it, item) of what is held by containers and objects, and by what these hold. Each is `looked` at once."""
     waiting = deque((name, name, namespace[name], 0) for name in order)
     room = ITEMS
     while waiting and room > 0:
@@ -219,11 +228,9 @@ def _of_objects(order: Iterable[str], namespace: Mapping[str, Any], looked: set[
         items = [*_own(name, value), *(_parameters(name, value) if depth else ())] if items is None else items
         room -= len(items) if depth else 0
         for label, item in items:
-            if library_of(item) is None:
-                if depth < DEEP and type(item) not in SIMPLE:
-                    waiting.append((root, label, item, depth + 1))
-            elif item.requires_grad:
-                yield root, label, item
+            yield root, label, item
+            if depth < DEEP and type(item) not in SIMPLE and library_of(item) is None:
+                waiting.append((root, label, item, depth + 1))
 
 
 def _own(name: str, value: Any) -> list[tuple[str, Any]]:
@@ -391,3 +398,46 @@ def module_names(spaces: Iterable[Mapping[str, Any]], loops: frozenset[str] | No
         for path, module in modules_in(name, value):
             names.setdefault(id(module), path)
     return names
+
+
+# ------------------------------------------------------------------------------------------- objects that compute as modules do
+class CalledObject(NamedTuple):
+    """An object of a class that computes as a module does: a weak reference to it, what it is called, the name of its class, and
+    the code of its methods that compute."""
+
+    ref: weakref.ref[Any]
+    path: str
+    kind: str
+    methods: tuple[CodeType, ...]
+
+
+def called_objects(space: Mapping[str, Any]) -> dict[int, CalledObject]:
+    """What objects are called in a namespace that compute as modules do, `layers[0]`, by the identity of the weak reference that
+    Python has one of for each object. As of tensors, the shortest path is taken, and a variable of a loop last."""
+    found: dict[int, CalledObject] = {}
+    order = _users_names(space)
+    held = {name: list(_held(name, space[name])) for name in order}
+    passing = _passing(order, space, held, frozenset(), _known_loops(None))
+    looked: set[int] = set()
+    for several in ([name for name in order if name not in passing], [name for name in order if name in passing]):
+        own = ((name, name, space[name]) for name in several if name != "self")
+        for _, label, item in (*own, *_inside(several, space, looked)):
+            if methods := _methods(item):
+                ref = weakref.ref(item)
+                found.setdefault(id(ref), CalledObject(ref, label, _NAME.__get__(type(item)), methods))
+    return found
+
+
+def _methods(value: Any) -> tuple[CodeType, ...]:
+    """The code of the methods by which an object computes that is neither a module nor a tensor and takes weak references."""
+    kind = type(value)
+    if issubclass(kind, (type, ModuleType, FunctionType)) or not _OFFSET.__get__(kind):
+        return ()
+    found: list[CodeType] = []
+    for one in _MRO.__get__(kind):
+        for name in METHODS:
+            method = _SPACE.__get__(one).get(name)
+            while type(method) is FunctionType:
+                found.append(method.__code__)
+                method = method.__dict__.get("__wrapped__")
+    return tuple(found) if found and not _defines(value, "named_parameters") and library_of(value) is None else ()

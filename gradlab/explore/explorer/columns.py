@@ -68,7 +68,7 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
         "label": [texts.at(node.label) for node in nodes],
         "name": [texts.at(node.name) for node in nodes],
         "operation": [texts.at(node.operation) for node in nodes],
-        "module": [texts.at(node.module) for node in nodes],
+        "module": [texts.at(node.layer) for node in nodes],
         "made": [texts.at(made_text(node)) for node in nodes],
         "place": [numbered(node.place) for node in nodes],
         "cell": [numbered(node.cell) for node in nodes],

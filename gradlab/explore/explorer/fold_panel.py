@@ -42,7 +42,7 @@ def fold_panel(trace: Trace, members: Sequence[int]) -> dict[str, Any]:
             entering.setdefault(edge.source, []).append(edge)
         elif edge.source not in inside:
             shared.add(edge.source)  # used outside too
-    path = _common_module([nodes[i].module for i in inside])
+    path = _common_module([nodes[i].layer for i in inside])
     parameters = [i for i in entering if i not in shared and _is_parameter(nodes[i], path)]
     inputs = [
         [i, _named(nodes[i]), _shape(nodes[i]), _handed(nodes[i], edges, i in shared)]
@@ -61,7 +61,7 @@ def fold_panel(trace: Trace, members: Sequence[int]) -> dict[str, Any]:
 
 
 def _about(trace: Trace, inside: Sequence[int], path: str) -> list[list[str]]:
-    kinds = {call.path: call.kind for call in trace.calls}
+    kinds = {call.path: call.kind for call in trace.layers}
     facts = [["kind", kinds[path]]] if kinds.get(path) else []
     facts.append(["size", count(len(inside), "operation")])
     places = {place for i in inside if (place := trace.nodes[i].cell or trace.nodes[i].place) is not None}

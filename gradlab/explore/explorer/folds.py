@@ -38,10 +38,10 @@ class Folds:
     def __init__(self, trace: Trace, limit: int = GLANCE) -> None:
         self._trace = trace
         numbered = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
-        named = len(numbered) > limit and any(node.module or node.place for node in trace.nodes)
-        self._nodes, self._edges = without_moves(numbered, trace.edges, trace.calls) if named else (numbered, trace.edges)
+        named = len(numbered) > limit and any(node.layer or node.place for node in trace.nodes)
+        self._nodes, self._edges = without_moves(numbered, trace.edges, trace.layers) if named else (numbered, trace.edges)
         self._base = {number: k for k, node in enumerate(self._nodes) for number in node.members}
-        shown, _ = fold(*whole_layers(self._nodes, self._edges, trace.calls), limit, trace.calls)
+        shown, _ = fold(*whole_layers(self._nodes, self._edges, trace.layers), limit, trace.layers)
         self._top = self._parts(shown, "")
         self._inside: dict[str, list[Part]] = {}
         self._none = frozenset(
@@ -122,7 +122,7 @@ class Folds:
                 for n, edge in enumerate(edge for edge in self._edges if edge.source in place and edge.target not in place)
             ]
             inner.append(GraphNode("outside", ""))
-            limit, calls = INSIDE, self._trace.calls
+            limit, calls = INSIDE, self._trace.layers
             graph: tuple[Sequence[GraphNode], Sequence[GraphEdge]] = inner, [*edges, *leaving]
             layers = whole_layers(*graph, calls)
             if len(layers[0]) > 2:  # else it is itself a layer

@@ -70,7 +70,7 @@ class Explorer:
     ) -> None:
         self.trace, self.live = trace, live
         code = code_outline(trace)
-        modules = module_outline(trace) if any(node.module for node in trace.nodes) else []
+        modules = module_outline(trace) if any(node.layer for node in trace.nodes) else []
         if level is None and len(trace.nodes) > GLANCE:
             level = "modules" if modules else "code" if len(code) > 1 else "operations"
         self.graph = Graph(trace, level=level or "operations")

@@ -82,8 +82,8 @@ def _line_row(trace: Trace, line: Line, first: int, members: Sequence[int], *, s
 def module_outline(trace: Trace) -> list[Row]:
     """A row for each module that was called, those that are alike together, and in it the modules and lines that it ran."""
     nodes, edges = trace.nodes, trace.edges
-    kinds = {call.path: call.kind for call in trace.calls}
-    paths = paths_of(nodes, edges, trace.calls)
+    kinds = {call.path: call.kind for call in trace.layers}
+    paths = paths_of(nodes, edges, trace.layers)
     inside = [i for i, node in enumerate(nodes) if node.kind != "output" and (paths[i] or node.kind != "leaf")]
     return _rows(trace, inside, paths, 0, kinds)
 

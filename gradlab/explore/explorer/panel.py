@@ -89,8 +89,8 @@ def _about(node: GraphNode) -> list[list[str]]:
         facts.append(["tensor", node.detail])
     if node.place is not None:
         facts.append(["line", f"{node.place.where}: {node.place.source}" if node.place.source else node.place.where])
-    if node.module:
-        facts.append(["module", node.module])
+    if node.layer:
+        facts.append(["module", node.layer])
     return facts
 
 

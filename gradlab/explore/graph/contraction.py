@@ -143,6 +143,7 @@ def folded(
             members=numbers,
             cell=cells.pop() if len(cells) == 1 else None,
             module=operations[-1].module,
+            object=operations[-1].object,
             dtype=end.dtype,
             value=end.value,
             gradient=end.gradient,

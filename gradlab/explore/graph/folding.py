@@ -67,7 +67,7 @@ def fold(
         return tuple(nodes), tuple(edges)
     kept = set(unfold)
     nodes, edges = _outputs_folded(nodes, edges, limit)
-    recorded = any(node.module or node.place for node in nodes)
+    recorded = any(node.layer or node.place for node in nodes)
     if recorded:
         nodes, edges = without_moves(nodes, edges, calls)
         wanted = [i for i, node in enumerate(nodes) if kept.intersection(node.members or (i,))] if kept else []

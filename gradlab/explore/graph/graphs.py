@@ -195,7 +195,7 @@ class Graph(Pictured):
         """By what was run."""
         if len(self.nodes) <= GLANCE or self.limit is not None or self.unfold:
             return "operations"
-        if any(node.module for node in self.nodes):
+        if any(node.layer for node in self.nodes):
             return "modules"
         return "code" if len(code_rows(self.trace)) > 2 else "operations"
 
@@ -237,14 +237,14 @@ class Graph(Pictured):
         if len(self.nodes) <= (self.limit or 0):
             return self.nodes, self.edges
         numbered = [replace(node, members=(i,)) for i, node in enumerate(self.nodes)]
-        nodes, edges = whole_layers(numbered, self.edges, self.trace.calls, self._unfolded)
+        nodes, edges = whole_layers(numbered, self.edges, self.trace.layers, self._unfolded)
         if len(nodes) > limit:
-            nodes, edges = fold(nodes, edges, limit, self.trace.calls, self._unfolded)
+            nodes, edges = fold(nodes, edges, limit, self.trace.layers, self._unfolded)
         return (self.nodes, self.edges) if len(nodes) == len(self.nodes) else (tuple(nodes), tuple(edges))
 
     @cached_property
     def _recorded(self) -> bool:
-        return any(node.module or node.place for node in self.nodes)
+        return any(node.layer or node.place for node in self.nodes)
 
     def text(self) -> str:
         """The whole graph as an indented text, from the outputs back to the leaves."""

@@ -375,7 +375,7 @@ class Paths(Pictured):
             inside = [edges[i] for i in self.on]
             nodes, edges = renumbered(nodes, inside, through)
             leaf = [i for i, node in enumerate(nodes) if node.members == (self.leaf,)]
-            nodes, edges = fold(nodes, edges, GLANCE, self.trace.calls, leaf)
+            nodes, edges = fold(nodes, edges, GLANCE, self.trace.layers, leaf)
         place = {member: i for i, node in enumerate(nodes) for member in node.members}
         drawn: dict[tuple[int, int], list[int]] = {}
         for i, edge in enumerate(edges):

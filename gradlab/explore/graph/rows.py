@@ -183,7 +183,7 @@ def first_line(trace: Trace, place: Line) -> int:
 def module_rows(trace: Trace) -> list[GraphRow]:
     """A row for each module that was called, those that are alike together, and for what was computed outside of them."""
     numbered = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
-    nodes, edges = fold(*whole_layers(numbered, trace.edges, trace.calls), MODULES, trace.calls, lines=False)
+    nodes, edges = fold(*whole_layers(numbered, trace.edges, trace.layers), MODULES, trace.layers, lines=False)
     parts = []
     for i, node in enumerate(nodes):
         if node.kind not in ("leaf", "output"):

@@ -118,8 +118,8 @@ def layers_of(nodes: Nodes, calls: Sequence[ModuleCall]) -> list[Step | None]:
     for node in nodes:
         layer: Step | None = None
         if node.kind not in ("leaf", "output"):
-            if node.module in whole and (node.module, node.place) in outside:
-                layer = "module", node.module
+            if node.layer in whole and (node.layer, node.place) in outside:
+                layer = "module", node.layer
             elif node.part_of is not None:
                 layer = "layer", "{} {}".format(*node.part_of)
         layers.append(layer)
@@ -156,7 +156,7 @@ def whole_layers(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall], unfold
             folds.setdefault(layer, _Fold((layer,))).members.append(i)
     hidden = [[fold] for fold in folds.values() if not any(set(unfold).intersection(nodes[i].members) for i in fold.members)]
     kinds, times = {call.path: call.kind for call in calls}, Counter(call.path for call in calls)
-    plain = len({prefixes(node.module)[0] for node in nodes if node.module}) < 2
+    plain = len({prefixes(node.layer)[0] for node in nodes if node.layer}) < 2
     groups = [_named(nodes, uses, stack, piece, kinds, times, plain) for stack, piece in _convex(nodes, edges, hidden)]
     return contracted(nodes, edges, groups)
 
@@ -234,7 +234,7 @@ def by_names(
             fold.members.append(i)
         fold.own.append(i)
     forced = {paths[i][:depth] for i in unfold for depth in range(len(paths[i]) + 1)}
-    shut: set[Path] = set()  # folds in which one would see every step of a loop
+    shut = _whole_objects(root, nodes, root.operations(nodes))  # and folds with every step of a loop in them
     while True:
         shown, opened = _opened(root, nodes, limit, forced, shut, lines=lines)
         pieces = _convex(nodes, edges, shown)
@@ -255,6 +255,19 @@ def by_names(
         if len(piece) > 1 or (stack[0].path[-1][0] == "module" and nodes[piece[0]].kind == "operation")
     ]
     return contracted(nodes, edges, groups)
+
+
+def _whole_objects(fold: _Fold, nodes: Nodes, most: int) -> set[Path]:
+    """The objects of the user's that are not opened: those of fewer than `most` operations that hold nothing but lines, and stand
+    beside others or hold one line."""
+    several = sum(step[0] == "module" for step in fold.folds) > 1
+    found = set()
+    for inner in fold.folds.values():
+        found |= _whole_objects(inner, nodes, most)
+        lines = all(step[0] == "line" for step in inner.folds) and (several or len(inner.folds) == 1)
+        if lines and inner.operations(nodes) < most and any(nodes[i].object == inner.path[-1][1] for i in inner.members):
+            found.add(inner.path)
+    return found
 
 
 def _opened(
@@ -301,7 +314,7 @@ def paths_of(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall]) -> list[Pa
         if node.kind in ("leaf", "output"):
             paths.append(())
             continue
-        key = node.module, node.cell, node.place
+        key = node.layer, node.cell, node.place
         if key not in by_stack:
             by_stack[key] = _path(node, outside)
         paths.append(by_stack[key])
@@ -324,13 +337,13 @@ def paths_of(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall]) -> list[Pa
 
 def _path(node: GraphNode, outside: Collection[tuple[str, Line | None]]) -> Path:
     steps: list[Step] = []
-    parts = prefixes(node.module)
+    parts = prefixes(node.layer)
     steps += [("module", part) for part in parts]
     place, cell = node.place, node.cell
     if place is not None:
         if not parts and cell is not None and cell != place and place.function != cell.function:
             steps += [("call", f"{cell.line}: {cell.source}"), ("function", place.function)]
-        if not parts or (node.module, place) not in outside:
+        if not parts or (node.layer, place) not in outside:
             steps.append(("line", place.where))
     return tuple(steps)
 

@@ -14,9 +14,8 @@ from gradlab.core.modes import mode
 from gradlab.core.observers import ReverseSweep, add_observer, count_active, remove_observer
 from gradlab.core.storage import NUMBER_STORAGE, own_storage, tick
 from gradlab.diagnose.sites import GRADLAB_FILES, Loss, Sites, is_gradlab_file, site_here
-from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.trace.notes import Given, KeptArray, Note, Severed, cell_site, users_frames
+from gradlab.explore.trace.notes import Given, KeptArray, Note, Severed, around, cell_site, users_frames
 from gradlab.explore.trace.values import FEW
 
 BEHIND = 200  # nodes that are looked at behind a cut
@@ -53,12 +52,8 @@ class GradlabRecording(Sites, Recording):
         node, recorder = result.node, self.recorder
         if node is None or not recorder.on:
             return
-        cell: Any = site
-        current = cells.current
-        if current is not None and code.co_filename != current:
-            while frame is not None and frame.f_code.co_filename != current:
-                frame = frame.f_back
-            cell = None if frame is None else (frame.f_code, frame.f_lasti)
+        cell, methods = around(frame, site, recorder.call)
+        recorder.calls_objects = recorder.calls_objects or bool(methods)
         # Conditions are in comprehensions: an `if` at the end of a loop's body compiles to a jump without a line number, and
         # IPython before 8 fails to show the traceback of an interrupt there.
         if self.lossy:  # a leaf may be gone when the sweep comes
@@ -69,7 +64,7 @@ class GradlabRecording(Sites, Recording):
         for array in [one for one in arrays if one is not None]:
             recorder.hold(array, array.nbytes)
         inner = bool(self._sites) and site == self._sites[-1]  # a derivative's own operations: nobody wrote their operands
-        node.note = Note(site, cell, recorder.call, self._kept(result), constants, inner)
+        node.note = Note(site, cell, recorder.call, self._kept(result), constants, inner, None, methods)
 
     def _kept(self, tensor: Any) -> KeptArray:
         array = tensor.array

@@ -27,7 +27,6 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 
 from gradlab import clock
 from gradlab.diagnose.sites import Loss, is_gradlab_file
-from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.compiling_torch import CompiledCalls
 from gradlab.explore.libraries.cuts_torch import BORN, LEAVE, flat, how_lost, leaves_behind, used_values
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
@@ -35,7 +34,7 @@ from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
 from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
-from gradlab.explore.trace.notes import NOTE, Given, KeptArray, Note, Severed, users_frames
+from gradlab.explore.trace.notes import NOTE, Given, KeptArray, Note, Severed, around, users_frames
 from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -273,7 +272,8 @@ class TorchRecording(TorchFunctionMode, Recording):
                 self._ungraded(name, x, used_values(name, args, kwargs, x), site, aside=bool(graded))
         if not graded or self._notes[0] >= self.library.touches:  # so many notes live: no node more is touched
             return
-        cell = self._cell(frame, site)
+        cell, methods = around(frame, site, self.recorder.call)
+        self.recorder.calls_objects = self.recorder.calls_objects or bool(methods)
         noted = [
             self._given(at, x, site)
             for at, x in enumerate(arguments[:GIVEN])
@@ -288,12 +288,13 @@ class TorchRecording(TorchFunctionMode, Recording):
                 continue
             nodes.append(node)
             if node._sequence_nr() >= before or NOTE not in node.metadata:
-                node.metadata[NOTE] = _Counted(self._notes, site, cell, call, self._kept(x), noted, False, part_of)
+                node.metadata[NOTE] = _Counted(self._notes, site, cell, call, self._kept(x), noted, False, part_of, methods)
         if sequence_number() - before > len(set(nodes)):
-            self._inner(nodes, before, site, cell, call, part_of)
+            self._inner(nodes, before, site, cell, call, part_of, methods)
 
-    def _inner(self, nodes: list[Any], before: int, site: Any, cell: Any, call: Any, part_of: Any) -> None:
+    def _inner(self, nodes: list[Any], before: int, *noted: Any) -> None:
         """Nodes that the call made on its way."""
+        site, cell, call, part_of, methods = noted
         waiting, seen = deque(nodes), set(nodes)
         while waiting and len(seen) < INNER:
             for source, _ in waiting.popleft().next_functions:
@@ -303,16 +304,8 @@ class TorchRecording(TorchFunctionMode, Recording):
                 if hasattr(source, "variable") or source._sequence_nr() < before:
                     continue
                 if NOTE not in source.metadata:
-                    source.metadata[NOTE] = _Counted(self._notes, site, cell, call, None, (), True, part_of)
+                    source.metadata[NOTE] = _Counted(self._notes, site, cell, call, None, (), True, part_of, methods)
                 waiting.append(source)
-
-    def _cell(self, frame: Any, site: Any) -> Any:
-        current = cells.current
-        if current is None or frame is None or frame.f_code.co_filename == current:
-            return site
-        while frame is not None and frame.f_code.co_filename != current:
-            frame = frame.f_back
-        return site_of(frame)
 
     def _given(self, at: int, x: Any, site: Any) -> Given:
         if not isinstance(x, torch.Tensor):
@@ -370,7 +363,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         node = self.library.node(source)
         operation = "" if node is None else self.library.name_of(node)
         shape = shape_of(source) or ()
-        cell = self._cell(user_frame(3), site)
+        cell = around(user_frame(3), site, None)[0]
         severed = Severed(how, site, operation, shape, self._kept(source), leaves_behind(node), cell)
         severed.old = node is not None and not hasattr(node, "variable") and node._sequence_nr() < self._swept
         self.recorder.cuts.append(severed)

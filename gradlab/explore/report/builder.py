@@ -325,7 +325,7 @@ def report_of(
     if wrt is None:
         wrt = [row.name for row in rows if row.gradient is not None]
     by = _with_respect_to(rows, wrt, trace)
-    in_models = {row.name for tree in forest(rows, trace.calls)[0] for row in tree.rows}  # a tree says enough
+    in_models = {row.name for tree in forest(rows, trace.layers)[0] for row in tree.rows}  # a tree says enough
     drawn = list(matrices[: bounds.heat_maps])
     large = [
         (label, matrix)
@@ -415,7 +415,7 @@ def _with_respect_to(rows: Sequence[TensorRow], wrt: Sequence[str], trace: Trace
     """ "a and b."; of models "the parameters of model: 149 of 151 tensors got a gradient, ‖gradient‖ 0.778."."""
     if not wrt:
         return say("nothing.") if rows else say("nothing: every ", term("leaf", "leaf"), " of its graph is gone.")
-    trees, rest = forest(rows, trace.calls)
+    trees, rest = forest(rows, trace.layers)
     if not trees:
         return say(listed([code(name) for name in wrt]), ".")
     others = {row.name: row for row in rest}

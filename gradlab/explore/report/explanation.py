@@ -81,7 +81,7 @@ class Explanation:
         part, edges = renumbered(nodes, inside, shown)
         if len(part) > SMALL:
             ends = [i for i, node in enumerate(part) if node.members[0] in (self.nodes[0], self.nodes[-1])]
-            return fold(part, edges, SMALL, trace.calls, [part[i].members[0] for i in ends])
+            return fold(part, edges, SMALL, trace.layers, [part[i].members[0] for i in ends])
         return part, edges
 
     @cached_property

@@ -103,7 +103,7 @@ def _node(i: int, node: GraphNode) -> dict[str, Any]:
         "line": None if place is None else place.line,
         "columns": None if place is None or place.columns is None else list(place.columns),
         "source": (source.source or None) if source is not None else None,
-        "module": node.module or None,
+        "module": node.layer or None,
         "shape": _shape(node.shape),
         "dtype": node.dtype or None,
         "value": _numbers(node.value),

@@ -150,7 +150,7 @@ class Report(Pictured):
         """The models as trees, and the rows of the table."""
         if not self._values:
             return [], list(self.rows)
-        return forest(self.rows, self.trace.calls)
+        return forest(self.rows, self.trace.layers)
 
     @cached_property
     def _lines(self) -> tuple[cell_lines.CellLine, ...]:

@@ -149,7 +149,7 @@ def _step(step: Step, trace: Trace, span: Any, values: bool) -> dict[str, Any]:
         "line": step.line if values else None,
         "where": step.place.where if values and step.place is not None else "",
         "span": span,
-        "module": trace.nodes[step.node].module,
+        "module": trace.nodes[step.node].layer,
         "upstream": [number(part) if values else None for part in arrived],
         "hooked": step.hooked,
         "rule": step.rule if values else None,

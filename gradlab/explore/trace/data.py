@@ -187,6 +187,8 @@ class GraphNode:
         The line of the cell that ran which led there; the same where the operation stands in the cell itself.
     module : str
         The module that made it, by its path from the user's name: "model.layers[0].attn"; "" outside modules.
+    object : str
+        The object of the user's own class that made it as a module does, by its path: "layers[0]"; "" where there is none.
     part_of : tuple of (str, int), or None
         The function of the library that computes a whole layer, of which it is a part ("lstm"), and which call of it.
     dtype : str
@@ -220,6 +222,12 @@ class GraphNode:
     operands: tuple[Operand, ...] = ()
     slopes: Slopes | None = None
     norms: tuple[float, ...] = ()
+    object: str = ""
+
+    @property
+    def layer(self) -> str:
+        """The path of what made it, the innermost module or object."""
+        return self.object or self.module
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,6 +409,8 @@ class Trace:
         And where it was asked.
     program : str
         What ran: "the cell", or the name of a script.
+    objects : tuple of ModuleCall
+        The objects of the user's own classes that computed as modules do, `layers[0]` of class Linear.
     """
 
     library: str
@@ -420,6 +430,12 @@ class Trace:
     losses: tuple[int, ...] = ()
     asked: Line | None = None
     program: str = "the cell"
+    objects: tuple[ModuleCall, ...] = ()
+
+    @property
+    def layers(self) -> tuple[ModuleCall, ...]:
+        """The calls of modules, and the objects that computed as these do."""
+        return (*self.calls, *self.objects)
 
     @property
     def held_by_steps(self) -> frozenset[int]:

@@ -6,12 +6,12 @@ a weak reference to the array, which the recorder may keep alive for a while.
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import CO_OPTIMIZED
 from itertools import count, islice
 from types import CodeType
 from typing import Any, NamedTuple
@@ -21,6 +21,9 @@ from gradlab.diagnose.source_locations import cells
 
 times = count()  # of cuts and sweeps, in the order of the program
 FRAMES = 20  # functions that are looked at
+OFFSET = type.__dict__["__weakrefoffset__"].__get__  # whatever the metaclass does
+FILLS = sys.version_info < (3, 13)  # whether a function's frame keeps the dictionary of its names
+METHODS = ("__call__", "forward")  # by which an object computes as a module does
 NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
 
 
@@ -102,9 +105,11 @@ class Note:
         Whether another operation that the user called made it on its way: then it has that one's site.
     part_of : pair of a str and an int, or None
         The function that computes a whole layer, of which it is a part, and which call of it.
+    methods : tuple of pairs of a weak reference and a code object
+        The methods that ran around it, innermost first, and their objects; in a module those that it called.
     """
 
-    __slots__ = ("call", "cell", "given", "inner", "made", "part_of", "site")
+    __slots__ = ("call", "cell", "given", "inner", "made", "methods", "part_of", "site")
 
     def __init__(
         self,
@@ -115,9 +120,10 @@ class Note:
         given: Any,
         inner: bool = False,
         part_of: tuple[str, int] | None = None,
+        methods: tuple[tuple[weakref.ref[Any], CodeType], ...] = (),
     ) -> None:
         self.site, self.cell, self.call, self.made, self.given, self.inner = site, cell, call, made, given, inner
-        self.part_of = part_of
+        self.part_of, self.methods = part_of, methods
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +159,38 @@ def cell_site() -> Any:
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
+def around(frame: Any, site: Any, call: Called | None) -> tuple[Any, tuple[tuple[weakref.ref[Any], CodeType], ...]]:
+    """Return what led to a user's frame: the site in the cell that runs (the frame's own outside of cells), and of the methods
+    that run there and may compute as a module does, innermost first, the first argument and the code. Those around the module
+    that is being called are left out."""
+    current, cell, outer = cells.current, site, frame
+    if current is not None and frame is not None and frame.f_code.co_filename != current:
+        while outer is not None and outer.f_code.co_filename != current:
+            outer = outer.f_back
+        cell = None if outer is None else (outer.f_code, outer.f_lasti)
+    module = None if call is None else call.module()
+    caller = None if call is None or call.site is None else call.site[0]
+    methods: tuple[tuple[weakref.ref[Any], CodeType], ...] = ()
+    for _ in range(FRAMES):
+        if frame is None or (code := frame.f_code) is caller or not code.co_flags & CO_OPTIMIZED:
+            break
+        if code.co_name in METHODS and code.co_argcount:
+            names = frame.f_locals
+            one = names.get(code.co_varnames[0])
+            if FILLS and sys.gettrace() is None:
+                names.clear()
+            if one is module and module is not None:
+                break
+            if OFFSET(type(one)):
+                methods += ((weakref.ref(one), code),)
+        frame = frame.f_back
+    return cell, methods
+
+
 def is_outermost(frame: Any, current: str | None) -> bool:
     """Whether a frame is a module's, or that of the running cell's own lines."""
     code = frame.f_code
-    return code.co_name == "<module>" or (code.co_filename == current and not code.co_flags & inspect.CO_OPTIMIZED)
+    return code.co_name == "<module>" or (code.co_filename == current and not code.co_flags & CO_OPTIMIZED)
 
 
 def locals_of(frame: Any) -> dict[str, Any]:
@@ -164,7 +198,7 @@ def locals_of(frame: Any) -> dict[str, Any]:
     would keep the user's tensors alive: it is emptied again, unless somebody traces the program and may write it back."""
     space = frame.f_locals
     names = dict(space)
-    if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.gettrace() is None:
+    if FILLS and frame.f_code.co_flags & CO_OPTIMIZED and sys.gettrace() is None:
         space.clear()
     return names
 
@@ -181,7 +215,7 @@ class Frame(NamedTuple):
     def arguments(self) -> tuple[str, ...]:
         """The names of what the function was given; none of a module or a cell."""
         code = self.code
-        count = code.co_argcount + code.co_kwonlyargcount if code.co_flags & inspect.CO_OPTIMIZED else 0
+        count = code.co_argcount + code.co_kwonlyargcount if code.co_flags & CO_OPTIMIZED else 0
         return code.co_varnames[:count]
 
 

@@ -20,9 +20,9 @@ from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import count, number, shape_text
-from gradlab.explore.names import attribute
+from gradlab.explore.names import CalledObject, attribute
 from gradlab.explore.operations import lookup
-from gradlab.explore.trace.data import Cut, Event, GraphEdge, GraphNode, Operand, Shape, Trace
+from gradlab.explore.trace.data import Cut, Event, GraphEdge, GraphNode, ModuleCall, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
 from gradlab.explore.trace.notes import Called, Given, Happening, KeptArray, Note, Severed
 from gradlab.explore.trace.values import Value
@@ -49,6 +49,7 @@ class Names:
     by_node: dict[Any, list[str]] = field(default_factory=dict)
     by_id: dict[int, str] = field(default_factory=dict)
     models: dict[int, str] = field(default_factory=dict)  # modules' names, by identity
+    objects: dict[int, CalledObject] = field(default_factory=dict)  # other objects', by the identity of their references
 
     @classmethod
     def of(cls, library: Library, names: Mapping[str, Any]) -> Names:
@@ -170,6 +171,7 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
         tuple(read_nodes),
         tuple(edges),
         recorded=recorded,
+        objects=tuple(ModuleCall(path, kind, 0, graded=True, place=None) for path, kind in reader.objects.items()),
         cut_off=most is not None and len(read_nodes) - len(roots) > most,
     )
 
@@ -204,6 +206,7 @@ class Reader:
         self._paths: dict[int, str] = {}
         self._tensors: set[str] | None = None
         self._written: dict[int, list[tuple[Any, Any]]] = {}  # by parsed operation, which `lines` keeps
+        self.objects: dict[str, str] = {}  # the classes of the objects that made nodes, by path
         self.calls: set[Called] = set()  # that made a node of the graph, themselves or in calls inside of them
         self.reaching: list[Severed] = []  # the cuts of which something reached the graph
         self._reached: dict[int, list[int]] = {}  # and which nodes
@@ -271,9 +274,10 @@ class Reader:
         expression = self.lines.expression(site)
         operands: tuple[Operand, ...] = ()
         cell = module = None
+        layer = ""
         if note is not None:
             cell = place if note.cell is note.site else self.lines.line(note.cell)
-            module = self.path(note.call)
+            module, layer = self.path(note.call), self.object_path(note)
             call = note.call
             while call is not None and call not in self.calls:
                 self.calls.add(call)
@@ -310,6 +314,7 @@ class Reader:
             gradient=gradient,
             operands=operands,
             slopes=self.seen.slopes.get(node),
+            object=layer,
         )
 
     def path(self, call: Any) -> str:
@@ -328,6 +333,13 @@ class Reader:
                 path = attribute(inside, step, outer) if step else f"{inside}.{call.kind}"
             self._paths[id(module)] = path = path or str(call.kind)
         return path
+
+    def object_path(self, note: Note) -> str:
+        """Where the innermost object with a name is that made a node, outside of modules that it called; "" without one."""
+        objects = self.names.objects
+        named = [one for ref, code in note.methods if (one := objects.get(id(ref))) is not None and code in one.methods]
+        self.objects.update((one.path, one.kind) for one in reversed(named))
+        return named[0].path if named else ""
 
     def operands(self, note: Note, expression: Any) -> tuple[Operand, ...]:
         """What an operation was given that no gradient goes to, with the user's words for it."""

@@ -32,7 +32,7 @@ from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.names import is_model, module_names, modules_in, names_in, names_of_functions, owners_in
+from gradlab.explore.names import called_objects, is_model, module_names, modules_in, names_in, names_of_functions, owners_in
 from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.entering import enter_sweep
@@ -40,7 +40,7 @@ from gradlab.explore.trace.happenings import Happenings
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.journal import Journal
 from gradlab.explore.trace.making import trace_of_attempt, trace_of_first_sweep, trace_of_sweep
-from gradlab.explore.trace.notes import Called, Frame, Severed, cell_site, line_of
+from gradlab.explore.trace.notes import METHODS, Called, Frame, Severed, cell_site, line_of
 from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.reading import Names, Root, Seen
 from gradlab.explore.trace.slopes import slopes_of
@@ -96,6 +96,7 @@ class Recorder:
         self.unhurried = False  # whether every sweep is looked at, however long that takes
         self.call: Called | None = None
         self.calls: deque[Called] = deque(maxlen=CALLS)
+        self.calls_objects = False  # whether objects computed that are no modules
         self.cuts: deque[Severed] = deque(maxlen=CUTS)
         self.journal = Journal()
         self.reborn: WeakKeyDictionary[Any, Sequence[Severed]] = WeakKeyDictionary()  # leaves that are made of what was cut off
@@ -532,6 +533,11 @@ class Recorder:
         space |= {name: value for name, value in self.namespace().items() if name not in space}
         names = Names.of(library, {**self.called, **names_in(space, first=self.first)})
         names.models = module_names((self.namespace(), space))  # the notebook's first: a trainer calls another's net `model`, too
+        if self.calls_objects:
+            running = {
+                id(frame.names.get(name)) for frame in frames for name in frame.arguments[:1] if frame.code.co_name in METHODS
+            }
+            names.objects = {key: one for key, one in called_objects(space).items() if id(one.ref()) not in running}
         return names
 
     def _settle_identities(self) -> None:
