@@ -12,6 +12,8 @@ import pytest
 
 import gradlab as gl
 from gradlab import cli
+from gradlab.explore.explorer.model import Explorer
+from gradlab.explore.graph.rows import module_rows
 from gradlab.explore.names import attribute, last_step, module_names, names_in, prefixes
 
 LAYERS = """\
@@ -151,6 +153,31 @@ def test_rows_of_a_cell(shell, library):
     assert sorted(row.name for row in report.rows) == sorted(WANTED)
     text = ran.stdout + report.text()
     assert not re.search(r"running_|parameters\[|\bp\.grad w|\blayer\.", text.partition("The cell, and")[0]), text
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_layers_are_drawn_as_modules_are(shell, library):
+    """Each is one node of the picture and one row of the explorer's modules; the table is a tree of them with their classes."""
+    shell.ok(program(library, LAYERS, MADE))
+    shell.ok(program(library, "%%grad -o report\n", STEPS))
+    report = shell.ns["report"]
+    kinds = {
+        "layers[0]": "Linear",
+        "layers[1]": "BatchNorm1d",
+        "layers[2]": "Tanh",
+        "layers[3]": "Linear",
+        "layers[4]": "BatchNorm1d",
+    }
+    assert {one.path: one.kind for one in report.trace.objects} == kinds
+    rows = {row.label: row for row in module_rows(report.trace) if row.kind == "module"}
+    assert [label for label in rows if label.startswith("layers")] == list(kinds)
+    assert Explorer(report.trace).graph.level == "modules"
+    drawn = report._repr_mimebundle_()["text/html"]
+    assert all(path in drawn for path in kinds)
+    tree = re.search(r"layers .*?leaf", report.text(), re.DOTALL)[0]
+    assert re.findall(r"^ +(\d)  (\w+)", tree, re.MULTILINE) == [
+        (path[7], kind) for path, kind in kinds.items() if kind != "Tanh"
+    ]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
