@@ -53,7 +53,8 @@ class GradlabRecording(Sites, Recording):
         if node is None or not recorder.on:
             return
         cell, methods = around(frame, site, recorder.call)
-        recorder.calls_objects = recorder.calls_objects or bool(methods)
+        if methods:
+            recorder.calls_objects = True
         # Conditions are in comprehensions: an `if` at the end of a loop's body compiles to a jump without a line number, and
         # IPython before 8 fails to show the traceback of an interrupt there.
         if self.lossy:  # a leaf may be gone when the sweep comes

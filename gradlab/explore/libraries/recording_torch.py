@@ -273,7 +273,8 @@ class TorchRecording(TorchFunctionMode, Recording):
         if not graded or self._notes[0] >= self.library.touches:  # so many notes live: no node more is touched
             return
         cell, methods = around(frame, site, self.recorder.call)
-        self.recorder.calls_objects = self.recorder.calls_objects or bool(methods)
+        if methods:
+            self.recorder.calls_objects = True
         noted = [
             self._given(at, x, site)
             for at, x in enumerate(arguments[:GIVEN])

@@ -168,7 +168,6 @@ def around(frame: Any, site: Any, call: Called | None) -> tuple[Any, tuple[tuple
         while outer is not None and outer.f_code.co_filename != current:
             outer = outer.f_back
         cell = None if outer is None else (outer.f_code, outer.f_lasti)
-    module = None if call is None else call.module()
     caller = None if call is None or call.site is None else call.site[0]
     methods: tuple[tuple[weakref.ref[Any], CodeType], ...] = ()
     for _ in range(FRAMES):
@@ -179,7 +178,7 @@ def around(frame: Any, site: Any, call: Called | None) -> tuple[Any, tuple[tuple
             one = names.get(code.co_varnames[0])
             if FILLS and sys.gettrace() is None:
                 names.clear()
-            if one is module and module is not None:
+            if call is not None and one is call.module():
                 break
             if OFFSET(type(one)):
                 methods += ((weakref.ref(one), code),)
