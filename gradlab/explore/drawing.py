@@ -70,6 +70,7 @@ UNUSED_IN_IMAGE = re.compile(r'<title>[^<]*</title>| (?:class|data-[a-z-]+)="[^"
 PICTURES = (".svg", ".png", ".pdf")  # the files that `save` writes
 ALT = 800  # characters of the description in a notebook
 FEW_COLOURS = 16  # of a picture of lines and text, whose bytes are limited
+OTHER_COLOURS = re.compile(r'<image|(?:fill|stroke)="#')  # than those of the theme
 DARK = 128  # a colour none of whose parts is larger is that of text
 Colour = tuple[int, ...]
 LEAST_ZOOM = 0.2  # a bitmap smaller than this shows nothing any more
@@ -191,8 +192,8 @@ class Drawing:
             None if resvg_py is not installed, or nothing could be recognized in so few bytes.
         """
         zoom = self._zoom(MAX_SIDE)
-        palette = None if "<image" in self.body else palette_of(self.body)
-        if palette is None:
+        palette = None if OTHER_COLOURS.search(self.body) else palette_of(self.body)
+        if "<image" in self.body:
             zoom = min(zoom, math.sqrt(MAX_PIXELS / max(self.width * self.height, 1)))
         svg = self._document("light")
         power = 0.75  # of a file's size, as which the zoom goes: guessed first, then as two files tell
