@@ -67,7 +67,7 @@ def _losses(recorder: Recorder, training: Training, model: str) -> Iterator[tupl
     if shown is None or (shown.trace is None and shown is not recorder.shown):
         return
     losses = [*(training.other_losses if training.spoilt is None and shown is recorder.shown else []), shown]
-    names = [_name(recorder.trace(one)) for one in losses]
+    names = [_name(recorder.trace(one)) for one in losses] if len(losses) > 1 else [""]
     clear = len(set(names)) == len(names) and all(names)
     for i, one in enumerate(losses, start=1):
         loss = "" if len(losses) == 1 else names[i - 1] if clear else f"backward, {i} of {len(losses)}"
