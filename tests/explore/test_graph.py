@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gc
+import importlib.util
 import json
 import random
 import re
@@ -16,6 +17,7 @@ from urllib.parse import unquote
 import pytest
 
 import gradlab as gl
+from gradlab.explore.drawing import rasterise
 from gradlab.explore.graph import Graph, graph
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded
@@ -453,7 +455,11 @@ def test_the_bundle():
     assert {"text/html", "text/plain"} <= set(bundle) <= {"text/html", "image/png", "text/plain"}
     assert bundle["text/plain"] == found.text()
     data = re.search(r"src='data:image/svg\+xml,([^']+)'", bundle["text/html"])[1]
-    assert unquote(unescape(data)) == re.sub("<title>Graph.*?</desc>|\n", "", found.svg())
+    image, whole = unquote(unescape(data)), found.svg()
+    assert re.findall(r">([^<]+)</(?:text|tspan)>", image) == re.findall(r">([^<]+)</(?:text|tspan)>", whole)
+    assert re.findall(r' d="([^"]*)"', image) == re.findall(r' d="([^"]*)"', whole)
+    if importlib.util.find_spec("resvg_py") is not None:
+        assert rasterise(image, 400) == rasterise(found.svg(theme="light"), 400), "it looks the same"
     assert re.search(r'alt="Graph of loss \(scalar [^"]*14 operations on 2 leaves, a and b', bundle["text/html"])
     json.dumps(bundle)
 

@@ -126,6 +126,12 @@ class Session:
         except Exception as failed:  # noqa: BLE001  (a diagnosis never raises)
             return Diagnosis(unseen=(f"The run could not be checked: {type(failed).__name__}: {failed}.",))
 
+    def keep_current(self, namespace: Mapping[str, Any]) -> None:
+        """Take what is in the namespace now as the state of the last cell, after more of it was read for its report."""
+        with self.lock:
+            if self.snapshot is not None:
+                self.snapshot = Snapshot(namespace)
+
     def forget(self) -> None:
         """Forget all cells."""
         self.past, self.last, self.snapshot = Past(), Diagnosis(unseen=(NOTHING,)), None
