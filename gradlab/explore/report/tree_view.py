@@ -133,9 +133,7 @@ class TreeView:
     def _row(self, cells: Sequence[str], name: str) -> str:
         """A name, and the figures, which float at the right of it or below, where there is no room."""
         columns = " ".join(f"{width}px" for width in self._columns)
-        look = (
-            f"float:right;display:grid;grid-template-columns:{columns};gap:{GAP}px;align-items:baseline;text-align:right"
-        )
+        look = f"float:right;display:grid;grid-template-columns:{columns};gap:{GAP}px;align-items:baseline;text-align:right"
         shown = [cell or "<i></i>" for cell in cells if cell or self.bars]
         return f'{name} <span style="{look}">{" ".join(shown)}</span>'
 
