@@ -190,7 +190,8 @@ def test_what_was_found_in_a_cell_of_two_losses_is_found_after_it(shell, lib):
     shell.ok("import torch" if lib == "torch" else "")
     shell.ok(f"X = {lib}.randn(20, 3); w = {lib}.randn(3).requires_grad_(); o = {lib}.optim.SGD([w], lr=0.1)")
     cell = "%%grad -o report\nfor i in range(3):\n    other = ((X @ w - 2) ** 2).mean()\n    o.zero_grad()\n"
-    cell += "    other.backward()\n    o.step()\n    loss = ((X @ w - 1) ** 2).mean() + 0.1 * w.pow(2).sum().detach()\n    o.zero_grad()\n"
+    cell += "    other.backward()\n    o.step()\n    loss = ((X @ w - 1) ** 2).mean() + 0.1 * w.pow(2).sum().detach()\n"
+    cell += "    o.zero_grad()\n"
     cell += "    loss.backward()\n    o.step()"
     shell.ok(cell)
     report = shell.ns["report"]

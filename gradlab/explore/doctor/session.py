@@ -127,7 +127,7 @@ class Session:
             return Diagnosis(unseen=(f"The run could not be checked: {type(failed).__name__}: {failed}.",))
 
     def keep_current(self, namespace: Mapping[str, Any]) -> None:
-        """Take what is in the namespace now as the state of the last cell, after more of it was read for its report."""
+        """Take the present state of the namespace as that of the last cell, after more of it was read for its report."""
         with self.lock:
             if self.snapshot is not None:
                 self.snapshot = Snapshot(namespace)

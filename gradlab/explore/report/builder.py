@@ -21,11 +21,11 @@ from gradlab.explore.drawing import Drawing, above, clean
 from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.graphs import MOST_NODES
-from gradlab.explore.graph.listing import bounded
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import Sentence, Span, code, count, dimmed, listed, number, say, scalar, shape_text, term, to_text
 from gradlab.explore.names import caller_names
 from gradlab.explore.pooled_matrix import PooledMatrix, reduced
+from gradlab.explore.report.parts import shortened_text
 from gradlab.explore.report.report import Bounds, Report, caption
 from gradlab.explore.report.rows import rows_of
 from gradlab.explore.report.table import SHOWN, TableNote, TensorRow
@@ -36,7 +36,7 @@ from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.values import Value
 
-TEXT = 2_500  # characters of the graph as text, in a notebook
+TEXT = 12_000  # characters of the graph as text
 LONG = 60  # characters of an expression in the sentence
 
 
@@ -475,9 +475,7 @@ def _since(trace: Trace, rows: Sequence[TensorRow]) -> Sentence:
 def _graph(trace: Trace, bounds: Bounds, tree: bool) -> Drawing:
     """The picture of the graph; beside a tree of modules, whose rows say more than rows of a picture, its operations."""
     drawing = Graph(trace, limit=bounds.nodes, level="operations" if tree else None).drawing()
-    if len(drawing.text) > TEXT:
-        return replace(drawing, text=bounded(drawing.text, TEXT) + "\n(report.graph().text() is the whole.)")
-    return drawing
+    return replace(drawing, text=shortened_text(drawing.text, TEXT))
 
 
 def _named_out(subject: Subject, names: Mapping[str, Any]) -> dict[str, Any]:

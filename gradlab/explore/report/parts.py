@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradlab.explore.drawing import GRADIENT, Drawing, clean
+from gradlab.explore.graph.listing import bounded
 from gradlab.explore.markup import MONO, NO_MATH, Sentence, breakable, escape_html, marked, say, to_html, to_latex, to_text
 from gradlab.explore.report.table import CARD
 from gradlab.explore.theme import hex_of
@@ -53,7 +54,9 @@ class Below:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         graph = self.drawing.text if self.drawing is not None else ""
-        html = (code_html(self.code) if self.code else "") + (fold_html("Graph as text", graph) if graph else "")
+        html = (code_html(self.code) if self.code else "") + (
+            fold_html("Graph as text", shortened_text(graph, FOLDED)) if graph else ""
+        )
         text = "\n\n".join(filter(None, [graph if self.terminal else "", code_text(self.code) if self.code else ""]))
         return {"text/html": html, "text/plain": text} | bitmap(self.room, self.drawing, self.instead)
 
@@ -67,7 +70,13 @@ def bitmap(room: int, *drawings: Drawing | None) -> dict[str, str]:
     return {}
 
 
+def shortened_text(graph: str, characters: int) -> str:
+    """The first lines of a graph as text, and how to print all."""
+    return graph if len(graph) <= characters else bounded(graph, characters) + "\n(report.graph().text() is the whole.)"
+
+
 CODE = "Equivalent code"
+FOLDED = 2_500  # characters of the graph as text in a notebook
 
 
 def fold_html(title: str, text: str, *, opened: bool = False) -> str:
