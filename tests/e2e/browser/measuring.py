@@ -77,9 +77,10 @@ async ([roots, leastType, leastContrast]) => {
       matchMedia('(prefers-color-scheme:dark)').matches;
     const style = parsed.querySelector('style');
     if (style) {  // a document in a page follows the page: say which set of colours the image shows
+      const [usual] = style.textContent.split('@media');
       const rules = style.textContent.match(/@media \\(prefers-color-scheme:dark\\)\\{([^]*?\\})\\}/)?.[1] ?? '';
-      if (dark) for (const [, which, key, to] of rules.matchAll(/([^{}]*\\[(\\w+)="[^"]+"\\])\\{\\w+:([^}]+)\\}/g))
-        for (const e of parsed.querySelectorAll(which)) e.style[key] = to;
+      for (const [, which, key, to] of (usual + (dark ? rules : '')).matchAll(/([^{}]+)\\{([\\w-]+):([^}]+)\\}/g))
+        for (const e of parsed.querySelectorAll(which)) e.style.setProperty(key, to);  // a page may forbid further styles
       style.remove();
     }
     holder.append(document.adoptNode(parsed)); document.body.append(holder);
