@@ -7,7 +7,7 @@ import zlib
 from collections import Counter
 
 STYLED = re.compile(r"""src='[^']*'|( class="([^"]*)")? style="([^"]*)["]""")
-LAYOUT = re.compile(r"\b(?:grid|float|flex|border-left)\b")
+LAYOUT = re.compile(r"\b(?:grid|float|flex|border-left|padding-left|text-align:left$)")
 RECURRING = 4
 
 
