@@ -2,6 +2,7 @@
 
 import gc
 import linecache
+import re
 import sys
 import traceback
 import weakref
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 from gradlab.diagnose.source_locations import positions, quote_site
+from gradlab.explore.markup import escape_html
 from gradlab.explore.report import Report
+from gradlab.explore.report.parts import WHOLE
 from gradlab.notebook.extension import load_ipython_extension, unload_ipython_extension
 
 NO_SCALAR = "and no scalar that it assigned has a gradient to follow"
@@ -663,3 +666,16 @@ def test_own_backward_keeps_nothing_alive(cell):
     cell.ok("del loss")
     gc.collect()
     assert node() is None
+
+
+def test_the_way_to_the_whole_text_of_a_graph_works_as_printed(shell):
+    layers = "*(layer for i in range(30) for layer in (gl.nn.Linear(3 + i, 4 + i), gl.nn.Tanh()))"
+    shell.ok(f"import gradlab as gl\nmodel = gl.nn.Sequential({layers})\nx = gl.ones(2, 3)")
+    cell = "loss = model(x).sum()"
+    html = "".join(data.get("text/html", "") for data in shell.ok(f"%%grad\n{cell}").outputs)
+    folded = re.search(r"<pre[^>]*>([^<]*… and \d+ more lines)\n", html)[1]
+    assert f"{folded}\n{escape_html(WHOLE)}</pre>" in html
+    magic, code = re.fullmatch(r"\(All of it: (%%grad -o report) above the cell, then (print\(.*\))\.\)", WHOLE).groups()
+    shell.ok(f"{magic}\n{cell}")
+    printed = shell.ok(code).stdout
+    assert len(printed) > len(folded) and "model[58].weight" in printed and "more line" not in printed

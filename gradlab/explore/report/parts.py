@@ -72,11 +72,12 @@ def bitmap(room: int, *drawings: Drawing | None) -> dict[str, str]:
 
 def shortened_text(graph: str, characters: int) -> str:
     """The first lines of a graph as text, and how to print all."""
-    return graph if len(graph) <= characters else bounded(graph, characters) + "\n(report.graph().text() is the whole.)"
+    return graph if len(graph) <= characters else f"{bounded(graph, characters)}\n{WHOLE}"
 
 
 CODE = "Equivalent code"
 FOLDED = 2_500  # characters of the graph as text in a notebook
+WHOLE = "(All of it: %%grad -o report above the cell, then print(report.graph().text()).)"
 
 
 def fold_html(title: str, text: str, *, opened: bool = False) -> str:
