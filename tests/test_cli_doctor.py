@@ -451,7 +451,7 @@ def test_every_model_of_a_script_is_checked(library, doctor, here):
     assert status == 1 and lines_of(errors) == [line_with(text)] and "called backward() 8 times: 1 Problem" in errors
     assert "■ Problem  act=Sigmoid: " in errors
     page = (here / "page.html").read_text()
-    assert "act=Tanh" in page and "for 2 models" in page
+    assert "act=Tanh" in page and "act=Sigmoid" in page and "of 2 models" in page
 
 
 def test_scripts_do_not_share_names(doctor):
