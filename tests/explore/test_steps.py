@@ -175,7 +175,7 @@ def test_local_derivatives_are_the_jacobian_of_the_operation(name):
     [
         ("C = A @ B", {"C.grad @ B.T", "A.T @ C.grad"}),
         ("C = A.T @ A", {"A @ C.grad", "C.grad @ A.T"}),
-        ("C = A * B.T", {"A * C.grad", ""}),
+        ("C = A * B.T", {"A * C.grad", "B.T * C.grad"}),
         ("C = A @ v", {"C.grad ⊗ v", "A.T @ C.grad"}),
         ("C = v @ A", None),
         ("C = nn.functional.linear(B.T, A)", None),
@@ -200,6 +200,21 @@ def test_the_factors_of_a_product_multiply_to_what_is_handed_on(lib, code, produ
         np.testing.assert_allclose(product, share["downstream"], rtol=1e-5, atol=1e-6)
     named = {share["factor"].product("C.grad") for step, share in found if step.name == "C"}
     assert products in (None, named)
+
+
+@pytest.mark.parametrize("lib", ["gradlab", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_factors_are_those_of_the_rule_where_several_products_are_the_same(lib, weight):
+    """A and B have the same numbers, and ones or zeros arrive: C.grad @ B.T is then C.grad @ A.T and B @ C.grad, too."""
+    library = gl if lib == "gradlab" else pytest.importorskip("torch")
+    space = {"A": library.ones(3, 3, requires_grad=True), "B": library.ones(3, 3, requires_grad=True)}
+    with gl.tracing():
+        exec(f"C = A @ B\nloss = (C * {weight}).sum()", space)
+    walk = stepped(space["loss"], None, space)
+    products = {
+        share["name"]: share["factor"].product("C.grad") for step in walk.steps for share in step.shares if step.name == "C"
+    }
+    assert products == {"A": "C.grad @ B.T", "B": "A.T @ C.grad"}
 
 
 def test_large_matrices_and_scalars_have_no_factor():

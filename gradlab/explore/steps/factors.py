@@ -1,19 +1,20 @@
 """Both factors of what a step hands on, where they are small matrices: what arrived, and what the operation multiplies it by.
 
 A product of matrices hands on `C.grad @ B.T` and `A.T @ C.grad`, which says more than its local derivative, 81 numbers for 3 × 3.
-Which value is the other factor, and on which side, is found by multiplying and comparing with what was handed on.
+Which value is the other factor, and on which side, is found by multiplying a generic cotangent and comparing with what the local
+derivative makes of it: the cotangent that arrived may be of zeros or ones, for which several products are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gradlab.explore.graph.ports import is_small_matrix
-from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.data import GraphEdge, Trace
 from gradlab.explore.trace.values import FEW
 
 CLOSE = 1e-5  # relative, of products in float32
@@ -49,37 +50,58 @@ class Factor:
         return f"{one} {self.symbol} {two}" if self.name else ""
 
 
-def sources_of(trace: Trace) -> Mapping[int, Sequence[int]]:
-    """The nodes that each node was given, in the order of its arguments."""
-    sources: dict[int, list[int]] = {}
+def edges_into(trace: Trace) -> Mapping[int, Sequence[GraphEdge]]:
+    """Return the edges into each node."""
+    edges: dict[int, list[GraphEdge]] = {}
     for edge in trace.edges:
-        sources.setdefault(edge.target, []).append(edge.source)
-    return sources
+        edges.setdefault(edge.target, []).append(edge)
+    return edges
 
 
-def factor_of(trace: Trace, node: int, sources: Sequence[int], arrived: Any, local: Any, handed: Any) -> Factor | None:
-    """Return what an operation multiplied `arrived` by to get `handed`; None where that is no small matrix."""
+def factor_of(
+    trace: Trace, into: Mapping[int, Sequence[GraphEdge]], node: int, to: int, arrived: Any, local: Any, handed: Any
+) -> Factor | None:
+    """Return what an operation multiplied `arrived` by to get `handed`, or None if `handed` is not a small matrix.
+
+    Parameters
+    ----------
+    trace : Trace
+    into : mapping of int to sequence of GraphEdge
+        The edges into each node.
+    node : int
+        The operation.
+    to : int
+        The node that `handed` goes to.
+    arrived, handed : int, float, ndarray or Value
+    local : float, ndarray or None
+        The local derivative; see `data.Share`.
+    """
     if not isinstance(handed, np.ndarray) or not isinstance(arrived, (int, float, np.ndarray)):
         return None
     arrived = np.asarray(arrived)
-    if max(handed.size, arrived.size) > FEW:
+    if max(handed.size, arrived.size) > FEW or not isinstance(local, np.ndarray):
         return None
-    if "@" in trace.nodes[node].label:
-        for name, value in _values(trace, node, sources):
-            for factor, product in _products(name, value, arrived):
-                if product.shape == handed.shape and np.allclose(product, handed, CLOSE, CLOSE, equal_nan=True):
+    if "@" in trace.nodes[node].label and local.shape == (arrived.size, handed.size):
+        generic = np.cos(np.arange(1.0, arrived.size + 1)).reshape(arrived.shape)
+        wanted = (generic.ravel() @ local).reshape(handed.shape)
+        for name, value in _values(trace, into, node, to):
+            both = zip(_products(name, value, generic), _products(name, value, arrived), strict=True)
+            for (factor, product), (_, now) in both:
+                if _is_close(product, wanted) and _is_close(now, handed):
                     return factor
     elementwise = _elementwise(local, arrived, handed)
     if elementwise is None or not is_small_matrix(handed.shape):
         return None
-    known = (name for name, value in _values(trace, node, sources) if np.array_equal(value, elementwise))
+    known = (name for name, value in _values(trace, into, node, to) if np.array_equal(value, elementwise))
     return Factor("*", next(known, ""), elementwise, first=True)
 
 
-def _elementwise(local: Any, arrived: np.ndarray, handed: np.ndarray) -> np.ndarray | None:
+def _is_close(product: np.ndarray, wanted: np.ndarray) -> bool:
+    return product.shape == wanted.shape and np.allclose(product, wanted, CLOSE, CLOSE, equal_nan=True)
+
+
+def _elementwise(local: np.ndarray, arrived: np.ndarray, handed: np.ndarray) -> np.ndarray | None:
     """A local derivative in the shape of what is handed on, if it multiplies element by element or multiplies one number."""
-    if not isinstance(local, np.ndarray):
-        return None
     if local.ndim == 1 or arrived.size == 1:
         return local.reshape(handed.shape)
     diagonal = np.diagonal(local)
@@ -88,14 +110,30 @@ def _elementwise(local: Any, arrived: np.ndarray, handed: np.ndarray) -> np.ndar
     return diagonal.reshape(handed.shape)
 
 
-def _values(trace: Trace, node: int, sources: Iterable[int]) -> Iterator[tuple[str, np.ndarray]]:
-    """What an operation was given: the names and the numbers of small vectors and matrices, first of those that have a name."""
-    nodes = [trace.nodes[i] for i in sources]
-    given = [(node.name or (node.label if node.kind == "leaf" else ""), node.value) for node in nodes]
+def _values(trace: Trace, into: Mapping[int, Sequence[GraphEdge]], node: int, to: int) -> Iterator[tuple[str, np.ndarray]]:
+    """The names and the numbers of the small vectors and matrices that an operation was given beside what `to` gave, those that
+    have a name first. An operation that was given one tensor twice was given it beside itself."""
+    edges = into.get(node, ())
+    own = next((edge for edge in edges if edge.source == to), None)
+    given = [(_named(trace, into, edge.source), trace.nodes[edge.source].value) for edge in edges if edge is not own]
     given += [(operand.text, operand.value) for operand in trace.nodes[node].operands]
     for name, value in sorted(given, key=lambda one: not one[0]):
         if value is not None and value.numbers is not None and len(value.shape) in (1, 2):
-            yield name.partition(", ")[0], np.array(value.numbers).reshape(value.shape)
+            yield name, np.array(value.numbers).reshape(value.shape)
+
+
+def _named(trace: Trace, into: Mapping[int, Sequence[GraphEdge]], i: int) -> str:
+    """What a node is called, "A", or "A.T" of the transpose of what is called so; "" where that is not known."""
+    node = trace.nodes[i]
+    if node.name or node.kind == "leaf":
+        return (node.name or node.label).partition(", ")[0]
+    sources = [edge.source for edge in into.get(i, ())]
+    name = _named(trace, into, sources[0]) if node.label == ".T" and len(sources) == 1 else ""
+    return _transposed(name)
+
+
+def _transposed(name: str) -> str:
+    return name.removesuffix(".T") if name.endswith(".T") else f"{name}.T" if name else ""
 
 
 def _products(name: str, value: np.ndarray, arrived: np.ndarray) -> Iterator[tuple[Factor, np.ndarray]]:
@@ -104,7 +142,7 @@ def _products(name: str, value: np.ndarray, arrived: np.ndarray) -> Iterator[tup
         yield Factor("⊗", name, value, first=False), np.outer(arrived, value)
         yield Factor("⊗", name, value, first=True), np.outer(value, arrived)
     for turned, g in ((False, arrived), (True, arrived.T))[: arrived.ndim]:
-        for called, v in ((f"{name}.T" if name else "", value.T), (name, value))[2 - value.ndim :]:
+        for called, v in ((_transposed(name), value.T), (name, value))[2 - value.ndim :]:
             for first, (a, b) in ((False, (g, v)), (True, (v, g))):
                 if a.ndim and b.ndim and a.shape[-1] == b.shape[0]:
                     yield Factor("@", called, v, first, turned), a @ b

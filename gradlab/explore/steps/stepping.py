@@ -24,7 +24,7 @@ from gradlab.explore.rule_math import rule_of
 from gradlab.explore.sources import weights_for, weights_needed, why_not
 from gradlab.explore.steps import display, slides, step_text
 from gradlab.explore.steps.data import Share, Step, plain
-from gradlab.explore.steps.factors import factor_of, sources_of
+from gradlab.explore.steps.factors import edges_into, factor_of
 from gradlab.explore.steps.picture import Film
 from gradlab.explore.steps.strip import ROOM, strip
 from gradlab.explore.steps.sweep import Key, SweepRecord, Visit
@@ -190,7 +190,7 @@ def _steps(
     library: Library, visits: Sequence[Visit], number: Mapping[Any, int], trace: Trace, own: Mapping[Key, str]
 ) -> Iterator[Step]:
     sums: dict[Any, int] = {}
-    sources = sources_of(trace)
+    into = edges_into(trace)
     done = 0
     for visit in visits:
         at = number.get(visit.node)
@@ -211,7 +211,7 @@ def _steps(
                     to=to,
                     name=own.get(handed.key) or target.name.partition(", ")[0] or target.label,
                     local=handed.local,
-                    factor=factor_of(trace, at, sources.get(at, ()), upstream, handed.local, handed.downstream),
+                    factor=factor_of(trace, into, at, to, upstream, handed.local, handed.downstream),
                     downstream=plain(handed.downstream),
                     total=plain(handed.total),
                 )
