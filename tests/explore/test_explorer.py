@@ -415,6 +415,19 @@ def test_the_parameters_of_a_module_add_up():
     assert whole["of"] == "model.layers" and whole["parameters"][0][1].startswith("[0].")
 
 
+@both
+def test_an_input_that_needs_a_gradient_is_not_a_parameter_of_the_module(lib):
+    net = lib.nn.Sequential(lib.nn.Linear(2, 3), lib.nn.Linear(3, 1))
+    x = lib.ones(4, 2, requires_grad=True)
+    with gl.tracing():
+        loss = net(x).sum()
+    made = explorer({"net": net, "x": x, "loss": loss})
+    inside = [i for i, node in enumerate(made.trace.nodes) if node.layer == "net[0]"]
+    fold = made.answer("node", {"node": inside[-1], "members": ranges(inside)})["panel"]["fold"]
+    assert [row[1] for row in fold["inputs"]] == ["x"]
+    assert sorted(row[1] for row in fold["parameters"]) == ["all", "bias", "weight"]
+
+
 def test_the_gradient_of_one_element_has_a_sign():
     x = gl.tensor(2.0, requires_grad=True)
     with gl.tracing():

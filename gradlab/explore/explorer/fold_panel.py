@@ -8,6 +8,7 @@ from typing import Any
 from gradlab.explore.graph.chips import operand_text
 from gradlab.explore.graph.ports import elements, said
 from gradlab.explore.graph.rows import total
+from gradlab.explore.graph.spans import is_parameter
 from gradlab.explore.labels import steps_of
 from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
@@ -43,7 +44,7 @@ def fold_panel(trace: Trace, members: Sequence[int]) -> dict[str, Any]:
         elif edge.source not in inside:
             shared.add(edge.source)  # used outside too
     path = _common_module([nodes[i].layer for i in inside])
-    parameters = [i for i in entering if i not in shared and _is_parameter(nodes[i], path)]
+    parameters = {i for i in entering if i not in shared and _is_parameter(nodes[i], path)}
     inputs = [
         [i, _named(nodes[i]), _shape(nodes[i]), _handed(nodes[i], edges, i in shared)]
         for i, edges in sorted(entering.items())
@@ -81,7 +82,8 @@ def _common_module(paths: Sequence[str]) -> str:
 
 
 def _is_parameter(node: GraphNode, path: str) -> bool:
-    return node.kind == "leaf" and (bool(path) or len(steps_of(node.label)) > 1)
+    """Whether a leaf belongs to the module of the nodes; of nodes of several modules, to any."""
+    return node.kind == "leaf" and (is_parameter(node, path) if path else len(steps_of(node.label)) > 1)
 
 
 def _named(node: GraphNode) -> str:

@@ -151,19 +151,20 @@ def whole_layers(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall], unfold
         if nodes[i].kind == "leaf" and uses[i]:
             around = {layers[user] for user in uses[i]}
             layer = around.pop() if len(around) == 1 else None
-            layer = layer if layer is not None and _is_parameter(nodes[i], layer) else None
+            layer = layer if layer is not None and is_parameter(nodes[i], layer[1]) else None
         if layer is not None:
             folds.setdefault(layer, _Fold((layer,))).members.append(i)
-    hidden = [[fold] for fold in folds.values() if not any(set(unfold).intersection(nodes[i].members) for i in fold.members)]
+    seen = set(unfold)
+    hidden = [[fold] for fold in folds.values() if not any(seen.intersection(nodes[i].members) for i in fold.members)]
     kinds, times = {call.path: call.kind for call in calls}, Counter(call.path for call in calls)
     plain = len({prefixes(node.layer)[0] for node in nodes if node.layer}) < 2
     groups = [_named(nodes, uses, stack, piece, kinds, times, plain) for stack, piece in _convex(nodes, edges, hidden)]
     return contracted(nodes, edges, groups)
 
 
-def _is_parameter(leaf: GraphNode, step: Step) -> bool:
+def is_parameter(leaf: GraphNode, module: str) -> bool:
     """Whether a leaf that is used in a module alone belongs to it by its name; an input of the module does not."""
-    return not leaf.name or any(name.startswith((f"{step[1]}.", f"{step[1]}[")) for name in leaf.name.split(", "))
+    return not leaf.name or any(name.startswith((f"{module}.", f"{module}[")) for name in leaf.name.split(", "))
 
 
 # ----------------------------------------------------------------------------------------------------------------- tree
@@ -330,7 +331,7 @@ def paths_of(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall]) -> list[Pa
                     (d for d, (a, b) in enumerate(zip(common, other, strict=False)) if a != b), min(len(common), len(other))
                 )
                 common = common[:same]
-            others = (d for d, step in enumerate(common) if step[0] == "module" and not _is_parameter(node, step))
+            others = (d for d, step in enumerate(common) if step[0] == "module" and not is_parameter(node, step[1]))
             paths[i] = common[: next(others, len(common))]
     return paths
 
