@@ -28,7 +28,7 @@ class GraphWidget(LiveView):
     ----------
     explorer : Explorer
     twin : mapping of str to str, optional
-        What is displayed above it for where there is no kernel, by MIME type. Default: the picture of the graph.
+        What is displayed above it, and remains without a kernel, by MIME type. Default: the picture of the graph.
 
     `close()` lets the graph go and gives the static picture back.
     """

@@ -141,7 +141,7 @@ def _left_out(many: int) -> str:
 
 
 def html(own: Any, beside: Beside, body: str) -> str:
-    """The tabs. The report's own shows `body`, and is open; reports that there is no room for have a tab alone."""
+    """Return the tabs. The report's own shows `body` and is open; one without room has only its tab."""
     shown, room = [], ROOM
     for report in beside.reports[:CARDS]:
         inside = report.body_html()

@@ -96,7 +96,7 @@ class Recorder:
         self.unhurried = False  # whether every sweep is looked at, however long that takes
         self.call: Called | None = None
         self.calls: deque[Called] = deque(maxlen=CALLS)
-        self.calls_objects = False  # whether objects computed that are no modules
+        self.calls_objects = False  # whether objects that are not modules computed
         self.cuts: deque[Severed] = deque(maxlen=CUTS)
         self.journal = Journal()
         self.reborn: WeakKeyDictionary[Any, Sequence[Severed]] = WeakKeyDictionary()  # leaves that are made of what was cut off
