@@ -32,7 +32,7 @@ from typing import Any
 from unicodedata import east_asian_width
 
 from gradlab.explore import terms
-from gradlab.explore.theme import USED, Theme, classed, colours, resolved, scheme_rules
+from gradlab.explore.theme import USED, Theme, classed, colours, hex_of, resolved, scheme_rules
 
 VALUE = "var(--gl-value)"  # what flows forward: values, leaves
 GRADIENT = "var(--gl-gradient)"  # what flows backward: gradients
@@ -54,7 +54,7 @@ MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 RULES = (  # what no inline style can say: which tab is open, that paper has no scroll bar, what is shown on focus
     ".gradlab-tabs>details::details-content{flex:1 0 100%;min-width:0}"
-    ".gradlab-tabs>details[open]>summary{font-weight:600;box-shadow:inset 0 2px #2670b5}"
+    f".gradlab-tabs>details[open]>summary{{font-weight:600;box-shadow:inset 0 2px {hex_of(VALUE)}}}"
     "@media print{.gradlab-picture{max-width:100%!important}.gradlab-table *{white-space:normal!important}}" + terms.RULES
 )
 

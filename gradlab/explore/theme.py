@@ -18,7 +18,7 @@ Theme = Literal["auto", "light", "dark", "high-contrast", "high-contrast-dark"]
 STYLES = (Path(__file__).parent / "theme.css").read_text(encoding="utf-8")
 HIGH = "@media (prefers-contrast: more)"
 COLOUR = re.compile(r"(--gl-[a-z-]+):[^;]*light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
-TEXT = re.compile(r'\b(font-size|font-weight|text-anchor)="([a-z0-9.]+)"')
+LETTERS = re.compile(r'\b(font-size|font-weight|text-anchor)="([a-z0-9.]+)"')
 USED = re.compile(r'\b(fill|stroke|stop-color)="var\((--gl-[a-z-]+)\)"')  # a quote that a user wrote is escaped
 NAMED_HIGH = ':is([data-vscode-theme-kind^="vscode-high-contrast"], [data-jp-theme-name*="High Contrast"])'
 SCHEME = re.compile(r"^:is\(.*color-scheme: [a-z ]+; \}$", re.MULTILINE)
@@ -107,11 +107,11 @@ def classed(body: str) -> tuple[str, str]:
     classes: dict[tuple[tuple[str, str], ...], str] = {}
 
     def replaced(match: re.Match[str]) -> str:
-        used = tuple(sorted((*USED.findall(match[2]), *TEXT.findall(match[2]))))
+        used = tuple(sorted((*USED.findall(match[2]), *LETTERS.findall(match[2]))))
         if not used:
             return match[0]
         name = classes.setdefault(used, f"c{len(classes)}")
-        return f'<{match[1]} class="{name}"' + re.sub(rf" (?:{USED.pattern}|{TEXT.pattern})", "", match[2])
+        return f'<{match[1]} class="{name}"' + re.sub(rf" (?:{USED.pattern}|{LETTERS.pattern})", "", match[2])
 
     body = re.sub(r'<([a-z]+)((?: [\w:-]+="[^"]*")+)', replaced, body)
     having: dict[tuple[str, str], list[str]] = {}
