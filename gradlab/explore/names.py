@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import linecache
-import re
 import sys
 import weakref
 from collections import deque
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import library_of
+from gradlab.explore.module_paths import attribute
 from gradlab.explore.trace.notes import METHODS
 
 HELD = 1000  # how many items of one container are looked at
@@ -299,32 +299,6 @@ def _parameters(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     return [(attribute(name, path, value), parameter) for path, parameter in parameters if type(path) is str]
 
 
-STEP = re.compile(r"\.?[^.\[\]]+|\[[^\]]*\]")
-
-
-def attribute(name: str, path: str, model: Any = None) -> str:
-    """The path of a module or a parameter in a model as one writes it: "0.weight" of `net` as `net[0].weight`, "heads.1" where
-    `heads` is a dictionary of modules as `net.heads['1']`."""
-    for part in path.split(".") if path else ():
-        children = getattr(model, "_modules", None)
-        keyed = callable(getattr(type(model), "keys", None))
-        model = children.get(part) if isinstance(children, dict) else None
-        name += f".{part}" if part.isidentifier() else f"[{part}]" if part.isdecimal() and not keyed else f"[{part!r}]"
-    return name
-
-
-def prefixes(path: str) -> list[str]:
-    """The modules around one, and itself: `net`, `net.layers`, `net.layers[0]` of "net.layers[0]"."""
-    ends = [step.end() for step in STEP.finditer(path)]
-    return [path[:end] for end in ends]
-
-
-def last_step(path: str) -> str:
-    """ "[0]" of "net.layers[0]", "attn" of "net.attn"."""
-    steps = STEP.findall(path)
-    return str(steps[-1]).removeprefix(".") if steps else path
-
-
 def held_by_self(value: Any) -> list[tuple[str, Any]]:
     """What the attributes of `self` hold in a class of the user's, "self.model"; nothing of a model's own."""
     return [] if value is None or _defines(value, "named_parameters") else _own("self", value)
@@ -364,11 +338,6 @@ def caller_names(depth: int = 1) -> dict[str, Any]:
 def is_optimizer(value: Any) -> bool:
     """Whether a value is an optimizer of a library that goes by torch's names."""
     return any(_NAME.__get__(one) == "Optimizer" for one in _MRO.__get__(type(value)))
-
-
-def is_model(value: Any) -> bool:
-    """Whether a value is a module as torch's are, no class of such."""
-    return not issubclass(type(value), type) and callable(getattr(type(value), "named_modules", None))
 
 
 def modules_in(name: str, model: Any) -> list[tuple[str, Any]]:

@@ -14,7 +14,8 @@ import gradlab as gl
 from gradlab import cli
 from gradlab.explore.explorer.model import Explorer
 from gradlab.explore.graph.rows import module_rows
-from gradlab.explore.names import attribute, last_step, module_names, names_in, prefixes
+from gradlab.explore.module_paths import attribute, last_step, prefixes
+from gradlab.explore.names import module_names, names_in
 
 LAYERS = """\
 import {library} as torch

@@ -14,7 +14,8 @@ from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.registry import require_kinds
 from gradlab.explore.doctor.session import NOTEBOOK, trace_of_run
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import is_model, is_optimizer, names_in
+from gradlab.explore.module_paths import is_model
+from gradlab.explore.names import is_optimizer, names_in
 from gradlab.explore.report import Subject, differentiate
 from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.saved_values import SavedReader

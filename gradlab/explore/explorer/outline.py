@@ -15,7 +15,7 @@ from gradlab.explore.explorer.columns import members_of, ranges
 from gradlab.explore.graph.rows import first_line
 from gradlab.explore.graph.spans import WHOLE_LAYERS, alike_stacks, is_move, paths_of
 from gradlab.explore.markup import count
-from gradlab.explore.names import last_step
+from gradlab.explore.module_paths import last_step
 from gradlab.explore.trace.data import Line, Trace
 
 Row = list[Any]

@@ -47,7 +47,14 @@ MANY_OUTPUTS = 24
 
 
 def fold(
-    nodes: Nodes, edges: Edges, limit: int, calls: Sequence[ModuleCall] = (), unfold: Iterable[int] = (), *, lines: bool = True
+    nodes: Nodes,
+    edges: Edges,
+    limit: int,
+    calls: Sequence[ModuleCall] = (),
+    unfold: Iterable[int] = (),
+    *,
+    lines: bool = True,
+    opened_modules: Iterable[str] = (),
 ) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
     """A graph of at most `limit` nodes that says the same with less detail; the graph itself if it has no more.
 
@@ -62,6 +69,8 @@ def fold(
         Of nodes that are to be seen by themselves, even if there are more than `limit` then, the numbers among `members`.
     lines : bool
         Whether a line of the user's may be opened.
+    opened_modules : iterable of str
+        Modules that are open, even if there are more than `limit` then.
     """
     if len(nodes) <= limit:
         return tuple(nodes), tuple(edges)
@@ -72,7 +81,7 @@ def fold(
         nodes, edges = without_moves(nodes, edges, calls)
         wanted = [i for i, node in enumerate(nodes) if kept.intersection(node.members or (i,))] if kept else []
         if len(nodes) > limit:
-            nodes, edges = by_names(nodes, edges, limit, calls, wanted, lines=lines)
+            nodes, edges = by_names(nodes, edges, limit, calls, wanted, lines=lines, opened_modules=opened_modules)
         if kept:
             return tuple(nodes), tuple(edges)
     whole = nodes, edges

@@ -1,4 +1,4 @@
-"""`graph(out)`: the recorded operations behind a tensor, as a picture, a text, or Graphviz's language.
+"""`Graph`: the recorded operations behind a tensor, as a picture, a text, or Graphviz's language.
 
 The graph is read once, as a trace. It is drawn at one of three levels: its operations (`painting`), folded where there are more
 than anyone reads (`folding`) and laid out in layers (`layout`); or as rows in the order of the program with the graph as rails
@@ -8,15 +8,17 @@ A `Graph` holds plain data, so it can be kept without keeping tensors.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradlab.explore.drawing import MAX_BYTES, Drawing, Pictured
+from gradlab.explore.drawing import MAX_BYTES, Drawing, Pictured, escape
 from gradlab.explore.graph import listing
 from gradlab.explore.graph.contributions import swept
 from gradlab.explore.graph.folding import fold
@@ -26,9 +28,9 @@ from gradlab.explore.graph.rows import code_rows, module_rows
 from gradlab.explore.graph.spans import whole_layers
 from gradlab.explore.libraries import library_of
 from gradlab.explore.markup import count, shape_text
-from gradlab.explore.names import caller_names
+from gradlab.explore.saved_page import saved_page
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
-from gradlab.explore.trace.reading import spine_first, trace_of
+from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.views import opened
 
 if TYPE_CHECKING:
@@ -44,106 +46,6 @@ MOST_CELL = 295_000  # characters of a picture in a notebook, in all formats
 LEAST_TEXT = 20_000  # of them for the text form, if need be the folded one
 SHORTEST_LINE = 8
 MOST_ALT = 2_000
-
-
-def graph(
-    out: Any,
-    names: Mapping[str, Any] | None = None,
-    *,
-    limit: int | None = None,
-    most: int = MOST_NODES,
-    level: str | None = None,
-    unfold: Sequence[str] = (),
-) -> Graph:
-    """The graph of the operations that made a tensor.
-
-    Parameters
-    ----------
-    out : Tensor or sequence of Tensor
-        What was computed, of gradlab or of PyTorch. It is read, never changed; a graph that backward has freed will do.
-    names : mapping of str to Tensor, optional
-        What to call tensors, intermediate ones too. By default the names that the caller's variables have.
-    limit : int, optional
-        The most nodes in a picture of the operations, at least 8. A larger graph is folded: by modules, functions and lines where
-        these were recorded, then repeated segments, then straight chains, then what belongs to one part of a model by its
-        parameters' names. The text form is whole. By default 25 where they were recorded, and fewer if the picture would be
-        higher than 900 pixels; else 150.
-    most : int, default 50 000
-        The most nodes that are read, a million taking about half a minute and a gigabyte. Of a larger graph there are those
-        nearest to the outputs, and picture and text say so.
-    level : str, optional
-        "operations", "code" (the rows are the user's own lines) or "modules" (the rows are the modules of a model). By default
-        the operations if there are up to 25 or `limit` is given, else the modules or the code, if they were recorded.
-    unfold : sequence of str, optional
-        Names of leaves that are to be seen by themselves, whatever is folded around them.
-
-    Returns
-    -------
-    Graph
-        Shown as a picture in a notebook.
-
-    Raises
-    ------
-    TypeError
-        If `out` is not a tensor or a sequence of tensors of one library.
-    RuntimeError
-        If a tensor does not require grad: there is no graph behind it.
-    ValueError
-        If there is no tensor at all, `limit` is too small, `level` is none, or there is no leaf of a name in `unfold`.
-
-    Examples
-    --------
-    >>> import gradlab as gl
-    >>> x = gl.tensor([1.0, 2.0], requires_grad=True)
-    >>> loss = (x * x).sum()
-    >>> print(gl.graph(loss).text())
-    loss (scalar 5): 2 operations on 1 leaf, x
-    <BLANKLINE>
-    loss  scalar 5
-    sum  SumBackward0  scalar
-    ×  MulBackward0  2
-    ├─ x  2  = [1, 2]
-    └─ x  2  = [1, 2]
-    """
-    if names is None:
-        names = caller_names()
-    single = library_of(out) is not None or not isinstance(out, Sequence) or isinstance(out, str)
-    outputs = [out] if single else list(out)
-    if not outputs:
-        raise ValueError("graph(out) draws a tensor or several; out is an empty sequence")
-    if limit is not None and limit < LEAST_LIMIT:
-        raise ValueError(f"graph(limit={limit}): a picture needs room for at least {LEAST_LIMIT} nodes")
-    first = library_of(outputs[0])
-    for output in outputs:
-        library = library_of(output)
-        if library is None:
-            raise TypeError(
-                "graph(out) draws the graph of a tensor or of a sequence of tensors; got "
-                f"{type(output).__module__}.{type(output).__qualname__}"
-            )
-        if first is not None and library is not first:
-            raise TypeError(f"graph(out) draws tensors of one library; got {first.name} and {library.name}")
-        if not output.requires_grad:
-            name = next((name for name, tensor in names.items() if tensor is output), "out")
-            why = library.why_lost(output) or (
-                "Call requires_grad_() on what it is computed from before computing it, and look "
-                "for detach() and no_grad() on the way"
-            )
-            raise RuntimeError(
-                "element 0 of tensors does not require grad and does not have a grad_fn: there is no graph behind "
-                f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))}). {why[:1].upper()}{why[1:]}"
-            )
-    if most < LEAST_LIMIT:
-        raise ValueError(f"graph(most={most}): there must be room for at least {LEAST_LIMIT} nodes")
-    assert first is not None
-    return Graph(
-        trace_of(outputs, names, most),
-        limit=limit,
-        level=level,
-        unfold=unfold,
-        outputs=[first.weakly(out) for out in outputs],
-        names={name: first.weakly(tensor) for name, tensor in names.items() if library_of(tensor) is first},
-    )
 
 
 class Graph(Pictured):
@@ -166,6 +68,8 @@ class Graph(Pictured):
     cut : bool
         Whether there is more of the graph, further away from the outputs, that was not read.
     """
+
+    _tallest = TALLEST
 
     def __init__(
         self,
@@ -254,6 +158,49 @@ class Graph(Pictured):
         """The whole graph in Graphviz's DOT language."""
         return listing.dot(self.nodes, self.edges) + (f"// {self._rest}\n" if self.cut else "")
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the graph to a file, in the format that its name ends in.
+
+        Parameters
+        ----------
+        path : path-like
+            ".svg", ".png" or ".pdf" for the picture, ".html" for a page with the picture that follows the reader's light or dark
+            theme and asks no host for anything, ".dot" for Graphviz, ".txt" for the text.
+
+        Returns
+        -------
+        pathlib.Path
+            Where it was written.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in something else.
+        RuntimeError
+            If a PNG is asked for and resvg_py is not installed, or a PDF and typst is not.
+        """
+        path = Path(path)
+        match path.suffix.lower():
+            case ".html":
+                path.write_text(self._page(), encoding="utf-8")
+            case ".dot" | ".gv":
+                path.write_text(self.dot(), encoding="utf-8")
+            case ".txt":
+                path.write_text(self.text() + "\n", encoding="utf-8")
+            case ".svg" | ".png" | ".pdf":
+                self.drawing().save(path)
+            case other:
+                raise ValueError(
+                    "a graph can be saved as .svg, .png, .pdf, .html, .dot or .txt; got "
+                    f"{repr(other) if other else 'a name without an ending'}."
+                )
+        return path
+
+    def _page(self) -> str:
+        drawing = self.drawing()
+        image = f"<img alt=\"{escape(drawing.alt)}\" src='{drawing.data_uri()}'>"
+        return saved_page(self._heading, image, "img{max-width:100%;height:auto}")
+
     def paths(self, leaf: Any, gradient: Any = None) -> Paths:
         """Through which paths a leaf's gradient comes: every edge's signed contribution to it.
 
@@ -328,16 +275,18 @@ class Graph(Pictured):
         text = whole if 0 < len(whole) <= room else listing.bounded(f"{folded}\n\n{note}".rstrip(), room)
         return replace(drawing, text=text)
 
+    @property
+    def _heading(self) -> str:
+        return listing.heading(self.nodes)
+
     def _alt(self, folded: str, note: str) -> str:
-        start = f"Graph of {listing.heading(self.nodes)}. {note}".rstrip()
+        start = f"Graph of {self._heading}. {note}".rstrip()
         return listing.bounded(f"{start}\n{folded.partition(chr(10))[2]}", MOST_ALT)
 
     @cached_property
     def _operations(self) -> tuple[tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]], Drawing, str, str]:
         """The nodes and edges of the picture of the operations, it, its text, and the note above it."""
         limit = self.limit or (GLANCE if self._recorded else LIMIT)
-        leaves = self.trace.leaves if self.trace.sweep else ()
-        none = frozenset(leaf.node for leaf in leaves if leaf.gradient is None and leaf.node is not None)
         while True:
             nodes, edges = self._folded(limit)
             note = ""
@@ -348,21 +297,26 @@ class Graph(Pictured):
                 folded_to = f", folded to {len(nodes)}" if note else ""
                 note = f"The {len(self.nodes):,} nodes nearest to the output{folded_to}. graph(…, most=…) reads on."
             folded = listing.listing(nodes, edges)
-            drawing = paint(nodes, edges, note=note, text="", alt=self._alt(folded, note), none=none)
-            fits = drawing.height <= TALLEST or len(self.nodes) <= GLANCE
+            drawing = self._painted(nodes, edges, note, self._alt(folded, note))
+            fits = drawing.height <= self._tallest or len(self.nodes) <= GLANCE
             if fits or not self._recorded or self.limit is not None or self.unfold or limit <= LEAST_LIMIT:
                 return (nodes, edges), drawing, folded, note
-            limit = max(LEAST_LIMIT, min(limit - 1, int(1.15 * len(nodes) * TALLEST / drawing.height)))  # carefully
+            limit = max(LEAST_LIMIT, min(limit - 1, int(1.15 * len(nodes) * self._tallest / drawing.height)))  # carefully
+
+    def _painted(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], note: str, alt: str) -> Drawing:
+        leaves = self.trace.leaves if self.trace.sweep else ()
+        none = frozenset(leaf.node for leaf in leaves if leaf.gradient is None and leaf.node is not None)
+        return paint(nodes, edges, note=note, text="", alt=alt, none=none)
 
     def _of_rows(self) -> tuple[Drawing, str, str]:
         rows = code_rows(self.trace) if self.level == "code" else module_rows(self.trace)
         note = f"The {len(self.nodes):,} nodes nearest to the output. graph(…, most=…) reads on." if self.cut else ""
         text = listing.table(rows)
         drawing, _ = paint_rows(rows, note=note, alt=self._alt(f"\n{text}", note))
-        return drawing, f"{listing.heading(self.nodes)}\n\n{text}", note
+        return drawing, f"{self._heading}\n\n{text}", note
 
     def __repr__(self) -> str:
-        return f"<Graph of {listing.heading(self.nodes)}>"
+        return f"<Graph of {self._heading}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return self._drawing.bundle()

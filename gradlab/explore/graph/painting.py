@@ -23,6 +23,7 @@ from gradlab.explore.drawing import (
     GRADIENT_PANEL,
     INK,
     LINE,
+    NEGATIVE,
     PANEL,
     PAPER,
     QUIET,
@@ -130,6 +131,7 @@ def paint(
     marks: Mapping[int, EdgeMark] | None = None,
     beside: Mapping[int, tuple[str, ...]] | None = None,
     looks: Mapping[int, str] | None = None,
+    forward: bool = False,
     legend: str = "",
 ) -> Drawing:
     """Lay out and draw a graph.
@@ -148,16 +150,18 @@ def paint(
     beside : mapping of int to tuple of str, optional
         What is said at nodes, in place of what is said there else.
     looks : mapping of int to str, optional
-        Nodes that are drawn otherwise: "new" with a heavy outline, "gone" faded with dashes.
+        Nodes that are drawn otherwise: "new" and "input" with a heavy outline, "failed" with a red one, "gone" faded with dashes.
+    forward : bool
+        Whether it is the run of a model: then every node says the shape of what it makes, and the dtype where it changes.
     legend : str
-        A line below.
+        Lines below.
     """
-    laid = _arranged(nodes, edges, none, beside, looks)
+    laid = _arranged(nodes, edges, none, beside, looks, forward=forward)
     layout, scale = laid.layout, laid.scale
     notes = [f"bar under a number: ‖gradient‖ on a log scale, {scale}"] if scale is not None else []
     if notes and text_width(notes[0], torn_edges.LETTERS) > max(layout.width, text_width(note, 11)):
         notes = ["bar under a number: ‖gradient‖", f"on a log scale, {scale}"]
-    notes += [legend] if legend else []
+    notes += legend.splitlines()
     top, bottom = MARGIN + (18 if note else 0), MARGIN + (8 + NOTE * len(notes) if notes else 0)
     width = max(layout.width, text_width(note, 11), *(text_width(line, torn_edges.LETTERS) for line in notes)) + 2 * MARGIN
     body = []
@@ -231,9 +235,10 @@ def _arranged(
     looks: Mapping[int, str] | None = None,
     *,
     matrices: bool = False,
+    forward: bool = False,
 ) -> _Arranged:
     place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
-    boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place), matrices)
+    boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place), matrices, forward)
     for i, words in (beside or {}).items():
         boxes[i] = replace(boxes[i], beside=words, told=True)
     for i, look in (looks or {}).items():
@@ -263,21 +268,40 @@ def _applied(node: GraphNode) -> str:
     return f"{text} {node.label}" if constants[0].argument == 0 else f"{node.label} {text}"
 
 
-def _boxes(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozenset[int], matrices: bool) -> list[_Box]:
+def _boxes(
+    nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozenset[int], matrices: bool, forward: bool
+) -> list[_Box]:
     shapes: list[set[object]] = [set() for _ in nodes]
+    given: list[set[str]] = [set() for _ in nodes]
     outputs = Counter(edge.source for edge in edges if nodes[edge.target].kind == "output")
     uses = Counter(edge.source for edge in edges)
     for edge in edges:
         shapes[edge.target].add(edge.shape)
+        given[edge.target].add(nodes[edge.source].dtype)
     cancelled = _cancelled(nodes, edges)
     return [
-        _box(node, shapes[i], only_outputs=outputs[i] == uses[i], none=i in none, beside=cancelled.get(i, ()), matrices=matrices)
+        _box(
+            node,
+            shapes[i],
+            only_outputs=outputs[i] == uses[i],
+            none=i in none,
+            beside=cancelled.get(i, ()),
+            made=_made(node, given[i]) if forward else None,
+            matrices=matrices,
+        )
         for i, node in enumerate(nodes)
     ]
 
 
 def _box(
-    node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool, beside: tuple[str, ...], matrices: bool
+    node: GraphNode,
+    shapes: set[object],
+    *,
+    only_outputs: bool,
+    none: bool,
+    beside: tuple[str, ...],
+    made: str | None,
+    matrices: bool,
 ) -> _Box:
     small, port, chips = node.detail, PortLabel(), NONE
     shape = shape_text(node.shape) if node.shape is not None else ""
@@ -297,9 +321,11 @@ def _box(
         elif not port.values:
             port = replace(port, shape="")
     else:
-        small = node.detail or node.operation
+        small = node.detail or (node.operation if made is None else "")
         name = shortened(node.name, LONGEST)
-        if not only_outputs or name:
+        if made:
+            port = port_of(node.value, None, name, made, always=True, matrices=matrices)
+        elif not only_outputs or name:
             changed = node.kind == "operation" and node.shape not in shapes and not only_outputs
             port = port_of(node.value, node.gradient, name, shape, always=changed or bool(name), matrices=matrices)
             if node.kind == "folded" and port.norm is None and not port.gradients:
@@ -314,6 +340,14 @@ def _box(
     width = max(LEAST_WIDTH, text_width(label, LABEL) * bold + 2 * PADDING, text_width(small, SMALL) + 2 * PADDING, port.width)
     at = node.cell or node.place
     return _Box(node, label, small, port, round(width), "" if at is None else str(at.line), chips, beside)
+
+
+def _made(node: GraphNode, given: set[str]) -> str:
+    """What a node of a run makes: its shape, and its dtype if none of the tensors that it was computed from has it."""
+    if node.shape is None or node.kind not in ("operation", "folded"):
+        return ""
+    shape = shape_text(node.shape)
+    return f"{shape} {node.dtype}" if node.dtype and node.dtype not in given else shape
 
 
 def _ghost(torn: torn_edges.TornEdge) -> _Box:
@@ -381,6 +415,10 @@ def _painted(box: _Box, number: int, moved: str, scale: Scale | None) -> str:
     faded = ' opacity="0.5"' if box.look == "gone" else ""
     if box.look == "gone":
         dashes = ' stroke-dasharray="3 3"'
+    elif box.look == "failed":
+        fill, stroke, ink, dashes = PAPER, NEGATIVE, NEGATIVE, ' stroke-width="2.2"'
+    elif box.look == "input":
+        dashes = ' stroke-width="2.2"'
     elif box.look == "new":
         stroke, dashes = EDGE if node.kind == "output" else INK, ' stroke-width="2.2"'
     left, width = tidy(-box.width / 2), tidy(box.width)

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from gradlab.explore.drawing import DIM, SANS, Drawing, Pictured, above, beside, clean, escape, text_width
-from gradlab.explore.graph.graphs import Graph, graph
+from gradlab.explore.graph.front import graph
+from gradlab.explore.graph.graphs import Graph
 from gradlab.explore.labels import shortened
 from gradlab.explore.libraries import library_of
 from gradlab.explore.markup import NO_MATH, escape_html

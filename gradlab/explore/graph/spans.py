@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, handing_on, uses_of
 from gradlab.explore.markup import count
-from gradlab.explore.names import last_step, prefixes
+from gradlab.explore.module_paths import last_step, prefixes
 from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, ModuleCall
 
@@ -28,6 +28,7 @@ Path = tuple[Step, ...]
 Nodes = Sequence[GraphNode]
 Edges = Sequence[GraphEdge]
 
+CALL = ", call "  # stands before the number of a call in the path of a module that was called several times: "net.block, call 2"
 SHORT = 26  # characters of an expression that is said whole
 # Modules of the libraries that compute a layer in many operations, or in one of a name that nobody wrote.
 WHOLE_LAYERS = frozenset(("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "MultiheadAttention", "EmbeddingBag"))
@@ -110,8 +111,11 @@ def _as_one(nodes: Nodes, main: int, last: int, members: Sequence[int]) -> Graph
 
 
 # --------------------------------------------------------------------------------------------------------- whole layers
-def layers_of(nodes: Nodes, calls: Sequence[ModuleCall]) -> list[Step | None]:
-    """The whole layer that each operation is a part of: a module of the library, or a call of a function; None of the others."""
+def layers_of(nodes: Nodes, calls: Sequence[ModuleCall], whole: Collection[str] | None = None) -> list[Step | None]:
+    """The whole layer that each operation is a part of: a module of the library, or a call of a function; None of the others.
+    `whole` are the paths of the modules if they are not told by their kinds."""
+    if whole is not None:
+        return [("module", node.layer) if node.layer in whole and node.kind == "operation" else None for node in nodes]
     outside = called_from(calls)
     whole = {call.path for call in calls if call.kind in WHOLE_LAYERS}
     layers: list[Step | None] = []
@@ -132,7 +136,13 @@ def called_from(calls: Sequence[ModuleCall]) -> set[tuple[str, Line | None]]:
     return {(call.path, call.place) for call in calls}
 
 
-def whole_layers(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall], unfold: Collection[int] = ()) -> tuple[Nodes, Edges]:
+def whole_layers(
+    nodes: Nodes,
+    edges: Edges,
+    calls: Sequence[ModuleCall],
+    unfold: Collection[int] = (),
+    whole: Collection[str] | None = None,
+) -> tuple[Nodes, Edges]:
     """The graph in which each layer that is computed in many operations, as an LSTM is, is one node with its parameters.
 
     Parameters
@@ -141,8 +151,10 @@ def whole_layers(nodes: Nodes, edges: Edges, calls: Sequence[ModuleCall], unfold
     calls : sequence of ModuleCall
     unfold : collection of int
         Nodes that are to be seen by themselves, as numbered in `members`.
+    whole : collection of str, optional
+        The paths of the modules that are one node each. By default those of kinds that compute in many operations.
     """
-    layers = layers_of(nodes, calls)
+    layers = layers_of(nodes, calls, whole)
     if not any(layers):
         return nodes, edges
     uses = uses_of(nodes, edges)
@@ -197,7 +209,7 @@ def alike_stacks(
     before: tuple[object, ...] | None = None
     for step, members in folds:
         kind, name = step
-        numbered = kind == "module" and name.endswith("]")
+        numbered = kind == "module" and (name.endswith("]") or CALL in name)
         alike = tuple(signature[i] for i in members) if numbered else None
         if alike is not None and alike == before:
             stacks[-1].append((step, members))
@@ -208,7 +220,14 @@ def alike_stacks(
 
 
 def by_names(
-    nodes: Nodes, edges: Edges, limit: int, calls: Sequence[ModuleCall] = (), unfold: Iterable[int] = (), *, lines: bool = True
+    nodes: Nodes,
+    edges: Edges,
+    limit: int,
+    calls: Sequence[ModuleCall] = (),
+    unfold: Iterable[int] = (),
+    *,
+    lines: bool = True,
+    opened_modules: Iterable[str] = (),
 ) -> tuple[Nodes, Edges]:
     """The graph folded by modules, functions and lines to at most `limit` nodes, as far as these allow.
 
@@ -222,6 +241,8 @@ def by_names(
         Nodes that are to be seen, whatever the limit.
     lines : bool
         Whether a line may be opened.
+    opened_modules : iterable of str
+        Modules that are open, whatever the limit.
     """
     paths = paths_of(nodes, edges, calls)
     if not any(paths):
@@ -235,6 +256,7 @@ def by_names(
             fold.members.append(i)
         fold.own.append(i)
     forced = {paths[i][:depth] for i in unfold for depth in range(len(paths[i]) + 1)}
+    forced |= {tuple(("module", part) for part in prefixes(path)) for path in opened_modules}
     shut = _whole_objects(root, nodes, root.operations(nodes))  # and folds with every step of a loop in them
     while True:
         shown, opened = _opened(root, nodes, limit, forced, shut, lines=lines)
@@ -431,7 +453,12 @@ def _named(
         rest = name.removeprefix(prefixes(name)[0])
         short = rest[1:] if plain and rest.startswith(".") else name
         last = last_step(stack[-1].path[-1][1])
-        label = short if len(stack) == 1 else f"{short[:-1]}–{last[1:]}"  # "layers[0–3]"
+        if len(stack) == 1:
+            label = short
+        elif CALL in last:  # "block, calls 1–4"
+            label = f"{short.replace(CALL, ', calls ').removesuffix(']')}–{last.rpartition(CALL)[2]}"
+        else:  # "layers[0–3]"
+            label = f"{short[:-1]}–{last[1:]}"
         what, many = kinds.get(name, ""), times.get(name, 1) if len(stack) == 1 else len(stack)
         alone = next(iter(inside.values())).operation if len(inside) == 1 and not what else ""
         again = "" if many == 1 else f"{many} calls" if len(stack) == 1 else f"{many} alike"

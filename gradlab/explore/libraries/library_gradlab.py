@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab import autograd
+from gradlab import autograd, random
 from gradlab.autograd.graph import GradientEdge
 from gradlab.backend.namespaces import CPU, device_of, read_floats, to_host
 from gradlab.core.dtypes import from_numpy_dtype
@@ -17,7 +17,8 @@ from gradlab.core.forward import jvp_sweep
 from gradlab.core.modes import no_grad
 from gradlab.core.observers import Observer, observing
 from gradlab.core.ports import Bundle
-from gradlab.core.storage import peek_tick
+from gradlab.core.scopes import scope_guard
+from gradlab.core.storage import own_storage, peek_tick
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.autopsy import why_lost
 from gradlab.explore.libraries.gauging import Gauge
@@ -112,6 +113,12 @@ class Gradlab(Library):
         array = getattr(cotangent, "array", cotangent)
         return 0 if array is None or type(array) is Bundle else int(array.nbytes)
 
+    def base_of(self, tensor: Any) -> Any:
+        return None
+
+    def memory_of(self, tensor: Any) -> Any:
+        return id(own_storage(tensor))
+
     def sample(self, tensor: Any) -> np.ndarray | None:
         array = getattr(tensor, "array", tensor)
         if type(array) is Bundle or array.dtype.kind != "f":
@@ -165,6 +172,31 @@ class Gradlab(Library):
 
     def gauge(self, tensors: Sequence[Any]) -> Gauge:
         return Gauge(not all(isinstance(tensor.array, (np.ndarray, np.generic)) for tensor in tensors))
+
+    @contextmanager
+    def preserving(self, model: Any) -> Iterator[None]:
+        if model is None or not self.owns_module(model):
+            yield
+            return
+        held = [(module._buffers, key, tensor) for module in model.modules() for key, tensor in module._buffers.items()]
+        before = [None if tensor is None else (tensor.storage.version, tensor.array.copy()) for _, _, tensor in held]
+        state = random.get_rng_state()
+
+        def restore() -> None:
+            random.set_rng_state(state)
+            for (buffers, key, tensor_), kept in zip(held, before, strict=True):
+                buffers[key] = tensor_
+                if kept is not None and tensor_.storage.version != kept[0]:
+                    with no_grad():
+                        tensor_.copy_(tensor(kept[1]))
+
+        with scope_guard(lambda: None, restore):
+            yield
+
+    def forward_recording(self, run: Any) -> Recording:
+        from gradlab.explore.libraries.forward_gradlab import GradlabForward
+
+        return GradlabForward(run)
 
     def recording(self, recorder: Any) -> Recording:
         return GradlabRecording(self, recorder)

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.protocol import Library, Recording, See
@@ -119,7 +120,25 @@ class Torch(Library):
         return copied(cotangent)
 
     def bytes_of(self, cotangent: Any) -> int:
-        return int(cotangent.numel() * cotangent.element_size())
+        try:
+            return int(cotangent.numel() * cotangent.element_size())
+        except RuntimeError:  # of a kind that does not say
+            return 0
+
+    def elements(self, tensor: Any) -> int:
+        try:
+            return int(tensor.numel())
+        except RuntimeError:
+            return 0
+
+    def base_of(self, tensor: Any) -> Any:
+        return tensor._base
+
+    def memory_of(self, tensor: Any) -> Any:
+        try:
+            return tensor.untyped_storage()._cdata
+        except (NotImplementedError, RuntimeError):  # a sparse tensor, one of a subclass that has none
+            return None
 
     def sample(self, tensor: Any) -> np.ndarray | None:
         from gradlab.explore.libraries.reducing_torch import sample
@@ -193,6 +212,35 @@ class Torch(Library):
         from gradlab.explore.libraries.recording_torch import TorchRecording
 
         return TorchRecording(self, recorder)
+
+    def forward_recording(self, run: Any) -> Recording:
+        from gradlab.explore.libraries.forward_torch import TorchForward
+
+        return TorchForward(run)
+
+    @contextmanager
+    def preserving(self, model: Any) -> Iterator[None]:
+        if model is None or not self.owns_module(model):
+            yield
+            return
+        torch = sys.modules["torch"]
+        held = [(module._buffers, key, tensor) for module in model.modules() for key, tensor in module._buffers.items()]
+        with torch.no_grad():
+            before = [None if tensor is None or tensor.is_meta else (tensor._version, tensor.clone()) for _, _, tensor in held]
+        cpu, there = torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+
+        def restore() -> None:
+            torch.set_rng_state(cpu)
+            if there:
+                torch.cuda.set_rng_state_all(there)
+            with torch.no_grad():
+                for (buffers, key, tensor), kept in zip(held, before, strict=True):
+                    buffers[key] = tensor
+                    if kept is not None and tensor._version != kept[0]:
+                        tensor.copy_(kept[1])
+
+        with scope_guard(lambda: None, restore):
+            yield
 
     def setting(self, node: Any, name: str) -> Any:
         try:

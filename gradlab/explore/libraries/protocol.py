@@ -7,6 +7,7 @@ serves both; another library with a recorded graph is a subclass and a call of `
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -43,7 +44,7 @@ class Recording:
 
     def losses(self, tensor: Any) -> Sequence[Severed]:
         """The cuts at which a tensor lost its history, as far as they were seen."""
-        raise NotImplementedError
+        return ()
 
 
 class Library:
@@ -216,6 +217,18 @@ class Library:
         """How much memory a cotangent takes."""
         return int(self.array(cotangent).nbytes)
 
+    def elements(self, tensor: Any) -> int:
+        """The number of elements of a tensor."""
+        return math.prod(self.shape_of(tensor) or ())
+
+    def base_of(self, tensor: Any) -> Any:
+        """The tensor of whose memory another is a view, or None."""
+        return None
+
+    def memory_of(self, tensor: Any) -> Any:
+        """What identifies the memory of a tensor as long as the tensor lives, or None if it is not known."""
+        return None
+
     def sample(self, tensor: Any) -> np.ndarray | None:
         """Some elements of a tensor or a cotangent, evenly spaced and copied (`journal.spaced`), as float64 on the host; None of
         one that has no dense real numbers."""
@@ -277,6 +290,19 @@ class Library:
     def recording(self, recorder: Any) -> Recording | None:
         """What tells a recorder of what this thread does, not yet open; None of a library that cannot be recorded."""
         return None
+
+    def forward_recording(self, run: Any) -> Recording:
+        """What reports the calls of functions and modules of this thread to a `forward.run.Run`, not yet open."""
+        raise NotImplementedError
+
+    def owns_module(self, module: Any) -> bool:
+        """Whether a model's class derives from this library's `Module`."""
+        return any(kind.__module__.partition(".")[0] == self.name for kind in type(module).__mro__)
+
+    def preserving(self, model: Any) -> AbstractContextManager[Any]:
+        """In the block, a call of `model` leaves no traces: its buffers and the random generators are put back. None changes
+        nothing."""
+        return nullcontext()
 
     def dtype_name(self, tensor: Any) -> str:
         """ "float32"."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from gradlab.explore.names import is_model
+from gradlab.explore.module_paths import is_model
 from gradlab.explore.trace.loops import loops_around
 from gradlab.explore.trace.notes import Frame
 

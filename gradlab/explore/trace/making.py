@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library
-from gradlab.explore.names import prefixes
+from gradlab.explore.module_paths import prefixes
 from gradlab.explore.trace.data import ModuleCall, Trace
 from gradlab.explore.trace.happenings import Happenings
 from gradlab.explore.trace.journal import Journal, Swept

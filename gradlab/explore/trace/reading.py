@@ -20,7 +20,8 @@ from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import count, number, shape_text
-from gradlab.explore.names import CalledObject, attribute
+from gradlab.explore.module_paths import attribute
+from gradlab.explore.names import CalledObject
 from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import Cut, Event, GraphEdge, GraphNode, ModuleCall, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of

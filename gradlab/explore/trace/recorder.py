@@ -32,7 +32,8 @@ from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.names import called_objects, is_model, module_names, modules_in, names_in, names_of_functions, owners_in
+from gradlab.explore.module_paths import is_model
+from gradlab.explore.names import called_objects, module_names, modules_in, names_in, names_of_functions, owners_in
 from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.entering import enter_sweep

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.names import is_model, is_optimizer, modules_in
+from gradlab.explore.module_paths import is_model
+from gradlab.explore.names import is_optimizer, modules_in
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.labels import Identity, labels

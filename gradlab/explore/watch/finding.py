@@ -20,7 +20,8 @@ from gradlab.diagnose.sites import GRADLAB_FILES, is_gradlab_file
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
-from gradlab.explore.names import held_by_self, is_model, is_optimizer, names_in, with_held
+from gradlab.explore.module_paths import is_model
+from gradlab.explore.names import held_by_self, is_optimizer, names_in, with_held
 from gradlab.explore.trace.labels import Identity, labels
 from gradlab.explore.trace.notes import Frame, is_outermost, line_of, locals_of
 from gradlab.explore.watch.layers import WatchedModel, leaves_behind, route_to, watched

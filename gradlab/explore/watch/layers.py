@@ -15,7 +15,8 @@ import numpy as np
 
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.gauging import DEAD, Gauge, flat_beyond
-from gradlab.explore.names import attribute, is_model, names_in
+from gradlab.explore.module_paths import attribute, is_model
+from gradlab.explore.names import names_in
 from gradlab.explore.sources import reachable
 
 ACTIVATIONS = 200  # modules whose outputs are looked at

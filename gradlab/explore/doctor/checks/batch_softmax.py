@@ -17,7 +17,7 @@ from gradlab.explore.doctor.context.definitions import find_calls
 from gradlab.explore.doctor.context.flow import Flow, digits, flow_of
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
-from gradlab.explore.names import prefixes
+from gradlab.explore.module_paths import prefixes
 from gradlab.explore.trace.data import Shape
 
 SOFTMAX_LAYERS = ("Softmax", "LogSoftmax")

@@ -11,7 +11,7 @@ import numpy as np
 from gradlab.explore.doctor.context.code_edits import is_function, parse_expression
 from gradlab.explore.doctor.context.flow import Flow
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import is_model
+from gradlab.explore.module_paths import is_model
 from gradlab.explore.trace.values import Value
 
 IGNORED = -100  # the default of `ignore_index`

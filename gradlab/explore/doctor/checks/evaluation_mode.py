@@ -18,7 +18,7 @@ from gradlab.explore.doctor.context.code_edits import before, instead, parse_exp
 from gradlab.explore.doctor.context.program import Program
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
-from gradlab.explore.names import prefixes
+from gradlab.explore.module_paths import prefixes
 from gradlab.explore.trace.data import ModuleCall
 
 declare(

@@ -17,7 +17,7 @@ from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import argument, instead, parse_expression
 from gradlab.explore.doctor.context.definitions import enclosing_statements, find_calls, find_definition, is_same_at, value_at
 from gradlab.explore.doctor.context.flow import Flow
-from gradlab.explore.names import prefixes
+from gradlab.explore.module_paths import prefixes
 from gradlab.explore.trace.data import Line, Shape
 
 # Methods that only move elements: the logarithm may be taken before them.

@@ -22,7 +22,7 @@ from gradlab.explore.doctor.context.operands import argument_text
 from gradlab.explore.doctor.context.program import Program, read_names
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check
-from gradlab.explore.names import is_model
+from gradlab.explore.module_paths import is_model
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Swept
 

@@ -21,7 +21,7 @@ from gradlab.explore.doctor.context.loss_sign import sign_of_loss
 from gradlab.explore.doctor.context.step_history import optimizer_call, rate_text, step_cosine, sweeps_by_loss
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
-from gradlab.explore.names import prefixes
+from gradlab.explore.module_paths import prefixes
 from gradlab.explore.trace.data import Event
 from gradlab.explore.trace.journal import Entry, Swept, looked_at
 

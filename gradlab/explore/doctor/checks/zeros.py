@@ -33,7 +33,7 @@ from gradlab.explore.doctor.context.zero_gradients import (
 )
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
-from gradlab.explore.names import prefixes
+from gradlab.explore.module_paths import prefixes
 from gradlab.explore.trace.data import GraphEdge, Operand
 from gradlab.explore.trace.values import Value
 

@@ -15,7 +15,8 @@ from gradlab.explore.doctor.context.program import Program
 from gradlab.explore.doctor.context.scene import Scene
 from gradlab.explore.doctor.findings import join
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import attribute, is_model, is_optimizer, loop_leftovers, modules_in, names_in
+from gradlab.explore.module_paths import attribute, is_model
+from gradlab.explore.names import is_optimizer, loop_leftovers, modules_in, names_in
 from gradlab.explore.trace.data import Event, GraphNode, Line, Trace
 from gradlab.explore.trace.journal import Entry, Swept
 

@@ -26,7 +26,8 @@ from gradlab.diagnose.user_spelling import USUAL_NAMES
 from gradlab.explore.doctor.context import code_edits
 from gradlab.explore.doctor.context.program import Program, own_statements
 from gradlab.explore.libraries import Library, adapters, library_of
-from gradlab.explore.names import is_model, loop_variables, module_names
+from gradlab.explore.module_paths import is_model
+from gradlab.explore.names import loop_variables, module_names
 from gradlab.explore.trace import lines
 from gradlab.explore.trace.data import Line
 

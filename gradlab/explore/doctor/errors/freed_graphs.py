@@ -14,7 +14,7 @@ from gradlab.explore.doctor.context.scene import Scene
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import declare
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.names import is_model
+from gradlab.explore.module_paths import is_model
 
 MAX_NODES = 20_000  # nodes visited in a graph
 SIMPLE_STATEMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)

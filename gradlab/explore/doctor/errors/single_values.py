@@ -15,7 +15,7 @@ from gradlab.explore.doctor.context.code_edits import before, instead
 from gradlab.explore.doctor.context.program import bound_names
 from gradlab.explore.doctor.context.scene import Scene
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.names import is_model
+from gradlab.explore.module_paths import is_model
 
 NO_GRAD_SWITCHES = ("no_grad", "inference_mode")
 

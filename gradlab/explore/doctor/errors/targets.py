@@ -16,7 +16,7 @@ from gradlab.explore.doctor.context.layer_sources import change_arguments, repla
 from gradlab.explore.doctor.context.scene import Scene, dtype_of
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.names import is_model
+from gradlab.explore.module_paths import is_model
 
 MAX_NODES = 60  # of the graph behind the scores that are visited to find the last layer
 VOID_LABEL = 255  # the label that marks pixels without a class in common data sets

@@ -11,7 +11,7 @@ from gradlab.explore.doctor.context.program import bound_names
 from gradlab.explore.doctor.context.scene import Scene
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import is_model
+from gradlab.explore.module_paths import is_model
 
 TUPLES_OF_LAYERS = {
     "LSTM": "(output, (h, c))",

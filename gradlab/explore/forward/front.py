@@ -1,0 +1,168 @@
+"""Run a model, or a function of tensors, and draw the run."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from gradlab.core.scopes import scope_guard
+from gradlab.explore.forward.arguments import name_arguments
+from gradlab.explore.forward.assembling import assemble
+from gradlab.explore.forward.failing import add_failed_call
+from gradlab.explore.forward.forward_graph import Failure, ForwardGraph
+from gradlab.explore.forward.run import Run
+from gradlab.explore.labels import shortened
+from gradlab.explore.libraries import adapters
+from gradlab.explore.module_paths import is_model
+from gradlab.explore.names import with_held
+
+LONGEST = 60  # characters of a title
+
+
+def draw_run(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    space: Mapping[str, Any],
+    names: Mapping[str, Any],
+    limit: int | None = None,
+    unfold: Sequence[str] = (),
+    values: bool = False,
+    timed: bool = False,
+) -> ForwardGraph:
+    """Call a model, or a function, and return the graph of the run.
+
+    Parameters
+    ----------
+    function : callable
+    args, kwargs
+        What it is called with.
+    space : mapping of str to object
+        The user's namespace, where models have their names.
+    names : mapping of str to Tensor
+        The names of tensors.
+    limit, unfold
+        See `graph`.
+    values, timed : bool
+        Whether values are summarized, and calls timed.
+
+    Raises
+    ------
+    TypeError
+        If the arguments do not fit the signature of the function, or no tensor takes part in the run.
+    """
+    model = getattr(function, "_orig_mod", function) if is_model(function) else function  # what torch.compile wraps
+    named = name_arguments(model, args, kwargs)
+    models = {name: one for name, one in with_held(space).items() if is_model(one) and not name.startswith("_")}
+    name = getattr(model, "__name__", "model")
+    if is_model(model):
+        name = next((key for key, one in models.items() if one is model or one is function), "model")
+        models = {name: model}
+    title = f"{name}({', '.join(key for key, _ in named)})" if name != "<lambda>" else "the run"
+    return record(
+        lambda: model(*args, **kwargs),
+        title,
+        given=named,
+        models=models,
+        names=names,
+        space=space,
+        kept=model if is_model(model) else None,
+        limit=limit,
+        unfold=unfold,
+        values=values,
+        timed=timed,
+    )[0]
+
+
+def record(
+    call: Callable[[], Any],
+    title: str,
+    *,
+    given: Sequence[tuple[str, Any]] = (),
+    models: Mapping[str, Any],
+    names: Mapping[str, Any],
+    space: Mapping[str, Any],
+    kept: Any = None,
+    limit: int | None = None,
+    unfold: Sequence[str] = (),
+    values: bool = False,
+    timed: bool = False,
+) -> tuple[ForwardGraph, Any]:
+    """Call a function and return the graph of the run, and its result.
+
+    Parameters
+    ----------
+    call : callable
+    title : str
+    given : sequence of (str, object)
+        The arguments, with their names.
+    models : mapping of str to module
+        The models whose modules and parameters have names.
+    names, space
+        See `draw_run`.
+    kept : module, optional
+        The model whose buffers are put back afterwards, with the state of the random generators.
+    limit, unfold, values, timed
+        See `draw_run`.
+    """
+    runs = []
+    for library in adapters():
+        own = {key: one for key, one in models.items() if library.owns_module(one)}
+        if kept is not None and not own:
+            continue
+        run = Run(library, {key: one for key, one in names.items() if library.is_tensor(one)}, values=values, timed=timed)
+        with run.faults:
+            for key, one in own.items():
+                run.own(key, one)
+            for key, value in given:
+                run.give(key, value)
+        runs.append(run)
+    error: Exception | None = None
+    result: Any = None
+    with ExitStack() as stack:
+        for run in runs:
+            stack.enter_context(run.library.preserving(kept))
+        with ExitStack() as recordings:
+            for run in runs:
+                recordings.enter_context(_recording(run))
+            try:
+                result = call()
+            except Exception as failed:  # noqa: BLE001  (the user's: it is drawn)
+                error = failed
+        for run in runs:
+            with run.faults:
+                run.find_rebound_buffers()
+    run = max(runs, key=lambda one: (len(one.modules), len(one.nodes)))
+    failure = None
+    with run.faults:
+        if error is None:
+            run.returned(result)
+        else:
+            add_failed_call(run, error)
+            failure = _failure(error, space)
+    if not run.nodes:
+        if error is not None:
+            raise error
+        raise TypeError(f"graph: no tensor of gradlab or PyTorch took part in {title}.")
+    assembled = assemble(run)
+    roots = {key for key in models if any(call.path == key for call in run.modules)}
+    root = roots.pop() if len(roots) == 1 else ""
+    return ForwardGraph(assembled, shortened(title, LONGEST), root, limit=limit, error=failure, unfold=unfold), result
+
+
+@contextmanager
+def _recording(run: Run) -> Iterator[None]:
+    recording = run.library.forward_recording(run)
+    with scope_guard(recording.open, recording.close):
+        yield
+
+
+def _failure(error: Exception, space: Mapping[str, Any]) -> Failure:
+    from gradlab.explore.doctor.after_run import error_findings
+
+    diagnosis = error_findings(space, error)
+    text = "".join(traceback.format_exception(error))
+    return Failure(type(error).__name__, str(error), text, tuple(diagnosis.findings), tuple(diagnosis.remarks))

@@ -1,0 +1,396 @@
+"""Record the run of a model: which functions and modules ran on which tensors.
+
+A library's adapter (`Library.forward_recording`) reports each call of a function on tensors, and where a module begins and ends.
+`Run` finds out which earlier call made each tensor. It refers to tensors weakly, except to those that exist before the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradlab.diagnose.faults import Faults
+from gradlab.explore.forward.arguments import named_tensors, tensors_in
+from gradlab.explore.markup import shape_text
+from gradlab.explore.module_paths import attribute
+
+Shape = tuple[int, ...]
+
+MOST = 100_000  # calls of functions that are recorded
+SHOWN = 3  # arguments of a failed call whose shapes are said
+LIBRARIES = ("torch", "gradlab")
+
+
+@dataclass(slots=True, eq=False)
+class ModuleRun:
+    """A call of a module.
+
+    Attributes
+    ----------
+    path : str
+        Its path from the user's name: "net.blocks[0]".
+    kind : str
+        Its class.
+    outer : ModuleRun or None
+    site : pair of a code object and an offset, or None
+        Where the user's code called it.
+    module : Module
+    inner, calls : int
+        How many modules, and how many functions on tensors, it called itself.
+    given : list of Tensor
+        The tensors among its positional arguments, while it runs.
+    shapes : list of tuple of int, or None
+        The shapes of its results.
+    dtype : str
+        The dtype of the first result.
+    failed : bool
+        Whether it raised.
+    """
+
+    path: str
+    kind: str
+    outer: ModuleRun | None
+    site: Any
+    module: Any
+    training: bool
+    inner: int = 0
+    calls: int = 0
+    given: list[Any] = field(default_factory=list)
+    shapes: list[Shape | None] = field(default_factory=list)
+    dtype: str = ""
+    failed: bool = False
+    handled: BaseException | None = None  # an exception that was being handled when it began
+
+
+@dataclass(slots=True, eq=False)
+class Made:
+    """A node of a run: a tensor that was there before, a call of a function, or an output.
+
+    Attributes
+    ----------
+    kind : str
+        "input", "parameter", "buffer", "constant", "call" or "output".
+    label : str
+        The name of a tensor. What was called, with its settings: "transpose(1, 2)".
+    function : str
+        The name of the function; the class of a module if its calls were not seen.
+    sources : list of int
+        The nodes that made its arguments, each once.
+    shapes : list of tuple of int, or None
+        The shapes of the results.
+    dtype : str
+        The dtype of the first result.
+    size : int
+        Bytes of memory that the results take. Views of older tensors take none.
+    elements : int
+        Elements of a tensor that was there before.
+    flops : int or None
+        None if there is no rule.
+    seconds : float
+        0 if calls are not timed.
+    site : pair of a code object and an offset, or None
+    module : ModuleRun or None
+        The innermost module that ran.
+    detail : str
+    value : Value or Pending or None
+    writes : list of str
+        The buffers and parameters that it wrote to.
+    failed : bool
+        Whether it raised.
+    """
+
+    kind: str
+    label: str
+    function: str = ""
+    sources: list[int] = field(default_factory=list)
+    shapes: list[Shape | None] = field(default_factory=list)
+    dtype: str = ""
+    size: int = 0
+    elements: int = 0
+    flops: int | None = None
+    seconds: float = 0.0
+    site: Any = None
+    module: ModuleRun | None = None
+    detail: str = ""
+    value: Any = None
+    writes: list[str] = field(default_factory=list)
+    failed: bool = False
+
+    @property
+    def shape(self) -> Shape | None:
+        """The shape of the result; None if there are several."""
+        return self.shapes[0] if len(self.shapes) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A parameter or a buffer of a model: its kind, path, module's path, bytes, elements, and whether it requires grad."""
+
+    kind: str
+    path: str
+    module: str
+    size: int
+    elements: int
+    learns: bool
+
+
+def describe_given(tensors: Sequence[tuple[Shape | None, str]]) -> str:
+    """What a call was given that failed: "given 2×16 and 4×10"; with the dtypes if they differ."""
+    shown = [(shape, dtype) for shape, dtype in tensors[:SHOWN] if shape is not None]
+    differ = len({dtype for _, dtype in shown}) > 1
+    texts = [f"{shape_text(shape)} {dtype}" if differ else shape_text(shape) for shape, dtype in shown]
+    return f"given {', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else f"given {texts[0]}" if texts else ""
+
+
+class Run:
+    """The record of one run.
+
+    Parameters
+    ----------
+    library : Library
+    names : mapping of str to Tensor
+        The user's names for tensors.
+    values, timed : bool
+        Whether the values of results are summarized, and calls timed.
+
+    Attributes
+    ----------
+    nodes : list of Made
+        In the order of the program.
+    modules : list of ModuleRun
+        In the order of the program.
+    owned : dict of str to Owned
+        The parameters and buffers by their paths.
+    known : dict of str to Module
+        All modules of the models by their paths, also those that are not called.
+    truncated : bool
+        Whether there were more calls than are recorded.
+    """
+
+    def __init__(
+        self, library: Any, names: Mapping[str, Any] | None = None, *, values: bool = False, timed: bool = False
+    ) -> None:
+        self.library, self.values, self.timed = library, values, timed
+        self.nodes: list[Made] = []
+        self.modules: list[ModuleRun] = []
+        self.module: ModuleRun | None = None
+        self.owned: dict[str, Owned] = {}
+        self.known: dict[str, Any] = {}
+        self.truncated = False
+        self.faults = Faults("recorded a run")
+        self._names = {id(tensor): name for name, tensor in (names or {}).items()}
+        self._makers: dict[int, tuple[Callable[[], Any], int]] = {}
+        self._owned: dict[int, Owned] = {}
+        self._versions: dict[int, int] = {}  # of buffers
+        self._paths: dict[int, str] = {}
+        self._before: list[Any] = list((names or {}).values())  # so that no later tensor gets the identity of one of these
+        self._written: dict[Any, tuple[int, int]] = {}  # by memory: the last call that wrote to it, through which tensor
+
+    # --------------------------------------------------------------------------------------------- models and their tensors
+    def own(self, name: str, model: Any) -> None:
+        """Learn the names of a model's modules, parameters and buffers."""
+        library = self.library
+        for path, module in model.named_modules():
+            if id(module) in self._paths:
+                continue
+            label = self._paths[id(module)] = attribute(name, path, model)
+            self.known[label] = module
+            for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
+                for key, tensor in tensors.items():
+                    if tensor is None or id(tensor) in self._owned or not library.is_tensor(tensor):
+                        continue
+                    own = attribute(label, key, module)
+                    owned = Owned(
+                        kind, own, label, library.bytes_of(tensor), library.elements(tensor), bool(tensor.requires_grad)
+                    )
+                    self._owned[id(tensor)] = self.owned[own] = owned
+                    self._before.append(tensor)
+                    if kind == "buffer":
+                        self._versions[id(tensor)] = library.version(tensor)
+
+    def give(self, label: str, value: Any) -> None:
+        """Add the tensors in an argument of the model."""
+        for path, tensor in named_tensors(label, value, self.library.is_tensor):
+            if id(tensor) not in self._owned and self._known(tensor) is None:
+                self._before.append(tensor)
+                self._add(self._there("input", path, tensor), (tensor,))
+
+    def _there(self, kind: str, label: str, tensor: Any) -> Made:
+        """A node for a tensor that was there before."""
+        library = self.library
+        node = Made(kind, label, shapes=[library.shape_of(tensor)], dtype=library.dtype_name(tensor), module=self.module)
+        node.size, node.elements = library.bytes_of(tensor), library.elements(tensor)
+        if self.values and kind != "parameter":
+            node.value = library.summary(tensor)
+        return node
+
+    # -------------------------------------------------------------------------------------------------------------- calls
+    def called(self, node: Made, arguments: Sequence[Any], results: Sequence[Any], written: Sequence[Any] = ()) -> None:
+        """Add a call that returned.
+
+        Parameters
+        ----------
+        node : Made
+            With its label, function, site and costs.
+        arguments, results : sequence of Tensor
+        written : sequence of Tensor
+            Those of the arguments that it wrote to, so far as its name tells.
+        """
+        if len(self.nodes) >= MOST:
+            self.truncated = True
+            return
+        library = self.library
+        node.sources, node.module = self.sources(arguments), self.module
+        if results:
+            node.shapes, node.dtype = [library.shape_of(one) for one in results], library.dtype_name(results[0])
+            node.size = sum(map(self._new_bytes, results))
+            if self.values:
+                node.value = library.summary(results[0])
+        changed = list(written)
+        for tensor in arguments:
+            if id(tensor) in self._versions and self._versions[id(tensor)] != (version := library.version(tensor)):
+                self._versions[id(tensor)] = version
+                changed.append(tensor)
+        node.writes = list(dict.fromkeys(self._owned[id(one)].path for one in changed if id(one) in self._owned))
+        at = self._add(node, (*results, *changed))
+        for tensor in changed:
+            if (memory := library.memory_of(tensor)) is not None:
+                self._written[memory] = at, id(tensor)
+        if self.module is not None:
+            self.module.calls += 1
+
+    def _new_bytes(self, result: Any) -> int:
+        """The bytes of a result that no earlier tensor has."""
+        if self._known(result) is not None or id(result) in self._owned:
+            return 0
+        base = self.library.base_of(result)
+        if base is None:
+            return int(self.library.bytes_of(result))
+        if self._known(base) is not None or id(base) in self._owned:
+            return 0
+        self._makers[id(base)] = self.library.weak(base), len(self.nodes)  # a tensor inside of the call, of which it is a view
+        return int(self.library.bytes_of(base))
+
+    def failed(self, node: Made, arguments: Sequence[Any]) -> None:
+        """Add a call that raised, if none in it did."""
+        if not any(one.failed for one in self.nodes[-1:]):
+            node.sources, node.module, node.failed = self.sources(arguments), self.module, True
+            node.shapes = []
+            self._add(node, ())
+            if self.module is not None:
+                self.module.calls += 1
+
+    def _add(self, node: Made, results: Iterable[Any]) -> int:
+        at = len(self.nodes)
+        self.nodes.append(node)
+        for tensor in results:
+            self._makers[id(tensor)] = self.library.weak(tensor), at
+        return at
+
+    def _known(self, tensor: Any) -> int | None:
+        known = self._makers.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else None
+
+    def sources(self, arguments: Sequence[Any]) -> list[int]:
+        """The nodes that made some tensors, each once. If their memory was written to through another tensor since, the call
+        that did so is among them."""
+        found: dict[int, None] = {}
+        for tensor in arguments:
+            found[at := self.source(tensor)] = None
+            if self._written and (memory := self.library.memory_of(tensor)) in self._written:
+                write, key = self._written[memory]
+                if key != id(tensor) and write > at:
+                    found[write] = None
+        return list(found)
+
+    def source(self, tensor: Any) -> int:
+        """The node that made a tensor. There is a new one for a tensor that was there before."""
+        at = self._known(tensor)
+        if at is not None:
+            return at
+        owned = self._owned.get(id(tensor))
+        if owned is not None:
+            return self._add(self._there(owned.kind, owned.path, tensor), (tensor,))
+        base = self.library.base_of(tensor)
+        if base is not None and (at := self._known(base)) is not None:
+            return at  # a view that was made unseen
+        self._before.append(tensor)
+        name = self._names.get(id(tensor), "")
+        held = "" if name else self._attribute(tensor)
+        learns = bool(tensor.requires_grad) and self.library.is_leaf(tensor)
+        kind = "parameter" if learns else "input" if name else "constant"
+        return self._add(self._there(kind, name or held, tensor), (tensor,))
+
+    def _attribute(self, tensor: Any) -> str:
+        """What a module that runs calls a tensor that it holds."""
+        call = self.module
+        while call is not None:
+            for name, value in vars(call.module).items():
+                if value is tensor:
+                    return f"{call.path}.{name}"
+            call = call.outer
+        return ""
+
+    # ------------------------------------------------------------------------------------------------------------ modules
+    def entered(self, module: Any, site: Any, given: Any = ()) -> None:
+        """Add a call of a module, which begins."""
+        path = self._paths.get(id(module))
+        if path is None:  # made in the run, or in no model that is known
+            self.own(type(module).__name__, module)
+            path = self._paths[id(module)]
+        outer = self.module
+        call = ModuleRun(path, type(module).__name__, outer, site, module, bool(getattr(module, "training", True)))
+        call.given = tensors_in(given, self.library.is_tensor)
+        call.handled = sys.exc_info()[1]
+        if outer is not None:
+            outer.inner += 1
+        self.modules.append(call)
+        self.module = call
+
+    def exited(self, result: Any) -> None:
+        """The innermost module has ended, by an exception if one is on its way."""
+        call = self.module
+        if call is None:
+            return
+        library = self.library
+        failed = result is None and sys.exc_info()[1] is not call.handled
+        call.handled = None
+        results = [] if failed else tensors_in(result, library.is_tensor)
+        call.shapes, call.failed = [library.shape_of(one) for one in results], failed
+        call.dtype = library.dtype_name(results[0]) if results else ""
+        made = [one for one in results if self._known(one) is None and id(one) not in self._owned]
+        if made and not any((base := library.base_of(one)) is not None and self._known(base) is not None for one in made):
+            self.called(Made("call", call.kind, call.kind, site=call.site), call.given, made)
+        call.given = []
+        self.module = call.outer
+
+    def returned(self, value: Any) -> None:
+        """Add the outputs."""
+        for name, tensor in named_tensors("output", value, self.library.is_tensor):
+            node = self._there("output", name, tensor)
+            node.sources = self.sources((tensor,))
+            self.nodes.append(node)
+
+    def written(self, tensor: Any) -> None:
+        """The last call wrote to a tensor."""
+        at = self._known(tensor)
+        last = len(self.nodes) - 1
+        if last < 0 or at == last:
+            return
+        self._makers[id(tensor)] = self.library.weak(tensor), last
+        if (memory := self.library.memory_of(tensor)) is not None:
+            self._written[memory] = last, id(tensor)
+        owned = self._owned.get(id(tensor))
+        if owned is not None and owned.path not in self.nodes[last].writes:
+            self.nodes[last].writes.append(owned.path)
+
+    def find_rebound_buffers(self) -> None:
+        """Add the buffers that were bound to other tensors to what the calls wrote that made these."""
+        for path, module in self.known.items():
+            for key, tensor in module._buffers.items():
+                label = attribute(path, key, module)
+                at = None if tensor is None or id(tensor) in self._owned else self._known(tensor)
+                if at is not None and label not in self.nodes[at].writes:
+                    self.nodes[at].writes.append(label)

@@ -1,0 +1,303 @@
+"""The table of a run: its modules with output shape, parameters and multiply-adds, as text and HTML.
+
+The columns are those that people know from torchinfo's summary, with each row's share of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gradlab.explore.forward.assembling import Assembled, Part, without_root
+from gradlab.explore.forward.costs import COUNTED
+from gradlab.explore.graph.spans import CALL
+from gradlab.explore.labels import shortened
+from gradlab.explore.markup import NO_MATH, count, escape_html, grouped, number
+from gradlab.explore.module_paths import last_step
+from gradlab.explore.report.table import CARD, RULE, TABULAR
+
+MOST = 60  # rows of a table of which no depth was asked for
+LONGEST = 44  # characters of a name
+UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """A row of a `Summary`.
+
+    Attributes
+    ----------
+    name : str
+        "layers[0–11]" of twelve modules that are alike.
+    kind : str
+        The class; "" of a function.
+    depth : int
+    shapes : str
+        The shape of the result.
+    alike : int
+        How many modules, or calls, it stands for. The numbers are those of all; the rows below it are those of one.
+    parameters, mult_adds : int
+        `mult_adds` is None if there is no rule for anything in it.
+    size : int
+        Bytes that the results of its calls take.
+    seconds : float
+    called, failed : bool
+    settings : str
+    """
+
+    name: str
+    kind: str
+    depth: int
+    shapes: str
+    alike: int
+    parameters: int
+    mult_adds: int | None
+    size: int
+    seconds: float
+    called: bool
+    failed: bool
+    settings: str
+
+    @property
+    def told(self) -> str:
+        """What is said behind the name."""
+        often = "" if self.alike == 1 else f"{self.alike} alike" if self.kind else f"{self.alike} calls"
+        end = "not called" if not self.called else "failed" if self.failed else ""
+        return " · ".join(filter(None, (self.kind, often, end)))
+
+
+class Summary:
+    """A table of the modules that ran. Made by `ForwardGraph.table`.
+
+    Attributes
+    ----------
+    rows : tuple of SummaryRow
+    parameters, trainable : int
+        Elements of the parameters of the model, and of those that require grad.
+    mult_adds : int
+        Multiply-adds of the run; half of its floating-point operations.
+    input_bytes, parameter_bytes, result_bytes : int
+        Of what the model was given, of its parameters and buffers, and of all results that were computed.
+    seconds : float or None
+        None if the run was not timed.
+    """
+
+    def __init__(self, run: Assembled, root: str, depth: int | None = None) -> None:
+        tree = merge_alike(run.tree)
+        deepest = max((part.depth for part in _all(tree)), default=0)
+        if depth is None:
+            depth = next((d for d in range(deepest, 1, -1) if sum(part.depth <= d for part in _all(tree)) <= MOST), 1)
+        self.depth, self.deepest = min(depth, deepest), deepest
+        self.rows = tuple(_row(part, root) for part in _all(tree) if part.depth <= depth)
+        owned = [one for one in run.owned if one.kind == "parameter"]
+        self.parameters = sum(one.elements for one in owned)
+        self.trainable = sum(one.elements for one in owned if one.learns)
+        self.mult_adds = sum(cost.flops or 0 for cost in run.costs) // 2
+        self.parameter_bytes = sum(one.size for one in run.owned)
+        kinds = [node.operation if node.kind == "leaf" else node.kind for node in run.trace.nodes]
+        self.input_bytes = sum(cost.size for cost, kind in zip(run.costs, kinds, strict=True) if kind == "input")
+        self.result_bytes = sum(cost.size for cost, kind in zip(run.costs, kinds, strict=True) if kind == "operation")
+        self.seconds = sum(cost.seconds for cost in run.costs) if run.timed else None
+        self.uncounted = run.uncounted
+        self.failed = run.failed is not None
+
+    # ---------------------------------------------------------------------------------------------------------- the parts
+    @property
+    def _heads(self) -> list[str]:
+        return ["Module", "Output shape", "Parameters", "", "Mult-adds", "", "Results", *(["Time", ""] if self._timed else [])]
+
+    @property
+    def _timed(self) -> bool:
+        return self.seconds is not None
+
+    def _cells(self, row: SummaryRow) -> list[str]:
+        cells = [
+            row.shapes if row.called else "",
+            grouped(row.parameters) if row.parameters else "",
+            share_text(row.parameters, self.parameters),
+            "" if not row.mult_adds else grouped(row.mult_adds),
+            share_text(row.mult_adds or 0, self.mult_adds),
+            size_text(row.size) if row.size else "",
+        ]
+        if self.seconds is not None:
+            cells += [time_text(row.seconds) if row.called else "", share_text(row.seconds, self.seconds)]
+        return cells
+
+    @property
+    def totals(self) -> list[str]:
+        """The sentences below the table."""
+        still = self.parameters - self.trainable
+        lines = [
+            f"Parameters: {grouped(self.parameters)}" + (f", of which {grouped(still)} do not require grad" if still else ""),
+            f"Mult-adds: {grouped(self.mult_adds)} ({cost_text(2 * self.mult_adds)} floating-point operations)",
+            f"Memory: input {size_text(self.input_bytes)}, parameters and buffers {size_text(self.parameter_bytes)}",
+            f"Results of all calls: {size_text(self.result_bytes)}, without views",
+        ]
+        if self.seconds is not None:
+            lines.append(f"Time in functions: {time_text(self.seconds)}, in one run")
+        shown = ", ".join(self.uncounted[:6]) + (f" and {len(self.uncounted) - 6} more" if len(self.uncounted) > 6 else "")
+        lines.append(f"Counted: {COUNTED}." + (f" Not counted: {shown}." if shown else ""))
+        if self.failed:
+            lines.append("The run failed: these are the calls up to there.")
+        if self.depth < self.deepest:
+            lines.append(f"Modules deeper than {self.depth} levels are left out: table(depth={self.deepest}) shows all.")
+        return lines
+
+    # --------------------------------------------------------------------------------------------------------------- text
+    def text(self) -> str:
+        """The table for a terminal."""
+        heads = self._heads
+        lines = [heads]
+        for row in self.rows:
+            name = shortened(f"{'  ' * row.depth}{row.name}", LONGEST) + (f"  {row.told}" if row.told else "")
+            lines.append([name, *self._cells(row)])
+        widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
+        keep = [k for k in range(len(heads)) if any(line[k] for line in lines)]
+        ruled = "─" * (sum(widths[k] for k in keep) + 2 * (len(keep) - 1))
+
+        def said(line: Sequence[str]) -> str:
+            cells = [line[k].ljust(widths[k]) if k < 2 else line[k].rjust(widths[k]) for k in keep]
+            return "  ".join(cells).rstrip()
+
+        return "\n".join([said(heads), ruled, *map(said, lines[1:]), ruled, *self.totals])
+
+    __str__ = text
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    # --------------------------------------------------------------------------------------------------------------- HTML
+    def html(self) -> str:
+        """The table for a notebook."""
+        dim = "opacity:.66"
+        heading = "padding:4px 8px;font-weight:600;white-space:nowrap;text-align"
+        head = "".join(
+            f'<th style="{heading}:{"left" if k < 2 else "right"}">{title}</th>' for k, title in enumerate(self._heads)
+        )
+        rows = []
+        for row in self.rows:
+            indent = 8 + 16 * row.depth
+            name = f"<b>{escape_html(row.name)}</b>" if row.kind else f"<span>{escape_html(row.name)}</span>"
+            told = f' <span style="{dim}">{escape_html(row.told)}</span>' if row.told else ""
+            title = f' title="{escape_html(shortened(f"{row.kind}({row.settings})", 300))}"' if row.settings else ""
+            cells = [f'<td{title} style="padding:2px 8px 2px {indent}px;text-align:left;white-space:nowrap">{name}{told}</td>']
+            for k, text in enumerate(self._cells(row)):
+                side = "left" if k == 0 else "right"
+                quiet = f";{dim}" if text.endswith("%") else ""
+                cells.append(f'<td style="padding:2px 8px;text-align:{side};white-space:nowrap{quiet}">{escape_html(text)}</td>')
+            rows.append(f'<tr style="border-top:{RULE};background:none">{"".join(cells)}</tr>')
+        totals = "".join(f"<div>{escape_html(line)}</div>" for line in self.totals)
+        rows.insert(0, f'<tr style="background:none">{head}</tr>')
+        table = f'<table style="border-collapse:collapse;margin:0;{TABULAR}">{"".join(rows)}</table>'
+        return (
+            f'<div {NO_MATH} style="{CARD};max-width:max-content"><div style="overflow-x:auto">{table}</div>'
+            f'<div style="padding:6px 10px;border-top:{RULE}">{totals}</div></div>'
+        )
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.html(), "text/plain": self.text()}
+
+
+# ------------------------------------------------------------------------------------------------------------------ rows
+def _row(part: Part, root: str) -> SummaryRow:
+    name = part.path
+    if part.kind and part.depth:
+        name = without_root(name, root)
+    return SummaryRow(
+        name,
+        part.kind,
+        part.depth,
+        part.shapes,
+        part.calls,
+        part.parameters,
+        part.flops // 2 if part.counted else None,
+        part.size,
+        part.seconds,
+        part.called,
+        part.failed,
+        part.settings,
+    )
+
+
+def _all(parts: Sequence[Part]) -> list[Part]:
+    """The parts and all parts in them, each before those in it."""
+    found, waiting = [], list(reversed(parts))
+    while waiting:
+        part = waiting.pop()
+        found.append(part)
+        waiting += reversed(part.parts)
+    return found
+
+
+def merge_alike(parts: Sequence[Part]) -> list[Part]:
+    """The parts, where modules that are numbered, alike and called one after the other are one."""
+    merged: list[Part] = []
+    signs: list[Any] = []
+    for part in parts:
+        sign = _signature(part) if part.kind and (part.path.endswith("]") or CALL in part.path) else None
+        if sign is not None and signs and signs[-1] == sign:
+            before = merged[-1]
+            first = before.path.partition("–")[0].removesuffix("]")
+            last = last_step(part.path).removesuffix("]")
+            last = last.rpartition(CALL)[2] if CALL in last else last.removeprefix("[")
+            merged[-1] = replace(
+                before,
+                path=f"{first}–{last}{']' if part.path.endswith(']') else ''}",
+                calls=before.calls + 1,
+                flops=before.flops + part.flops,
+                size=before.size + part.size,
+                seconds=before.seconds + part.seconds,
+                parameters=before.parameters + part.parameters,
+            )
+            continue
+        merged.append(replace(part, parts=merge_alike(part.parts)))
+        signs.append(sign)
+    return merged
+
+
+def _signature(part: Part) -> Any:
+    """What two parts have in common that are alike."""
+    return (
+        part.kind,
+        part.shapes,
+        part.parameters,
+        part.flops,
+        part.called,
+        part.failed,
+        part.settings,
+        tuple((inner.kind or inner.path, _signature(inner)) for inner in part.parts),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------- texts
+def cost_text(operations: float) -> str:
+    """ "3.64 G", "812"."""
+    for unit, letter in UNITS:
+        if operations >= unit:
+            return f"{number(operations / unit, 3)} {letter}"
+    return number(operations, 3)
+
+
+def size_text(size: int) -> str:
+    """ "12.5 MB"."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{number(size / unit, 3)} {name}"
+    return count(size, "byte")
+
+
+def time_text(seconds: float) -> str:
+    """ "1.25 ms"."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= unit:
+            return f"{number(seconds / unit, 3)} {name}"
+    return f"{number(seconds * 1e6, 3)} µs"
+
+
+def share_text(part: float, whole: float) -> str:
+    """ "38 %"; "" of nothing."""
+    if not part or not whole:
+        return ""
+    percent = 100 * part / whole
+    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1f} %" if percent >= 0.1 else "< 0.1 %"

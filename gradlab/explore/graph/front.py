@@ -1,0 +1,159 @@
+"""`graph`: of a tensor the operations that made it, of a model what it does with an input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gradlab.explore.graph.graphs import LEAST_LIMIT, MOST_NODES, Graph
+from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import shape_text
+from gradlab.explore.module_paths import is_model
+from gradlab.explore.names import caller_names
+from gradlab.explore.trace.reading import trace_of
+
+
+def graph(
+    out: Any,
+    *args: Any,
+    names: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    most: int = MOST_NODES,
+    level: str | None = None,
+    unfold: Sequence[str] = (),
+    values: bool = False,
+    time: bool = False,
+    **kwargs: Any,
+) -> Graph:
+    """Draw the operations that made a tensor, or what a model does with an input.
+
+    ``graph(loss)`` reads the graph that was recorded for `backward`. ``graph(model, x)`` runs the model and draws the run: the
+    input on top, every module and function with shape and dtype, parameters, and each part's share of the floating-point
+    operations.
+
+    Parameters
+    ----------
+    out : Tensor, sequence of Tensor, module or function
+        A tensor that was computed, of gradlab or of PyTorch. It is read, never changed; a graph that backward has freed will do.
+        Or a model, or a function of tensors, which is called with `args` and `kwargs`. The buffers of a model and the state of
+        the random generators are put back afterwards.
+    *args
+        What the model is called with: tensors, and lists, dicts and dataclasses of them. Of a tensor: `names`.
+    names : mapping of str to Tensor, optional
+        What to call tensors, intermediate ones too. By default the names that the caller's variables have.
+    limit : int, optional
+        The most nodes in a picture of the operations, at least 8. A larger graph is folded: by modules, functions and lines where
+        these were recorded, then repeated segments, then straight chains, then what belongs to one part of a model by its
+        parameters' names. The text form is whole. By default 25 where they were recorded, and fewer if the picture would be
+        higher than 900 pixels; else 150.
+    most : int, default 50 000
+        The most nodes that are read, a million taking about half a minute and a gigabyte. Of a larger graph there are those
+        nearest to the outputs, and picture and text say so.
+    level : str, optional
+        "operations", "code" (the rows are the user's own lines) or "modules" (the rows are the modules of a model). By default
+        the operations if there are up to 25 or `limit` is given, else the modules or the code, if they were recorded.
+    unfold : sequence of str, optional
+        Names of leaves that are to be seen by themselves, whatever is folded around them.
+    values : bool, default False
+        Of a model: whether to show the values of what each function makes.
+    time : bool, default False
+        Of a model: whether to measure the time in each function. It is that of this one run.
+    **kwargs
+        What else the model is called with. For an argument that is called as one of the above is, pass a function:
+        ``graph(lambda: model(x, limit=3))``.
+
+    Returns
+    -------
+    Graph
+        Shown as a picture in a notebook. Of a model it is a `ForwardGraph`, which has a `table()` too. If the model raises, the
+        graph goes as far as it came: its `error` says why.
+
+    Raises
+    ------
+    TypeError
+        If `out` is not a tensor, a sequence of tensors of one library, or a model; or if the model takes other arguments.
+    RuntimeError
+        If a tensor does not require grad: there is no graph behind it.
+    ValueError
+        If there is no tensor at all, `limit` is too small, `level` is none, or there is no leaf of a name in `unfold`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1.0, 2.0], requires_grad=True)
+    >>> loss = (x * x).sum()
+    >>> print(gl.graph(loss).text())
+    loss (scalar 5): 2 operations on 1 leaf, x
+    <BLANKLINE>
+    loss  scalar 5
+    sum  SumBackward0  scalar
+    ×  MulBackward0  2
+    ├─ x  2  = [1, 2]
+    └─ x  2  = [1, 2]
+
+    >>> net = gl.nn.Sequential(gl.nn.Linear(2, 3), gl.nn.ReLU())
+    >>> gl.graph(net, x).table().parameters
+    9
+    """
+    if limit is not None and limit < LEAST_LIMIT:
+        raise ValueError(f"graph(limit={limit}): a picture needs room for at least {LEAST_LIMIT} nodes")
+    if is_model(out) or (callable(out) and library_of(out) is None):
+        from gradlab.explore.forward.front import draw_run
+
+        frame = sys._getframe(1)
+        if level not in (None, "operations"):
+            raise ValueError(f"graph(model, x, level={level!r}): a run is drawn by its operations; .table() has its modules.")
+        return draw_run(
+            out,
+            args,
+            kwargs,
+            space={**frame.f_globals, **frame.f_locals},
+            names=caller_names() if names is None else names,
+            limit=limit,
+            unfold=unfold,
+            values=values,
+            timed=time,
+        )
+    if kwargs or len(args) > 1:
+        unknown = next(iter(kwargs), "a third argument")
+        raise TypeError(f"graph(out) of a tensor takes no {unknown}; only graph(model, …) passes arguments on.")
+    if args:
+        names = args[0]
+    if names is None:
+        names = caller_names()
+    single = library_of(out) is not None or not isinstance(out, Sequence) or isinstance(out, str)
+    outputs = [out] if single else list(out)
+    if not outputs:
+        raise ValueError("graph(out) draws a tensor or several; out is an empty sequence")
+    first = library_of(outputs[0])
+    for output in outputs:
+        library = library_of(output)
+        if library is None:
+            raise TypeError(
+                "graph(out) draws the graph of a tensor or of a sequence of tensors; got "
+                f"{type(output).__module__}.{type(output).__qualname__}"
+            )
+        if first is not None and library is not first:
+            raise TypeError(f"graph(out) draws tensors of one library; got {first.name} and {library.name}")
+        if not output.requires_grad:
+            name = next((name for name, tensor in names.items() if tensor is output), "out")
+            why = library.why_lost(output) or (
+                "Call requires_grad_() on what it is computed from before computing it, and look "
+                "for detach() and no_grad() on the way"
+            )
+            raise RuntimeError(
+                "element 0 of tensors does not require grad and does not have a grad_fn: there is no graph behind "
+                f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))}). {why[:1].upper()}{why[1:]}"
+            )
+    if most < LEAST_LIMIT:
+        raise ValueError(f"graph(most={most}): there must be room for at least {LEAST_LIMIT} nodes")
+    assert first is not None
+    return Graph(
+        trace_of(outputs, names, most),
+        limit=limit,
+        level=level,
+        unfold=unfold,
+        outputs=[first.weakly(out) for out in outputs],
+        names={name: first.weakly(tensor) for name, tensor in names.items() if library_of(tensor) is first},
+    )

@@ -1,0 +1,141 @@
+"""What PyTorch's functions and modules report to a forward `Run`. Loaded once the user has imported torch.
+
+A `TorchFunctionMode` sees each call of a function or method on tensors as the program wrote it: `F.linear` is one call, whatever
+runs inside. Global hooks report where modules begin and end. All of it belongs to one thread and ends with `close`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from sys import _getframe
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
+
+from gradlab import clock
+from gradlab.explore.forward.arguments import tensors_in
+from gradlab.explore.forward.costs import count_flops
+from gradlab.explore.forward.labels import READS, SHAPES, describe_call, label_of
+from gradlab.explore.forward.run import Made, Run, describe_given
+from gradlab.explore.libraries.forms_torch import shape_of
+from gradlab.explore.libraries.protocol import Recording
+from gradlab.explore.libraries.recording_torch import HANDLED, site_of, user_frame
+from gradlab.explore.libraries.unseen_frames import Places, without_ours
+from gradlab.explore.libraries.unseen_torch import unseen
+
+PROPERTIES = frozenset(("T", "mT", "H", "mH", "real", "imag", "data", "grad"))
+
+
+class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
+    """Reports the calls of one thread to a run."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.run = run
+        self.thread = threading.get_ident()
+        self._handles: list[Any] = []
+        self._open = False
+        self._places = Places()
+        self._running: list[Any] = []
+        self._entered, self._exited = unseen(run.entered), unseen(run.exited)
+
+    def open(self) -> None:
+        if self._open:
+            return
+        self._handles.append(register_module_forward_pre_hook(self.entered))
+        self._handles.append(register_module_forward_hook(self.exited, always_call=True))
+        self.__enter__()
+        self._open = True
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self.__exit__(None, None, None)
+        while self._handles:
+            self._handles.pop().remove()
+        self._places.clear()
+        self._running.clear()
+
+    # ------------------------------------------------------------------------------------------------------------ modules
+    def entered(self, module: Any, args: Any) -> None:
+        """A global hook before the forward of a module."""
+        if threading.get_ident() == self.thread:
+            with self.run.faults:
+                self._running.append(module)
+                self._entered(module, site_of(user_frame()), args)
+
+    def exited(self, module: Any, args: Any, result: Any) -> None:
+        """A global hook after the call of a module, however it ended."""
+        if threading.get_ident() == self.thread:
+            with self.run.faults:
+                if self._running and self._running[-1] is module:
+                    self._running.pop()
+                    self._exited(result)
+
+    # ---------------------------------------------------------------------------------------------------------- functions
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name == "__get__":
+            name = getattr(getattr(func, "__self__", None), "__name__", "")
+            if name not in PROPERTIES:
+                return func(*args, **kwargs)
+        elif name in SHAPES:
+            return func(*args, **kwargs)
+        run = self.run
+        frame = _getframe(1)
+        if frame.f_code is HANDLED:  # a function of Python's asks whether anybody wants its call, and is called again
+            frame = frame.f_back.f_back or frame  # type: ignore[union-attr]
+        started = self._now(args) if run.timed else 0.0
+        try:
+            result = self._places.call_from(frame)(func, args, kwargs)
+        except BaseException as error:
+            with run.faults:
+                self._failed(name, args, kwargs)
+            without_ours(error)
+            raise
+        seconds = self._now(result) - started if run.timed else 0.0
+        if not torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+            with run.faults:
+                self._called(name, args, kwargs, result, seconds)
+        return result
+
+    @unseen
+    def _called(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, seconds: float) -> None:
+        results = tensors_in(result, self._is_tensor)
+        written: Sequence[Any] = ()
+        if name == "__setitem__":
+            written = args[:1]
+        elif not results:
+            if name not in READS:
+                return
+        elif name.endswith("_") and (not name.startswith("__") or name.startswith("__i")):
+            written = args[:1]
+        elif name in ("batch_norm", "instance_norm") and (kwargs.get("training", len(args) > 5 and args[5])):
+            written = [x for x in (*args[1:3], kwargs.get("running_mean"), kwargs.get("running_var")) if self._is_tensor(x)]
+        if "out" in kwargs:
+            written = tensors_in(kwargs["out"], self._is_tensor)
+        arguments = tensors_in((args, kwargs) if kwargs else args, self._is_tensor)
+        detail = describe_call(name, args, kwargs, result)
+        node = Made("call", label_of(name, args, kwargs), name, seconds=seconds, site=site_of(user_frame(3)), detail=detail)
+        node.flops = count_flops(name, args, kwargs, result)
+        self.run.called(node, arguments, results, written)
+
+    @unseen
+    def _failed(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        arguments = tensors_in((args, kwargs) if kwargs else args, self._is_tensor)
+        node = Made("call", label_of(name, args, kwargs), name, site=site_of(user_frame(3)))
+        node.detail = describe_given([(shape_of(one), str(one.dtype).rpartition(".")[2]) for one in arguments])
+        self.run.failed(node, arguments)
+
+    def _is_tensor(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor)
+
+    def _now(self, values: Any) -> float:
+        """The time, after what runs on a GPU has ended."""
+        if torch.cuda.is_initialized() and any(one.is_cuda for one in tensors_in(values, self._is_tensor)):
+            torch.cuda.synchronize()
+        return clock.now()
