@@ -134,7 +134,7 @@ def test_the_core_names_no_rule():
 
 LOADED_BY_ADAPTER = {
     (f"{name}_torch.py", "torch")
-    for name in ("compiling", "cuts", "forms", "gauging", "recording", "reducing", "risky", "unseen")
+    for name in ("compiling", "cuts", "forms", "forward", "gauging", "recording", "reducing", "risky", "unseen")
 }  # loaded by torch's adapter, inside functions
 
 

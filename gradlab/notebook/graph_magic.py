@@ -1,11 +1,13 @@
-"""`%graph`: the graph behind a tensor, as a picture, live, or kept under a name.
+"""`%graph`: the graph behind a tensor, or the run of a model, as a picture, live, or kept under a name.
 
-The line is turned into the call that it stands for, and this is evaluated in the user's namespace: so tensors are called by the
-user's names, as in a call that the user wrote.
+The expression is evaluated in the user's namespace. If a model is called in it, the picture is of that run; else it is of the
+graph behind the value.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -50,15 +52,46 @@ class GraphMagics(Magics):
         from gradlab.explore.graph import graph
 
         __tracebackhide__ = True
-        value = eval(compile(request.expression, f"<{GRAPH}>", "eval"), space)  # noqa: S307  (the user's own)
+        compiled = compile(request.expression, f"<{GRAPH}>", "eval")
         grad: GradMagics = self.shell.magics_manager.registry["GradMagics"]
         first = (request.expression,) if request.expression.isidentifier() else ()
         names = grad.names(space, first)
+        if _calls_something(request.expression) and request.level is None:
+            run, value = _run(lambda: eval(compiled, space), request, space, names)  # noqa: S307  (the user's own)
+            if run is not None:
+                return run, [], names
+        else:
+            value = eval(compiled, space)  # noqa: S307  (the user's own)
+        if request.values or request.time:
+            raise UsageError(
+                f"{request.expression}: --values and --time are for the run of a model, as in %graph model(x) --time"
+            )
         try:
-            shown = graph(value, names, level=request.level)
+            shown = graph(value, names=names, level=request.level)
         except (TypeError, RuntimeError, ValueError) as error:
             raise UsageError(f"{request.expression}: {error}") from None
         return shown, [value] if library_of(value) is not None else list(value), names
+
+
+def _calls_something(expression: str) -> bool:
+    return any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(expression, mode="eval")))
+
+
+def _run(call: Callable[[], Any], request: Request, space: dict[str, Any], names: dict[str, Any]) -> tuple[Any, Any]:
+    """The graph of the run if the expression called a model, else None; and the value of the expression."""
+    from gradlab.explore.forward.front import models_in, record
+
+    __tracebackhide__ = True
+    run, value, error = record(
+        call, request.expression, models=models_in(space), names=names, space=space, values=request.values, timed=request.time
+    )
+    if run is not None and run.calls_modules:
+        if request.live:
+            raise UsageError(f"{request.expression}: -i shows the graph behind a tensor live; the run of a model is a picture")
+        return run, value
+    if error is not None:
+        raise error
+    return None, value
 
 
 def _widget(shown: Any, outputs: list[Any], names: dict[str, Any], space: dict[str, Any]) -> Any:
@@ -69,12 +102,13 @@ def _widget(shown: Any, outputs: list[Any], names: dict[str, Any], space: dict[s
 
 
 # The help that `%graph?` shows.
-GraphMagics.graph.__doc__ = f"""Show the graph of the operations that made a tensor, as a picture or live.
+GraphMagics.graph.__doc__ = f"""Show the graph of the operations that made a tensor, or the run of a model.
 
     {GRAPH} OUT [options]
 
 OUT is a tensor of gradlab or PyTorch that requires grad, or a list of them, without blanks outside of brackets. Nothing of
-yours is changed, and no .grad is written; with -i one sweep is run, which keeps the graph.
+yours is changed, and no .grad is written; with -i one sweep is run, which keeps the graph. If OUT calls a model, as model(x)
+does, its run is drawn: the input on top, every module and function with its shape, and as far as it came if it fails.
 
 {usage(GRAPH)}
 
@@ -82,4 +116,5 @@ A ; at the end shows nothing, for use with -o. In Python: gl.graph(OUT), of whic
 gl.graph(OUT).widget().
 
     %graph loss                        %graph loss -i                        %graph [a,b] --level code -o g
+    %graph model(x)                    %graph model(x) --time                %graph model(x) --values -o run
 """

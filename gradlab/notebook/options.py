@@ -73,6 +73,8 @@ OPTIONS = (
         "what is shown: code (your lines), modules, or operations",
         ("code", "modules", "operations"),
     ),
+    Option(("--values",), "values", "", (GRAPH,), "of the run of a model: show the values of what each function makes"),
+    Option(("--time",), "time", "", (GRAPH,), "of the run of a model: measure the time in each function"),
     Option(
         ("-o", "--out"),
         "out",
@@ -114,6 +116,8 @@ class Request:
     every: str = "1"
     ignore: tuple[str, ...] = ()
     live: bool = False
+    values: bool = False
+    time: bool = False
     findings_only: bool = False
     expression: str = ""
     expressions: tuple[str, ...] = ()
@@ -190,8 +194,8 @@ def parse_graph(line: str) -> Request:
     if len(texts) != 1:
         expressions = f"{len(texts)} expressions, {', '.join(texts)}" if texts else "nothing"
         raise OptionError(
-            f"%graph takes one expression, and got {expressions}. Write %graph OUT [options]; OUT is a tensor, or a list of "
-            "them, and has no blanks outside of brackets."
+            f"%graph takes one expression, and got {expressions}. Write %graph OUT [options]; OUT is a tensor, a list of "
+            "them, or a call of a model, and has no blanks outside of brackets."
         )
     request.expression = _check_expression(texts[0], "what is drawn")
     return request

@@ -75,6 +75,11 @@ class ForwardGraph(Graph):
         super().__init__(run.trace, limit=limit, level="operations", unfold=unfold)
         self.flops = sum(cost.flops or 0 for cost in run.costs)
 
+    @property
+    def calls_modules(self) -> bool:
+        """Whether a module was called."""
+        return bool(self.run.trace.calls)
+
     # ------------------------------------------------------------------------------------------------------------- texts
     @property
     def _heading(self) -> str:

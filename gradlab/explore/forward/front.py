@@ -56,13 +56,13 @@ def draw_run(
     """
     model = getattr(function, "_orig_mod", function) if is_model(function) else function  # what torch.compile wraps
     named = name_arguments(model, args, kwargs)
-    models = {name: one for name, one in with_held(space).items() if is_model(one) and not name.startswith("_")}
+    models = models_in(space)
     name = getattr(model, "__name__", "model")
     if is_model(model):
         name = next((key for key, one in models.items() if one is model or one is function), "model")
         models = {name: model}
     title = f"{name}({', '.join(key for key, _ in named)})" if name != "<lambda>" else "the run"
-    return record(
+    graph, _, error = record(
         lambda: model(*args, **kwargs),
         title,
         given=named,
@@ -74,7 +74,17 @@ def draw_run(
         unfold=unfold,
         values=values,
         timed=timed,
-    )[0]
+    )
+    if graph is None:
+        if error is not None:
+            raise error
+        raise TypeError(f"graph: no tensor of gradlab or PyTorch took part in {title}.")
+    return graph
+
+
+def models_in(space: Mapping[str, Any]) -> dict[str, Any]:
+    """The models in a namespace, with their names."""
+    return {name: one for name, one in with_held(space).items() if is_model(one) and not name.startswith("_")}
 
 
 def record(
@@ -90,8 +100,10 @@ def record(
     unfold: Sequence[str] = (),
     values: bool = False,
     timed: bool = False,
-) -> tuple[ForwardGraph, Any]:
-    """Call a function and return the graph of the run, and its result.
+) -> tuple[ForwardGraph | None, Any, Exception | None]:
+    """Call a function and return the graph of the run, its result, and the exception that ended it.
+
+    The graph is None if no tensor took part.
 
     Parameters
     ----------
@@ -144,13 +156,12 @@ def record(
             add_failed_call(run, error)
             failure = _failure(error, space)
     if not run.nodes:
-        if error is not None:
-            raise error
-        raise TypeError(f"graph: no tensor of gradlab or PyTorch took part in {title}.")
+        return None, result, error
     assembled = assemble(run)
     roots = {key for key in models if any(call.path == key for call in run.modules)}
     root = roots.pop() if len(roots) == 1 else ""
-    return ForwardGraph(assembled, shortened(title, LONGEST), root, limit=limit, error=failure, unfold=unfold), result
+    graph = ForwardGraph(assembled, shortened(title, LONGEST), root, limit=limit, error=failure, unfold=unfold)
+    return graph, result, error
 
 
 @contextmanager

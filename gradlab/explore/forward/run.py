@@ -197,9 +197,12 @@ class Run:
                 continue
             label = self._paths[id(module)] = attribute(name, path, model)
             self.known[label] = module
-            for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
-                for key, tensor in tensors.items():
-                    if tensor is None or id(tensor) in self._owned or not library.is_tensor(tensor):
+            for kind, tensors in (
+                ("parameter", module.named_parameters(recurse=False)),
+                ("buffer", module.named_buffers(recurse=False)),
+            ):
+                for key, tensor in tensors:
+                    if id(tensor) in self._owned or not library.is_tensor(tensor):
                         continue
                     own = attribute(label, key, module)
                     owned = Owned(
@@ -266,6 +269,8 @@ class Run:
         if self._known(result) is not None or id(result) in self._owned:
             return 0
         base = self.library.base_of(result)
+        if self._written and (base is None or self._known(base) is None):
+            self._written.pop(self.library.memory_of(result), None)  # of a tensor that is gone, whose memory this one has
         if base is None:
             return int(self.library.bytes_of(result))
         if self._known(base) is not None or id(base) in self._owned:
@@ -389,8 +394,8 @@ class Run:
     def find_rebound_buffers(self) -> None:
         """Add the buffers that were bound to other tensors to what the calls wrote that made these."""
         for path, module in self.known.items():
-            for key, tensor in module._buffers.items():
+            for key, tensor in module.named_buffers(recurse=False):
                 label = attribute(path, key, module)
-                at = None if tensor is None or id(tensor) in self._owned else self._known(tensor)
+                at = None if id(tensor) in self._owned else self._known(tensor)
                 if at is not None and label not in self.nodes[at].writes:
                     self.nodes[at].writes.append(label)

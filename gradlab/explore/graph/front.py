@@ -38,8 +38,8 @@ def graph(
         A tensor that was computed, of gradlab or of PyTorch. It is read, never changed; a graph that backward has freed will do.
         Or a model, or a function of tensors, which is called with `args` and `kwargs`. The buffers of a model and the state of
         the random generators are put back afterwards.
-    *args
-        What the model is called with: tensors, and lists, dicts and dataclasses of them. Of a tensor: `names`.
+    *args : Tensor, list, dict, dataclass or anything else
+        What the model is called with. Of a tensor: `names`.
     names : mapping of str to Tensor, optional
         What to call tensors, intermediate ones too. By default the names that the caller's variables have.
     limit : int, optional
@@ -59,7 +59,7 @@ def graph(
         Of a model: whether to show the values of what each function makes.
     time : bool, default False
         Of a model: whether to measure the time in each function. It is that of this one run.
-    **kwargs
+    **kwargs : Tensor or anything else
         What else the model is called with. For an argument that is called as one of the above is, pass a function:
         ``graph(lambda: model(x, limit=3))``.
 

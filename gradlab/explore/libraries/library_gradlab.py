@@ -22,7 +22,7 @@ from gradlab.core.storage import own_storage, peek_tick
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.autopsy import why_lost
 from gradlab.explore.libraries.gauging import Gauge
-from gradlab.explore.libraries.protocol import Change, Library, Recording, See
+from gradlab.explore.libraries.protocol import Change, Library, Recording, See, buffers_of, rebind
 from gradlab.explore.libraries.recording_gradlab import GradlabRecording
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import Note
@@ -178,17 +178,17 @@ class Gradlab(Library):
         if model is None or not self.owns_module(model):
             yield
             return
-        held = [(module._buffers, key, tensor) for module in model.modules() for key, tensor in module._buffers.items()]
-        before = [None if tensor is None else (tensor.storage.version, tensor.array.copy()) for _, _, tensor in held]
+        held = buffers_of(model)
+        before = [(buffer.storage.version, buffer.array.copy()) for _, _, buffer in held]
         state = random.get_rng_state()
 
         def restore() -> None:
             random.set_rng_state(state)
-            for (buffers, key, tensor_), kept in zip(held, before, strict=True):
-                buffers[key] = tensor_
-                if kept is not None and tensor_.storage.version != kept[0]:
+            rebind(model, held)
+            for (_, _, buffer), (version, array) in zip(held, before, strict=True):
+                if buffer.storage.version != version:
                     with no_grad():
-                        tensor_.copy_(tensor(kept[1]))
+                        buffer.copy_(tensor(array))
 
         with scope_guard(lambda: None, restore):
             yield

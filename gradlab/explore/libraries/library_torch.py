@@ -14,7 +14,7 @@ import numpy as np
 from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.gauging import Gauge
-from gradlab.explore.libraries.protocol import Library, Recording, See
+from gradlab.explore.libraries.protocol import Library, Recording, See, buffers_of, rebind
 from gradlab.explore.trace.notes import NOTE, KeptArray, Note
 from gradlab.explore.trace.values import Value, settled
 
@@ -136,7 +136,7 @@ class Torch(Library):
 
     def memory_of(self, tensor: Any) -> Any:
         try:
-            return tensor.untyped_storage()._cdata
+            return tensor.untyped_storage().data_ptr() or None
         except (NotImplementedError, RuntimeError):  # a sparse tensor, one of a subclass that has none
             return None
 
@@ -224,18 +224,18 @@ class Torch(Library):
             yield
             return
         torch = sys.modules["torch"]
-        held = [(module._buffers, key, tensor) for module in model.modules() for key, tensor in module._buffers.items()]
+        held = buffers_of(model)
         with torch.no_grad():
-            before = [None if tensor is None or tensor.is_meta else (tensor._version, tensor.clone()) for _, _, tensor in held]
+            before = [None if tensor.is_meta else (tensor._version, tensor.clone()) for _, _, tensor in held]
         cpu, there = torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
 
         def restore() -> None:
             torch.set_rng_state(cpu)
             if there:
                 torch.cuda.set_rng_state_all(there)
+            rebind(model, held)
             with torch.no_grad():
-                for (buffers, key, tensor), kept in zip(held, before, strict=True):
-                    buffers[key] = tensor
+                for (_, _, tensor), kept in zip(held, before, strict=True):
                     if kept is not None and tensor._version != kept[0]:
                         tensor.copy_(kept[1])
 

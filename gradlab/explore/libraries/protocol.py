@@ -407,3 +407,22 @@ class Library:
         """The tangents at some nodes, by one forward sweep from those given at the inputs; None where nothing arrives. Of
         libraries that have one."""
         raise NotImplementedError
+
+
+Buffers = list[tuple[Any, str, Any]]  # modules, names, tensors
+
+
+def buffers_of(model: Any) -> Buffers:
+    """The buffers of all modules of a model."""
+    return [(module, key, one) for module in model.modules() for key, one in module.named_buffers(recurse=False)]
+
+
+def rebind(model: Any, buffers: Buffers) -> None:
+    """Bind the names of buffers to the tensors that they were bound to."""
+    known = {(id(module), key) for module, key, _ in buffers}
+    for module, key, one in buffers:
+        if getattr(module, key, None) is not one:
+            setattr(module, key, one)
+    for module, key, _ in buffers_of(model):
+        if (id(module), key) not in known:  # it was None
+            setattr(module, key, None)
