@@ -1,4 +1,4 @@
-"""What the doctor knows of the error that ended a cell, shown below it."""
+"""What is known of the error that ended a cell, shown below it: how far the cell came, and what the doctor says."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from IPython.core.error import UsageError
 from IPython.display import display
 
 
-def explain_below(diagnosis: Any, error: BaseException | None) -> None:
-    """Display the findings on a cell that failed, if there are Problems among them; nothing otherwise.
+def explain_below(diagnosis: Any, error: BaseException | None, recorder: Any = None) -> None:
+    """Display the findings on a cell that failed, if there are Problems among them, beside a picture of how far it came.
 
     IPython has shown the traceback by then, so they stand below it. An error in the options of a magic is its own explanation.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+    error : BaseException or None
+    recorder : Recorder, optional
+        It recorded the cell. Without it there is no picture.
     """
-    if not diagnosis.findings or isinstance(error, UsageError):
+    if isinstance(error, UsageError):
         return
-    display(card_of(diagnosis))
+    graph = None
+    if recorder is not None and error is not None:
+        from gradlab.explore.forward.unfinished import draw_unfinished
 
+        with recorder.faults:
+            graph = draw_unfinished(recorder, error)
+    if diagnosis.findings or graph is not None:
+        from gradlab.explore.forward.failure_view import FailureView
 
-def card_of(diagnosis: Any) -> Any:
-    """The findings as a card, as LaTeX and as text."""
-    from gradlab.explore.markup import NO_MATH
-    from gradlab.explore.report import findings_view
-    from gradlab.explore.report.parts import Card
-    from gradlab.explore.report.table import CARD
-
-    both = diagnosis.findings, diagnosis.remarks
-    return Card(
-        f'<div {NO_MATH} style="{CARD};border-radius:4px">{findings_view.html(*both)}</div>',
-        findings_view.latex(*both),
-        findings_view.text(*both),
-    )
+        remarks = diagnosis.remarks if diagnosis.findings else ()
+        display(FailureView(diagnosis.findings, remarks, None if graph is None else graph.drawing()))

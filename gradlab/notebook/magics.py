@@ -246,7 +246,7 @@ class GradMagics(Magics):
                     if cell.request.findings_only:
                         self._say(cell.request, diagnosis)
                     elif not cell.request.quiet:
-                        explain_below(diagnosis, failed)
+                        explain_below(diagnosis, failed, cell.recorder)
             else:
                 self._tell(cell, result, faults)
         finally:
@@ -276,7 +276,7 @@ class GradMagics(Magics):
             with faults:
                 diagnosis = self._session.look(cell.recorder, self.users(), error=error, ignore=ignored_by(cell.request))
                 if not cell.request.quiet:
-                    explain_below(diagnosis, error)
+                    explain_below(diagnosis, error, cell.recorder)
             return
         with faults:
             if cell.request.findings_only:

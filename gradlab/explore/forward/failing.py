@@ -1,44 +1,66 @@
-"""Find the call that ended a run, where no function on tensors raised: an assertion of the program's, a check of a layer's."""
+"""Find the call that ended a run: a layer that refused its input, a function on tensors, or a line of the program."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.forward.run import Made, Run, describe_given
 from gradlab.explore.graph.spans import brief
+from gradlab.explore.module_paths import is_model
 from gradlab.explore.trace.lines import Lines
 
 WORD = re.compile(r"[^\W\d]\w*")
+
+
+class FailedCall(NamedTuple):
+    """A call that raised: the module if a layer of the library did, else None; the name of the function, or the line; the tensors
+    that it was given; and where the user's code called it."""
+
+    module: Any
+    label: str
+    tensors: list[Any]
+    site: Any
+
+
+def find_failed_call(error: BaseException, library: Any) -> FailedCall | None:
+    """Return the call that raised an error, by its traceback; None if none of the frames is known."""
+    frames = _frames(error)
+    last = max((i for i, (frame, _) in enumerate(frames) if not _is_librarys(frame)), default=-1)
+    site = (frames[last][0].f_code, frames[last][1]) if last >= 0 else None
+    inner = [frame for frame, _ in frames[last + 1 :]]
+    for frame in reversed(inner):
+        module = _first_argument(frame)
+        if frame.f_code.co_name == "forward" and is_model(module):
+            return FailedCall(module, type(module).__name__, _given(frame, library), site)
+    if site is None:
+        return None
+    if inner and (tensors := _given(inner[0], library)):
+        return FailedCall(None, inner[0].f_code.co_name.strip("_"), tensors, site)
+    place = Lines().line(site)
+    statement = "" if place is None else place.statement
+    return FailedCall(
+        None, brief(statement) or type(error).__name__, _named(frames[last][0], WORD.findall(statement), library), site
+    )
 
 
 def add_failed_call(run: Run, error: BaseException) -> None:
     """Add the call that raised an error to a run, as its last node, unless it is there."""
     if any(node.failed for node in run.nodes):
         return
-    frames = _frames(error)
-    last = max((i for i, (frame, _) in enumerate(frames) if not _is_librarys(frame)), default=-1)
-    site = (frames[last][0].f_code, frames[last][1]) if last >= 0 else None
-    inner = [frame for frame, _ in frames[last + 1 :] if frame.f_code.co_name == "forward"]
-    failed = next((call for call in reversed(run.modules) if call.failed), None)
-    if inner and failed is not None:  # a layer of the library refused its input
-        code = inner[-1].f_code
-        tensors = _tensors(run, inner[-1], code.co_varnames[1 : code.co_argcount])
-        label, function = failed.path.rpartition(".")[2], failed.kind
-        run.module = failed
-    elif site is not None:
-        place = Lines().line(site)
-        statement = "" if place is None else place.statement
-        tensors = _tensors(run, frames[last][0], WORD.findall(statement))
-        label, function = brief(statement) or type(error).__name__, type(error).__name__
-        run.module = failed
-    else:
+    found = find_failed_call(error, run.library)
+    if found is None:
         return
-    given = [(run.library.shape_of(one), run.library.dtype_name(one)) for one in tensors]
-    run.failed(Made("call", label, function, site=site, detail=describe_given(given)), tensors)
+    failed = [call for call in run.modules if call.failed]
+    run.module = failed[-1] if failed else None
+    label = found.label
+    if found.module is not None and failed and failed[-1].module is found.module:
+        label = failed[-1].path.rpartition(".")[2]
+    detail = describe_given([(run.library.shape_of(one), run.library.dtype_name(one)) for one in found.tensors])
+    run.failed(Made("call", label, found.label, site=found.site, detail=detail), found.tensors)
 
 
 def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
@@ -55,8 +77,19 @@ def _is_librarys(frame: FrameType) -> bool:
     return name.partition(".")[0] == "torch" or is_gradlab_file(frame.f_code.co_filename)
 
 
-def _tensors(run: Run, frame: FrameType, names: Sequence[str]) -> list[Any]:
+def _first_argument(frame: FrameType) -> Any:
+    code = frame.f_code
+    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+
+
+def _given(frame: FrameType, library: Any) -> list[Any]:
+    """The tensors among the arguments of a running function."""
+    code = frame.f_code
+    return _named(frame, code.co_varnames[: code.co_argcount], library)
+
+
+def _named(frame: FrameType, names: Sequence[str], library: Any) -> list[Any]:
     """The tensors that some names are bound to in a running function, each once."""
     space = frame.f_locals
-    found = [space[name] for name in names if name in space and run.library.is_tensor(space[name])]
+    found = [space[name] for name in names if name in space and library.is_tensor(space[name])]
     return list({id(one): one for one in found}.values())

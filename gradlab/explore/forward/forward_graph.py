@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gradlab.explore.drawing import Drawing
+from gradlab.explore.drawing import Drawing, escape
 from gradlab.explore.forward.assembling import Assembled
+from gradlab.explore.forward.failure_view import FailureView, describe_error
 from gradlab.explore.forward.summary import Summary, cost_text, share_text, time_text
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.graphs import LEAST_LIMIT, Graph
 from gradlab.explore.graph.painting import paint
 from gradlab.explore.graph.spans import by_names, whole_layers
-from gradlab.explore.markup import count, grouped, number
+from gradlab.explore.markup import count, escape_html, grouped, number
+from gradlab.explore.saved_page import saved_page
 from gradlab.explore.trace.data import GraphEdge, GraphNode
 
 TALLEST = 1300  # pixels: every node has its shape below it
@@ -95,6 +97,24 @@ class ForwardGraph(Graph):
             f"failed: {self.error.kind}" if self.error else "",
         )
         return f"{self.title}: {', '.join(filter(None, facts))}".removesuffix(": ")
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        if self.error is None:
+            return self.drawing().bundle()
+        said = describe_error(self.error.kind, self.error.message)
+        return FailureView(self.error.findings, self.error.remarks, self.drawing(), said)._repr_mimebundle_()
+
+    def _page(self) -> str:
+        drawing = self.drawing()
+        image = f"<img alt=\"{escape(drawing.alt)}\" src='{drawing.data_uri()}'>"
+        said = [] if self.error is None else [describe_error(self.error.kind, self.error.message)]
+        said += [str(one) for one in (*self.error.findings, *self.error.remarks)] if self.error is not None else []
+        words = "".join(f"<p>{escape_html(text)}</p>" for text in said)
+        body = f"<main>{image}<div>{words}<pre>{escape_html(self.table().text())}</pre></div></main>"
+        style = (
+            "main{display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start}img{max-width:100%;height:auto}pre{overflow-x:auto}"
+        )
+        return saved_page(self._heading, body, style)
 
     def table(self, depth: int | None = None) -> Summary:
         """The modules that ran, with output shape, parameters, multiply-adds and memory, each with its share of the whole.

@@ -37,7 +37,8 @@ def heading(nodes: Sequence[GraphNode]) -> str:
     ends = ", ".join(f"{node.label} ({node.detail})" for node in outputs[:NAMED])
     ends += f" and {len(outputs) - NAMED} more" if len(outputs) > NAMED else ""
     many = count(len(leaves), "leaf", "leaves")
-    return clean(f"{ends}: {count(operations, 'operation')} on {many}, {named([node.label for node in leaves])}")
+    begins = f"{ends}: " if ends else ""
+    return clean(f"{begins}{count(operations, 'operation')} on {many}, {named([node.label for node in leaves])}")
 
 
 def named(names: Sequence[str]) -> str:
@@ -55,6 +56,7 @@ def listing(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> str:
     uses = Counter(edge.source for edge in edges)
     marks: dict[int, int] = {}
     sections = [i for i, node in enumerate(nodes) if node.kind == "output"]
+    sections = sections or [i for i in range(len(nodes)) if not uses[i]]  # a program that failed has no outputs
 
     def shared(node: int) -> bool:
         return bool(inputs[node]) and (uses[node] > 1 or node in marks)

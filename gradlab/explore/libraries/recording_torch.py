@@ -28,7 +28,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 from gradlab import clock
 from gradlab.diagnose.sites import Loss, is_gradlab_file
 from gradlab.explore.libraries.compiling_torch import CompiledCalls
-from gradlab.explore.libraries.cuts_torch import BORN, LEAVE, flat, how_lost, leaves_behind, used_values
+from gradlab.explore.libraries.cuts_torch import BORN, LEAVE, flat, how_lost, leaves_behind, tensors_in, used_values
 from gradlab.explore.libraries.forms_torch import form, has_numbers, is_leaf, node_of, readable, shape_of
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
@@ -225,6 +225,9 @@ class TorchRecording(TorchFunctionMode, Recording):
                     frame = frame.f_back.f_back or frame  # type: ignore[union-attr]
                 result = self._places.call_from(frame)(func, args, kwargs)
         except BaseException as error:
+            with recorder.faults:
+                tensors = tensors_in((*args, *kwargs.values()))
+                recorder.failed_call = id(error), getattr(func, "__name__", ""), [weakref.ref(one) for one in tensors]
             without_ours(error)
             raise
         finally:

@@ -15,7 +15,7 @@ from gradlab.explore.trace.data import ModuleCall, Trace
 from gradlab.explore.trace.happenings import Happenings
 from gradlab.explore.trace.journal import Journal, Swept
 from gradlab.explore.trace.notes import Called, Frame, Severed, cell_source
-from gradlab.explore.trace.reading import Names, Reader, read
+from gradlab.explore.trace.reading import Names, Reader, Root, read
 from gradlab.explore.trace.sweep import RecordedSweep, leaves_of
 
 MOST = 50_000  # nodes of a graph that are read
@@ -99,6 +99,16 @@ def trace_of_attempt(recorder: Seen, losses: Sequence[Severed] | None, library: 
         losses=tuple(i for i, cut in enumerate(cuts) if any(cut is loss for loss in losses or ())),
         asked=reader.lines.line(site),
     )
+
+
+def trace_of_unfinished(recorder: Seen, library: Library, outputs: Sequence[Any]) -> tuple[Trace, Names]:
+    """The graph behind tensors of a program that failed before it called backward, and the names at that moment. The last nodes
+    are the outputs, one for each tensor."""
+    names = recorder.names_at(library, ())
+    reader = Reader(library, names)
+    roots = [Root(library.node(one), tuple(one.shape), names.by_id.get(id(one), "")) for one in outputs]
+    trace = read(reader, roots, most=MOST)
+    return replace(trace, calls=_calls(recorder, reader, trace), source=cell_source(), program=cells.called), names
 
 
 def _journal(recorder: Seen) -> Iterator[Swept]:

@@ -40,7 +40,7 @@ from gradlab.explore.trace.entering import enter_sweep
 from gradlab.explore.trace.happenings import Happenings
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.journal import Journal
-from gradlab.explore.trace.making import trace_of_attempt, trace_of_first_sweep, trace_of_sweep
+from gradlab.explore.trace.making import trace_of_attempt, trace_of_first_sweep, trace_of_sweep, trace_of_unfinished
 from gradlab.explore.trace.notes import METHODS, Called, Frame, Severed, cell_site, line_of
 from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.reading import Names, Root, Seen
@@ -111,6 +111,9 @@ class Recorder:
         self._training = self.trainings.rest  # that of the last sweep
         self._recordings: dict[str, Recording] = {}
         self._ours = False  # whether the sweep that runs is called for the user
+        self.failed_call: tuple[int, str, list[Any]] | None = (
+            None  # the error's identity, the function, weak references to tensors
+        )
 
     # ------------------------------------------------------------------------------------------------------ from when on
     def __enter__(self) -> Recorder:
@@ -164,7 +167,7 @@ class Recorder:
         self.close()
         self._held.clear()
         self._bytes = 0
-        self.last = None
+        self.last = self.failed_call = None
         self.trainings.clear()
         self._places.clear()
         self._shared.clear()
@@ -585,6 +588,11 @@ class Recorder:
             library, _, _, losses, site = self.refused[-1]
         self._settle_identities()
         return trace_of_attempt(self, losses, library or self._mostly(), site)
+
+    def unfinished(self, library: Library, outputs: Sequence[Any]) -> tuple[Trace, Names]:
+        """The graph behind tensors of a program that failed, and the names; see `trace_of_unfinished`."""
+        self._settle_identities()
+        return library.unseen(trace_of_unfinished)(self, library, outputs)
 
     def _mostly(self) -> Library:
         """The library of most of the user's tensors."""
