@@ -18,12 +18,13 @@ WORD = re.compile(r"[^\W\d]\w*")
 
 class FailedCall(NamedTuple):
     """A call that raised: the module if a layer of the library did, else None; the name of the function, or the line; the tensors
-    that it was given; and where the user's code called it."""
+    that it was given; where the user's code called it; and whether it is a line of the program's outside of any module."""
 
     module: Any
     label: str
     tensors: list[Any]
     site: Any
+    outside: bool = False
 
 
 def find_failed_call(error: BaseException, library: Any) -> FailedCall | None:
@@ -42,9 +43,9 @@ def find_failed_call(error: BaseException, library: Any) -> FailedCall | None:
         return FailedCall(None, inner[0].f_code.co_name.strip("_"), tensors, site)
     place = Lines().line(site)
     statement = "" if place is None else place.statement
-    return FailedCall(
-        None, brief(statement) or type(error).__name__, _named(frames[last][0], WORD.findall(statement), library), site
-    )
+    tensors = _named(frames[last][0], WORD.findall(statement), library)
+    outside = not any(one.f_code.co_name == "forward" and is_model(_first_argument(one)) for one, _ in frames)
+    return FailedCall(None, brief(statement) or type(error).__name__, tensors, site, outside)
 
 
 def add_failed_call(run: Run, error: BaseException) -> None:

@@ -44,9 +44,9 @@ class FailureView:
             card = f'<div style="display:flex;flex-wrap:wrap;gap:4px 24px;align-items:flex-start">{columns}</div>'
         latex = [to_latex(sentence) if sentence else "", findings_view.latex(*both) if both else ""]
         text = [
-            self.drawing.text if self.drawing is not None else "",
             to_text(sentence) if sentence else "",
             findings_view.text(*both) if both else "",
+            self.drawing.text if self.drawing is not None else "",
         ]
         found = {"text/html": card, "text/plain": "\n\n".join(filter(None, text))}
         if any(latex):

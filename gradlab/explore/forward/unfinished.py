@@ -21,7 +21,6 @@ from gradlab.explore.markup import shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.lines import Lines
 
-
 SWEEPS = ("backward", "grad")  # what fails there is no part of a forward pass
 
 
@@ -96,4 +95,6 @@ def _failed_call(recorder: Any, error: BaseException) -> FailedCall | None:
         tensors = [one for ref in known[2] if (one := ref()) is not None]
         if tensors:
             return FailedCall(None, SIGNS.get(known[1], known[1].strip("_")), tensors, None if found is None else found.site)
+    if found is not None and found.outside and not isinstance(error, AssertionError):
+        return None  # nothing says that tensors are to blame
     return found
