@@ -38,4 +38,5 @@ def main() -> None:
         print(json.dumps(timed(call)), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
