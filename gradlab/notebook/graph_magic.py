@@ -15,6 +15,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, needs_local_sco
 from IPython.display import display
 
 from gradlab.explore.libraries import library_of
+from gradlab.notebook.line_source import compile_line
 from gradlab.notebook.magics import GradMagics
 from gradlab.notebook.options import GRAPH, OptionError, Request, parse_graph, usage
 
@@ -52,7 +53,7 @@ class GraphMagics(Magics):
         from gradlab.explore.graph import graph
 
         __tracebackhide__ = True
-        compiled = compile(request.expression, f"<{GRAPH}>", "eval")
+        compiled = compile_line(request.expression)
         grad: GradMagics = self.shell.magics_manager.registry["GradMagics"]
         first = (request.expression,) if request.expression.isidentifier() else ()
         names = grad.names(space, first)

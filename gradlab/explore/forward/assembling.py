@@ -295,7 +295,9 @@ def _tree(run: Run, paths: Mapping[int, str]) -> list[Part]:
             assert around is not None
             _add_cost(around, one)
             around.failed |= one.failed
-            if not one.module.shapes and one.shapes:  # gradlab does not report what a module returns
+            if one.failed:
+                around.shapes = ""
+            elif not one.module.shapes and one.shapes:  # gradlab does not report what a module returns
                 around.shapes = _several(one.shapes)
             continue
         key = id(one.module), one.function

@@ -61,7 +61,12 @@ def add_failed_call(run: Run, error: BaseException) -> None:
     if found.module is not None and failed and failed[-1].module is found.module:
         label = failed[-1].path.rpartition(".")[2]
     detail = describe_given([(run.library.shape_of(one), run.library.dtype_name(one)) for one in found.tensors])
-    run.failed(Made("call", label, found.label, site=found.site, detail=detail), found.tensors)
+    node = Made("call", label, found.label, site=found.site, detail=detail)
+    used = {source for one in run.nodes for source in one.sources}
+    inner = [at for at, one in enumerate(run.nodes) if one.kind == "call" and one.module is run.module and at not in used]
+    run.failed(node, found.tensors)
+    if found.module is not None:  # what the layer has made of its parameters
+        node.sources += [at for at in inner if at not in node.sources]
 
 
 def _frames(error: BaseException) -> list[tuple[FrameType, int]]:

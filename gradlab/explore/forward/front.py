@@ -5,6 +5,8 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any
 
 from gradlab.core.scopes import scope_guard
@@ -18,6 +20,7 @@ from gradlab.explore.libraries import adapters
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.names import with_held
 
+OURS = str(Path(__file__).parent.parent)  # the explorers, whose frames a traceback is shown without
 LONGEST = 60  # characters of a title
 
 
@@ -28,6 +31,7 @@ def draw_run(
     *,
     space: Mapping[str, Any],
     names: Mapping[str, Any],
+    caller: FrameType | None = None,
     limit: int | None = None,
     unfold: Sequence[str] = (),
     values: bool = False,
@@ -44,6 +48,8 @@ def draw_run(
         The user's namespace, where models have their names.
     names : mapping of str to Tensor
         The names of tensors.
+    caller : frame, optional
+        The user's function that asked for the graph.
     limit, unfold
         See `graph`.
     values, timed : bool
@@ -70,6 +76,7 @@ def draw_run(
         names=names,
         space=space,
         kept=model if is_model(model) else None,
+        caller=caller,
         limit=limit,
         unfold=unfold,
         values=values,
@@ -96,6 +103,7 @@ def record(
     names: Mapping[str, Any],
     space: Mapping[str, Any],
     kept: Any = None,
+    caller: FrameType | None = None,
     limit: int | None = None,
     unfold: Sequence[str] = (),
     values: bool = False,
@@ -117,7 +125,7 @@ def record(
         See `draw_run`.
     kept : module, optional
         The model whose buffers are put back afterwards, with the state of the random generators.
-    limit, unfold, values, timed
+    caller, limit, unfold, values, timed
         See `draw_run`.
     """
     runs = []
@@ -144,6 +152,9 @@ def record(
                 result = call()
             except Exception as failed:  # noqa: BLE001  (the user's: it is drawn)
                 error = failed
+                if caller is not None:  # which the error has not reached
+                    outer = TracebackType(error.__traceback__, caller, caller.f_lasti, caller.f_lineno)
+                    error.__traceback__ = outer
         for run in runs:
             with run.faults:
                 run.find_rebound_buffers()
@@ -175,5 +186,7 @@ def _failure(error: Exception, space: Mapping[str, Any]) -> Failure:
     from gradlab.explore.doctor.after_run import error_findings
 
     diagnosis = error_findings(space, error)
-    text = "".join(traceback.format_exception(error))
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(OURS)]
+    text = "".join(["Traceback (most recent call last):\n", *traceback.format_list(frames)])
+    text += "".join(traceback.format_exception_only(error))
     return Failure(type(error).__name__, str(error), text, tuple(diagnosis.findings), tuple(diagnosis.remarks))

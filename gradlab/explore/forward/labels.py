@@ -80,7 +80,8 @@ def label_of(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> s
     given += [
         text if key in ("dim", "dtype", "axis") else f"{key}={text}" for key, one in kwargs.items() if (text := _setting(one))
     ]
-    return shortened(f"{name}({', '.join(given)})" if given else name, LONGEST)
+    inside = given[0][1:-1] if len(given) == 1 and given[0].startswith("(") else ", ".join(given)
+    return shortened(f"{name}({inside})" if given else name, LONGEST)
 
 
 def describe_call(function: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> str:

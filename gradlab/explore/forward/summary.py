@@ -138,6 +138,8 @@ class Summary:
             lines.append(f"Time in functions: {time_text(self.seconds)}, in one run")
         shown = ", ".join(self.uncounted[:6]) + (f" and {len(self.uncounted) - 6} more" if len(self.uncounted) > 6 else "")
         lines.append(f"Counted: {COUNTED}." + (f" Not counted: {shown}." if shown else ""))
+        if any(row.alike > 1 and row.kind for row in self.rows):
+            lines.append("Of modules that are alike the first row has the sum; the rows below it are of one of them.")
         if self.failed:
             lines.append("The run failed: these are the calls up to there.")
         if self.depth < self.deepest:
@@ -189,7 +191,7 @@ class Summary:
             rows.append(f'<tr style="border-top:{RULE};background:none">{"".join(cells)}</tr>')
         totals = "".join(f"<div>{escape_html(line)}</div>" for line in self.totals)
         rows.insert(0, f'<tr style="background:none">{head}</tr>')
-        table = f'<table style="border-collapse:collapse;margin:0;{TABULAR}">{"".join(rows)}</table>'
+        table = f'<table style="border-collapse:collapse;margin:0;width:100%;{TABULAR}">{"".join(rows)}</table>'
         return (
             f'<div {NO_MATH} style="{CARD};max-width:max-content"><div style="overflow-x:auto">{table}</div>'
             f'<div style="padding:6px 10px;border-top:{RULE}">{totals}</div></div>'

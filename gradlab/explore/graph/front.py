@@ -110,6 +110,7 @@ def graph(
             kwargs,
             space={**frame.f_globals, **frame.f_locals},
             names=caller_names() if names is None else names,
+            caller=frame,
             limit=limit,
             unfold=unfold,
             values=values,
