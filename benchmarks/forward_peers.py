@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import importlib.metadata
 import importlib.util
 import io
@@ -49,10 +50,7 @@ class Measured:
 
     def forward(self) -> None:
         """Run the model alone."""
-        import torch
-
-        with torch.no_grad():
-            self.model(*self.args)
+        self.model(*self.args)
 
     def trace(self) -> None:
         """Record one run, without rendering it."""
@@ -78,7 +76,10 @@ class Gradlab(Measured):
         self.run = gl.graph(self.model, *self.args)
 
     def render(self) -> None:
-        self.svg = str(self.run.svg())
+        drawn = copy.copy(self.run)
+        for cached in ("_operations", "_drawing"):
+            drawn.__dict__.pop(cached, None)
+        self.svg = str(drawn.svg())
 
     def picture(self) -> dict[str, Any]:
         (self.folder / "picture.svg").write_text(self.svg, encoding="utf-8")
@@ -220,7 +221,7 @@ def take_turn(library: str, name: str, folder: str) -> None:
     answer: dict[str, Any] = {}
     part = ""
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             for part in PARTS:
                 if part == "render" and library in USE_DOT and shutil.which("dot") is None:
                     raise FileNotFoundError("Graphviz's dot is not on the PATH")

@@ -25,6 +25,7 @@ from gradlab.diagnose.source_locations import (
 from gradlab.explore.trace.data import Line
 
 LARGEST = 2_000_000  # characters of a file that is parsed
+MOST_FILES = 64  # that stay parsed
 # Positions of the arguments that are given by keyword, in the libraries' functions and losses.
 POSITIONS = {"self": 0, "input": 0, "x1": 0, "other": 1, "target": 1, "x2": 1, "mat2": 1, "exponent": 1, "weight": 2}
 
@@ -65,11 +66,13 @@ class Source:
         return " ".join(b" ".join(rows).decode(errors="replace").split())
 
 
+_parsed: dict[str, Source] = {}  # the last files
+
+
 class Lines:
     """Sites looked up for one trace."""
 
     def __init__(self) -> None:
-        self._sources: dict[str, Source] = {}
         self._lines: dict[tuple[Any, int], Line] = {}
         self._nodes: dict[tuple[Any, int], Any] = {}
 
@@ -116,9 +119,11 @@ class Lines:
 
     def _source(self, filename: str) -> Source:
         lines = linecache.getlines(filename)
-        source = self._sources.get(filename)
-        if source is None:
-            source = self._sources[filename] = Source(lines)
+        source = _parsed.get(filename)
+        if source is None or source.lines != lines:
+            while len(_parsed) >= MOST_FILES:
+                _parsed.pop(next(iter(_parsed), ""), None)
+            source = _parsed[filename] = Source(lines)
         return source
 
 
