@@ -8,6 +8,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from gradlab.diagnose.sites import is_gradlab_file
+from gradlab.explore.forward.arguments import tensors_in
+from gradlab.explore.forward.labels import SIGNS
 from gradlab.explore.forward.run import Made, Run, describe_given
 from gradlab.explore.graph.spans import brief
 from gradlab.explore.module_paths import is_model
@@ -40,7 +42,8 @@ def find_failed_call(error: BaseException, library: Any) -> FailedCall | None:
     if site is None:
         return None
     if inner and (tensors := _given(inner[0], library)):
-        return FailedCall(None, inner[0].f_code.co_name.strip("_"), tensors, site)
+        name = inner[0].f_code.co_name.strip("_").removesuffix("_operator")
+        return FailedCall(None, SIGNS.get(name, name), tensors, site)
     place = Lines().line(site)
     statement = "" if place is None else place.statement
     tensors = _named(frames[last][0], WORD.findall(statement), library)
@@ -69,6 +72,11 @@ def add_failed_call(run: Run, error: BaseException) -> None:
         node.sources += [at for at in inner if at not in node.sources]
 
 
+def calls_from(error: BaseException, site: Any) -> bool:
+    """Whether the traceback of an error goes through a site."""
+    return any(frame.f_code is site[0] and offset == site[1] for frame, offset in _frames(error))
+
+
 def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
     frames, at = [], error.__traceback__
     while at is not None:
@@ -95,7 +103,7 @@ def _given(frame: FrameType, library: Any) -> list[Any]:
 
 
 def _named(frame: FrameType, names: Sequence[str], library: Any) -> list[Any]:
-    """The tensors that some names are bound to in a running function, each once."""
+    """The tensors that some names are bound to in a running function, those in containers too, each once."""
     space = frame.f_locals
-    found = [space[name] for name in names if name in space and library.is_tensor(space[name])]
+    found = [one for name in names if name in space for one in tensors_in(space[name], library.is_tensor)]
     return list({id(one): one for one in found}.values())

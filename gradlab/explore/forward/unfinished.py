@@ -7,19 +7,20 @@ until something fails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gradlab.explore.drawing import Drawing
-from gradlab.explore.forward.failing import FailedCall, find_failed_call
+from gradlab.explore.forward.failing import FailedCall, calls_from, find_failed_call
 from gradlab.explore.forward.labels import SIGNS
 from gradlab.explore.forward.run import describe_given
 from gradlab.explore.graph.graphs import Graph
 from gradlab.explore.graph.painting import paint
-from gradlab.explore.libraries import adapters, library_of
+from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.markup import shape_text
-from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
+from gradlab.explore.trace.data import GraphEdge, GraphNode
 from gradlab.explore.trace.lines import Lines
+from gradlab.explore.trace.reading import Names
 
 SWEEPS = ("backward", "grad")  # what fails there is no part of a forward pass
 
@@ -37,6 +38,15 @@ class UnfinishedGraph(Graph):
         return paint(nodes, edges, note=note, text="", alt=alt, looks={at: "failed"}, beside={at: ("failed here",)})
 
 
+@dataclass(frozen=True)
+class Argument:
+    """A tensor that the failed call was given. It may be gone."""
+
+    tensor: Any
+    shape: tuple[int, ...] | None
+    dtype: str
+
+
 def draw_unfinished(recorder: Any, error: BaseException) -> UnfinishedGraph | None:
     """Return the graph of a recorded program that an error ended, or None if no call on tensors failed.
 
@@ -45,56 +55,63 @@ def draw_unfinished(recorder: Any, error: BaseException) -> UnfinishedGraph | No
     recorder : Recorder
     error : BaseException
     """
-    found = _failed_call(recorder, error)
-    if found is None or not found.tensors or found.label in SWEEPS:
+    found = _failed_call(recorder, error) if isinstance(error, Exception) else None
+    if found is None:
         return None
-    library = library_of(found.tensors[0])
-    assert library is not None
-    tensors = [one for one in found.tensors if library.is_tensor(one)]
+    library, call, arguments = found
+    if not arguments or call.label in SWEEPS:
+        return None
+    tensors = [one.tensor for one in arguments if one.tensor is not None]
     made = [one for one in tensors if one.requires_grad and not library.is_leaf(one)]
     trace, names = recorder.unfinished(library, made)
-    ends = {edge.target: edge for edge in trace.edges if trace.nodes[edge.target].kind == "output"}
-    kept = len(trace.nodes) - len(made)
-    nodes = list(trace.nodes[:kept])
+    kept = len(trace.nodes) - len(made)  # the last nodes are outputs
+    makers = {edge.target - kept: edge.source for edge in trace.edges if edge.target >= kept}
+    nodes, edges = list(trace.nodes[:kept]), [edge for edge in trace.edges if edge.target < kept]
     leaves = {node.name: i for i, node in enumerate(nodes) if node.kind == "leaf" and node.name}
-    edges = [edge for edge in trace.edges if edge.target < kept]
     sources: list[int] = []
-    for tensor in tensors:
-        at = next((i for i, one in enumerate(made) if one is tensor), None)
-        if at is not None:
-            sources.append(ends[kept + at].source)
-            continue
-        node = library.whole(library.node(tensor))
-        name = ", ".join(names.by_node.get(node, ())) if node is not None else names.by_id.get(id(tensor), "")
-        if name not in leaves:
-            shape, dtype = library.shape_of(tensor), library.dtype_name(tensor)
-            text = shape_text(shape) if shape is not None else ""
-            leaves[name or f"argument {len(leaves)}"] = at = len(nodes)
-            nodes.append(GraphNode("leaf", name or text, name, "", shape, f"{text} {dtype}" if name else dtype, dtype=dtype))
-        sources.append(leaves[name] if name in leaves else len(nodes) - 1)
-    path = names.models.get(id(found.module), "")
-    given = describe_given([(library.shape_of(one), library.dtype_name(one)) for one in tensors])
-    place = Lines().line(found.site)
-    label = f"{path}: {found.label}" if path else found.label
+    for argument in arguments:
+        at = next((makers[i] for i, one in enumerate(made) if one is argument.tensor), None)
+        if at is None:
+            name = _name_of(argument.tensor, library, names)
+            at = leaves.get(name) if name else None
+        if at is None:
+            at = len(nodes)
+            nodes.append(_leaf(argument, name))
+            leaves[name] = at
+        sources.append(at)
+    path = names.models.get(id(call.module), "")
+    given = describe_given([(one.shape, one.dtype) for one in arguments])
+    label = f"{path}: {call.label}" if path else call.label
     failed = len(nodes)
-    nodes.append(GraphNode("operation", label, detail=given, place=place, module=path))
+    nodes.append(GraphNode("operation", label, detail=given, place=Lines().line(call.site), module=path))
     edges += [GraphEdge(source, failed, k, nodes[source].shape) for k, source in enumerate(dict.fromkeys(sources))]
-    whole = Trace(library.name, tuple(nodes), tuple(edges), calls=trace.calls, objects=trace.objects, recorded=True)
-    return UnfinishedGraph(replace(whole, source=trace.source, program=trace.program), level="operations")
+    return UnfinishedGraph(replace(trace, nodes=tuple(nodes), edges=tuple(edges), recorded=True), level="operations")
 
 
-def _failed_call(recorder: Any, error: BaseException) -> FailedCall | None:
-    for library in adapters():
-        found = find_failed_call(error, library)
-        if found is not None and found.tensors:
-            break
-    else:
-        found = None
+def _name_of(tensor: Any, library: Library, names: Names) -> str:
+    if tensor is None:
+        return ""
+    node = library.whole(library.node(tensor))
+    return names.by_id.get(id(tensor), "") if node is None else ", ".join(names.by_node.get(node, ()))
+
+
+def _leaf(argument: Argument, name: str) -> GraphNode:
+    shape = shape_text(argument.shape) if argument.shape is not None else "tensor"
+    detail = f"{shape} {argument.dtype}" if name else argument.dtype
+    return GraphNode("leaf", name or shape, name, "", argument.shape, detail, dtype=argument.dtype)
+
+
+def _failed_call(recorder: Any, error: Exception) -> tuple[Library, FailedCall, list[Argument]] | None:
+    """The call that raised an error, with its library and its arguments: as it was seen, else as the traceback tells it."""
     known = recorder.failed_call
-    if known is not None and known[0] == id(error) and (found is None or found.module is None):
-        tensors = [one for ref in known[2] if (one := ref()) is not None]
-        if tensors:
-            return FailedCall(None, SIGNS.get(known[1], known[1].strip("_")), tensors, None if found is None else found.site)
-    if found is not None and found.outside and not isinstance(error, AssertionError):
-        return None  # nothing says that tensors are to blame
-    return found
+    seen = known is not None and known.error == id(error) and calls_from(error, known.site)
+    for library in adapters():
+        call = find_failed_call(error, library)
+        if call is not None and seen and call.module is None and library.name == "torch":
+            name = known.function.strip("_")
+            arguments = [Argument(ref(), shape, dtype) for ref, shape, dtype in known.given]
+            return library, call._replace(label=SIGNS.get(known.function, SIGNS.get(name, name))), arguments
+        if call is None or not call.tensors or (call.outside and not isinstance(error, AssertionError)):
+            continue  # nothing says that tensors are to blame
+        return library, call, [Argument(one, library.shape_of(one), library.dtype_name(one)) for one in call.tensors]
+    return None

@@ -34,7 +34,7 @@ from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
 from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
-from gradlab.explore.trace.notes import NOTE, Given, KeptArray, Note, Severed, around, users_frames
+from gradlab.explore.trace.notes import NOTE, Failed, Given, KeptArray, Note, Severed, around, users_frames
 from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -226,8 +226,7 @@ class TorchRecording(TorchFunctionMode, Recording):
                 result = self._places.call_from(frame)(func, args, kwargs)
         except BaseException as error:
             with recorder.faults:
-                tensors = tensors_in((*args, *kwargs.values()))
-                recorder.failed_call = id(error), getattr(func, "__name__", ""), [weakref.ref(one) for one in tensors]
+                self._failed(error, getattr(func, "__name__", ""), (*args, *kwargs.values()), site_of(_getframe(1)))
             without_ours(error)
             raise
         finally:
@@ -240,6 +239,11 @@ class TorchRecording(TorchFunctionMode, Recording):
         return result
 
     # ------------------------------------------------------------------------------------------------------- operations
+    @unseen
+    def _failed(self, error: BaseException, name: str, values: Sequence[Any], site: Any) -> None:
+        given = [(weakref.ref(one), shape_of(one), self.library.dtype_name(one)) for one in tensors_in(values)]
+        self.recorder.failed_call = Failed(id(error), name, given, site)
+
     @unseen
     def _called(self, func: Any, args: Any, kwargs: Any, result: Any, before: int) -> None:
         name = getattr(func, "__name__", "")

@@ -126,6 +126,16 @@ class Note:
         self.part_of, self.methods = part_of, methods
 
 
+class Failed(NamedTuple):
+    """A call of a function that raised: the identity of the error, the function, weak references to the tensors that it was given
+    with their shapes and dtypes, and the site of the call."""
+
+    error: int
+    function: str
+    given: list[tuple[weakref.ref[Any], tuple[int, ...] | None, str]]
+    site: Any
+
+
 @dataclass(frozen=True, slots=True)
 class Happening:
     """What an `Event` is made of."""

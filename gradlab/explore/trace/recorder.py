@@ -41,7 +41,7 @@ from gradlab.explore.trace.happenings import Happenings
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.journal import Journal
 from gradlab.explore.trace.making import trace_of_attempt, trace_of_first_sweep, trace_of_sweep, trace_of_unfinished
-from gradlab.explore.trace.notes import METHODS, Called, Frame, Severed, cell_site, line_of
+from gradlab.explore.trace.notes import METHODS, Called, Failed, Frame, Severed, cell_site, line_of
 from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.reading import Names, Root, Seen
 from gradlab.explore.trace.slopes import slopes_of
@@ -111,9 +111,7 @@ class Recorder:
         self._training = self.trainings.rest  # that of the last sweep
         self._recordings: dict[str, Recording] = {}
         self._ours = False  # whether the sweep that runs is called for the user
-        self.failed_call: tuple[int, str, list[Any]] | None = (
-            None  # the error's identity, the function, weak references to tensors
-        )
+        self.failed_call: Failed | None = None  # the last call of a function that raised
 
     # ------------------------------------------------------------------------------------------------------ from when on
     def __enter__(self) -> Recorder:
