@@ -14,11 +14,12 @@ from gradlab.explore.drawing import Drawing, escape
 from gradlab.explore.forward.assembling import Assembled
 from gradlab.explore.forward.failure_view import FailureView, describe_error
 from gradlab.explore.forward.summary import Summary, cost_text, share_text, time_text
+from gradlab.explore.graph import listing
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.graphs import LEAST_LIMIT, Graph
 from gradlab.explore.graph.painting import paint
 from gradlab.explore.graph.spans import by_names, whole_layers
-from gradlab.explore.markup import count, escape_html, grouped, number
+from gradlab.explore.markup import count, escape_html, grouped, number, shape_text
 from gradlab.explore.saved_page import saved_page
 from gradlab.explore.trace.data import GraphEdge, GraphNode
 
@@ -82,6 +83,28 @@ class ForwardGraph(Graph):
         """Whether a module was called."""
         return bool(self.run.trace.calls)
 
+    def widget(self, **options: Any) -> Any:
+        """Not for a run, whose picture is static.
+
+        Raises
+        ------
+        RuntimeError
+            Always.
+        """
+        raise RuntimeError(
+            "The run of a model is a static picture; limit=… shows more of it. gl.graph(out).widget() opens the graph of a tensor."
+        )
+
+    def paths(self, leaf: Any, gradient: Any = None) -> Any:
+        """Not for a run, which has no gradients.
+
+        Raises
+        ------
+        RuntimeError
+            Always.
+        """
+        raise RuntimeError("The run of a model has no gradients. gl.graph(loss).paths(leaf) reads the graph behind a tensor.")
+
     # ------------------------------------------------------------------------------------------------------------- texts
     @property
     def _heading(self) -> str:
@@ -137,6 +160,11 @@ class ForwardGraph(Graph):
         if self.error is not None:
             lines += ["", f"{self.error.kind}: {self.error.message}"]
         return "\n".join(lines)
+
+    def dot(self) -> str:
+        """The whole run in Graphviz's DOT language, each call with the shape of its result."""
+        nodes = [replace(node, operation=_made(node)) if node.kind == "operation" else node for node in self.nodes]
+        return listing.dot(nodes, self.edges)
 
     # ----------------------------------------------------------------------------------------------------------- picture
     def _folded(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
@@ -216,6 +244,11 @@ class ForwardGraph(Graph):
                     )
                 )
         return tuple(said)
+
+
+def _made(node: GraphNode) -> str:
+    shape = "" if node.shape is None else f"{shape_text(node.shape)} {node.dtype}"
+    return " · ".join(filter(None, (node.module, node.detail, shape)))
 
 
 def _many(number_of: int) -> str:
