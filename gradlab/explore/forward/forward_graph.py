@@ -23,7 +23,7 @@ from gradlab.explore.markup import count, escape_html, grouped, number, shape_te
 from gradlab.explore.saved_page import saved_page
 from gradlab.explore.trace.data import GraphEdge, GraphNode
 
-TALLEST = 1300  # pixels: every node has its shape below it
+TALLEST = 1360  # pixels: every node has its shape below it
 TRIES = 10
 LEAST_SHARE = 0.005  # of the operations, below which nothing is said
 
@@ -92,7 +92,7 @@ class ForwardGraph(Graph):
             Always.
         """
         raise RuntimeError(
-            "The run of a model is a static picture; limit=… shows more of it. gl.graph(out).widget() opens the graph of a tensor."
+            "The run of a model is a static picture; limit=… shows more. gl.graph(out).widget() opens the graph of a tensor."
         )
 
     def paths(self, leaf: Any, gradient: Any = None) -> Any:
