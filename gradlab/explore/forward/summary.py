@@ -17,6 +17,7 @@ from gradlab.explore.markup import NO_MATH, count, escape_html, grouped, number
 from gradlab.explore.module_paths import last_step
 from gradlab.explore.report.table import CARD, RULE, TABULAR
 
+CALLS = ", calls "
 MOST = 60  # rows of a table of which no depth was asked for
 LONGEST = 44  # characters of a name
 UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -62,7 +63,8 @@ class SummaryRow:
     @property
     def told(self) -> str:
         """What is said behind the name."""
-        often = "" if self.alike == 1 else f"{self.alike} alike" if self.kind else f"{self.alike} calls"
+        word = "alike" if self.kind and CALLS not in self.name else "calls"
+        often = "" if self.alike == 1 else f"{self.alike} {word}"
         end = "not called" if not self.called else "failed" if self.failed else ""
         return " · ".join(filter(None, (self.kind, often, end)))
 
@@ -233,19 +235,19 @@ def _all(parts: Sequence[Part]) -> list[Part]:
 
 
 def merge_alike(parts: Sequence[Part]) -> list[Part]:
-    """The parts, where modules that are numbered, alike and called one after the other are one."""
+    """The parts, where modules that are numbered, alike and called one after the other are one, and so are calls of one module."""
     merged: list[Part] = []
     signs: list[Any] = []
     for part in parts:
-        sign = _signature(part) if part.kind and (part.path.endswith("]") or CALL in part.path) else None
+        again = CALL in part.path
+        sign = None
+        if part.kind and (again or part.path.endswith("]")):
+            sign = part.base if again else "", _signature(part, parameters=not again)
         if sign is not None and signs and signs[-1] == sign:
             before = merged[-1]
-            first = before.path.partition("–")[0].removesuffix("]")
-            last = last_step(part.path).removesuffix("]")
-            last = last.rpartition(CALL)[2] if CALL in last else last.removeprefix("[")
             merged[-1] = replace(
                 before,
-                path=f"{first}–{last}{']' if part.path.endswith(']') else ''}",
+                path=_range(before.path, part.path),
                 calls=before.calls + 1,
                 flops=before.flops + part.flops,
                 size=before.size + part.size,
@@ -258,18 +260,19 @@ def merge_alike(parts: Sequence[Part]) -> list[Part]:
     return merged
 
 
-def _signature(part: Part) -> Any:
-    """What two parts have in common that are alike."""
-    return (
-        part.kind,
-        part.shapes,
-        part.parameters,
-        part.flops,
-        part.called,
-        part.failed,
-        part.settings,
-        tuple((inner.kind or inner.path, _signature(inner)) for inner in part.parts),
-    )
+def _range(first: str, last: str) -> str:
+    """ "layers[0–3]" of "layers[0]" or "layers[0–2]" and "layers[3]"; "cell, calls 1–3"."""
+    start, end = first.partition("–")[0].removesuffix("]"), "]" if last.endswith("]") else ""
+    if CALL in last:
+        return f"{start.replace(CALL, CALLS)}–{last.rpartition(CALL)[2].removesuffix(']')}{end}"
+    return f"{start}–{last_step(last).strip('[]')}{end}"
+
+
+def _signature(part: Part, *, parameters: bool) -> Any:
+    """What two parts have in common that are alike. The parameters of a module are counted at its first call."""
+    inside = tuple((inner.kind or inner.path, _signature(inner, parameters=parameters)) for inner in part.parts)
+    own = part.parameters if parameters else 0
+    return part.kind, part.shapes, own, part.flops, part.called, part.failed, part.settings, inside
 
 
 # ----------------------------------------------------------------------------------------------------------------- texts
