@@ -235,7 +235,7 @@ def _all(parts: Sequence[Part]) -> list[Part]:
 
 
 def merge_alike(parts: Sequence[Part]) -> list[Part]:
-    """The parts, where modules that are numbered, alike and called one after the other are one, and so are calls of one module."""
+    """The parts, where numbered modules that are alike and called in a row are one, and so are calls of one module in a row."""
     merged: list[Part] = []
     signs: list[Any] = []
     for part in parts:
