@@ -186,7 +186,7 @@ class ForwardGraph(Graph):
         return tuple(self._described(node) for node in nodes), tuple(edges)
 
     def _described(self, node: GraphNode) -> GraphNode:
-        """A node with what it holds: its class, its parameters, and how many buffers it writes."""
+        """A node with what it holds: its class, and its parameters."""
         if node.kind != "folded":
             return node
         parts = [part for part in node.detail.split(" · ") if part and not part.endswith((" operations", " operation"))]
@@ -195,8 +195,6 @@ class ForwardGraph(Graph):
             parts.append(f"{_many(own)} parameters")
         if any(self.nodes[i].detail.startswith("off: ") for i in node.members) and len(parts) == 1:
             parts.append("off: not training")
-        if writes := sum(self.run.costs[i].writes for i in node.members):
-            parts.append(f"writes {count(writes, 'buffer')}")
         return replace(node, detail=" · ".join(parts), operands=(), name="")
 
     def _painted(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], note: str, alt: str) -> Drawing:
@@ -233,6 +231,9 @@ class ForwardGraph(Graph):
             said.append(share_text(flops, self.flops))
         if self.run.timed and costs:
             said.append(time_text(sum(cost.seconds for cost in costs)))
+        writes = sum(self.run.costs[i].writes for i in members)
+        if writes and node.kind == "folded":
+            said.append(f"writes {count(writes, 'buffer')}")
         value = node.value
         if value is not None and value.numbers is None:
             about = value.statistics
