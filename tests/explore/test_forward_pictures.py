@@ -172,6 +172,7 @@ def test_what_users_write_is_escaped(x):
         (lambda x: gl.graph(nn.Linear(4, 2)), r"needs an input: call graph\(model, input\).* takes a tensor of shape \(…, 4\)\."),
         (lambda x: gl.graph(nn.Linear(4, 2), x, x), r"do not fit Linear\.forward\(input\): too many positional arguments"),
         (lambda x: gl.graph(nn.Linear(4, 2), y=x), r"do not fit Linear\.forward\(input\)"),
+        (lambda x: gl.graph(nn.Linear), "got the class Linear. Create the model first"),
         (lambda x: gl.graph(lambda: 3), "no tensor of gradlab or PyTorch took part in the run"),
         (lambda x: gl.graph((x * gl.ones(4, requires_grad=True)).sum(), width=3), "of a tensor takes no width"),
         (lambda x: gl.graph(nn.Embedding(7, 2)), "integers from 0 to 6"),

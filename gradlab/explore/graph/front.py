@@ -98,6 +98,8 @@ def graph(
     """
     if limit is not None and limit < LEAST_LIMIT:
         raise ValueError(f"graph(limit={limit}): a picture needs room for at least {LEAST_LIMIT} nodes")
+    if isinstance(out, type):
+        raise TypeError(f"graph(out) draws a tensor or a model; got the class {out.__name__}. Create the model first.")
     if is_model(out) or (callable(out) and library_of(out) is None):
         from gradlab.explore.forward.front import draw_run
 
