@@ -8,7 +8,7 @@ not counted. Masks of attention save nothing here: a causal one is counted in fu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from math import isqrt, prod
 from typing import Any
 
 Rule = Callable[[Sequence[Any], Mapping[str, Any], Any], Any]
@@ -50,7 +50,8 @@ def _first(result: Any) -> Any:
 
 def _matmul(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
     """Each element of the result is a sum over the last axis of the first factor."""
-    return 2 * _size(result) * args[0].shape[-1]
+    first = args[0] if args else next(kwargs[name] for name in ("input", "self") if name in kwargs)
+    return 2 * _size(result) * first.shape[-1]
 
 
 def _reversed_matmul(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
@@ -75,14 +76,19 @@ def _linear(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
 
 
 def _bilinear(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
-    """x1ᵀ W x2 for each output: the product with W, then that with x2."""
+    """The product of the first input with W. What is left is a sum over the second input, element by element."""
     first, second = _argument(args, kwargs, 0, "input1"), _argument(args, kwargs, 1, "input2")
-    return 2 * _size(result) * first.shape[-1] * second.shape[-1] + 2 * _size(result) * second.shape[-1]
+    return 2 * _size(result) * first.shape[-1] * second.shape[-1]
 
 
 def _conv(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
     """Each element of the result is a sum over the channels of its group and the window."""
     return 2 * _size(result) * prod(_argument(args, kwargs, 1, "weight").shape[1:])
+
+
+def _convolution(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
+    """The function that all of PyTorch's convolutions call, with an argument that says whether it is a transposed one."""
+    return (_conv_transpose if _argument(args, kwargs, 6, "transposed") else _conv)(args, kwargs, result)
 
 
 def _conv_transpose(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
@@ -105,7 +111,8 @@ def _multi_head(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> 
     queries, keys = _size(query) // query.shape[-1], _size(key) // key.shape[-1]
     batch = query.shape[1] if len(query.shape) == 3 else 1
     projections = 2 * width * (queries * query.shape[-1] + keys * (key.shape[-1] + value.shape[-1]))
-    return projections + 4 * queries * (keys // batch) * width + 2 * queries * width * width
+    added = (_argument(args, kwargs, 7, "bias_k") is not None) + bool(_argument(args, kwargs, 9, "add_zero_attn"))
+    return projections + 4 * queries * (keys // batch + added) * width + 2 * queries * width * width
 
 
 def _recurrent(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
@@ -122,13 +129,14 @@ def _cell(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
 
 def _tensordot(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
     """The summed axes are in both factors, the others in the result."""
-    a, b = args[0], args[1]
-    summed = _size(a) * _size(b) / _size(result)
-    return 2 * _size(result) * round(summed**0.5)
+    a, b = _argument(args, kwargs, 0, "a"), _argument(args, kwargs, 1, "b")
+    return 2 * isqrt(_size(a) * _size(b) * _size(result))
 
 
 def _einsum(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
-    """Factors are multiplied from left to right; an index that no later factor and not the result has is summed at once."""
+    """Factors are multiplied from left to right. An index that neither a later factor nor the result has is summed at once, before
+    the multiplication if only one of the two factors has it. If both have none to sum, it is no product of matrices.
+    """
     equation = args[0].replace(" ", "")
     operands = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
     left, arrow, right = equation.partition("->")
@@ -141,18 +149,20 @@ def _einsum(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
         before, dots, after = term.partition("...")
         missing = len(operand.shape) - len(before) - len(after)
         letters = [*before, *([f"…{k}" for k in range(missing, 0, -1)] if dots else []), *after]
-        for letter, size in zip(letters, operand.shape, strict=True):
-            sizes[letter] = max(sizes.get(letter, 1), size)
-        indices.append(frozenset(letters))
+        sizes |= {letter: size for letter, size in zip(letters, operand.shape, strict=True) if size != 1}
+        indices.append({letter for letter, size in zip(letters, operand.shape, strict=True) if size != 1})
     if arrow:
-        kept = frozenset(right.replace("...", "")) | frozenset(key for key in sizes if key[0] == "…" and "..." in right)
+        kept = {*right.replace("...", ""), *(key for key in sizes if key[0] == "…" and "..." in right)}
     else:
-        kept = frozenset(key for key in sizes if key[0] == "…" or left.count(key) == 1)
+        kept = {key for key in sizes if key[0] == "…" or left.count(key) == 1}
     total, so_far = 0, indices[0]
     for at in range(1, len(indices)):
-        together = so_far | indices[at]
-        total += 2 * prod(sizes[key] for key in together)
-        so_far = together & kept.union(*indices[at + 1 :])
+        later = kept.union(*indices[at + 1 :])
+        both = so_far & indices[at]
+        together = both | (so_far | indices[at]) & later
+        if both - later:
+            total += 2 * prod(sizes[key] for key in together)
+        so_far = together & later
     return total
 
 
@@ -161,14 +171,17 @@ def _scores(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
 
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(("matmul", "__matmul__", "mm", "bmm", "mv", "dot", "vdot", "inner", "matvec", "mixture"), _matmul),
+    **dict.fromkeys(
+        ("matmul", "__matmul__", "mm", "bmm", "mv", "dot", "vdot", "inner", "linalg_matmul", "matvec", "mixture"), _matmul
+    ),
     "__rmatmul__": _reversed_matmul,
     **dict.fromkeys(("addmm", "addmm_"), _addmm),
     **dict.fromkeys(("addmv", "addmv_"), _addmv),
     **dict.fromkeys(("baddbmm", "baddbmm_", "addbmm", "addbmm_"), _batched_add),
     "linear": _linear,
     "bilinear": _bilinear,
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "conv", "conv_bias", "_conv_forward", "convolution", "_convolution"), _conv),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "conv", "conv_bias"), _conv),
+    **dict.fromkeys(("convolution", "_convolution"), _convolution),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _conv_transpose),
     "scaled_dot_product_attention": _attention,
     "multi_head_attention_forward": _multi_head,
