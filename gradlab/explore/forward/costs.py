@@ -134,8 +134,8 @@ def _tensordot(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> A
 
 
 def _einsum(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
-    """Factors are multiplied from left to right. An index that neither a later factor nor the result has is summed at once, before
-    the multiplication if only one of the two factors has it. If both have none to sum, it is no product of matrices.
+    """Factors are multiplied from left to right. An index that neither a later factor nor the result has is summed at once:
+    before the multiplication if only one of the two factors has it. If both have none to sum, it is no product of matrices.
     """
     equation = args[0].replace(" ", "")
     operands = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
