@@ -30,6 +30,7 @@ SIGNS = {
     "T": ".T",
     "mT": ".mT",
     "data": ".data",
+    "set data": ".data =",
 }
 REVERSED = frozenset(("__rsub__", "rsub", "__rtruediv__", "__rdiv__", "__rpow__"))
 # Functions whose settings say what they do. Others (of layers, say) are described by their module, or by their name.
@@ -44,13 +45,15 @@ WITH_SETTINGS = frozenset((
     "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "layer_norm",
 ))
 # Calls that read a value out of a tensor, on which the program may decide what it does next.
-READS = frozenset(("__bool__", "item", "tolist", "__int__", "__float__", "__index__", "__complex__"))
+READS = frozenset((
+    "__bool__", "item", "tolist", "__int__", "__float__", "__index__", "__complex__", "is_nonzero", "equal", "allclose",
+))
 # Calls that say something about a tensor and compute nothing.
 SHAPES = frozenset((
     "size", "dim", "ndimension", "numel", "nelement", "stride", "is_contiguous", "is_floating_point", "is_complex",
     "is_same_size", "element_size", "get_device", "type_as_dtype", "__len__", "__repr__", "__format__", "__hash__",
-    "requires_grad_", "register_hook", "untyped_storage", "storage_offset", "data_ptr", "is_nonzero_", "has_names",
-    "retain_grad", "__set__", "__dir__", "is_inference", "__deepcopy__", "__reduce_ex__", "__contains__",
+    "requires_grad_", "register_hook", "untyped_storage", "storage_offset", "data_ptr", "has_names",
+    "retain_grad", "__dir__", "is_inference", "__deepcopy__", "__reduce_ex__", "__contains__",
 ))
 # fmt: on
 DROPOUTS = frozenset(

@@ -7,18 +7,20 @@ A library's adapter (`Library.forward_recording`) reports each call of a functio
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.forward.arguments import named_tensors, tensors_in
+from gradlab.explore.libraries.memory import Region, covers, may_overlap
 from gradlab.explore.markup import shape_text
 from gradlab.explore.module_paths import attribute
 
 Shape = tuple[int, ...]
 
 MOST = 100_000  # calls of functions that are recorded
+WRITES = 50  # calls that wrote to different parts of one memory, above which parts are not told apart
 SHOWN = 3  # arguments of a failed call whose shapes are said
 LIBRARIES = ("torch", "gradlab")
 
@@ -124,6 +126,14 @@ class Made:
         return self.shapes[0] if len(self.shapes) == 1 else None
 
 
+class Write(NamedTuple):
+    """A call that wrote to memory: its node, the identity of the tensor through which it wrote, and what it wrote to."""
+
+    at: int
+    key: int
+    region: Region | None
+
+
 @dataclass(frozen=True, slots=True)
 class Owned:
     """A parameter or a buffer of a model: its kind, path, module's path, bytes, elements, and whether it requires grad."""
@@ -186,7 +196,7 @@ class Run:
         self._versions: dict[int, int] = {}  # of buffers
         self._paths: dict[int, str] = {}
         self._before: list[Any] = list((names or {}).values())  # so that no later tensor gets the identity of one of these
-        self._written: dict[Any, tuple[int, int]] = {}  # by memory: the last call that wrote to it, through which tensor
+        self._written: dict[Any, list[Write]] = {}  # by memory
 
     # --------------------------------------------------------------------------------------------- models and their tensors
     def own(self, name: str, model: Any) -> None:
@@ -248,7 +258,8 @@ class Run:
         node.sources, node.module = self.sources(arguments), self.module
         if results:
             node.shapes, node.dtype = [library.shape_of(one) for one in results], library.dtype_name(results[0])
-            node.size = sum(map(self._new_bytes, results))
+            memories = {library.memory_of(one) for one in arguments}
+            node.size = sum(self._new_bytes(one, memories) for one in results)
             if self.values:
                 node.value = library.summary(results[0])
         changed = list(written)
@@ -259,24 +270,40 @@ class Run:
         node.writes = list(dict.fromkeys(self._owned[id(one)].path for one in changed if id(one) in self._owned))
         at = self._add(node, (*results, *changed))
         for tensor in changed:
-            if (memory := library.memory_of(tensor)) is not None:
-                self._written[memory] = at, id(tensor)
+            self._note_write(tensor, at)
         if self.module is not None:
             self.module.calls += 1
 
-    def _new_bytes(self, result: Any) -> int:
-        """The bytes of a result that no earlier tensor has."""
+    def _new_bytes(self, result: Any, memories: Collection[Any]) -> int:
+        """The bytes of a result that no earlier tensor has. `memories` are those of the arguments."""
         if self._known(result) is not None or id(result) in self._owned:
             return 0
+        memory = self.library.memory_of(result)
+        if memory is not None and memory in memories:
+            return 0
         base = self.library.base_of(result)
-        if self._written and (base is None or self._known(base) is None):
-            self._written.pop(self.library.memory_of(result), None)  # of a tensor that is gone, whose memory this one has
+        if base is None or self._known(base) is None:
+            self._written.pop(memory, None)  # of a tensor that is gone, whose memory this one has
         if base is None:
             return int(self.library.bytes_of(result))
         if self._known(base) is not None or id(base) in self._owned:
             return 0
         self._makers[id(base)] = self.library.weak(base), len(self.nodes)  # a tensor inside of the call, of which it is a view
         return int(self.library.bytes_of(base))
+
+    def _note_write(self, tensor: Any, at: int) -> None:
+        """A call wrote to a tensor. What it wrote over is among its sources."""
+        memory = self.library.memory_of(tensor)
+        if memory is None:
+            return
+        region = self.library.region_of(tensor)
+        before = self._written.get(memory, [])
+        if len(before) > WRITES:
+            before, region = [], None
+        self._written[memory] = [
+            *(one for one in before if one.key != id(tensor) and not covers(region, one.region)),
+            Write(at, id(tensor), region),
+        ]
 
     def failed(self, node: Made, arguments: Sequence[Any]) -> None:
         """Add a call that raised, if none in it did."""
@@ -299,15 +326,17 @@ class Run:
         return known[1] if known is not None and known[0]() is tensor else None
 
     def sources(self, arguments: Sequence[Any]) -> list[int]:
-        """The nodes that made some tensors, each once. If their memory was written to through another tensor since, the call
-        that did so is among them."""
+        """The nodes that made some tensors, each once. If their memory was written to through other tensors since, the calls
+        that did so are among them."""
         found: dict[int, None] = {}
         for tensor in arguments:
             found[at := self.source(tensor)] = None
-            if self._written and (memory := self.library.memory_of(tensor)) in self._written:
-                write, key = self._written[memory]
-                if key != id(tensor) and write > at:
-                    found[write] = None
+            writes = self._written.get(self.library.memory_of(tensor)) if self._written else None
+            if writes and writes[-1].at > at:
+                region = self.library.region_of(tensor) if len(writes) <= WRITES else None
+                for write in writes:
+                    if write.at > at and write.key != id(tensor) and may_overlap(region, write.region):
+                        found[write.at] = None
         return list(found)
 
     def source(self, tensor: Any) -> int:
@@ -367,9 +396,15 @@ class Run:
         call.dtype = library.dtype_name(results[0]) if results else ""
         made = [one for one in results if self._known(one) is None and id(one) not in self._owned]
         if made and not any((base := library.base_of(one)) is not None and self._known(base) is not None for one in made):
-            self.called(Made("call", call.kind, call.kind, site=call.site), call.given, made)
+            held = self._held_by(call.module) if not call.inner and not call.calls else []
+            self.called(Made("call", call.kind, call.kind, site=call.site), [*call.given, *held], made)
         call.given = []
         self.module = call.outer
+
+    def _held_by(self, module: Any) -> list[Any]:
+        """The parameters and buffers of a module of whose calls none was seen, as of one that TorchScript has compiled."""
+        inside = [one for _, inner in module.named_modules() for one in (*inner.parameters(False), *inner.buffers(False))]
+        return [one for one in inside if id(one) in self._owned]
 
     def returned(self, value: Any) -> None:
         """Add the outputs."""
@@ -385,8 +420,7 @@ class Run:
         if last < 0 or at == last:
             return
         self._makers[id(tensor)] = self.library.weak(tensor), last
-        if (memory := self.library.memory_of(tensor)) is not None:
-            self._written[memory] = last, id(tensor)
+        self._note_write(tensor, last)
         owned = self._owned.get(id(tensor))
         if owned is not None and owned.path not in self.nodes[last].writes:
             self.nodes[last].writes.append(owned.path)

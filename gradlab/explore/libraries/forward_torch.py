@@ -27,6 +27,7 @@ from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
 
 PROPERTIES = frozenset(("T", "mT", "H", "mH", "real", "imag", "data", "grad"))
+SET = frozenset(("data", "real", "imag"))
 
 
 class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
@@ -79,54 +80,83 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if name == "__get__":
-            name = getattr(getattr(func, "__self__", None), "__name__", "")
-            if name not in PROPERTIES:
+        if name in ("__get__", "__set__"):
+            attribute = getattr(getattr(func, "__self__", None), "__name__", "")
+            if attribute not in (PROPERTIES if name == "__get__" else SET):
                 return func(*args, **kwargs)
+            name = attribute if name == "__get__" else f"set {attribute}"
         elif name in SHAPES:
             return func(*args, **kwargs)
         run = self.run
         frame = _getframe(1)
         if frame.f_code is HANDLED:  # a function of Python's asks whether anybody wants its call, and is called again
             frame = frame.f_back.f_back or frame  # type: ignore[union-attr]
+        arguments: Sequence[Any] = ()
+        versions: Sequence[int] = ()
+        with run.faults:
+            arguments, versions = self._given(args, kwargs)
         started = self._now(args) if run.timed else 0.0
         try:
             result = self._places.call_from(frame)(func, args, kwargs)
         except BaseException as error:
             with run.faults:
-                self._failed(name, args, kwargs)
+                self._failed(name, args, kwargs, arguments)
             without_ours(error)
             raise
         seconds = self._now(result) - started if run.timed else 0.0
         if not torch.jit.is_tracing():  # type: ignore[no-untyped-call]
             with run.faults:
-                self._called(name, args, kwargs, result, seconds)
+                self._called(name, args, kwargs, result, seconds, arguments, versions)
         return result
 
     @unseen
-    def _called(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, seconds: float) -> None:
-        results = tensors_in(result, self._is_tensor)
-        written: Sequence[Any] = ()
-        if name == "__setitem__":
-            written = args[:1]
-        elif not results:
-            if name not in READS:
-                return
-        elif name.endswith("_") and (not name.startswith("__") or name.startswith("__i")):
-            written = args[:1]
-        elif name in ("batch_norm", "instance_norm") and (kwargs.get("training", len(args) > 5 and args[5])):
-            written = [x for x in (*args[1:3], kwargs.get("running_mean"), kwargs.get("running_var")) if self._is_tensor(x)]
-        if "out" in kwargs:
-            written = tensors_in(kwargs["out"], self._is_tensor)
+    def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[int]]:
+        """The tensors among the arguments of a call, and their versions."""
         arguments = tensors_in((args, kwargs) if kwargs else args, self._is_tensor)
+        return arguments, [self._version(one) for one in arguments]
+
+    @unseen
+    def _called(
+        self,
+        name: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        seconds: float,
+        arguments: Sequence[Any],
+        versions: Sequence[int],
+    ) -> None:
+        results = tensors_in(result, self._is_tensor)
+        written = [one for one, before in zip(arguments, versions, strict=True) if self._version(one) != before]
+        written += self._written_by_name(name, args, kwargs)
+        if not results and not written and name not in READS:
+            return
         detail = describe_call(name, args, kwargs, result)
         node = Made("call", label_of(name, args, kwargs), name, seconds=seconds, site=site_of(user_frame(3)), detail=detail)
         node.flops = count_flops(name, args, kwargs, result)
         self.run.called(node, arguments, results, written)
 
+    def _written_by_name(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The arguments that a function writes to by its name, where their versions do not say so: batch norm's statistics,
+        what `data` is set of, tensors of inference mode."""
+        if name in ("batch_norm", "instance_norm"):
+            if not kwargs.get("training", len(args) > 5 and args[5]):
+                return []
+            return [x for x in (*args[1:3], kwargs.get("running_mean"), kwargs.get("running_var")) if self._is_tensor(x)]
+        if name == "set data":
+            return [args[0]]
+        found: list[Any] = []
+        if name == "__setitem__" or (name.endswith("_") and (not name.startswith("__") or name.startswith("__i"))):
+            found = tensors_in(args[:1], self._is_tensor)
+        if "out" in kwargs:
+            found += tensors_in(kwargs["out"], self._is_tensor)
+        return [one for one in found if one.is_inference()]
+
+    def _version(self, tensor: Any) -> int:
+        return -1 if tensor.is_inference() else int(tensor._version)
+
     @unseen
-    def _failed(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        arguments = tensors_in((args, kwargs) if kwargs else args, self._is_tensor)
+    def _failed(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequence[Any]) -> None:
         node = Made("call", label_of(name, args, kwargs), name, site=site_of(user_frame(3)))
         node.detail = describe_given([(shape_of(one), str(one.dtype).rpartition(".")[2]) for one in arguments])
         self.run.failed(node, arguments)

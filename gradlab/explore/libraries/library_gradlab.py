@@ -22,6 +22,7 @@ from gradlab.core.storage import own_storage, peek_tick
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.autopsy import why_lost
 from gradlab.explore.libraries.gauging import Gauge
+from gradlab.explore.libraries.memory import Region, region
 from gradlab.explore.libraries.protocol import Change, Library, Recording, See, buffers_of, rebind
 from gradlab.explore.libraries.recording_gradlab import GradlabRecording
 from gradlab.explore.trace.journal import spaced
@@ -118,6 +119,12 @@ class Gradlab(Library):
 
     def memory_of(self, tensor: Any) -> Any:
         return id(own_storage(tensor))
+
+    def region_of(self, tensor: Any) -> Region | None:
+        place = getattr(tensor.array, "__array_interface__", None) or getattr(tensor.array, "__cuda_array_interface__", None)
+        if place is None:
+            return None
+        return region(place["data"][0], tensor.array.shape, tensor.array.strides, tensor.array.itemsize)
 
     def sample(self, tensor: Any) -> np.ndarray | None:
         array = getattr(tensor, "array", tensor)

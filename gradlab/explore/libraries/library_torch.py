@@ -14,6 +14,7 @@ import numpy as np
 from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.gauging import Gauge
+from gradlab.explore.libraries.memory import Region, region
 from gradlab.explore.libraries.protocol import Library, Recording, See, buffers_of, rebind
 from gradlab.explore.trace.notes import NOTE, KeptArray, Note
 from gradlab.explore.trace.values import Value, settled
@@ -136,9 +137,15 @@ class Torch(Library):
 
     def memory_of(self, tensor: Any) -> Any:
         try:
-            return tensor.untyped_storage().data_ptr() or None
+            return tensor.untyped_storage().data_ptr() or id(tensor if tensor._base is None else tensor._base)  # of a meta tensor
         except (NotImplementedError, RuntimeError):  # a sparse tensor, one of a subclass that has none
             return None
+
+    def region_of(self, tensor: Any) -> Region | None:
+        if tensor.layout != sys.modules["torch"].strided:
+            return None
+        width = tensor.element_size()
+        return region(tensor.storage_offset() * width, tensor.shape, [width * step for step in tensor.stride()], width)
 
     def sample(self, tensor: Any) -> np.ndarray | None:
         from gradlab.explore.libraries.reducing_torch import sample
@@ -225,8 +232,9 @@ class Torch(Library):
             return
         torch = sys.modules["torch"]
         held = buffers_of(model)
+        is_lazy = torch.nn.parameter.is_lazy
         with torch.no_grad():
-            before = [None if tensor.is_meta else (tensor._version, tensor.clone()) for _, _, tensor in held]
+            before = [None if one.is_meta or is_lazy(one) else (self.version(one), one.clone()) for _, _, one in held]
         cpu, there = torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
 
         def restore() -> None:
@@ -234,13 +242,24 @@ class Torch(Library):
             if there:
                 torch.cuda.set_rng_state_all(there)
             rebind(model, held)
-            with torch.no_grad():
-                for (_, _, tensor), kept in zip(held, before, strict=True):
-                    if kept is not None and tensor._version != kept[0]:
-                        tensor.copy_(kept[1])
+            for (_, _, tensor), kept in zip(held, before, strict=True):
+                if kept is not None:
+                    self._put_back(tensor, *kept)
 
         with scope_guard(lambda: None, restore):
             yield
+
+    def _put_back(self, tensor: Any, version: int, values: Any) -> None:
+        """Write values to a tensor if it has others, without a new version: backward may need it.
+
+        Versions do not say whether it has: batch norm writes its statistics without a new one.
+        """
+        torch = sys.modules["torch"]
+        with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+            if tensor.shape != values.shape:
+                tensor.data = values
+            elif self.version(tensor) != version or (tensor.layout == torch.strided and not torch.equal(tensor, values)):
+                tensor.data.copy_(values)
 
     def setting(self, node: Any, name: str) -> Any:
         try:

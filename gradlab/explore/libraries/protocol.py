@@ -21,6 +21,7 @@ from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.libraries.gauging import Gauge
+from gradlab.explore.libraries.memory import Region
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import KeptArray, Note, Severed
 from gradlab.explore.trace.values import Pending, Value, brief, of_arrays, share
@@ -227,6 +228,10 @@ class Library:
 
     def memory_of(self, tensor: Any) -> Any:
         """What identifies the memory of a tensor as long as the tensor lives, or None if it is not known."""
+        return None
+
+    def region_of(self, tensor: Any) -> Region | None:
+        """The part of its memory that a tensor has, or None if it is not known."""
         return None
 
     def sample(self, tensor: Any) -> np.ndarray | None:
