@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -68,6 +68,7 @@ def draw_run(
         name = next((key for key, one in models.items() if one is model or one is function), "model")
         models = {name: model}
     title = f"{name}({', '.join(key for key, _ in named)})" if name != "<lambda>" else "the run"
+    _initialize(model, args, kwargs)
     graph, _, error = record(
         lambda: model(*args, **kwargs),
         title,
@@ -87,6 +88,16 @@ def draw_run(
             raise error
         raise TypeError(f"graph: no tensor of gradlab or PyTorch took part in {title}.")
     return graph
+
+
+def _initialize(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Call a model once that has parameters without a shape, which the first call gives them."""
+    for library in adapters():
+        if is_model(model) and library.owns_module(model):
+            tensors = [*model.parameters(), *model.buffers()]
+            if any(library.form(one) == "not yet initialized" for one in tensors):
+                with library.preserving(model), suppress(Exception):  # what fails here fails again when it is recorded
+                    model(*args, **kwargs)
 
 
 def models_in(space: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,6 +47,7 @@ WITH_SETTINGS = frozenset((
 # Calls that read a value out of a tensor, on which the program may decide what it does next.
 READS = frozenset((
     "__bool__", "item", "tolist", "__int__", "__float__", "__index__", "__complex__", "is_nonzero", "equal", "allclose",
+    "numpy", "__array__",
 ))
 # Calls that say something about a tensor and compute nothing.
 SHAPES = frozenset((

@@ -318,7 +318,10 @@ class Run:
         at = len(self.nodes)
         self.nodes.append(node)
         for tensor in results:
-            self._makers[id(tensor)] = self.library.weak(tensor), at
+            one = tensor
+            while one is not None:
+                self._makers[id(one)] = self.library.weak(one), at
+                one = self.library.inner_of(one)
         return at
 
     def _known(self, tensor: Any) -> int | None:
@@ -347,6 +350,9 @@ class Run:
         owned = self._owned.get(id(tensor))
         if owned is not None:
             return self._add(self._there(owned.kind, owned.path, tensor), (tensor,))
+        inner = self.library.inner_of(tensor)
+        if inner is not None:
+            return self.source(inner)
         base = self.library.base_of(tensor)
         if base is not None and (at := self._known(base)) is not None:
             return at  # a view that was made unseen

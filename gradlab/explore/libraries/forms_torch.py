@@ -83,6 +83,11 @@ def _is_wrapped(tensor: Any) -> bool:
     return _C._functorch.peek_interpreter_stack() is not None and bool(_wrapped(tensor))
 
 
+def inner_of(tensor: Any) -> Any:
+    """The tensor that a wrapper of a running transform of `torch.func` represents; None for another tensor."""
+    return _C._functorch.get_unwrapped(tensor) if _is_wrapped(tensor) else None
+
+
 def has_numbers(tensor: Any) -> bool:
     """Whether the numbers of a tensor can be read from its own memory.
 

@@ -6,6 +6,7 @@ runs inside. Global hooks report where modules begin and end. All of it belongs 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from sys import _getframe
@@ -20,9 +21,11 @@ from gradlab.explore.forward.arguments import tensors_in
 from gradlab.explore.forward.costs import count_flops
 from gradlab.explore.forward.labels import READS, SHAPES, describe_call, label_of
 from gradlab.explore.forward.run import Made, Run, describe_given
-from gradlab.explore.libraries.forms_torch import shape_of
+from gradlab.explore.libraries.compiling_torch import DYNAMO
+from gradlab.explore.libraries.forms_torch import inner_of, shape_of
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.recording_torch import HANDLED, site_of, user_frame
+from gradlab.explore.libraries.replacing import give_back, replace
 from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
 
@@ -41,6 +44,7 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         self._open = False
         self._places = Places()
         self._running: list[Any] = []
+        self._stance: Any = None  # by which PyTorch runs what it has compiled as it was written
         self._entered, self._exited = unseen(run.entered), unseen(run.exited)
 
     def open(self) -> None:
@@ -48,6 +52,9 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
             return
         self._handles.append(register_module_forward_pre_hook(self.entered))
         self._handles.append(register_module_forward_hook(self.exited, always_call=True))
+        if DYNAMO in sys.modules and hasattr(torch.compiler, "set_stance"):
+            self._stance = torch.compiler.set_stance("force_eager")
+            replace(sys.modules[DYNAMO].OptimizedModule, "__call__", self._call)  # type: ignore[attr-defined]
         self.__enter__()
         self._open = True
 
@@ -55,10 +62,24 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         if self._open:
             self._open = False
             self.__exit__(None, None, None)
+        if self._stance is not None:
+            give_back(sys.modules[DYNAMO].OptimizedModule, "__call__", self._call)  # type: ignore[attr-defined]
+            stance, self._stance = self._stance, None
+            stance.__exit__(None, None, None)
         while self._handles:
             self._handles.pop().remove()
         self._places.clear()
         self._running.clear()
+
+    def _call(self, original: Any) -> Any:
+        """Call the module in one that `torch.compile` has made, which would warn of our hooks."""
+
+        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != self.thread:
+                return original(module, *args, **kwargs)
+            return module.get_submodule("_orig_mod")(*args, **kwargs)
+
+        return call
 
     # ------------------------------------------------------------------------------------------------------------ modules
     def entered(self, module: Any, args: Any) -> None:
@@ -134,6 +155,8 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         detail = describe_call(name, args, kwargs, result)
         node = Made("call", label_of(name, args, kwargs), name, seconds=seconds, site=site_of(user_frame(3)), detail=detail)
         node.flops = count_flops(name, args, kwargs, result)
+        if node.flops and results:
+            node.flops *= _members(results[0])
         self.run.called(node, arguments, results, written)
 
     def _written_by_name(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -169,3 +192,11 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         if torch.cuda.is_initialized() and any(one.is_cuda for one in tensors_in(values, self._is_tensor)):
             torch.cuda.synchronize()
         return clock.now()
+
+
+def _members(tensor: Any) -> int:
+    """How many tensors of its shape a tensor represents inside of `torch.vmap`; else 1."""
+    inner, size = inner_of(tensor), tensor.numel()
+    while inner is not None and (deeper := inner_of(inner)) is not None:
+        inner = deeper
+    return 1 if inner is None or not size else inner.numel() // size

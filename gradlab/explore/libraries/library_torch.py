@@ -135,6 +135,11 @@ class Torch(Library):
     def base_of(self, tensor: Any) -> Any:
         return tensor._base
 
+    def inner_of(self, tensor: Any) -> Any:
+        from gradlab.explore.libraries.forms_torch import inner_of
+
+        return inner_of(tensor)
+
     def memory_of(self, tensor: Any) -> Any:
         try:
             return tensor.untyped_storage().data_ptr() or id(tensor if tensor._base is None else tensor._base)  # of a meta tensor

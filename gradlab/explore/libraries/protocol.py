@@ -226,6 +226,10 @@ class Library:
         """The tensor of whose memory another is a view, or None."""
         return None
 
+    def inner_of(self, tensor: Any) -> Any:
+        """The tensor that another one represents in a transform of functions, as `vmap`; None for an ordinary tensor."""
+        return None
+
     def memory_of(self, tensor: Any) -> Any:
         """What identifies the memory of a tensor as long as the tensor lives, or None if it is not known."""
         return None
