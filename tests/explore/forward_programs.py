@@ -433,4 +433,37 @@ def programs(torch):
         def forward(self, x):
             return torch.func.functional_call(self.fc, {"weight": self.scale * 2}, (x,))
 
+    @program(r(4, 3), r(5, 3))
+    def transforms(x, w):
+        batched = torch.func.vmap(lambda row: (w @ row).tanh())(x)
+        columns = torch.func.vmap(lambda column, y: column * y[0, 0], in_dims=(1, None), out_dims=1)(x, batched)
+        slope = torch.func.grad(lambda w: w.sin().sum())(w)
+        return batched, columns, slope
+
+    @program(r(2, 3), r(2, 3))
+    def set_data(x, y):
+        h = x + 1
+        before = h * 2
+        h.data = y * 2
+        return before, h + 1
+
+    @program(r(4, 3), r(3))
+    def parts_of_one(x, y):
+        """Columns, rows and elements that share no memory, and some that do."""
+        h = x.clone()
+        left, right = h[:, :1], h[:, 1:]
+        left.mul_(2)
+        right.mul_(y[1:])
+        corner = h[0, 0]
+        row = h[3]
+        h[0].add_(y)
+        return left + 1, row + 1, corner + 1
+
+    @program(r(2, 60))
+    def many_parts(x):
+        h = torch.zeros(2, 60)
+        for i in range(60):
+            h[:, i].copy_(x[:, i])
+        return h.sum(0), h[:, 3]
+
     return found

@@ -83,11 +83,14 @@ def draw_run(
         values=values,
         timed=timed,
     )
-    if graph is None:
-        if error is not None:
-            raise error
-        raise TypeError(f"graph: no tensor of gradlab or PyTorch took part in {title}.")
-    return graph
+    try:
+        if graph is None:
+            if error is not None:
+                raise error
+            raise TypeError(f"graph: no tensor of gradlab or PyTorch took part in {title}.")
+        return graph
+    finally:
+        error = None  # whose traceback has this frame, and those of the run with their tensors
 
 
 def _initialize(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -164,26 +167,28 @@ def record(
             except Exception as failed:  # noqa: BLE001  (the user's: it is drawn)
                 error = failed
                 if caller is not None:  # which the error has not reached
-                    outer = TracebackType(error.__traceback__, caller, caller.f_lasti, caller.f_lineno)
-                    error.__traceback__ = outer
+                    error.__traceback__ = TracebackType(error.__traceback__, caller, caller.f_lasti, caller.f_lineno)
         for run in runs:
             with run.faults:
                 run.find_rebound_buffers()
-    run = max(runs, key=lambda one: (len(one.modules), len(one.nodes)))
-    failure = None
-    with run.faults:
-        if error is None:
-            run.returned(result)
-        else:
-            add_failed_call(run, error)
-            failure = _failure(error, space)
-    if not run.nodes:
-        return None, result, error
-    assembled = assemble(run)
-    roots = {key for key in models if any(call.path == key for call in run.modules)}
-    root = roots.pop() if len(roots) == 1 else ""
-    graph = ForwardGraph(assembled, shortened(title, LONGEST), root, limit=limit, error=failure, unfold=unfold)
-    return graph, result, error
+    try:
+        run = max(runs, key=lambda one: (len(one.modules), len(one.nodes)))
+        failure = None
+        with run.faults:
+            if error is None:
+                run.returned(result)
+            else:
+                add_failed_call(run, error)
+                failure = _failure(error, space)
+        if not run.nodes:
+            return None, result, error
+        assembled = assemble(run)
+        roots = {key for key in models if any(call.path == key for call in run.modules)}
+        root = roots.pop() if len(roots) == 1 else ""
+        graph = ForwardGraph(assembled, shortened(title, LONGEST), root, limit=limit, error=failure, unfold=unfold)
+        return graph, result, error
+    finally:
+        error = None  # see `draw_run`
 
 
 @contextmanager

@@ -419,17 +419,67 @@ class Run:
             node.sources = self.sources((tensor,))
             self.nodes.append(node)
 
-    def written(self, tensor: Any) -> None:
-        """The last call wrote to a tensor."""
-        at = self._known(tensor)
-        last = len(self.nodes) - 1
-        if last < 0 or at == last:
+    # ------------------------------------------------------------------------------------------ for libraries that notify of more
+    @property
+    def before(self) -> list[Any]:
+        """Tensors that were there before the run, as far as they are known."""
+        return self._before
+
+    def is_known(self, tensor: Any) -> bool:
+        """Whether a tensor was made in the run, or is given, or has a name."""
+        return bool(
+            self._known(tensor) is not None
+            or id(tensor) in self._owned
+            or id(tensor) in self._names
+            or self._attribute(tensor)
+            or any(tensor is one for one in self._before)
+        )
+
+    def is_last(self, tensor: Any) -> bool:
+        """Whether the last node made a tensor."""
+        return self._known(tensor) == len(self.nodes) - 1
+
+    def alias(self, tensor: Any, source: Any) -> None:
+        """Another tensor for a result: the node that made `source` made it."""
+        self._makers[id(tensor)] = self.library.weak(tensor), self.source(source)
+
+    def also_from(self, result: Any, tensors: Sequence[Any]) -> None:
+        """Add what made some tensors to the sources of a node, which made `result`."""
+        at = self._known(result)
+        if at is not None:
+            node = self.nodes[at]
+            for source in self.sources(tensors):
+                if source not in node.sources and source != at:
+                    node.sources.append(source)
+
+    def alive_with_memory_of(self, tensor: Any) -> list[Any]:
+        """Another tensor that was made in the run and has the memory of one."""
+        memory = self.library.memory_of(tensor)
+        others = [(at, one) for weak, at in self._makers.values() if (one := weak()) is not None and one is not tensor]
+        same = [(at, one) for at, one in others if self.library.memory_of(one) == memory]
+        return [max(same, key=lambda pair: pair[0])[1]] if same else []
+
+    def written(self, tensor: Any, at: int) -> None:
+        """A call that is recorded wrote to a tensor."""
+        known = self._known(tensor)
+        if at < 0 or known == at:
             return
-        self._makers[id(tensor)] = self.library.weak(tensor), last
-        self._note_write(tensor, last)
+        node = self.nodes[at]
+        self._makers[id(tensor)] = self.library.weak(tensor), at
+        self._note_write(tensor, at)
         owned = self._owned.get(id(tensor))
-        if owned is not None and owned.path not in self.nodes[last].writes:
-            self.nodes[last].writes.append(owned.path)
+        if owned is not None and owned.path not in node.writes:
+            node.writes.append(owned.path)
+
+    def wrote(self, buffers: Sequence[Any]) -> None:
+        """The innermost module wrote to some of its buffers, and no call said so."""
+        last = len(self.nodes) - 1
+        if last < 0 or self.nodes[last].kind != "call" or self.nodes[last].module is not self.module:
+            return
+        for tensor in buffers:
+            owned = self._owned.get(id(tensor))
+            if owned is not None and not any(owned.path in node.writes for node in self.nodes if node.module is self.module):
+                self.written(tensor, last)
 
     def find_rebound_buffers(self) -> None:
         """Add the buffers that were bound to other tensors to what the calls wrote that made these."""

@@ -115,7 +115,7 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         arguments: Sequence[Any] = ()
         versions: Sequence[int] = ()
         with run.faults:
-            arguments, versions = self._given(args, kwargs)
+            arguments, versions = self._given(args if name != "set data" else args[1:], kwargs)
         started = self._now(args) if run.timed else 0.0
         try:
             result = self._places.call_from(frame)(func, args, kwargs)
