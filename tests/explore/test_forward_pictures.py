@@ -149,6 +149,12 @@ def test_a_large_model_is_folded(x):
     assert len(graph.shown[0]) <= 25 and "299 alike" in " ".join(node.detail for node in graph.shown[0])
 
 
+def test_a_run_of_too_many_calls_says_so(x, monkeypatch):
+    monkeypatch.setattr("gradlab.explore.forward.run.MOST", 10)
+    graph = gl.graph(Stack(4), x)
+    assert graph.run.truncated and "Only the first" in graph.table().text() and "were recorded" in graph.svg()
+
+
 def test_what_users_write_is_escaped(x):
     class Odd(nn.Module):
         def __init__(self):

@@ -13,6 +13,7 @@ from typing import Any
 from gradlab.explore.drawing import Drawing, escape
 from gradlab.explore.forward.assembling import Assembled
 from gradlab.explore.forward.failure_view import FailureView, describe_error
+from gradlab.explore.forward.run import MOST
 from gradlab.explore.forward.summary import Summary, cost_text, share_text, time_text
 from gradlab.explore.graph import listing
 from gradlab.explore.graph.folding import fold
@@ -209,6 +210,8 @@ class ForwardGraph(Graph):
             legend.append(f"right of a box: its share of the {cost_text(self.flops)}FLOPs")
         if len(nodes) < self._unfolded_size:
             legend.append(f"{self._unfolded_size} nodes, folded to {len(nodes)}: graph(…, limit={self._unfolded_size}) shows all")
+        if self.run.truncated:
+            legend.append(f"only the first {MOST:,} calls were recorded")
         return paint(
             nodes,
             edges,

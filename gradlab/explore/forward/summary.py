@@ -11,6 +11,7 @@ from typing import Any
 
 from gradlab.explore.forward.assembling import Assembled, Part, without_root
 from gradlab.explore.forward.costs import COUNTED
+from gradlab.explore.forward.run import MOST as MOST_CALLS
 from gradlab.explore.graph.spans import CALL
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import NO_MATH, count, escape_html, grouped, number
@@ -102,7 +103,7 @@ class Summary:
         self.result_bytes = sum(cost.size for cost, kind in zip(run.costs, kinds, strict=True) if kind == "operation")
         self.seconds = sum(cost.seconds for cost in run.costs) if run.timed else None
         self.uncounted = run.uncounted
-        self.failed = run.failed is not None
+        self.failed, self.truncated = run.failed is not None, run.truncated
 
     # ---------------------------------------------------------------------------------------------------------- the parts
     @property
@@ -142,6 +143,8 @@ class Summary:
         lines.append(f"Counted: {COUNTED}." + (f" Not counted: {shown}." if shown else ""))
         if any(row.alike > 1 and row.kind for row in self.rows):
             lines.append("Of modules that are alike the first row has the sum; the rows below it are of one of them.")
+        if self.truncated:
+            lines.append(f"Only the first {MOST_CALLS:,} calls were recorded.")
         if self.failed:
             lines.append("The run failed: these are the calls up to there.")
         if self.depth < self.deepest:
