@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.forward.arguments import tensors_in
 from gradlab.explore.forward.labels import SIGNS
-from gradlab.explore.forward.run import Made, Run, describe_given
+from gradlab.explore.forward.run import Made, Run, describe_tensors, raised_with
 from gradlab.explore.graph.spans import brief
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.trace.lines import Lines
@@ -53,21 +53,25 @@ def find_failed_call(error: BaseException, library: Any) -> FailedCall | None:
 
 def add_failed_call(run: Run, error: BaseException) -> None:
     """Add the call that raised an error to a run, as its last node, unless it is there."""
+    run.unmark_caught(error)
     if any(node.failed for node in run.nodes):
         return
     found = find_failed_call(error, run.library)
     if found is None:
         return
-    failed = [call for call in run.modules if call.failed]
+    raised = raised_with(error)
+    failed = [call for call in run.modules if call.failed and call.error in raised]
     run.module = failed[-1] if failed else None
     label = found.label
     if found.module is not None and failed and failed[-1].module is found.module:
         label = failed[-1].path.rpartition(".")[2]
-    detail = describe_given([(run.library.shape_of(one), run.library.dtype_name(one)) for one in found.tensors])
+    held = [] if found.module is None else [one for _, one in found.module.named_parameters(recurse=False)]
+    detail = describe_tensors(run.library, [*found.tensors, *held])
     node = Made("call", label, found.label, site=found.site, detail=detail)
     used = {source for one in run.nodes for source in one.sources}
     inner = [at for at, one in enumerate(run.nodes) if one.kind == "call" and one.module is run.module and at not in used]
-    run.failed(node, found.tensors)
+    used = {source for at in inner for source in run.nodes[at].sources}
+    run.failed(node, [*found.tensors, *(one for one in held if run.made_by(one) not in used)], error)
     if found.module is not None:  # what the layer has made of its parameters
         node.sources += [at for at in inner if at not in node.sources]
 

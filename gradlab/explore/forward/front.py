@@ -176,6 +176,7 @@ def record(
         failure = None
         with run.faults:
             if error is None:
+                run.unmark_caught(None)
                 run.returned(result)
             else:
                 add_failed_call(run, error)

@@ -64,6 +64,7 @@ class ModuleRun:
     dtype: str = ""
     failed: bool = False
     handled: BaseException | None = None  # an exception that was being handled when it began
+    error: int = 0  # the identity of what it raised
 
 
 @dataclass(slots=True, eq=False)
@@ -119,6 +120,7 @@ class Made:
     value: Any = None
     writes: list[str] = field(default_factory=list)
     failed: bool = False
+    error: int = 0  # the identity of what it raised
 
     @property
     def shape(self) -> Shape | None:
@@ -152,6 +154,25 @@ def describe_given(tensors: Sequence[tuple[Shape | None, str]]) -> str:
     differ = len({dtype for _, dtype in shown}) > 1
     texts = [f"{shape_text(shape)} {dtype}" if differ else shape_text(shape) for shape, dtype in shown]
     return f"given {', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else f"given {texts[0]}" if texts else ""
+
+
+def describe_tensors(library: Any, tensors: Sequence[Any]) -> str:
+    """What tensors a call was given that failed; with their devices if these differ: "given 2×3 on cpu and 3 on cuda:0"."""
+    devices = [str(getattr(one, "device", "")) for one in tensors]
+    words = [f"on {one}" for one in devices] if len(set(devices)) > 1 else map(library.dtype_name, tensors)
+    return describe_given([(library.shape_of(one), word) for one, word in zip(tensors, words, strict=True)])
+
+
+def raised_with(error: BaseException | None) -> set[int]:
+    """The identities of an exception and of those that it was raised from."""
+    found: set[int] = set()
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and id(one) not in found:
+            found.add(id(one))
+            waiting += (one.__cause__, one.__context__)
+    return found
 
 
 class Run:
@@ -305,14 +326,22 @@ class Run:
             Write(at, id(tensor), region),
         ]
 
-    def failed(self, node: Made, arguments: Sequence[Any]) -> None:
+    def failed(self, node: Made, arguments: Sequence[Any], error: BaseException) -> None:
         """Add a call that raised, if none in it did."""
-        if not any(one.failed for one in self.nodes[-1:]):
-            node.sources, node.module, node.failed = self.sources(arguments), self.module, True
+        if not any(one.failed and one.error == id(error) for one in self.nodes[-1:]):
+            node.sources, node.module, node.failed, node.error = self.sources(arguments), self.module, True, id(error)
             node.shapes = []
             self._add(node, ())
             if self.module is not None:
                 self.module.calls += 1
+
+    def unmark_caught(self, error: BaseException | None) -> None:
+        """Keep only the mark of the last call that raised, and only if this ended the run: the program caught other errors."""
+        raised = raised_with(error)
+        last = len(self.nodes) - 1
+        for at, node in enumerate(self.nodes):
+            if node.failed and not (at == last and node.error in raised):
+                node.failed, node.detail = False, ", ".join(filter(None, ("raised", node.detail)))
 
     def _add(self, node: Made, results: Iterable[Any]) -> int:
         at = len(self.nodes)
@@ -395,8 +424,10 @@ class Run:
         if call is None:
             return
         library = self.library
-        failed = result is None and sys.exc_info()[1] is not call.handled
-        call.handled = None
+        error = sys.exc_info()[1]
+        failed = result is None and error is not call.handled
+        call.handled, call.error = None, id(error) if failed else 0
+        del error
         results = [] if failed else tensors_in(result, library.is_tensor)
         call.shapes, call.failed = [library.shape_of(one) for one in results], failed
         call.dtype = library.dtype_name(results[0]) if results else ""
@@ -434,6 +465,10 @@ class Run:
             or self._attribute(tensor)
             or any(tensor is one for one in self._before)
         )
+
+    def made_by(self, tensor: Any) -> int | None:
+        """The node that made a tensor, or None if none did so far."""
+        return self._known(tensor)
 
     def is_last(self, tensor: Any) -> bool:
         """Whether the last node made a tensor."""

@@ -20,9 +20,9 @@ from gradlab import clock
 from gradlab.explore.forward.arguments import tensors_in
 from gradlab.explore.forward.costs import count_flops
 from gradlab.explore.forward.labels import READS, SHAPES, describe_call, label_of
-from gradlab.explore.forward.run import Made, Run, describe_given
+from gradlab.explore.forward.run import Made, Run, describe_tensors
 from gradlab.explore.libraries.compiling_torch import DYNAMO
-from gradlab.explore.libraries.forms_torch import inner_of, shape_of
+from gradlab.explore.libraries.forms_torch import inner_of
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.recording_torch import HANDLED, site_of, user_frame
 from gradlab.explore.libraries.replacing import give_back, replace
@@ -121,7 +121,7 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
             result = self._places.call_from(frame)(func, args, kwargs)
         except BaseException as error:
             with run.faults:
-                self._failed(name, args, kwargs, arguments)
+                self._failed(name, args, kwargs, arguments, error)
             without_ours(error)
             raise
         seconds = self._now(result) - started if run.timed else 0.0
@@ -179,10 +179,12 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         return -1 if tensor.is_inference() else int(tensor._version)
 
     @unseen
-    def _failed(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequence[Any]) -> None:
+    def _failed(
+        self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Sequence[Any], error: BaseException
+    ) -> None:
         node = Made("call", label_of(name, args, kwargs), name, site=site_of(user_frame(3)))
-        node.detail = describe_given([(shape_of(one), str(one.dtype).rpartition(".")[2]) for one in arguments])
-        self.run.failed(node, arguments)
+        node.detail = describe_tensors(self.run.library, arguments)
+        self.run.failed(node, arguments, error)
 
     def _is_tensor(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor)
