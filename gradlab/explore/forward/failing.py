@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.forward.arguments import tensors_in
 from gradlab.explore.forward.labels import SIGNS
-from gradlab.explore.forward.run import Made, Run, describe_tensors, raised_with
+from gradlab.explore.forward.run import Made, Run, describe_tensors, has_raised
 from gradlab.explore.graph.spans import brief
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.trace.lines import Lines
@@ -59,8 +59,7 @@ def add_failed_call(run: Run, error: BaseException) -> None:
     found = find_failed_call(error, run.library)
     if found is None:
         return
-    raised = raised_with(error)
-    failed = [call for call in run.modules if call.failed and call.error in raised]
+    failed = [call for call in run.modules if call.failed and has_raised(call, error)]
     run.module = failed[-1] if failed else None
     label = found.label
     if found.module is not None and failed and failed[-1].module is found.module:

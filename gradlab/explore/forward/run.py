@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from gradlab.diagnose.faults import Faults
@@ -163,16 +164,22 @@ def describe_tensors(library: Any, tensors: Sequence[Any]) -> str:
     return describe_given([(library.shape_of(one), word) for one, word in zip(tensors, words, strict=True)])
 
 
-def raised_with(error: BaseException | None) -> set[int]:
-    """The identities of an exception and of those that it was raised from."""
-    found: set[int] = set()
+def has_raised(call: Made | ModuleRun, error: BaseException | None) -> bool:
+    """Whether a call raised an exception, or one that this was raised from. One that is gone may have had the same identity."""
+    seen: list[BaseException] = []
     waiting = [error]
     while waiting:
         one = waiting.pop()
-        if one is not None and id(one) not in found:
-            found.add(id(one))
+        if one is not None and not any(one is other for other in seen):
+            seen.append(one)
             waiting += (one.__cause__, one.__context__)
-    return found
+    return any(call.error == id(one) and (call.site is None or _passes(one.__traceback__, call.site)) for one in seen)
+
+
+def _passes(at: TracebackType | None, site: Any) -> bool:
+    while at is not None and not (at.tb_frame.f_code is site[0] and at.tb_lasti == site[1]):
+        at = at.tb_next
+    return at is not None
 
 
 class Run:
@@ -337,10 +344,9 @@ class Run:
 
     def unmark_caught(self, error: BaseException | None) -> None:
         """Keep only the mark of the last call that raised, and only if this ended the run: the program caught other errors."""
-        raised = raised_with(error)
         last = len(self.nodes) - 1
         for at, node in enumerate(self.nodes):
-            if node.failed and not (at == last and node.error in raised):
+            if node.failed and not (at == last and has_raised(node, error)):
                 node.failed, node.detail = False, ", ".join(filter(None, ("raised", node.detail)))
 
     def _add(self, node: Made, results: Iterable[Any]) -> int:
@@ -487,12 +493,10 @@ class Run:
                 if source not in node.sources and source != at:
                     node.sources.append(source)
 
-    def alive_with_memory_of(self, tensor: Any) -> list[Any]:
-        """Another tensor that was made in the run and has the memory of one."""
-        memory = self.library.memory_of(tensor)
-        others = [(at, one) for weak, at in self._makers.values() if (one := weak()) is not None and one is not tensor]
-        same = [(at, one) for at, one in others if self.library.memory_of(one) == memory]
-        return [max(same, key=lambda pair: pair[0])[1]] if same else []
+    def results(self) -> list[Any]:
+        """The tensors of the run that are alive, the last first."""
+        known = sorted(((at, weak) for weak, at in self._makers.values()), key=lambda pair: -pair[0])
+        return [one for _, weak in known if (one := weak()) is not None]
 
     def written(self, tensor: Any, at: int) -> None:
         """A call that is recorded wrote to a tensor."""

@@ -140,7 +140,10 @@ class GradlabForward(Observer, Recording):
         with self.run.faults:
             self._finish_write()
             self.run.called(Made("call", ".data =", "set data", site=site_here(2)), [], [], [tensor])
-            self.run.also_from(tensor, self.run.alive_with_memory_of(tensor))
+            others = (one for one in (*self.run.results(), *self.run.before) if one is not tensor)
+            same = next((one for one in others if np.may_share_memory(one.array, tensor.array)), None)
+            if same is not None:
+                self.run.also_from(tensor, [same])
 
     def _finish_write(self) -> None:
         """The last operation wrote to a tensor by itself, as one with `out`."""
