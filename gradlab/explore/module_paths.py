@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 
@@ -27,8 +28,12 @@ def attribute(name: str, path: str, model: Any = None) -> str:
 
 def prefixes(path: str) -> list[str]:
     """The modules around one, and itself: `net`, `net.layers`, `net.layers[0]` of "net.layers[0]"."""
-    ends = [step.end() for step in STEP.finditer(path)]
-    return [path[:end] for end in ends]
+    return list(_prefixes(path))
+
+
+@lru_cache(maxsize=4096)
+def _prefixes(path: str) -> tuple[str, ...]:
+    return tuple(path[: step.end()] for step in STEP.finditer(path))
 
 
 def last_step(path: str) -> str:

@@ -11,7 +11,7 @@ from gradlab.explore.module_paths import is_model
 
 DEEP = 6  # levels of containers
 HELD = 1_000  # items of a container
-SIMPLE = (str, bytes, int, float, complex, bool, type(None))
+SIMPLE = frozenset((str, bytes, int, float, complex, bool, type(None)))
 
 
 def named_tensors(name: str, value: Any, is_tensor: Callable[[Any], bool], depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -49,6 +49,14 @@ def tensors_in(values: Any, is_tensor: Callable[[Any], bool]) -> list[Any]:
     """Return the tensors in the arguments or the result of a call."""
     if is_tensor(values):
         return [values]
+    if type(values) in (tuple, list):
+        found: list[Any] = []
+        for value in values[:HELD]:
+            if is_tensor(value):
+                found.append(value)
+            elif type(value) not in SIMPLE:
+                found += [tensor for _, tensor in named_tensors("", value, is_tensor, 1)]
+        return found
     return [tensor for _, tensor in named_tensors("", values, is_tensor)]
 
 

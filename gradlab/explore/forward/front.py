@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -95,12 +96,16 @@ def draw_run(
 
 def _initialize(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Call a model once that has parameters without a shape, which the first call gives them."""
+    if not is_model(model) or not any(map(_is_uninitialized, chain(model.parameters(), model.buffers()))):
+        return
     for library in adapters():
-        if is_model(model) and library.owns_module(model):
-            tensors = [*model.parameters(), *model.buffers()]
-            if any(library.form(one) == "not yet initialized" for one in tensors):
-                with library.preserving(model), suppress(Exception):  # what fails here fails again when it is recorded
-                    model(*args, **kwargs)
+        if library.owns_module(model):
+            with library.preserving(model), suppress(Exception):  # what fails here fails again when it is recorded
+                model(*args, **kwargs)
+
+
+def _is_uninitialized(tensor: Any) -> bool:
+    return type(tensor).__name__.startswith("Uninitialized")
 
 
 def models_in(space: Mapping[str, Any]) -> dict[str, Any]:

@@ -242,7 +242,7 @@ class Run:
                 for key, tensor in tensors:
                     if id(tensor) in self._owned or not library.is_tensor(tensor):
                         continue
-                    own = attribute(label, key, module)
+                    own = f"{label}.{key}" if key.isidentifier() else attribute(label, key, module)
                     owned = Owned(
                         kind, own, label, library.bytes_of(tensor), library.elements(tensor), bool(tensor.requires_grad)
                     )

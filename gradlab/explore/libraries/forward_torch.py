@@ -30,6 +30,7 @@ from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
 
 PROPERTIES = frozenset(("T", "mT", "H", "mH", "real", "imag", "data", "grad"))
+PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 SET = frozenset(("data", "real", "imag"))
 
 
@@ -115,7 +116,8 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
         arguments: Sequence[Any] = ()
         versions: Sequence[int] = ()
         with run.faults:
-            arguments, versions = self._given(args if name != "set data" else args[1:], kwargs)
+            arguments = tensors_in((args, kwargs) if kwargs else args if name != "set data" else args[1:], self._is_tensor)
+            versions = self._versions(arguments)
         started = self._now(args) if run.timed else 0.0
         try:
             result = self._places.call_from(frame)(func, args, kwargs)
@@ -130,11 +132,10 @@ class TorchForward(TorchFunctionMode, Recording):  # type: ignore[misc]
                 self._called(name, args, kwargs, result, seconds, arguments, versions)
         return result
 
-    @unseen
-    def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[int]]:
-        """The tensors among the arguments of a call, and their versions."""
-        arguments = tensors_in((args, kwargs) if kwargs else args, self._is_tensor)
-        return arguments, [self._version(one) for one in arguments]
+    def _versions(self, tensors: Sequence[Any]) -> list[int]:
+        if all(type(one) in PLAIN for one in tensors):  # which the program does not see us read
+            return [self._version(one) for one in tensors]
+        return unseen(lambda: [self._version(one) for one in tensors])()
 
     @unseen
     def _called(
