@@ -10,7 +10,7 @@ import pytest
 import gradlab as gl
 from gradlab import nn
 from gradlab.explore.forward.forward_graph import ForwardGraph
-from gradlab.explore.forward.summary import cost_text, share_text, size_text, time_text
+from gradlab.explore.forward.summary import cost_text, flops_text, share_text, size_text, time_text
 
 
 class Block(nn.Module):
@@ -220,6 +220,7 @@ def test_the_models_name_and_the_arguments_are_the_heading(x):
 
 
 def test_numbers_as_texts():
+    assert [flops_text(n) for n in (0, 812, 3_640_000_000)] == ["0 FLOPs", "812 FLOPs", "3.64 GFLOPs"]
     assert [cost_text(n) for n in (0, 812, 3_640_000_000)] == ["0", "812", "3.64 G"]
     assert [size_text(n) for n in (0, 1, 12_500_000)] == ["0 bytes", "1 byte", "12.5 MB"]
     assert [time_text(s) for s in (2.5, 0.00125, 1.5e-5)] == ["2.5 s", "1.25 ms", "15 µs"]

@@ -14,7 +14,7 @@ from gradlab.explore.drawing import Drawing, escape
 from gradlab.explore.forward.assembling import Assembled
 from gradlab.explore.forward.failure_view import FailureView, describe_error
 from gradlab.explore.forward.run import MOST
-from gradlab.explore.forward.summary import Summary, cost_text, share_text, time_text
+from gradlab.explore.forward.summary import Summary, cost_text, flops_text, share_text, time_text
 from gradlab.explore.graph import listing
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.graphs import LEAST_LIMIT, Graph
@@ -116,7 +116,7 @@ class ForwardGraph(Graph):
         facts = (
             what,
             f"{_many(parameters)} parameters" if parameters else "",
-            f"{cost_text(self.flops)}FLOPs".replace("FLOPs", " FLOPs" if self.flops < 1000 else "FLOPs") if self.flops else "",
+            flops_text(self.flops) if self.flops else "",
             mode,
             f"failed: {self.error.kind}" if self.error else "",
         )
@@ -207,7 +207,7 @@ class ForwardGraph(Graph):
                 looks[i] = "failed"
         legend = []
         if self.flops:
-            legend.append(f"right of a box: its share of the {cost_text(self.flops)}FLOPs")
+            legend.append(f"right of a box: its share of the {flops_text(self.flops)}")
         if len(nodes) < self._unfolded_size:
             legend.append(f"{self._unfolded_size} nodes, folded to {len(nodes)}: graph(…, limit={self._unfolded_size}) shows all")
         if self.run.truncated:
@@ -241,12 +241,8 @@ class ForwardGraph(Graph):
         if value is not None and value.numbers is None:
             about = value.statistics
             said.append(f"{number(about.minimum, 2)} … {number(about.maximum, 2)}, mean {number(about.mean, 2)}")
-            if about.nans or about.infs:
-                said.append(
-                    " and ".join(
-                        filter(None, (f"{about.nans} NaN" if about.nans else "", f"{about.infs} ∞" if about.infs else ""))
-                    )
-                )
+            odd = [f"{many} {what}" for many, what in ((about.nans, "NaN"), (about.infs, "∞")) if many]
+            said += [" and ".join(odd)] if odd else []
         return tuple(said)
 
 

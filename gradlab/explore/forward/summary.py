@@ -287,6 +287,12 @@ def cost_text(operations: float) -> str:
     return number(operations, 3)
 
 
+def flops_text(operations: float) -> str:
+    """ "3.64 GFLOPs", "812 FLOPs"."""
+    text = cost_text(operations)
+    return f"{text}{'FLOPs' if text[-1].isalpha() else ' FLOPs'}"
+
+
 def size_text(size: int) -> str:
     """ "12.5 MB"."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):

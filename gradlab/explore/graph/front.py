@@ -36,8 +36,8 @@ def graph(
     ----------
     out : Tensor, sequence of Tensor, module or function
         A tensor that was computed, of gradlab or of PyTorch. It is read, never changed; a graph that backward has freed will do.
-        Or a model, or a function of tensors, which is called with `args` and `kwargs`. The buffers of a model and the state of
-        the random generators are put back afterwards.
+        Or a model, or a function of tensors, which is called with `args` and `kwargs`. After a model has run, its buffers and
+        the random generators are put back; a function may change what it likes.
     *args : Tensor, list, dict, dataclass or anything else
         What the model is called with. Of a tensor: `names`.
     names : mapping of str to Tensor, optional
