@@ -106,10 +106,12 @@ def test_calls_of_one_module_are_numbered_and_its_parameters_counted_once(x):
     assert table.parameters == 35
 
 
-def test_time_is_that_of_the_calls(x, monkeypatch):
+@pytest.mark.torch
+def test_time_is_that_of_the_calls(monkeypatch):
+    import torch
+
     moments = iter(range(10_000))
     monkeypatch.setattr("gradlab.clock.now", lambda: float(next(moments)))
-    torch = pytest.importorskip("torch")
     net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
     table = gl.graph(net, torch.ones(2, 4), time=True).table()
     assert [row.seconds for row in table.rows] == [2.0, 1.0, 1.0] and table.seconds == 2.0
