@@ -239,6 +239,9 @@ X.func.vmap(lambda a: X.rand(2) * a[:2])(x)
 > X.func.vmap(lambda a: X.rand(2) * a[:2], randomness='same')(x)
 | X.func.vmap(lambda a: X.rand(2) * a[:2], randomness='different')(x)
 -- explorers
+model, input = nn.Linear(3, 2), x; X.graph(model)
+! so it needs an input: call graph(model, input) with the arguments of Linear.forward(input).
+> model, input = nn.Linear(3, 2), x; X.graph(model, input)
 X.graph(x)
 ! Call requires_grad_() on what it is computed from before computing it
 > X.graph(x.requires_grad_() * 2)
