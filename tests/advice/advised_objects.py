@@ -240,7 +240,7 @@ X.func.vmap(lambda a: X.rand(2) * a[:2])(x)
 | X.func.vmap(lambda a: X.rand(2) * a[:2], randomness='different')(x)
 -- explorers
 model, input = nn.Linear(3, 2), x; X.graph(model)
-! so it needs an input: call graph(model, input) with the arguments of Linear.forward(input).
+! so it needs an input: call graph(model, input) with the arguments
 > model, input = nn.Linear(3, 2), x; X.graph(model, input)
 X.graph(x)
 ! Call requires_grad_() on what it is computed from before computing it
