@@ -219,9 +219,12 @@ class Drawing:
         """Return one `<img>` that holds the drawing, in its own size so that its text can be read: where there is less room, it
         scrolls. With it come the rules that tell it a notebook's theme."""
         size = f'width="{self.width:.0f}" height="{self.height:.0f}" class="gradlab-picture" style="max-width:none;height:auto"'
+        return f'<div style="overflow-x:auto">{self.image(f" {size}")}</div>{IN_NOTEBOOKS}'
+
+    def image(self, attributes: str = "") -> str:
+        """Return an `<img>` with the drawing and its description, and further attributes, each after a blank."""
         alt = self.alt if len(self.alt) <= ALT else f"{self.alt[: ALT - 1]}…"
-        image = f"<img alt=\"{escape(alt)}\" src='{self.data_uri()}' {size}>"
-        return f'<div style="overflow-x:auto">{image}</div>{IN_NOTEBOOKS}'
+        return f"<img alt=\"{escape(alt)}\" src='{self.data_uri()}'{attributes}>"
 
     def bundle(self) -> dict[str, str]:
         """What a notebook is given, by MIME type: `text/html`, `text/plain`, and `image/png` where it can be had."""

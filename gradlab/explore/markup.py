@@ -213,6 +213,17 @@ def shape_text(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape)) if shape else "scalar"
 
 
+def size_text(size: float) -> str:
+    """A number of bytes: "1 byte", "262 kB", "1.2 GB"."""
+    if size == 1:
+        return "1 byte"
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
 def grouped(n: int) -> str:
     """ "12 000"."""
     return f"{n:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

@@ -8,10 +8,11 @@ from typing import Any
 
 
 def is_model(value: Any) -> bool:
-    """Whether a value is a module as torch's are, no class of such."""
+    """Whether a value is a module as torch's are, and not a class of modules."""
     return not issubclass(type(value), type) and callable(getattr(type(value), "named_modules", None))
 
 
+CALL = ", call "  # before the number of a call in the path of a module that is called several times: "net.block, call 2"
 STEP = re.compile(r"\.?[^.\[\]]+|\[[^\]]*\]")
 
 
@@ -40,3 +41,22 @@ def last_step(path: str) -> str:
     """ "[0]" of "net.layers[0]", "attn" of "net.attn"."""
     steps = STEP.findall(path)
     return str(steps[-1]).removeprefix(".") if steps else path
+
+
+def is_below(path: str, module: str) -> bool:
+    """Whether a path leads to a parameter of a module, or to a module inside of it."""
+    return path.startswith((f"{module}.", f"{module}["))
+
+
+def without_root(path: str, root: str) -> str:
+    """A path without the name of the model: "fc1.weight" of "net.fc1.weight"; the whole path if the name is part of a step."""
+    return path.removeprefix(f"{root}.") if root else path
+
+
+def path_range(first: str, last: str) -> str:
+    """A path for modules with consecutive numbers: "net.layers[0–3]" for "net.layers[0]" and "net.layers[3]", and
+    "net.block, calls 1–4" for calls of one module."""
+    start, end = first.removesuffix("]"), "]" if last.endswith("]") else ""
+    if CALL in last_step(last):
+        return f"{start.replace(CALL, ', calls ')}–{last.rpartition(CALL)[2].removesuffix(']')}{end}"
+    return f"{start}–{last_step(last).strip('[]')}{end}"

@@ -18,6 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from inspect import CO_OPTIMIZED
 from itertools import islice
 from types import CodeType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import library_of
 from gradlab.explore.module_paths import attribute
-from gradlab.explore.trace.notes import METHODS
+from gradlab.explore.trace.notes import METHODS, locals_of
 
 HELD = 1000  # how many items of one container are looked at
 ITEMS, DEEP = 5000, 4  # how much in objects and what they hold is looked at, and how many steps deep
@@ -331,8 +332,9 @@ def _owns(name: str, value: Any, deeper: bool = True) -> bool:
 def caller_names(depth: int = 1) -> dict[str, Any]:
     """The names of the frame `depth` above the function that calls this: its locals, then its globals."""
     frame = sys._getframe(depth + 1)
-    first = () if frame.f_locals is frame.f_globals else tuple(frame.f_locals)
-    return names_in({**frame.f_globals, **frame.f_locals}, first, loop_variables(frame.f_code.co_filename))
+    own = locals_of(frame)
+    first = tuple(own) if frame.f_code.co_flags & CO_OPTIMIZED else ()
+    return names_in({**frame.f_globals, **own}, first, loop_variables(frame.f_code.co_filename))
 
 
 def is_optimizer(value: Any) -> bool:

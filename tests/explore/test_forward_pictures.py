@@ -10,7 +10,8 @@ import pytest
 import gradlab as gl
 from gradlab import nn
 from gradlab.explore.forward.forward_graph import ForwardGraph
-from gradlab.explore.forward.summary import cost_text, flops_text, share_text, size_text, time_text
+from gradlab.explore.forward.summary import cost_text, flops_text, percent_text, time_text
+from gradlab.explore.markup import size_text
 
 
 class Block(nn.Module):
@@ -100,9 +101,9 @@ def test_calls_of_one_module_are_numbered_and_its_parameters_counted_once(x):
     assert [node.label for node in graph.nodes if node.kind == "output"] == ["output['x']", "output['s']"]
     table = graph.table()
     (cell,) = (row for row in table.rows if row.name.startswith("cell"))
-    assert (cell.name, cell.told, cell.parameters, cell.mult_adds) == ("cell, calls 1–3", "Linear · 3 calls", 20, 3 * 5 * 16)
+    assert (cell.name, cell.remark, cell.parameters, cell.mult_adds) == ("cell, calls 1–3", "Linear · 3 calls", 20, 3 * 5 * 16)
     unused = next(row for row in table.rows if row.name == "unused")
-    assert not unused.called and "not called" in unused.told and unused.parameters == 15
+    assert not unused.called and "not called" in unused.remark and unused.parameters == 15
     assert table.parameters == 35
 
 
@@ -226,11 +227,11 @@ def test_numbers_as_texts():
     assert [cost_text(n) for n in (0, 812, 3_640_000_000)] == ["0", "812", "3.64 G"]
     assert [size_text(n) for n in (0, 1, 12_500_000)] == ["0 bytes", "1 byte", "12.5 MB"]
     assert [time_text(s) for s in (2.5, 0.00125, 1.5e-5)] == ["2.5 s", "1.25 ms", "15 µs"]
-    assert [share_text(*pair) for pair in ((1, 1), (1, 3), (1, 500), (1, 5000), (0, 3), (1, 0))] == [
+    assert [percent_text(*pair) for pair in ((1, 1), (1, 3), (1, 500), (1, 5000), (0, 3), (1, 0))] == [
         "100 %",
         "33 %",
         "0.2 %",
-        "< 0.1 %",
+        "≈ 0 %",
         "",
         "",
     ]

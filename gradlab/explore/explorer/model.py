@@ -21,9 +21,8 @@ from gradlab.explore.explorer.panel import panel
 from gradlab.explore.explorer.row_folds import WIDTH, RowFolds
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import elements
-from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.libraries import library_of
-from gradlab.explore.markup import count, grouped, to_text
+from gradlab.explore.markup import count, grouped, size_text, to_text
 from gradlab.explore.names import names_in
 from gradlab.explore.source_lines import said_of, sources
 from gradlab.explore.terms import TERMS

@@ -17,8 +17,7 @@ from gradlab.explore.graph.ports import said
 from gradlab.explore.heat import heatmap
 from gradlab.explore.heat_colours import SIGNED, VALUES
 from gradlab.explore.histogram import histogram
-from gradlab.explore.jacobian.memory import size_text
-from gradlab.explore.markup import count, shape_text
+from gradlab.explore.markup import count, shape_text, size_text
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.statistics import finite_statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from gradlab.explore.module_paths import is_model
@@ -26,22 +26,15 @@ def named_tensors(name: str, value: Any, is_tensor: Callable[[Any], bool], depth
 
 
 def _items(name: str, value: Any) -> list[tuple[str, Any]]:
-    fields = getattr(type(value), "_fields", None)
-    if isinstance(value, tuple) and isinstance(fields, tuple):
-        return [(f"{name}.{key}", item) for key, item in zip(fields, value, strict=False)]
+    keys = getattr(type(value), "_fields", None)
+    if isinstance(value, tuple) and isinstance(keys, tuple):
+        return [(f"{name}.{key}", item) for key, item in zip(keys, value, strict=False)]
     if isinstance(value, (list, tuple)):
         return [(f"{name}[{i}]", item) for i, item in enumerate(value[:HELD])]
     if isinstance(value, Mapping):
         return [(f"{name}[{key!r}]", item) for key, item in list(value.items())[:HELD]]
     if is_dataclass(value) and not isinstance(value, type):
-        return (
-            [(f"{name}.{key}", item) for key, item in vars(value).items()]
-            if hasattr(value, "__dict__")
-            else [(f"{name}.{key}", getattr(value, key)) for key in value.__dataclass_fields__]
-        )
-    data = getattr(value, "data", None)
-    if isinstance(data, Mapping):  # a batch of a tokenizer
-        return [(f"{name}[{key!r}]", item) for key, item in list(data.items())[:HELD]]
+        return [(f"{name}.{field.name}", getattr(value, field.name, None)) for field in fields(value)]
     return []
 
 

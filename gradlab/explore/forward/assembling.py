@@ -9,10 +9,9 @@ from typing import Any
 
 from gradlab.explore.forward.labels import READS
 from gradlab.explore.forward.run import LIBRARIES, Made, ModuleRun, Owned, Run
-from gradlab.explore.graph.spans import CALL
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import shape_text
-from gradlab.explore.module_paths import prefixes
+from gradlab.explore.module_paths import CALL, is_below, prefixes, without_root
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, ModuleCall, Trace
 from gradlab.explore.trace.lines import Lines
 
@@ -27,7 +26,7 @@ class Cost:
     Attributes
     ----------
     flops : int or None
-        None of a call without a rule.
+        None if the operations of the function are not counted.
     size : int
         Bytes.
     seconds : float
@@ -46,22 +45,24 @@ class Cost:
 
 @dataclass(slots=True)
 class Part:
-    """A call of a module, or several calls of one function in a module, or a module that was not called.
+    """A call of a module, several calls of one function in a module, or a module that was not called.
 
     Attributes
     ----------
     path : str
         The path; of a function its name.
+    name : str
+        The path of several modules that are alike; "" of one.
     kind : str
         The class; "" of a function.
     depth : int
     shapes : str
         The shape of the result, "" if there is none.
     calls : int
-        How many calls of a function it stands for.
+        The number of calls of a function.
     flops : int
     counted : bool
-        Whether there is a rule for one of the calls.
+        Whether the operations of one of the calls are counted.
     size : int
         Bytes of what the calls made.
     seconds : float
@@ -89,6 +90,7 @@ class Part:
     failed: bool = False
     settings: str = ""
     base: str = ""
+    name: str = ""
     parts: list[Part] = field(default_factory=list)
 
 
@@ -111,8 +113,13 @@ class Assembled:
     failed : int or None
         The node of the call that raised.
     uncounted : tuple of str
-        The functions without a rule, the most frequent first.
+        The functions whose operations are not counted, the most frequent first.
     timed, truncated : bool
+        Whether calls were timed, and whether there were more than are recorded.
+    training : bool
+        Whether a module was in training mode.
+    root : str
+        The name of the model, if one ran; else "".
     """
 
     trace: Trace
@@ -125,13 +132,14 @@ class Assembled:
     timed: bool
     truncated: bool
     training: bool
+    root: str
 
 
 def assemble(run: Run) -> Assembled:
     """Return what a run recorded, as plain data."""
     lines = Lines()
     paths = number_calls(run.modules)
-    root = _common_root(run)
+    root = _root_of(run)
     values = run.library.settled([node.value for node in run.nodes])
     numbers = Counter(id(node.module) for node in run.nodes if node.kind == "call" and node.module is not None)
     nodes: list[GraphNode] = []
@@ -168,6 +176,7 @@ def assemble(run: Run) -> Assembled:
         run.timed,
         run.truncated,
         any(call.training for call in run.modules),
+        root,
     )
 
 
@@ -185,16 +194,16 @@ def _depth(call: ModuleRun) -> int:
 def number_calls(modules: Sequence[ModuleRun]) -> dict[int, str]:
     """Return the path of each call by its identity; if a module is called several times, with the number of the call."""
 
-    def is_below(call: ModuleRun) -> bool:
-        return call.outer is not None and call.path.startswith((f"{call.outer.path}.", f"{call.outer.path}["))
+    def is_inside(call: ModuleRun) -> bool:
+        return call.outer is not None and is_below(call.path, call.outer.path)
 
-    keys = [(id(call.outer) if is_below(call) else 0, call.path) for call in modules]
+    keys = [(id(call.outer) if is_inside(call) else 0, call.path) for call in modules]
     times, so_far = Counter(keys), Counter[tuple[int, str]]()
     paths: dict[int, str] = {}
     for call, key in zip(modules, keys, strict=True):
         so_far[key] += 1
         path = call.path
-        if is_below(call) and call.outer is not None:
+        if call.outer is not None and is_inside(call):
             path = paths[id(call.outer)] + path[len(call.outer.path) :]
         if times[key] > 1:
             end = "]" if path.endswith("]") else ""
@@ -203,15 +212,11 @@ def number_calls(modules: Sequence[ModuleRun]) -> dict[int, str]:
     return paths
 
 
-def _common_root(run: Run) -> str:
+def _root_of(run: Run) -> str:
     """The name of the one model that ran, which need not be said each time; "" of several."""
-    roots = {prefixes(call.path)[0] for call in run.modules if call.outer is None}
+    outermost = {call.path for call in run.modules if call.outer is None}
+    roots = outermost if len(outermost) == 1 else {prefixes(path)[0] for path in outermost}
     return roots.pop() if len(roots) == 1 else ""
-
-
-def without_root(path: str, root: str) -> str:
-    """A path without the name of the model: "fc1.weight" of "net.fc1.weight"."""
-    return path.removeprefix(f"{root}.") if root and path.startswith(f"{root}.") else path
 
 
 def _node(made: Made, value: Any, lines: Lines, paths: Mapping[int, str], root: str) -> GraphNode:
@@ -385,14 +390,10 @@ def _add_uncalled(run: Run, tops: list[Part], owned_by: Mapping[str, int]) -> No
             outer = next((at[prefix] for prefix in reversed(around) if prefix in at), None)
             if outer is not None:
                 part = Part(path, type(module).__name__, outer.depth + 1, base=path, called=False, settings=_settings(module))
-                part.parameters = sum(size for inside, size in owned_by.items() if _is_in(inside, path))
+                part.parameters = sum(size for inside, size in owned_by.items() if inside == path or is_below(inside, path))
                 outer.parts.append(part)
 
 
 def _is_librarys_leaf(part: Part, run: Run) -> bool:
     """Whether a module of the library called no other, as attention, whose projection is a module that is not called."""
     return _is_librarys(run.known[part.base]) and not part.parts
-
-
-def _is_in(path: str, module: str) -> bool:
-    return path == module or path.startswith((f"{module}.", f"{module}["))

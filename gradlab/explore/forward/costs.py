@@ -17,7 +17,7 @@ COUNTED = "products of matrices, convolutions, attention and recurrent layers"
 
 
 def count_flops(function: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int | None:
-    """Return how many floating-point operations a call took, or None if there is no rule for the function.
+    """Return the number of floating-point operations of a call, or None if those of the function are not counted.
 
     Parameters
     ----------
@@ -135,7 +135,8 @@ def _tensordot(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> A
 
 def _einsum(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
     """Factors are multiplied from left to right. An index that neither a later factor nor the result has is summed at once:
-    before the multiplication if only one of the two factors has it. If both have none to sum, it is no product of matrices.
+    before the multiplication if only one of the two factors has it. If the two have no summed index in common, it is not a
+    product of matrices, and is not counted.
     """
     equation = args[0].replace(" ", "")
     operands = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]

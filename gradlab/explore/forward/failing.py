@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.forward.arguments import tensors_in
-from gradlab.explore.forward.labels import SIGNS
+from gradlab.explore.forward.labels import label_of
 from gradlab.explore.forward.run import Made, Run, describe_tensors, has_raised
 from gradlab.explore.graph.spans import brief
 from gradlab.explore.module_paths import is_model
@@ -38,15 +38,15 @@ def find_failed_call(error: BaseException, library: Any) -> FailedCall | None:
     for frame in reversed(inner):
         module = _first_argument(frame)
         if frame.f_code.co_name == "forward" and is_model(module):
-            return FailedCall(module, type(module).__name__, _given(frame, library), site)
+            return FailedCall(module, type(module).__name__, _arguments(frame, library), site)
     if site is None:
         return None
-    if inner and (tensors := _given(inner[0], library)):
-        name = inner[0].f_code.co_name.strip("_").removesuffix("_operator")
-        return FailedCall(None, SIGNS.get(name, name), tensors, site)
+    if inner and (tensors := _arguments(inner[0], library)):
+        function = inner[0].f_code.co_name.removesuffix("_operator")
+        return FailedCall(None, label_of(function, (), {}), tensors, site)
     place = Lines().line(site)
     statement = "" if place is None else place.statement
-    tensors = _named(frames[last][0], WORD.findall(statement), library)
+    tensors = _tensors_named(frames[last][0], WORD.findall(statement), library)
     outside = not any(one.f_code.co_name == "forward" and is_model(_first_argument(one)) for one, _ in frames)
     return FailedCall(None, brief(statement) or type(error).__name__, tensors, site, outside)
 
@@ -75,11 +75,6 @@ def add_failed_call(run: Run, error: BaseException) -> None:
         node.sources += [at for at in inner if at not in node.sources]
 
 
-def calls_from(error: BaseException, site: Any) -> bool:
-    """Whether the traceback of an error goes through a site."""
-    return any(frame.f_code is site[0] and offset == site[1] for frame, offset in _frames(error))
-
-
 def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
     frames, at = [], error.__traceback__
     while at is not None:
@@ -99,13 +94,13 @@ def _first_argument(frame: FrameType) -> Any:
     return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
 
 
-def _given(frame: FrameType, library: Any) -> list[Any]:
+def _arguments(frame: FrameType, library: Any) -> list[Any]:
     """The tensors among the arguments of a running function."""
     code = frame.f_code
-    return _named(frame, code.co_varnames[: code.co_argcount], library)
+    return _tensors_named(frame, code.co_varnames[: code.co_argcount], library)
 
 
-def _named(frame: FrameType, names: Sequence[str], library: Any) -> list[Any]:
+def _tensors_named(frame: FrameType, names: Sequence[str], library: Any) -> list[Any]:
     """The tensors that some names are bound to in a running function, those in containers too, each once."""
     space = frame.f_locals
     found = [one for name in names if name in space for one in tensors_in(space[name], library.is_tensor)]

@@ -1,23 +1,24 @@
 """`graph(model, x)`: the run of a model as a picture with the input on top, as a table, and as text.
 
 A module of the library in which no other module runs is one node. A larger graph is folded by the user's modules, and what
-repeats is one node with a count. Beside a node stands its share of all floating-point operations.
+repeats is one node with a count. At the right of a node is its share of all floating-point operations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from gradlab.explore.drawing import Drawing, escape
+from gradlab.explore.drawing import Drawing
 from gradlab.explore.forward.assembling import Assembled
 from gradlab.explore.forward.failure_view import FailureView, describe_error
 from gradlab.explore.forward.run import MOST
-from gradlab.explore.forward.summary import Summary, cost_text, flops_text, share_text, time_text
+from gradlab.explore.forward.summary import Summary, cost_text, flops_text, percent_text, time_text
 from gradlab.explore.graph import listing
 from gradlab.explore.graph.folding import fold
-from gradlab.explore.graph.graphs import LEAST_LIMIT, Graph
+from gradlab.explore.graph.graphs import IMAGE, LEAST_LIMIT, Graph
 from gradlab.explore.graph.painting import paint
 from gradlab.explore.graph.spans import by_names, whole_layers
 from gradlab.explore.markup import count, escape_html, grouped, number, shape_text
@@ -25,7 +26,7 @@ from gradlab.explore.saved_page import saved_page
 from gradlab.explore.trace.data import GraphEdge, GraphNode
 
 TALLEST = 1360  # pixels: every node has its shape below it
-TRIES = 10
+TRIES = 10  # smaller limits that are tried if a fold is split
 LEAST_SHARE = 0.005  # of the operations, below which nothing is said
 
 
@@ -69,13 +70,12 @@ class ForwardGraph(Graph):
         self,
         run: Assembled,
         title: str,
-        root: str,
         *,
         limit: int | None = None,
         error: Failure | None = None,
         unfold: Sequence[str] = (),
     ) -> None:
-        self.run, self.title, self.root, self.error = run, title, root, error
+        self.run, self.title, self.error = run, title, error
         super().__init__(run.trace, limit=limit, level="operations", unfold=unfold)
         self.flops = sum(cost.flops or 0 for cost in run.costs)
 
@@ -129,16 +129,12 @@ class ForwardGraph(Graph):
         return FailureView(self.error.findings, self.error.remarks, self.drawing(), said)._repr_mimebundle_()
 
     def _page(self) -> str:
-        drawing = self.drawing()
-        image = f"<img alt=\"{escape(drawing.alt)}\" src='{drawing.data_uri()}'>"
         said = [] if self.error is None else [describe_error(self.error.kind, self.error.message)]
         said += [str(one) for one in (*self.error.findings, *self.error.remarks)] if self.error is not None else []
         words = "".join(f"<p>{escape_html(text)}</p>" for text in said)
-        body = f"<main>{image}<div>{words}<pre>{escape_html(self.table().text())}</pre></div></main>"
-        style = (
-            "main{display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start}img{max-width:100%;height:auto}pre{overflow-x:auto}"
-        )
-        return saved_page(self._heading, body, style)
+        body = f"<main>{self.drawing().image()}<div>{words}<pre>{escape_html(self.table().text())}</pre></div></main>"
+        columns = "main{display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start}pre{overflow-x:auto}"
+        return saved_page(self._heading, body, columns + IMAGE)
 
     def table(self, depth: int | None = None) -> Summary:
         """The modules that ran, with output shape, parameters, multiply-adds and memory, each with its share of the whole.
@@ -153,7 +149,7 @@ class ForwardGraph(Graph):
         Summary
             Shown as a table in a notebook, and as text.
         """
-        return Summary(self.run, self.root, depth)
+        return Summary(self.run, depth)
 
     def text(self) -> str:
         """The heading, and the table."""
@@ -168,26 +164,34 @@ class ForwardGraph(Graph):
         return listing.dot(nodes, self.edges)
 
     # ----------------------------------------------------------------------------------------------------------- picture
-    def _folded(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+    @cached_property
+    def _layers(self) -> tuple[Sequence[GraphNode], Sequence[GraphEdge]]:
+        """The graph in which each module of the library is one node."""
         run = self.run
         numbered = [replace(node, members=(i,)) for i, node in enumerate(self.nodes)]
-        kept = {*self._unfolded, *([run.failed] if run.failed is not None else [])}
-        whole = run.whole.keys() - {numbered[i].module for i in kept}
-        nodes, edges = whole_layers(numbered, self.edges, run.trace.calls, kept, whole)
+        whole = run.whole.keys() - {numbered[i].module for i in self._kept}
+        nodes, edges = whole_layers(numbered, self.edges, run.trace.calls, self._kept, whole)
         nodes = [replace(node, count=1, operation=run.whole[node.module]) if node.kind == "folded" else node for node in nodes]
-        self._unfolded_size = len(nodes)
-        opened = [self.root] if self.root else []
-        whole_nodes, whole_edges = nodes, edges
-        for room in range(limit, max(LEAST_LIMIT, limit - TRIES) - 1, -1):  # a fold that is split takes more than it was given
-            if len(nodes) > limit:
-                wanted = [i for i, node in enumerate(whole_nodes) if kept.intersection(node.members)]
-                nodes, edges = by_names(whole_nodes, whole_edges, room, run.trace.calls, wanted, opened_modules=opened)
-        if len(nodes) > limit and not kept:
-            nodes, edges = fold(nodes, edges, limit, opened_modules=opened)
-        return tuple(self._described(node) for node in nodes), tuple(edges)
+        return nodes, edges
 
-    def _described(self, node: GraphNode) -> GraphNode:
-        """A node with what it holds: its class, and its parameters."""
+    @property
+    def _kept(self) -> set[int]:
+        """The nodes that are never folded: those that were asked for, and the call that failed."""
+        return self._unfolded | ({self.run.failed} if self.run.failed is not None else set())
+
+    def _folded(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+        nodes, edges = layers = self._layers
+        opened, room = [self.run.root] if self.run.root else [], limit
+        wanted = [i for i, node in enumerate(nodes) if self._kept.intersection(node.members)]
+        while len(nodes) > limit and room >= max(LEAST_LIMIT, limit - TRIES):
+            nodes, edges = by_names(*layers, room, self.run.trace.calls, wanted, opened_modules=opened)
+            room -= 1  # a fold that is split takes more room than it was given
+        if len(nodes) > limit and not wanted:
+            nodes, edges = fold(nodes, edges, limit, opened_modules=opened)
+        return tuple(map(self._describe, nodes)), tuple(edges)
+
+    def _describe(self, node: GraphNode) -> GraphNode:
+        """Return a node with its class and the number of its parameters below the label."""
         if node.kind != "folded":
             return node
         parts = [part for part in node.detail.split(" · ") if part and not part.endswith((" operations", " operation"))]
@@ -208,8 +212,8 @@ class ForwardGraph(Graph):
         legend = []
         if self.flops:
             legend.append(f"right of a box: its share of the {flops_text(self.flops)}")
-        if len(nodes) < self._unfolded_size:
-            legend.append(f"{self._unfolded_size} nodes, folded to {len(nodes)}: graph(…, limit={self._unfolded_size}) shows all")
+        if len(nodes) < (whole := len(self._layers[0])):
+            legend.append(f"{whole} nodes, folded to {len(nodes)}: graph(…, limit={whole}) shows all")
         if self.run.truncated:
             legend.append(f"only the first {MOST:,} calls were recorded")
         return paint(
@@ -231,7 +235,7 @@ class ForwardGraph(Graph):
         flops = sum(cost.flops or 0 for cost in costs)
         said = ["failed here"] if self.run.failed in members else []
         if self.flops and flops / self.flops >= LEAST_SHARE:
-            said.append(share_text(flops, self.flops))
+            said.append(percent_text(flops, self.flops))
         if self.run.timed and costs:
             said.append(time_text(sum(cost.seconds for cost in costs)))
         writes = sum(self.run.costs[i].writes for i in members)

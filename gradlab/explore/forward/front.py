@@ -188,10 +188,7 @@ def record(
                 failure = _failure(error, space)
         if not run.nodes:
             return None, result, error
-        assembled = assemble(run)
-        roots = {key for key in models if any(call.path == key for call in run.modules)}
-        root = roots.pop() if len(roots) == 1 else ""
-        graph = ForwardGraph(assembled, shortened(title, LONGEST), root, limit=limit, error=failure, unfold=unfold)
+        graph = ForwardGraph(assemble(run), shortened(title, LONGEST), limit=limit, error=failure, unfold=unfold)
         return graph, result, error
     finally:
         error = None  # see `draw_run`

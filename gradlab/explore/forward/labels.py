@@ -52,7 +52,7 @@ READS = frozenset((
 # Calls that say something about a tensor and compute nothing.
 SHAPES = frozenset((
     "size", "dim", "ndimension", "numel", "nelement", "stride", "is_contiguous", "is_floating_point", "is_complex",
-    "is_same_size", "element_size", "get_device", "type_as_dtype", "__len__", "__repr__", "__format__", "__hash__",
+    "is_same_size", "element_size", "get_device", "__len__", "__repr__", "__format__", "__hash__",
     "requires_grad_", "register_hook", "untyped_storage", "storage_offset", "data_ptr", "has_names",
     "retain_grad", "__dir__", "is_inference", "__deepcopy__", "__reduce_ex__", "__contains__",
 ))

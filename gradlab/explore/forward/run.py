@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from gradlab.diagnose.faults import Faults
@@ -46,8 +45,6 @@ class ModuleRun:
         The tensors among its positional arguments, while it runs.
     shapes : list of tuple of int, or None
         The shapes of its results.
-    dtype : str
-        The dtype of the first result.
     failed : bool
         Whether it raised.
     """
@@ -62,7 +59,6 @@ class ModuleRun:
     calls: int = 0
     given: list[Any] = field(default_factory=list)
     shapes: list[Shape | None] = field(default_factory=list)
-    dtype: str = ""
     failed: bool = False
     handled: BaseException | None = None  # an exception that was being handled when it began
     error: int = 0  # the identity of what it raised
@@ -91,7 +87,7 @@ class Made:
     elements : int
         Elements of a tensor that was there before.
     flops : int or None
-        None if there is no rule.
+        None if the operations of the function are not counted.
     seconds : float
         0 if calls are not timed.
     site : pair of a code object and an offset, or None
@@ -173,10 +169,12 @@ def has_raised(call: Made | ModuleRun, error: BaseException | None) -> bool:
         if one is not None and not any(one is other for other in seen):
             seen.append(one)
             waiting += (one.__cause__, one.__context__)
-    return any(call.error == id(one) and (call.site is None or _passes(one.__traceback__, call.site)) for one in seen)
+    return any(call.error == id(one) and (call.site is None or passes(one, call.site)) for one in seen)
 
 
-def _passes(at: TracebackType | None, site: Any) -> bool:
+def passes(error: BaseException, site: Any) -> bool:
+    """Whether the traceback of an exception goes through a site."""
+    at = error.__traceback__
     while at is not None and not (at.tb_frame.f_code is site[0] and at.tb_lasti == site[1]):
         at = at.tb_next
     return at is not None
@@ -436,7 +434,6 @@ class Run:
         del error
         results = [] if failed else tensors_in(result, library.is_tensor)
         call.shapes, call.failed = [library.shape_of(one) for one in results], failed
-        call.dtype = library.dtype_name(results[0]) if results else ""
         made = [one for one in results if self._known(one) is None and id(one) not in self._owned]
         if made and not any((base := library.base_of(one)) is not None and self._known(base) is not None for one in made):
             held = self._held_by(call.module) if not call.inner and not call.calls else []

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gradlab.explore.forward.assembling import Assembled, Part, without_root
+from gradlab.explore.forward.assembling import Assembled, Part
 from gradlab.explore.forward.costs import COUNTED
 from gradlab.explore.forward.run import MOST as MOST_CALLS
-from gradlab.explore.graph.spans import CALL
+from gradlab.explore.graph.painting import share_text
 from gradlab.explore.labels import shortened
-from gradlab.explore.markup import NO_MATH, count, escape_html, grouped, number
-from gradlab.explore.module_paths import last_step
+from gradlab.explore.markup import NO_MATH, escape_html, grouped, number, size_text
+from gradlab.explore.module_paths import CALL, path_range, without_root
 from gradlab.explore.report.table import CARD, RULE, TABULAR
 
-CALLS = ", calls "
 MOST = 60  # rows of a table of which no depth was asked for
 LONGEST = 44  # characters of a name
 UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -38,9 +37,12 @@ class SummaryRow:
     shapes : str
         The shape of the result.
     alike : int
-        How many modules, or calls, it stands for. The numbers are those of all; the rows below it are those of one.
-    parameters, mult_adds : int
-        `mult_adds` is None if there is no rule for anything in it.
+        The number of modules, or of calls, in the row. Its numbers are sums; the rows below it are those of one module.
+    repeated : bool
+        Whether these are calls of one module or function.
+    parameters : int
+    mult_adds : int or None
+        None if nothing in it is counted.
     size : int
         Bytes that the results of its calls take.
     seconds : float
@@ -53,6 +55,7 @@ class SummaryRow:
     depth: int
     shapes: str
     alike: int
+    repeated: bool
     parameters: int
     mult_adds: int | None
     size: int
@@ -62,12 +65,11 @@ class SummaryRow:
     settings: str
 
     @property
-    def told(self) -> str:
-        """What is said behind the name."""
-        word = "alike" if self.kind and CALLS not in self.name else "calls"
-        often = "" if self.alike == 1 else f"{self.alike} {word}"
+    def remark(self) -> str:
+        """The class, the number of modules or calls, and whether it was not called or failed."""
+        many = "" if self.alike == 1 else f"{self.alike} {'calls' if self.repeated else 'alike'}"
         end = "not called" if not self.called else "failed" if self.failed else ""
-        return " · ".join(filter(None, (self.kind, often, end)))
+        return " · ".join(filter(None, (self.kind, many, end)))
 
 
 class Summary:
@@ -86,13 +88,13 @@ class Summary:
         None if the run was not timed.
     """
 
-    def __init__(self, run: Assembled, root: str, depth: int | None = None) -> None:
+    def __init__(self, run: Assembled, depth: int | None = None) -> None:
         tree = merge_alike(run.tree)
         deepest = max((part.depth for part in _all(tree)), default=0)
         if depth is None:
             depth = next((d for d in range(deepest, 1, -1) if sum(part.depth <= d for part in _all(tree)) <= MOST), 1)
         self.depth, self.deepest = min(depth, deepest), deepest
-        self.rows = tuple(_row(part, root) for part in _all(tree) if part.depth <= depth)
+        self.rows = tuple(_row(part, run.root) for part in _all(tree) if part.depth <= depth)
         owned = [one for one in run.owned if one.kind == "parameter"]
         self.parameters = sum(one.elements for one in owned)
         self.trainable = sum(one.elements for one in owned if one.learns)
@@ -108,23 +110,28 @@ class Summary:
     # ---------------------------------------------------------------------------------------------------------- the parts
     @property
     def _heads(self) -> list[str]:
-        return ["Module", "Output shape", "Parameters", "", "Mult-adds", "", "Results", *(["Time", ""] if self._timed else [])]
-
-    @property
-    def _timed(self) -> bool:
-        return self.seconds is not None
+        return [
+            "Module",
+            "Output shape",
+            "Parameters",
+            "",
+            "Mult-adds",
+            "",
+            "Results",
+            *([] if self.seconds is None else ["Time", ""]),
+        ]
 
     def _cells(self, row: SummaryRow) -> list[str]:
         cells = [
             row.shapes if row.called else "",
             grouped(row.parameters) if row.parameters else "",
-            share_text(row.parameters, self.parameters),
+            percent_text(row.parameters, self.parameters),
             "" if not row.mult_adds else grouped(row.mult_adds),
-            share_text(row.mult_adds or 0, self.mult_adds),
+            percent_text(row.mult_adds or 0, self.mult_adds),
             size_text(row.size) if row.size else "",
         ]
         if self.seconds is not None:
-            cells += [time_text(row.seconds) if row.called else "", share_text(row.seconds, self.seconds)]
+            cells += [time_text(row.seconds) if row.called else "", percent_text(row.seconds, self.seconds)]
         return cells
 
     @property
@@ -157,7 +164,7 @@ class Summary:
         heads = self._heads
         lines = [heads]
         for row in self.rows:
-            name = shortened(f"{'  ' * row.depth}{row.name}", LONGEST) + (f"  {row.told}" if row.told else "")
+            name = shortened(f"{'  ' * row.depth}{row.name}", LONGEST) + (f"  {row.remark}" if row.remark else "")
             lines.append([name, *self._cells(row)])
         widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
         keep = [k for k in range(len(heads)) if any(line[k] for line in lines)]
@@ -186,9 +193,9 @@ class Summary:
         for row in self.rows:
             indent = 8 + 16 * row.depth
             name = f"<b>{escape_html(row.name)}</b>" if row.kind else f"<span>{escape_html(row.name)}</span>"
-            told = f' <span style="{dim}">{escape_html(row.told)}</span>' if row.told else ""
+            remark = f' <span style="{dim}">{escape_html(row.remark)}</span>' if row.remark else ""
             title = f' title="{escape_html(shortened(f"{row.kind}({row.settings})", 300))}"' if row.settings else ""
-            cells = [f'<td{title} style="padding:2px 8px 2px {indent}px;text-align:left;white-space:nowrap">{name}{told}</td>']
+            cells = [f'<td{title} style="padding:2px 8px 2px {indent}px;text-align:left;white-space:nowrap">{name}{remark}</td>']
             for k, text in enumerate(self._cells(row)):
                 side = "left" if k == 0 else "right"
                 quiet = f";{dim}" if text.endswith("%") else ""
@@ -208,15 +215,13 @@ class Summary:
 
 # ------------------------------------------------------------------------------------------------------------------ rows
 def _row(part: Part, root: str) -> SummaryRow:
-    name = part.path
-    if part.kind and part.depth:
-        name = without_root(name, root)
     return SummaryRow(
-        name,
+        without_root(part.name or part.path, root) if part.kind and part.depth else part.path,
         part.kind,
         part.depth,
         part.shapes,
         part.calls,
+        not part.kind or CALL in part.path,
         part.parameters,
         part.flops // 2 if part.counted else None,
         part.size,
@@ -239,36 +244,30 @@ def _all(parts: Sequence[Part]) -> list[Part]:
 
 def merge_alike(parts: Sequence[Part]) -> list[Part]:
     """The parts, where numbered modules that are alike and called in a row are one, and so are calls of one module in a row."""
-    merged: list[Part] = []
-    signs: list[Any] = []
+    stacks: list[list[Part]] = []
+    before = None
     for part in parts:
         again = CALL in part.path
-        sign = None
-        if part.kind and (again or part.path.endswith("]")):
-            sign = part.base if again else "", _signature(part, parameters=not again)
-        if sign is not None and signs and signs[-1] == sign:
-            before = merged[-1]
-            merged[-1] = replace(
-                before,
-                path=_range(before.path, part.path),
-                calls=before.calls + 1,
-                flops=before.flops + part.flops,
-                size=before.size + part.size,
-                seconds=before.seconds + part.seconds,
-                parameters=before.parameters + part.parameters,
-            )
-            continue
-        merged.append(replace(part, parts=merge_alike(part.parts)))
-        signs.append(sign)
-    return merged
+        numbered = part.kind and (again or part.path.endswith("]"))
+        sign = (part.base if again else "", _signature(part, parameters=not again)) if numbered else None
+        if sign is not None and sign == before:
+            stacks[-1].append(part)
+        else:
+            stacks.append([part])
+        before = sign
+    return [replace(stack[0] if len(stack) == 1 else _sum(stack), parts=merge_alike(stack[0].parts)) for stack in stacks]
 
 
-def _range(first: str, last: str) -> str:
-    """ "layers[0–3]" of "layers[0]" or "layers[0–2]" and "layers[3]"; "cell, calls 1–3"."""
-    start, end = first.partition("–")[0].removesuffix("]"), "]" if last.endswith("]") else ""
-    if CALL in last:
-        return f"{start.replace(CALL, CALLS)}–{last.rpartition(CALL)[2].removesuffix(']')}{end}"
-    return f"{start}–{last_step(last).strip('[]')}{end}"
+def _sum(stack: Sequence[Part]) -> Part:
+    return replace(
+        stack[0],
+        name=path_range(stack[0].path, stack[-1].path),
+        calls=len(stack),
+        flops=sum(part.flops for part in stack),
+        size=sum(part.size for part in stack),
+        seconds=sum(part.seconds for part in stack),
+        parameters=sum(part.parameters for part in stack),
+    )
 
 
 def _signature(part: Part, *, parameters: bool) -> Any:
@@ -293,14 +292,6 @@ def flops_text(operations: float) -> str:
     return f"{text}{'FLOPs' if text[-1].isalpha() else ' FLOPs'}"
 
 
-def size_text(size: int) -> str:
-    """ "12.5 MB"."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= unit:
-            return f"{number(size / unit, 3)} {name}"
-    return count(size, "byte")
-
-
 def time_text(seconds: float) -> str:
     """ "1.25 ms"."""
     for unit, name in ((1.0, "s"), (1e-3, "ms")):
@@ -309,9 +300,6 @@ def time_text(seconds: float) -> str:
     return f"{number(seconds * 1e6, 3)} µs"
 
 
-def share_text(part: float, whole: float) -> str:
+def percent_text(part: float, whole: float) -> str:
     """ "38 %"; "" of nothing."""
-    if not part or not whole:
-        return ""
-    percent = 100 * part / whole
-    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1f} %" if percent >= 0.1 else "< 0.1 %"
+    return share_text(part / whole) if part and whole else ""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradlab.explore.drawing import Drawing
-from gradlab.explore.forward.failing import FailedCall, calls_from, find_failed_call
-from gradlab.explore.forward.labels import SIGNS
-from gradlab.explore.forward.run import describe_given
+from gradlab.explore.forward.failing import FailedCall, find_failed_call
+from gradlab.explore.forward.labels import label_of
+from gradlab.explore.forward.run import describe_given, passes
 from gradlab.explore.graph.graphs import Graph
 from gradlab.explore.graph.painting import paint
 from gradlab.explore.libraries import Library, adapters
@@ -22,7 +22,7 @@ from gradlab.explore.trace.data import GraphEdge, GraphNode
 from gradlab.explore.trace.lines import Lines
 from gradlab.explore.trace.reading import Names
 
-SWEEPS = ("backward", "grad")  # what fails there is no part of a forward pass
+SWEEPS = ("backward", "grad")  # these fail in the backward pass
 
 
 class UnfinishedGraph(Graph):
@@ -77,7 +77,7 @@ def draw_unfinished(recorder: Any, error: BaseException) -> UnfinishedGraph | No
         if at is None:
             at = len(nodes)
             nodes.append(_leaf(argument, name))
-            leaves[name] = at
+            leaves |= {name: at} if name else {}
         sources.append(at)
     path = names.models.get(id(call.module), "")
     given = describe_given([(one.shape, one.dtype) for one in arguments])
@@ -104,13 +104,12 @@ def _leaf(argument: Argument, name: str) -> GraphNode:
 def _failed_call(recorder: Any, error: Exception) -> tuple[Library, FailedCall, list[Argument]] | None:
     """The call that raised an error, with its library and its arguments: as it was seen, else as the traceback tells it."""
     known = recorder.failed_call
-    seen = known is not None and known.error == id(error) and calls_from(error, known.site)
+    seen = known is not None and known.error == id(error) and passes(error, known.site)
     for library in adapters():
         call = find_failed_call(error, library)
         if call is not None and seen and call.module is None and library.name == "torch":
-            name = known.function.strip("_")
             arguments = [Argument(ref(), shape, dtype) for ref, shape, dtype in known.given]
-            return library, call._replace(label=SIGNS.get(known.function, SIGNS.get(name, name))), arguments
+            return library, call._replace(label=label_of(known.function, (), {})), arguments
         if call is None or not call.tensors or (call.outside and not isinstance(error, AssertionError)):
             continue  # nothing says that tensors are to blame
         return library, call, [Argument(one, library.shape_of(one), library.dtype_name(one)) for one in call.tensors]

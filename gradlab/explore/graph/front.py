@@ -11,6 +11,7 @@ from gradlab.explore.libraries import library_of
 from gradlab.explore.markup import shape_text
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.names import caller_names
+from gradlab.explore.trace.notes import locals_of
 from gradlab.explore.trace.reading import trace_of
 
 
@@ -110,7 +111,7 @@ def graph(
             out,
             args,
             kwargs,
-            space={**frame.f_globals, **frame.f_locals},
+            space={**frame.f_globals, **locals_of(frame)},
             names=caller_names() if names is None else names,
             caller=frame,
             limit=limit,

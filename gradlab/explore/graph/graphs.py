@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradlab.explore.drawing import MAX_BYTES, Drawing, Pictured, escape
+from gradlab.explore.drawing import MAX_BYTES, Drawing, Pictured
 from gradlab.explore.graph import listing
 from gradlab.explore.graph.contributions import swept
 from gradlab.explore.graph.folding import fold
@@ -46,6 +46,7 @@ MOST_CELL = 295_000  # characters of a picture in a notebook, in all formats
 LEAST_TEXT = 20_000  # of them for the text form, if need be the folded one
 SHORTEST_LINE = 8
 MOST_ALT = 2_000
+IMAGE = "img{max-width:100%;height:auto}"  # the style of a picture on a page of its own
 
 
 class Graph(Pictured):
@@ -197,9 +198,7 @@ class Graph(Pictured):
         return path
 
     def _page(self) -> str:
-        drawing = self.drawing()
-        image = f"<img alt=\"{escape(drawing.alt)}\" src='{drawing.data_uri()}'>"
-        return saved_page(self._heading, image, "img{max-width:100%;height:auto}")
+        return saved_page(self._heading, self.drawing().image(), IMAGE)
 
     def paths(self, leaf: Any, gradient: Any = None) -> Paths:
         """Through which paths a leaf's gradient comes: every edge's signed contribution to it.

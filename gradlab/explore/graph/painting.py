@@ -150,7 +150,8 @@ def paint(
     beside : mapping of int to tuple of str, optional
         What is said at nodes, in place of what is said there else.
     looks : mapping of int to str, optional
-        Nodes that are drawn otherwise: "new" and "input" with a heavy outline, "failed" with a red one, "gone" faded with dashes.
+        Nodes that are drawn otherwise: "new" and "input" with a heavy outline, "failed" with one in the colour of
+        negative numbers, "gone" faded with dashes.
     forward : bool
         Whether it is the run of a model: then every node says the shape of what it makes, and the dtype where it changes.
     legend : str

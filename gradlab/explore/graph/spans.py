@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, handing_on, uses_of
 from gradlab.explore.markup import count
-from gradlab.explore.module_paths import last_step, prefixes
+from gradlab.explore.module_paths import CALL, is_below, path_range, prefixes
 from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, ModuleCall
 
@@ -28,7 +28,6 @@ Path = tuple[Step, ...]
 Nodes = Sequence[GraphNode]
 Edges = Sequence[GraphEdge]
 
-CALL = ", call "  # stands before the number of a call in the path of a module that was called several times: "net.block, call 2"
 SHORT = 26  # characters of an expression that is said whole
 # Modules of the libraries that compute a layer in many operations, or in one of a name that nobody wrote.
 WHOLE_LAYERS = frozenset(("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "MultiheadAttention", "EmbeddingBag"))
@@ -113,7 +112,7 @@ def _as_one(nodes: Nodes, main: int, last: int, members: Sequence[int]) -> Graph
 # --------------------------------------------------------------------------------------------------------- whole layers
 def layers_of(nodes: Nodes, calls: Sequence[ModuleCall], whole: Collection[str] | None = None) -> list[Step | None]:
     """The whole layer that each operation is a part of: a module of the library, or a call of a function; None of the others.
-    `whole` are the paths of the modules if they are not told by their kinds."""
+    `whole` has the paths of the modules, if not their kinds but the caller decides."""
     if whole is not None:
         return [("module", node.layer) if node.layer in whole and node.kind == "operation" else None for node in nodes]
     outside = called_from(calls)
@@ -176,7 +175,7 @@ def whole_layers(
 
 def is_parameter(leaf: GraphNode, module: str) -> bool:
     """Whether a leaf that is used in a module alone belongs to it by its name; an input of the module does not."""
-    return not leaf.name or any(name.startswith((f"{module}.", f"{module}[")) for name in leaf.name.split(", "))
+    return not leaf.name or any(is_below(name, module) for name in leaf.name.split(", "))
 
 
 # ----------------------------------------------------------------------------------------------------------------- tree
@@ -452,13 +451,7 @@ def _named(
     if kind == "module":
         rest = name.removeprefix(prefixes(name)[0])
         short = rest[1:] if plain and rest.startswith(".") else name
-        last = last_step(stack[-1].path[-1][1])
-        if len(stack) == 1:
-            label = short
-        elif CALL in last:  # "block, calls 1–4"
-            label = f"{short.replace(CALL, ', calls ').removesuffix(']')}–{last.rpartition(CALL)[2]}"
-        else:  # "layers[0–3]"
-            label = f"{short[:-1]}–{last[1:]}"
+        label = short if len(stack) == 1 else path_range(short, stack[-1].path[-1][1])
         what, many = kinds.get(name, ""), times.get(name, 1) if len(stack) == 1 else len(stack)
         alone = next(iter(inside.values())).operation if len(inside) == 1 and not what else ""
         again = "" if many == 1 else f"{many} calls" if len(stack) == 1 else f"{many} alike"

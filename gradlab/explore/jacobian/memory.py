@@ -10,6 +10,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from gradlab.explore.markup import size_text
+
 SHARE = 0.25  # of the free memory that a sweep may take at its peak
 SMALL = 32e6  # bytes that are taken without asking whether they are free
 CAUTION = 0.9  # of the free memory that a whole matrix may take
@@ -28,15 +30,6 @@ def free_memory() -> int:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 4 << 30
-
-
-def size_text(count: float) -> str:
-    """A number of bytes for people: "1.2 GB"."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def has_room(shape: tuple[int, int], dtype: np.dtype) -> bool:

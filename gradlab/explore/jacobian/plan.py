@@ -14,7 +14,8 @@ import numpy as np
 
 from gradlab.explore.jacobian import colouring
 from gradlab.explore.jacobian.graph import DifferentiatedGraph
-from gradlab.explore.jacobian.memory import SHARE, SMALL, free_memory, size_text
+from gradlab.explore.jacobian.memory import SHARE, SMALL, free_memory
+from gradlab.explore.markup import size_text
 
 Kind = Literal["rows", "columns", "colours", "samples"]
 METHODS = ("auto", "rows", "batched", "columns", "sparse")
