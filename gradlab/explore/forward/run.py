@@ -20,7 +20,7 @@ from gradlab.explore.module_paths import attribute
 Shape = tuple[int, ...]
 
 MOST = 100_000  # calls of functions that are recorded
-WRITES = 50  # calls that wrote to different parts of one memory, above which parts are not told apart
+WRITES = 50  # calls that wrote to different parts of one memory, above which parts are not distinguished
 SHOWN = 3  # arguments of a failed call whose shapes are said
 LIBRARIES = ("torch", "gradlab")
 
@@ -275,7 +275,7 @@ class Run:
             With its label, function, site and costs.
         arguments, results : sequence of Tensor
         written : sequence of Tensor
-            Those of the arguments that it wrote to, so far as its name tells.
+            The arguments that it wrote to, as far as they are known.
         """
         if len(self.nodes) >= MOST:
             self.truncated = True

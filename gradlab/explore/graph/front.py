@@ -77,7 +77,7 @@ def graph(
     RuntimeError
         If a tensor does not require grad: there is no graph behind it.
     ValueError
-        If there is no tensor at all, `limit` is too small, `level` is none, or there is no leaf of a name in `unfold`.
+        If `out` is empty, `limit` is too small, `level` is unknown, or `unfold` has a name that no leaf has.
 
     Examples
     --------

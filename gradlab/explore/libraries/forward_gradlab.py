@@ -72,7 +72,7 @@ class GradlabForward(Observer, Recording):
         return [*tensors, *own] if call.calls == 0 else tensors
 
     def _is_number(self, tensor: Any) -> bool:
-        """Whether a tensor stands for a number of the program's."""
+        """Whether a tensor was made of a number in an expression."""
         return tensor.array.shape == () and not self.run.is_known(tensor)
 
     def _masks(self, meta: tuple[Any, ...]) -> list[Any]:
