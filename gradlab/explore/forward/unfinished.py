@@ -102,7 +102,7 @@ def _leaf(argument: Argument, name: str) -> GraphNode:
 
 
 def _failed_call(recorder: Any, error: Exception) -> tuple[Library, FailedCall, list[Argument]] | None:
-    """The call that raised an error, with its library and its arguments: from the recording if it is there, else from the traceback."""
+    """The call that raised an error, its library and its arguments: as it was recorded, else from the traceback."""
     known = recorder.failed_call
     seen = known is not None and known.error == id(error) and passes(error, known.site)
     for library in adapters():
