@@ -211,7 +211,7 @@ class GradMagics(Magics):
         show_as_typed(frame, cells.header)
         with Faults("began to look at a cell"):
             if magic == WATCH:
-                self.shell.magics_manager.registry["WatchMagics"].begin(request, running.infos[-1])
+                self.shell.magics_manager.registry["WatchMagics"].begin(request, running.infos[-1], mentions)
                 return
             ending = Ending(kind, text, mentions, assigned)
             recorder = recorder_of(self.shell, mentions, self.heat_maps)
@@ -223,6 +223,7 @@ class GradMagics(Magics):
         """What a `%%grad` cell calls after an import: a library that is new is watched from there on."""
         if self._running.cells:
             self._running.cells[-1].recorder.meet_libraries()  # which does not raise
+        self.shell.magics_manager.registry["WatchMagics"].imported()
 
     def value(self, value: Any) -> Any:
         """What the last expression of a `%%grad` cell passes through."""

@@ -87,7 +87,7 @@ OPTIONS = (
         ("--ignore",),
         "ignore",
         "KIND,…",
-        (CELL, DOCTOR),
+        (CELL, DOCTOR, WATCH),
         "silence findings of these kinds, which are printed in brackets after a finding; may be given several times",
     ),
     Option(("--every",), "every", "N", (WATCH,), "look at every N-th step at most"),

@@ -14,6 +14,8 @@ from IPython.display import display
 
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.views import VIEWS
+from gradlab.notebook.explained_error import explain_below
+from gradlab.notebook.magics import ignored_by
 from gradlab.notebook.options import WATCH, Request, parse_watch
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class Here(threading.local):
     """The `%%watch` cell that this thread runs: what is found, the options, IPython's ExecutionInfo; the live view, if any."""
 
     running: tuple[Any, Request, Any] | None = None
+    examination: Any = None
     view: Any = None
 
 
@@ -64,14 +67,24 @@ class WatchMagics(Magics):
         self._magics.parsed(parse_watch, line)
         raise self._magics.refused(WATCH, cell)
 
-    def begin(self, request: Request, info: Any) -> None:
+    def begin(self, request: Request, info: Any, mentions: tuple[str, ...] = ()) -> None:
         """What the first line of a `%%watch` cell calls."""
+        from gradlab.explore.doctor.session import NOTEBOOK
+        from gradlab.explore.watch.examination import Examination
         from gradlab.explore.watch.finding import Found
 
         self.stop()
         finder = Found(self._users, int(request.every), tell=self._tell)
         self._here.running, self._here.view = (finder, request, info), None
+        self._here.examination = Examination(self._users, mentions, NOTEBOOK, ignored_by(request))
+        self._here.examination.open()
         finder.open()
+
+    def imported(self) -> None:
+        """What a cell calls after an import: see what a library does from there on."""
+        if self._here.running is not None:
+            self._here.examination.meet_libraries()
+            self._here.running[0].open()
 
     def after_cell(self, result: Any = None) -> None:
         """IPython's `post_run_cell`: the cell has ended, however it ended."""
@@ -86,7 +99,18 @@ class WatchMagics(Magics):
             return  # a cell within the cell
         error = None if result is None else result.error_before_exec or result.error_in_exec
         self._here.running = None
-        finder.close(error)
+        try:
+            diagnosis = self._here.examination.conclude(error)
+            finder.close(error)
+            self._show(finder, request, error, diagnosis)
+        finally:
+            finder.close(error)
+            self._forget_examination()
+
+    def _show(self, finder: Any, request: Request, error: BaseException | None, diagnosis: Any) -> None:
+        """Keep what the cell trained where that was asked for, and show it."""
+        from gradlab.explore.watch.examination import ERRORS
+
         view, self._here.view = self._here.view, None
         result = finder.result
         if request.out is not None:
@@ -97,19 +121,16 @@ class WatchMagics(Magics):
             print(f"%%watch: {finder.trouble}")  # noqa: T201  (a cell's output)
         elif result is None and error is None:
             print(NOTHING)  # noqa: T201
+            if diagnosis.findings:
+                display(diagnosis)
         if view is not None:
             view.show(finder.runs, over=True)
         elif result is not None:
             display(result)
         if error is not None:
-            self._explain(error)
-
-    def _explain(self, error: BaseException) -> None:
-        """What an error tells of the gradients, below it."""
-        from gradlab.explore.doctor.after_run import error_findings
-        from gradlab.notebook.explained_error import explain_below
-
-        explain_below(error_findings(self._users(), error), error)
+            if result is not None:  # which shows the others
+                diagnosis = diagnosis.without({one.kind for one in diagnosis.findings} - ERRORS)
+            explain_below(diagnosis, error, self._here.examination.recorder)
 
     def _tell(self, finder: Any) -> None:
         """Show a training that was found, live, where there is a front end; beside those that the cell's view shows already."""
@@ -132,6 +153,12 @@ class WatchMagics(Magics):
             finder, _, _ = self._here.running
             finder.close()
             self._here.running = None
+        self._forget_examination()
+
+    def _forget_examination(self) -> None:
+        if self._here.examination is not None:
+            self._here.examination.close()
+            self._here.examination = None
 
     def unload(self) -> None:
         """Leave nothing behind."""

@@ -72,6 +72,7 @@ class Session:
         ignore : frozenset of str, optional
             The kinds that are silenced.
         """
+        case: Case | None = None
         with self.lock:
             try:
                 recorder.settle_journal()
@@ -91,7 +92,15 @@ class Session:
                 self.snapshot, self.error = Snapshot(namespace), id(error)
             except Exception as failed:  # noqa: BLE001  (an error of the doctor must not make the user's cell fail)
                 self.last = Diagnosis(unseen=(f"The cell could not be checked: {type(failed).__name__}: {failed}.",))
+            finally:
+                if case is not None:
+                    case.release()
             return self.last
+
+    def keep(self, diagnosis: Diagnosis, namespace: Mapping[str, Any]) -> None:
+        """Take a diagnosis as that of the last cell."""
+        with self.lock:
+            self.last, self.snapshot, self.error = diagnosis, Snapshot(namespace), id(None)
 
     def of_training(self, training: Training, namespace: Mapping[str, Any], ignore: frozenset[str] = frozenset()) -> Diagnosis:
         """Return the findings on a training that has ended while its program continues, or that is not the one shown.
@@ -110,7 +119,10 @@ class Session:
                 space = with_held({**namespace, **training.owners})
                 trace = training.trace
                 case = Case(trace, space, None, self.past, ignore=ignore, first=training.first_beside(trace))
-                return _with_losses(examine(case), training, [one.trace for one in training.other_losses], case)
+                try:
+                    return _with_losses(examine(case), training, [one.trace for one in training.other_losses], case)
+                finally:
+                    case.release()
             except Exception as failed:  # noqa: BLE001  (an error of the doctor must not make the user's cell fail)
                 return Diagnosis(unseen=(f"A model could not be checked: {type(failed).__name__}: {failed}.",))
 

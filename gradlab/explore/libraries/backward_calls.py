@@ -114,6 +114,7 @@ class BackwardCalls(Recording):
 
     def __init__(self, tell: Tell, keeper: Keeper, faults: Faults) -> None:
         self._tell, self._keeper, self._faults, self._thread = tell, keeper, faults, threading.get_ident()
+        self._swept: Any = None  # the tensor of PyTorch's whose sweep runs
         self._observers = GradlabBackwardCalls(tell, keeper, faults), AtPoles(keeper, faults)
 
     def open(self) -> None:
@@ -138,22 +139,23 @@ class BackwardCalls(Recording):
 
     def _telling(self, original: Any) -> Any:
         def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() != self._thread:
-                return original(tensor, *args, **kwargs)
+            if threading.get_ident() != self._thread or self._swept is tensor:
+                return original(tensor, *args, **kwargs)  # a function mode is given the method that it can find: this one
             handles: list[Any] = []
-            with self._faults:
-                library = library_of(tensor)
-                handles = library.unseen(self._begun)(tensor) if library is not None else []
-            if not handles:
-                return original(tensor, *args, **kwargs)
+            outer, self._swept = self._swept, tensor
             try:
+                with self._faults:
+                    library = library_of(tensor)
+                    handles = library.unseen(self._begun)(tensor) if library is not None else []
                 result = original(tensor, *args, **kwargs)
             finally:
+                self._swept = outer
                 with self._faults:
                     for handle in handles:
                         handle.remove()
-            with self._faults:
-                self._keeper.disarmed()
+            if handles:
+                with self._faults:
+                    self._keeper.disarmed()
             return result
 
         return backward

@@ -11,9 +11,10 @@ import inspect
 import linecache
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import prod
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -107,6 +108,11 @@ def _is_comprehension(code: CodeType) -> bool:
     return code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
+def loops_of(frames: Sequence[Frame]) -> set[tuple[int, int]]:
+    """Return what tells the loops from others that a program is in."""
+    return {(id(frame.code), at) for frame in frames for at, _ in enumerate(loops_around(frame))}
+
+
 # ---------------------------------------------------------------------------------------------------------------- progress
 @dataclass
 class Progress:
@@ -192,6 +198,14 @@ class Progress:
         self.over = self._in_pass >= self._per_pass and self._makes_more(key for key, _, _ in loops)
         if self._misses > MISSES:
             self.last = self.over = False
+
+    def total(self, around: Collection[tuple[int, int]] = ()) -> int | None:
+        """Return how many sweeps the training has, without the loops `around` it and those that make the model; None if one of
+        the others does not say."""
+        lengths = [length for key, (_, length) in self._last.items() if key not in self._makers and key not in around]
+        if not lengths or None in lengths:
+            return None
+        return prod(length for length in lengths if length is not None) * self._per_pass
 
     def _makes_more(self, keys: Iterable[Any]) -> bool:
         """Whether a loop that makes models is not at its end, and those within it, which go on, are."""
@@ -283,6 +297,9 @@ def _length(value: Any) -> int | None:
     shape = getattr(value, "shape", None) if kind.__name__ in ("Tensor", "Parameter", "ndarray") else None
     if isinstance(shape, tuple):
         return int(shape[0]) if shape else None
+    if any(one.__module__.startswith("tqdm.") for one in kind.__mro__):
+        total = getattr(value, "__dict__", {}).get("total")
+        return total if type(total) is int else None
     if any(one.__name__ == "DataLoader" and one.__module__.startswith("torch.") for one in kind.__mro__):
         try:
             return len(value)

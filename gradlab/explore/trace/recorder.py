@@ -105,7 +105,7 @@ class Recorder:
         self._running: list[RecordedSweep | None] = []
         self._held: deque[tuple[int, Any]] = deque()
         self._bytes = 0
-        self._pace = Pace()
+        self.pace = Pace()
         self._places: dict[tuple[tuple[int, int], ...], Training] = {}  # whose sweep was asked for where
         self._shared: set[tuple[tuple[int, int], ...]] = set()  # places from which several take turns
         self._training = self.trainings.rest  # that of the last sweep
@@ -194,7 +194,7 @@ class Recorder:
 
     def took(self, seconds: float) -> None:
         """Seconds that went into seeing."""
-        self._pace.spent += seconds
+        self.pace.spent += seconds
 
     def stepped(self, library: Library, optimizer: Any, site: Any) -> None:
         """An optimizer has made a step, with the gradients that its parameters still have."""
@@ -252,7 +252,7 @@ class Recorder:
         looks = looks and not any(self._running)
         names = self.names_at(library, frames) if looks else Names()
         if begins and looks:
-            self._pace.resume()
+            self.pace.resume()
         if accumulates:
             self.sweeps += 1
             self.events.happened("backward", site, outputs)
@@ -446,7 +446,7 @@ class Recorder:
                     sweep.parts.setdefault(source, []).append(part)
             if library.variable(source) is not None:
                 self.leaf(sweep, source)
-        self._pace.spent += clock.now() - started
+        self.pace.spent += clock.now() - started
 
     def _given(self, library: Library, seen: Seen, node: Any) -> None:
         """What an operation was given besides, while it is there."""
@@ -494,10 +494,10 @@ class Recorder:
         self._held.clear()
         self._bytes = 0
         now = clock.now()
-        self._pace.spent += now - started
+        self.pace.spent += now - started
         ahead = self._training.progress
         anyway = self.unhurried or ahead.last or (ahead.over and self.trainings.has_room)
-        self.on = self._pace.look_next(ahead.done, anyway=anyway)
+        self.on = self.pace.look_next(ahead.done, anyway=anyway)
 
     def settle(self) -> None:
         """Read the gradients of a sweep that wrote them when it was over."""

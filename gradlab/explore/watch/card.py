@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
+from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.drawing import MAX_BYTES
 from gradlab.explore.markup import NO_MATH, Span, escape_html, number, say, to_html
 from gradlab.explore.report import findings_view as findings
@@ -80,17 +81,12 @@ def _cell(tag: str, k: int, text: Span) -> str:
     return f'<{tag} style="padding:1px 14px 1px 0;font-weight:400;text-align:{where}">{to_html(say(text))}</{tag}>'
 
 
-class Said:
-    """A sentence of the doctor's as a report shows it."""
-
-    line = None
-
-    def __init__(self, message: str, fix: str) -> None:
-        self.message, self.fix = message, fix
-
-
-def _found(data: dict[str, Any]) -> tuple[list[Said], list[Said]]:
-    said = [(word, Said(message, fix)) for word, message, fix in data["findings"]]
+def _found(data: dict[str, Any]) -> tuple[list[Finding], list[Finding]]:
+    """The Problems and the Notes."""
+    said = [
+        (one["word"], Finding(one["kind"], one["message"], one["line"], fix=one["fix"], remark=one["word"] != "Problem"))
+        for one in data["findings"]
+    ]
     return [one for word, one in said if word == "Problem"], [one for word, one in said if word != "Problem"]
 
 

@@ -47,6 +47,7 @@ class Training:
     def __init__(self, watch: Watch, identity: Identity, optimized: bool) -> None:
         self.watch, self.identity, self._optimized = watch, identity, optimized
         self.sweeps, self.alone, self.shown = 0, False, False
+        self.optimizer_name = ""  # the plain name of the optimizer; "" if it has none
         self._sampled = 1
 
     @property
@@ -167,7 +168,9 @@ class Found:
             if one.sweeps:
                 one.watch.end_step()
             one.swept(_running)
-            if one.watch.has_lost_its_optimizer:
+            if one.sweeps == 2:
+                self._end_unused()  # the first sweep let go of models that are gone
+            if one.watch.has_lost_its_optimizer or self._has_renamed_its_optimizer(one):
                 self._follow_another(one)
             if loss.numel() == 1:
                 one.watch.begins(loss)
@@ -245,6 +248,7 @@ class Found:
             identity = Identity(_name(watch.of, space), _line(frames))
             identity.keep(frames)
             training = Training(watch, identity, optimizer is not None)
+            training.optimizer_name = _name_of(optimizer, space)
             self.trainings.append(training)
             watch.__enter__()
             self._of.update((id(p), training) for p in watch.of.params)
@@ -283,11 +287,26 @@ class Found:
         optimizer = _best(space, _identities(one.watch.of.params), is_optimizer, _moved)
         if optimizer is not None:
             one.watch.follow(optimizer)
+            one.optimizer_name = _name_of(optimizer, space)
+
+    def _has_renamed_its_optimizer(self, one: Training) -> bool:
+        """Whether the name of the optimizer whose steps are counted stands for something else now. While the doctor records a
+        training, an optimizer that is gone for the program is still there."""
+        if not one.optimizer_name or one.watch.measuring.is_past_full:
+            return False
+        for frame in _frames():
+            own = locals_of(frame)
+            if one.optimizer_name in own:
+                return not one.watch.follows(own[one.optimizer_name])
+        return False
 
     def _end_unused(self) -> None:
         """End the trainings whose model is gone."""
         for one in list(self.trainings):
-            if one.watch.ended or not one.watch.of.release_unused():
+            if one.watch.ended:
+                continue
+            one.watch.locate()
+            if not one.watch.of.release_unused():
                 continue
             self._of = {key: training for key, training in self._of.items() if training is not one}
             self._owners = {key: owners for key, owners in self._owners.items() if one not in owners[0]}
@@ -375,6 +394,11 @@ def _name(of: WatchedModel, space: Mapping[str, Any]) -> str:
     names = [name for name, value in space.items() if value is of.model and name[:1] != "_"]
     plain = [name for name in names if "." not in name]
     return (plain or names or [of.called])[-1]
+
+
+def _name_of(value: Any, space: Mapping[str, Any]) -> str:
+    """The plain name of an object; "" if it has none."""
+    return "" if value is None else next((name for name, one in space.items() if one is value and name.isidentifier()), "")
 
 
 def _line(frames: Iterable[Frame]) -> str:

@@ -8,13 +8,15 @@ further, while each step moves weights by a tenth of themselves or more. What he
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.watch.examination import Examined
 from gradlab.explore.watch.layers import WatchedModel
-from gradlab.explore.watch.replaying import KeptStep
+from gradlab.explore.watch.replaying import BIRTHS, KeptStep
 
 LOOKS = 30  # at which a gradient is exactly 0 in a row before it is said
 ALIVE = 3  # looks at which it was not before
@@ -33,6 +35,8 @@ class Judge:
     def __init__(self, measuring: Any, of: WatchedModel, loss: str, optimizer: str) -> None:
         self.measuring, self.of, self.loss, self.optimizer = measuring, of, loss, optimizer
         self.kept: KeptStep | None = None
+        self.examined = Examined()  # by the doctor, once the run is over
+        self._last_end, self._window = 0, (0, 0)  # ticks at the end of the last step, and around the step that is kept
         layers = len(of.layers)
         self._alive = np.zeros(layers, np.int64)  # looks at which the gradient was not 0
         self._zeros = np.zeros(layers, np.int64)  # looks in a row at which it was
@@ -78,11 +82,36 @@ class Judge:
             else:
                 self._cleared += 1
 
+    def ended_step(self, tick: int) -> None:
+        """A step is over, at a tick of the clock of notes."""
+        if self.kept is not None and not self._window[1]:
+            self._window = self._last_end, tick
+        self._last_end = tick
+
     # ------------------------------------------------------------------------------------------------------ what is said
     def diagnosis(self, trouble: str) -> Diagnosis:
-        """What is found."""
-        findings = [*self._birth(), *self._stopped(), *self._accumulated(), *self._far(), *self._blown()]
-        return Diagnosis.of(findings, [trouble] if trouble else [])
+        """What is found: by the doctor in the program, and in the numbers of the steps."""
+        own = [*self._stopped(), *self._accumulated(), *self._far(), *self._blown()]
+        examined = self.examined.diagnosis
+        births = self._birth()
+        theirs = [one for one in (*examined.findings, *examined.remarks) if not births or one.kind not in BIRTHS]
+        by_kind = {one.kind: one.evidence for one in own}
+        theirs = [replace(one, evidence={**by_kind.get(one.kind, {}), **one.evidence}, model="") for one in theirs]
+        known = {one.kind for one in theirs}
+        findings = [*births, *theirs, *(one for one in own if one.kind not in known)]
+        return examined.with_parts(findings, [*examined.unseen, *([trouble] if trouble else [])], ())
+
+    def _causes(self) -> tuple[Finding, ...]:
+        """What the doctor finds in the step that is kept; recorded with its lines, if it was recorded."""
+        assert self.kept is not None
+        since, until = self._window
+        spoilt = self.examined.spoilt
+        if spoilt is not None and since < spoilt and (spoilt < until or not until):
+            diagnosis = self.examined.diagnosis
+            births = [one for one in (*diagnosis.findings, *diagnosis.remarks) if one.kind in BIRTHS]
+            if births:
+                return tuple(births)
+        return self.kept.causes
 
     def _birth(self) -> list[Finding]:
         kept = self.kept
@@ -98,10 +127,11 @@ class Judge:
         finite = [name for name, value in kept.gradients.items() if not value.odd]
         if kept.spoilt and finite:
             message += f" The gradient of {_few(finite)} was finite."
-        line = node = None
-        if kept.causes:
-            cause = kept.causes[0]
-            message, line, node = f"{message} {cause.message}", cause.line, cause.node
+        first, causes = Finding("nan-born", "", worth=12.0), self._causes()
+        if causes:
+            cause = causes[0]
+            message = f"{message} {cause.message}"
+            first = replace(cause, worth=12.0, model="", remark=False)
             fix = cause.fix or ("Look at the step: `w.replay()`." if kept.batch is not None else SWEPT)
         elif kept.batch is not None:
             fix = "Look at the step: `w.replay()`."
@@ -113,7 +143,7 @@ class Judge:
                 "`gl.watch(…, replay=loss_of)`, and compute the loss by `w.loss(*batch)`."
             )
         evidence = {"step": kept.step, "what": kept.what, "spoilt": list(kept.spoilt), "intact": kept.intact}
-        return [Finding("nan-born", message, line, node, fix, evidence, worth=12.0)]
+        return [replace(first, message=message, fix=fix, evidence={**first.evidence, **evidence})]
 
     def _stopped(self) -> list[Finding]:
         learning = [any(p.requires_grad for p in self.of.of_layer(i)) for i in range(len(self.of.layers))]

@@ -25,6 +25,7 @@ from gradlab.explore.watch.columns import COLUMNS, Columns
 from gradlab.explore.watch.histograms import Histograms
 from gradlab.explore.watch.layers import WatchedModel
 from gradlab.explore.watch.pace import SEEN, Pace
+from gradlab.explore.watch.progress import Speed
 
 # Shares of the program's own time. Together with what every step costs (hooks and the loss: 30 to 50 µs) and with what a look
 # leaves undone elsewhere (the processor's caches hold other things after it: about as much again) they stay below 5 % of 2 ms.
@@ -101,11 +102,22 @@ class Measuring:
         self._arrived: dict[int, Any] = {}  # of updates by hand: the norms of gradients when they came
         self._looking, self._looked = 0.0, 0.0  # seconds that gradients by hand and units took in this step
         self._next_frame = 0.0
+        self.speed = Speed(self.began)
         self._own: deque[float] = deque(maxlen=SEEN)  # seconds that steps took by themselves
         self._ended = (self.began, 0.0)  # when the last step was over, and what was spent by then
         self.own = 0.0  # what a step takes by itself, in the median of the last few
         self.suspect = False  # whether a sweep of this step was seen to go wrong: its gradients are looked at in any case
         self._least, self._all = watched.smallest(), Pace(SOUND, every=1)
+
+    def look_in_full(self, steps: int) -> None:
+        """Look at the gradients, updates and units of so many steps however long that takes."""
+        for pace in (self.gradients, self.updates, self.units):
+            pace.full = steps
+
+    @property
+    def is_past_full(self) -> bool:
+        """Whether these are over."""
+        return self.steps > self.gradients.full
 
     # ----------------------------------------------------------------------------------------------------------- a step
     def before_step(self) -> None:
@@ -272,6 +284,7 @@ class Measuring:
     def paused(self, seconds: float) -> None:
         """Time in which nothing ran is nobody's."""
         self.began += seconds
+        self.speed.paused(seconds)
         self._ended = self._ended[0] + seconds, self._ended[1]
 
     def release(self) -> None:
@@ -295,6 +308,7 @@ class Measuring:
             for pace in (self.gradients, self.updates, self.units, self.spread, self._all):
                 pace.settle(self.own)
         now = clock.now()
+        self.speed.note(now, self.steps)
         self._next_frame = now + max(FRAME, (now - began) / FRAMES)
 
     def _numbers(self, rows: list[StepRow]) -> tuple[np.ndarray, dict[int, float]]:

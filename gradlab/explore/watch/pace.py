@@ -29,12 +29,13 @@ class Pace:
 
     def __init__(self, share: float, every: int = 1) -> None:
         self.share, self.every, self.stride = share, every, every
+        self.full = 0  # steps that are looked at however long that takes, but for `every`
         self._costs: deque[float] = deque(maxlen=SEEN)
         self._next = 0
 
     def due(self, step: int) -> bool:
         """Whether to look at this step, the steps being counted from 0."""
-        return step >= self._next
+        return step >= self._next or (step < self.full and step % self.every == 0)
 
     def looked(self, step: int, seconds: float) -> None:
         """A look at this step cost so much."""

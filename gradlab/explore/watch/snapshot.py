@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.explore.doctor.findings import Finding
+from gradlab.explore.doctor.pages import page_url
+from gradlab.explore.doctor.registry import KINDS
 from gradlab.explore.markup import count, grouped, number
+from gradlab.explore.watch.progress import progress_text
 
 USUAL = (1e-4, 1e-2)  # ‖update‖ / ‖weights‖ of a step: a rule of thumb
 
@@ -43,15 +47,29 @@ def described(watch: Any) -> dict[str, Any]:
         "usual": list(USUAL),
         "names": list(watch.layers),
         "units": [[one.name, one.kind] for one in watch.of.activations],
-        "findings": [["Problem", one.message, one.fix] for one in diagnosis.findings]
-        + [["Note", one.message, one.fix] for one in diagnosis.remarks]
-        + [["Note", text, ""] for text in diagnosis.unseen],
+        "findings": [found("Problem", one) for one in diagnosis.findings]
+        + [found("Note", one) for one in diagnosis.remarks]
+        + [found("Note", Finding("", text)) for text in diagnosis.unseen],
         "code": code(watch),
         "cost": cost_text(cost),
         "replay": watch.kept is not None and watch.kept.batch is not None,
         "ended": watch.ended,
         "interrupted": watch.interrupted,
         "paused": watch.is_paused,
+    }
+
+
+def found(word: str, finding: Finding) -> dict[str, Any]:
+    """What is said of a finding."""
+    kind = finding.kind
+    return {
+        "word": word,
+        "message": finding.message,
+        "fix": finding.fix,
+        "line": finding.line,
+        "kind": kind,
+        "meaning": KINDS[kind].meaning if kind in KINDS else "",
+        "url": page_url(kind) if kind else "",
     }
 
 
@@ -114,6 +132,8 @@ def head(watch: Any) -> list[list[str]]:
     means, counts = pooled.mean[:, m.layout.loss], pooled.count[:, m.layout.loss]
     known = np.flatnonzero(counts)
     words = [[f"Step {grouped(watch.steps)}", "strong"]]
+    if watch.total is not None and watch.total > watch.steps:
+        words.append([f" of {grouped(watch.total)}", "dim"])
     if len(known):
         last = int(known[-1])
         many = int(counts[last])
@@ -129,6 +149,8 @@ def head(watch: Any) -> list[list[str]]:
     if watch.of.called:
         words += [[" of ", "dim"], [watch.of.called, "code"]]
     words.append([f"{how}{rate}", "dim"])
+    if progress := progress_text(watch):
+        words.append([f" · {progress}", "dim"])
     if watch.interrupted:
         words.append([f" · stopped by {watch.interrupted}", "strong"])
     return words

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import sleep
 from typing import Any
@@ -19,11 +19,15 @@ import numpy as np
 from gradlab import clock
 from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
+from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.libraries.gauging import UnreadableError
 from gradlab.explore.views import VIEWS, opened
+from gradlab.explore.trace.loops import loops_of
+from gradlab.explore.trace.notes import Frame, times, users_frames
 from gradlab.explore.watch.comparing import RunComparison
+from gradlab.explore.watch.examination import FULL, Examination, examination_of
 from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.keeping import Keeping
@@ -53,7 +57,14 @@ class Watch(Shown):
     """
 
     def __init__(
-        self, of: WatchedModel, optimizer: Any, *, every: int = 1, loss: str = "loss", replay: Callable[..., Any] | None = None
+        self,
+        of: WatchedModel,
+        optimizer: Any,
+        *,
+        every: int = 1,
+        loss: str = "loss",
+        replay: Callable[..., Any] | None = None,
+        frames: Sequence[Frame] = (),
     ) -> None:
         self.of, self.every, self.called = of, every, loss
         self.optimizer_name = "" if optimizer is None else type(optimizer).__name__
@@ -70,7 +81,9 @@ class Watch(Shown):
         self._probes: list[Any] = []  # and on the smallest parameter, which tells what is in `.grad` when the next gradient comes
         self._probe = min(range(len(of.params)), key=lambda i: int(np.prod(tuple(of.params[i].shape))))
         self._extent: Any = None
+        self._error: BaseException | None = None  # what stopped the block, while that ends
         self._computed: Any = None  # a weak reference to the loss that `loss` computed
+        self.total: int | None = None  # how many steps there will be, if the loops say so
         self.ended = False
         self.interrupted = ""  # by what, if the block did not come to its end
         self.trouble = ""  # what went wrong in watching itself; the training went on
@@ -79,6 +92,9 @@ class Watch(Shown):
         self.quiet = False  # whether a notebook shows nothing of it while it runs
         self.is_concerned, self.listens = True, True  # by the sweep that runs; and whether it finds out itself where one begins
         self._pause, self._once = False, False
+        self._caller = (frames[0].globals, frames[0].code.co_filename) if frames else None
+        self.around = loops_of(frames)  # the loops that the block stands in
+        self._examination: Examination | None = None
         self.keeping = Keeping(self, self._replay)
         self._sweeps = BackwardCalls(weakly(self.begins), self.keeping, self.faults)
 
@@ -92,7 +108,11 @@ class Watch(Shown):
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self.interrupted = "" if kind is None else kind.__name__
-        self._extent.__exit__(None, None, None)  # what stopped the block is raised by the `with` statement itself
+        self._error = error
+        try:
+            self._extent.__exit__(None, None, None)  # what stopped the block is raised by the `with` statement itself
+        finally:
+            self._error = None
 
     def _open(self) -> None:
         if not self._by_hand:
@@ -102,6 +122,11 @@ class Watch(Shown):
                 self._handles.append(p.register_post_accumulate_grad_hook(self._hook(self._arrived, i)))
             with self.safely():
                 self.measuring.begin()
+        with self.safely():
+            self._examination, self._caller = examination_of(self._caller), None
+            if self._examination is not None:
+                self._examination.join(self)
+                self.measuring.look_in_full(FULL)
         with self.safely():
             self._lend()
         if self.listens and not self.measuring.gauge.waits:
@@ -117,6 +142,10 @@ class Watch(Shown):
         self._optimizer = weakref.ref(optimizer)
         self._handles.append(optimizer.register_step_pre_hook(self._hook(self._before)))
         self._handles.append(optimizer.register_step_post_hook(self._hook(self._after)))
+
+    def follows(self, optimizer: Any) -> bool:
+        """Whether the steps of an optimizer are counted."""
+        return self._optimizer is not None and self._optimizer() is optimizer
 
     @property
     def has_begun(self) -> bool:
@@ -158,6 +187,10 @@ class Watch(Shown):
         for handles in (self._handles, self._units, self._probes):
             remove_all(handles)
         self._sweeps.close()
+        if self._examination is not None:
+            with self.safely():
+                self._judge.examined = self._examination.leave(self, self._error)
+            self._examination = None
         if not self.ended:
             self.ended = True
             self._pause = False
@@ -431,6 +464,8 @@ class Watch(Shown):
     def _stepped(self) -> None:
         if not self.ended:
             with self.safely():
+                self._judge.ended_step(next(times))
+                self._examine()
                 self._lend()
         if self._once:
             self._once, self._pause = False, True
@@ -444,6 +479,22 @@ class Watch(Shown):
             self.measuring.paused(clock.now() - began)
         elif self.listeners:
             self._tell()
+
+    def _examine(self) -> None:
+        """Count the time of the doctor's recording, and end it after so many steps."""
+        examination = self._examination
+        if examination is not None and not self.measuring.is_past_full:
+            self.measuring.spent += examination.taken()
+            self.total = examination.total_of(self) or self.total
+            if (found := examination.stepped(self) or examination.seen(self)) is not None:
+                self._judge.examined = found
+                self.measuring.look_in_full(0)
+
+    def locate(self) -> None:
+        """Remember what the doctor records of this training, while its tensors are held."""
+        if self._examination is not None:
+            with self.safely():
+                self._examination.training_of(self)
 
     def _tell(self) -> None:
         for listener in self.listeners:
@@ -553,4 +604,5 @@ def watch(
                 f"watch: the {type(optimizer).__name__} holds none of the parameters of `{of.called or of.names[0]}`: its steps "
                 "do not move what is watched. Make the optimizer of the same parameters."
             )
-    return Watch(of, optimizer, every=every, loss=loss or "loss", replay=replay)
+    frames = users_frames(frame, is_gradlab_file)
+    return Watch(of, optimizer, every=every, loss=loss or "loss", replay=replay, frames=frames)

@@ -147,6 +147,10 @@ class Case:
             sources[edge.target].append(edge.source)
         return sources
 
+    def release(self) -> None:
+        """Hold nothing of the user's any more. A check may have left the case in a reference cycle."""
+        vars(self).clear()
+
     def spell(self, text: str) -> str:
         """Return a text with `gradlab` replaced by the name that the program has for the library of the trace."""
         name = self.trace.library if self.trace is not None else "gradlab"

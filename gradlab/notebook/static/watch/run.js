@@ -8,6 +8,17 @@
 /** @typedef {[number, Spread[], Spread[]]} Moment the step, counted from 0; of gradients, of weights */
 
 /**
+ * @typedef {object} Finding
+ * @property {"Problem" | "Note"} word
+ * @property {string} message
+ * @property {string} fix
+ * @property {number | null} line
+ * @property {string} kind
+ * @property {string} meaning of the kind
+ * @property {string} url of its page
+ */
+
+/**
  * @typedef {object} Told
  * @property {string} picture as SVG
  * @property {boolean} numbered whether layers have numbers in it
@@ -17,7 +28,7 @@
  * @property {[number, number]} usual
  * @property {string[]} names of the layers
  * @property {[string, string][]} units names and kinds of activations
- * @property {[string, string, string][]} findings "Problem" or "Note", the message, what to do
+ * @property {Finding[]} findings
  * @property {string} code
  * @property {string} cost
  * @property {boolean} replay

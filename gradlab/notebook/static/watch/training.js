@@ -11,8 +11,9 @@ import { numbers } from "./numbers.js";
 import { merged, stepsOf } from "./run.js";
 
 /** @import { Model } from "../kit/kernel.js" */
-/** @import { Told } from "./run.js" */
+/** @import { Finding, Told } from "./run.js" */
 
+const SHOWN = 3; // findings that are not folded
 const LATER = "The kernel runs the loop and hears nothing meanwhile: this takes effect after the loop.";
 
 /**
@@ -144,18 +145,15 @@ function training(model, tell) {
   function update() {
     sentence.replaceChildren(...run.head.flatMap(([text, kind]) => spans(text, kind)));
     findings.hidden = run.findings.length === 0;
-    findings.replaceChildren(
-      ...run.findings.map(([word, message, fix]) =>
-        html(
-          "div",
-          {},
-          html("b", {}, `${word === "Problem" ? "■" : "□"} ${word}`),
-          " ",
-          ...coded(message),
-          ...(fix ? [html("div", { class: "gl-dim gl-fix" }, ...coded(fix))] : []),
-        ),
-      ),
-    );
+    const rows = run.findings.map(row);
+    findings.replaceChildren(...rows.slice(0, SHOWN));
+    if (rows.length > SHOWN) {
+      const open = findings.dataset.open !== undefined,
+        more = html("details", {}, html("summary", {}, `${rows.length - SHOWN} more`), ...rows.slice(SHOWN));
+      more.open = open;
+      more.addEventListener("toggle", () => findings.toggleAttribute("data-open", more.open));
+      findings.append(more);
+    }
     cost.textContent = run.cost;
     code.textContent = run.code;
     buttons();
@@ -200,6 +198,25 @@ function spans(text, kind) {
   const name = classes[/** @type {keyof typeof classes} */ (kind)];
   if (kind === "code") return [html("code", {}, text)];
   return name ? [html(kind === "strong" ? "b" : "span", { class: name }, text)] : [text];
+}
+
+/**
+ * A finding: a sentence with its line and kind, and what to do.
+ * @param {Finding} finding
+ */
+function row({ word, message, fix, line, kind, meaning, url }) {
+  const where = line !== null && !message.includes(`line ${line}`) ? [html("span", { class: "gl-dim" }, `  line ${line}`)] : [];
+  const name = url ? html("a", { href: url, target: "_blank", rel: "noopener" }, kind) : kind;
+  return html(
+    "div",
+    {},
+    html("b", {}, `${word === "Problem" ? "■" : "□"} ${word}`),
+    "  ",
+    ...coded(message),
+    ...where,
+    ...(kind ? [html("span", { class: "gl-dim gl-kind", title: meaning }, "  [", name, "]")] : []),
+    ...(fix ? [html("div", { class: "gl-dim gl-fix" }, ...coded(fix))] : []),
+  );
 }
 
 /**

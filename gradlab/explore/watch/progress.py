@@ -1,0 +1,56 @@
+"""How fast a training goes, and how long it still takes."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from gradlab.explore.markup import count, grouped, number
+
+RECENT = 100  # frames by which the speed is measured
+LEAST = 1.0  # seconds that they span at least
+
+
+class Speed:
+    """Steps a second, over the last frames."""
+
+    def __init__(self, now: float) -> None:
+        self._seen = deque([(now, 0)], maxlen=RECENT)
+
+    def note(self, now: float, steps: int) -> None:
+        """So many steps were over at this time."""
+        self._seen.append((now, steps))
+
+    def paused(self, seconds: float) -> None:
+        """The training was held for so long."""
+        self._seen = deque(((time + seconds, steps) for time, steps in self._seen), maxlen=RECENT)
+
+    @property
+    def per_second(self) -> float | None:
+        """Steps a second; None if the training has not run long enough."""
+        (began, first), (now, last) = self._seen[0], self._seen[-1]
+        return (last - first) / (now - began) if now - began >= LEAST and last > first else None
+
+
+def progress_text(watch: Any) -> str:
+    """Return the speed of a run, and the time that is left if its number of steps is known; "" as long as neither is."""
+    speed = watch.measuring.speed.per_second
+    if speed is None:
+        return ""
+    rate = f"{number(1 / speed, 2)} s a step" if speed < 1 else f"{grouped(round(speed)) if speed >= 10 else number(speed, 2)} steps a second"
+    left = None if watch.ended or watch.total is None else (watch.total - watch.steps) / speed
+    return rate if left is None or left < 1 else f"{rate}, {duration(left)} left"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words: "8 s", "3 min", "2 h 5 min", "1 day 4 h"."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{round(seconds)} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {rest} min" if rest else f"{hours} h"
+    days, hours = divmod(round(minutes / 60), 24)
+    return f"{count(days, 'day')} {hours} h" if hours else count(days, "day")
