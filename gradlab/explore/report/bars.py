@@ -64,5 +64,6 @@ class Scale:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The least and the greatest number of the scale."""
-        return number(10.0**self.low), number(10.0**self.high)
+        """The least and the greatest number of the scale, short: "0.01", "1e−4"."""
+        low, high = (min(number(10.0**k), f"1e{k}".replace("-", "−"), key=len) for k in (self.low, self.high))
+        return low, high

@@ -36,7 +36,7 @@ from gradlab.explore.report.tree import ModulePart
 MOST_ROWS = 220  # in HTML, folded ones too
 MOST_LINES = 60  # as text and in print
 FIGURES = 16  # trees of at most so many parameters show numbers and histograms of each
-BAR = 56
+BAR = 72
 HEADINGS = ("‖gradient‖", "÷ ‖weights‖", "‖weights‖", "count")
 GAP = 12  # pixels between columns
 ROW = 27  # pixels of a row
@@ -141,7 +141,9 @@ class TreeView:
         ends = ""
         if self._scale is not None and self.bars:
             low, high = map(escape_html, self._scale.ends)
-            ends = f'<span style="font-size:10px;opacity:.72"><span style="float:left">{low}</span>{high}</span>'
+            ends = (
+                f'<span style="font-size:10px;opacity:.72;white-space:nowrap"><span style="float:left">{low}</span>{high}</span>'
+            )
         norm, ratio, weights, total = HEADINGS
         heads = (term(norm, "norm", "gradient"), term(ratio, "ratio"), Span(weights, "value"), Span(total))
         gradient, *others = (f"<span>{to_html([head])}</span>" for head in heads)
