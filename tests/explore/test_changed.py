@@ -88,6 +88,15 @@ def test_the_picture_is_shown_with_the_table():
     assert bundle["text/plain"] == comparison.text()
 
 
+def test_an_edge_that_is_gone_is_in_the_legend():
+    """As after `x.sin()` in place of `x`: every node is still there."""
+    before = report_of(lambda x: (x * 2).sum(), x=[1.0, 2.0])
+    after = report_of(lambda x: (x.sin() * 2).sum(), x=[1.0, 2.0])
+    assert "gone" not in merged(before.trace, after.trace).states
+    assert "heavy: new · faded, dashed: gone" in before.compare(after).drawing.svg()
+    assert "faded" not in before.compare(before).drawing.svg()
+
+
 def test_hostile_names_are_escaped():
     name = "<script>x</script>"
     w = gl.ones(2).requires_grad_()

@@ -11,10 +11,12 @@ import pytest
 from traced import traced
 
 import gradlab as gl
+from gradlab.explore.drawing import text_width
 from gradlab.explore.markup import number, say, to_text
-from gradlab.explore.report import make_report, report_of
-from gradlab.explore.report.bars import Scale
+from gradlab.explore.report import make_report, report_of, tree_view
+from gradlab.explore.report.bars import DECADES, Scale
 from gradlab.explore.report.cell_lines import cell_lines, shortened
+from gradlab.explore.report.comparison import changed_lines
 from gradlab.explore.report.plain_data import stats
 from gradlab.explore.report.rows import rows_of
 from gradlab.explore.report.tree import forest, steps_of
@@ -375,6 +377,44 @@ def test_two_reports_are_compared():
     assert first.compare(other).gone == ("w",) and first.compare(other).new == ("x",)
     with pytest.raises(TypeError, match="takes another report"):
         first.compare(3)
+
+
+def test_a_comparison_shows_the_lines_that_differ():
+    first, second = (report_of(traced(source, {"gl": gl})) for source in (STEP, STEP.replace("3.]", "5.]") + "print()"))
+    found = first.compare(second)
+    before, after = (f"w = gl.tensor([1., 2., {x}.], requires_grad=True)" for x in (3, 5))
+    assert found.lines == (f"- {before}", f"+ {after}", "+ print()")
+    assert f"− {before}\n+ {after}\n+ print()\n" in found.text() and f"+ {after}" in to_text(say(*found.table().head))
+    assert first.compare(first).lines == ()
+    source = "".join(f"a{i} = {i}\n" for i in range(9)) + STEP
+    assert "9 lines of code differ." in first.compare(report_of(traced(source, {"gl": gl}))).text()
+    loss = (gl.ones(3, requires_grad=True) * 2).sum()
+    assert first.compare(gl.explain(loss)).lines == (), "the source of one is not known"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        (["x = 1"], ["x = 1"], ()),
+        (["x = 1", "--y"], ["x = 1"], ("- --y",)),  # which is no header
+        (["x = 1", "", "y"], ["x = 1", "y"], ()),
+        (["    a()", "    b()"], ["    a()", "    c()"], ("- b()", "+ c()")),
+        (["for i in x:", "    a()", "    b()"], ["for i in x:", "    a()", "b()"], ("-     b()", "+ b()")),
+        (["x = '\x0c'"], ["x = '\x0b'"], ("- x = '\x0c'", "+ x = '\x0b'")),
+    ],
+)
+def test_lines_that_differ(before, after, lines):
+    assert changed_lines(before, after) == lines
+
+
+@pytest.mark.parametrize("high", range(-30, 31))
+def test_the_ends_of_a_scale_have_room_above_the_bars(high):
+    for low in range(high - DECADES, high):
+        least, greatest = Scale(low, high).ends
+        assert float(least.replace("−", "-")) == pytest.approx(10.0**low) and float(greatest.replace("−", "-")) == pytest.approx(
+            10.0**high
+        )
+        assert text_width(least, 10) + text_width(greatest, 10) + 4 <= tree_view.BAR
 
 
 # ----------------------------------------------------------------------------------------------------------- the columns

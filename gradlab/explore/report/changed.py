@@ -185,6 +185,7 @@ def drawing_of(before: Trace, after: Trace, text: str) -> Drawing | None:
     counted = ", ".join(f"{states.count(kind)} {kind}" for kind in ("changed", "new", "gone") if kind in states)
     note = f"before and after: {count(len(nodes), 'node')}, {counted or 'nothing changed'}"
     said = {"new": "heavy: new", "gone": "faded, dashed: gone"}
-    legend = " · ".join(text_ for kind, text_ in said.items() if kind in looks.values())
+    shown = {*looks.values(), *("gone" for mark in marks.values() if mark.against)}
+    legend = " · ".join(text_ for kind, text_ in said.items() if kind in shown)
     alt = bounded(f"{note}\n{text}", 2_000)
     return paint(seen, links, note=note, text=text, alt=alt, marks=marks, beside=beside, looks=looks, legend=legend)

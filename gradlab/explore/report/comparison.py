@@ -1,7 +1,8 @@
-"""Two reports beside each other: what became of each gradient, of each value, and of what the doctor found."""
+"""Two reports beside each other: the lines of code that differ, and what became of gradients, values and findings."""
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from gradlab.explore.report.table import Column, Table, TensorRow, card
 from gradlab.explore.trace.data import Trace
 
 MOST = 25  # rows shown
+MOST_LINES = 6  # of code that differ
 SAME = 1e-6  # of the norm: as equal as float32 can tell
 
 
@@ -83,10 +85,22 @@ class ReportComparison:
     subject: tuple[Sentence, ...] = ()
     traces: tuple[Trace, Trace] | None = None
 
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of code that differ, "- old" and "+ new". Empty if the source of one of the reports is not known."""
+        if self.traces is None or not all(trace.source for trace in self.traces):
+            return ()
+        before, after = ([line for line in trace.source if not line.startswith("%%")] for trace in self.traces)
+        return changed_lines(before, after)
+
     @property
     def head(self) -> tuple[Sentence, ...]:
         """The comparison in words."""
         said: list[Sentence] = list(self.subject)
+        if len(self.lines) > MOST_LINES:
+            said.append(say(f"{len(self.lines)} lines of code differ."))
+        else:
+            said += [_line_of_code(line) for line in self.lines]
         if not self.changes:
             said.append(say("The two reports have no tensor of the same name."))
         else:
@@ -169,6 +183,19 @@ class ReportComparison:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = {} if self.drawing is None else self.drawing.bundle()
         return bundle | self.table()._repr_mimebundle_() | {"text/html": self.html()}
+
+
+def changed_lines(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines that differ, "- old" and "+ new", without blank lines and common indentation."""
+    differing = [line for line in list(difflib.unified_diff(before, after, n=0))[2:] if line[0] in "+-" and line[1:].strip()]
+    indent = min((len(line[1:]) - len(line[1:].lstrip()) for line in differing), default=0)
+    return tuple(f"{line[0]} {line[1 + indent :]}" for line in differing)
+
+
+def _line_of_code(line: str) -> Sentence:
+    bare = line[2:].lstrip()
+    indent = "\N{NO-BREAK SPACE}" * (len(line) - 2 - len(bare))
+    return say(Span("− " if line[0] == "-" else "+ ", "code dim"), code(indent + bare))
 
 
 def _number(x: float | None) -> str:
