@@ -8,7 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from gradlab import cli
+from gradlab.explore.demo import story as stories
 from gradlab.explore.demo import told
+from gradlab.explore.demo.sheet import fit, losses
 
 pytestmark = pytest.mark.slow
 LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.torch)]
@@ -50,6 +52,29 @@ def test_only_the_fixed_program_learns(story):
     assert max(map(abs, story.broken.answers)) < 0.1
     assert story.fixed.losses[-1] < 0.02
     assert all(abs(a - b) < 0.4 for a, b in zip(story.fixed.answers, story.fixed.targets, strict=True))
+
+
+def test_a_chart_in_the_terminal_has_labels(story):
+    for one in (story.broken, story.fixed):
+        targets, answers, axis = stories.chart(one).splitlines()
+        assert targets.split()[:2] == ["sin", "2x"] and answers.split()[0] == "model(x)"
+        assert axis.split("  ")[0] == "" and axis.strip().startswith("x = −3 ") and axis.endswith(" x = 3")
+        assert " ▁ is −1, █ is 1 " in axis and len({len(line) for line in (targets, answers, axis)}) == 1
+    highest = [i for i, block in enumerate(targets[-60:]) if block == "█"]
+    inputs = [-3 + 6 * (i + 0.5) / 60 for i in highest]  # of the columns; sin 2x is largest at π/4 and π/4 − π
+    assert all(min(abs(x - 0.785), abs(x + 2.356)) < 0.4 for x in inputs) and len(inputs) > 5
+
+
+def test_the_plots_of_the_page_have_labels_and_a_description(story):
+    sine, loss = fit(story.fixed), losses(story)
+    for label in ("x", "−3", "3", "−1", "1", "sin 2x", "model(x)"):
+        assert f">{label}</text>" in sine.svg()
+    worst = max(abs(a - b) for a, b in zip(story.fixed.answers, story.fixed.targets, strict=True))
+    assert sine.alt == f"sin 2x, dashed, and model(x) for x from −3 to 3: they differ by up to {worst:.2g}."
+    for label in ("step", "0", "250", "500", "loss before: from 0.62 to 0.52", "loss with the fix: from 0.78 to 0.0011"):
+        assert f">{label}</text>" in loss.svg()
+    assert loss.alt == "Loss over 500 steps: before the fix from 0.62 to 0.52, with the fix from 0.78 to 0.0011."
+    assert f"<title>{loss.alt}</title>" in loss.svg() and f'alt="{sine.alt}"' in sine.html()
 
 
 class Page(HTMLParser):

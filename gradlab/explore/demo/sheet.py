@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gradlab.explore.demo.story import NAME, Story, Told
+from gradlab.explore.demo.story import ANSWER, NAME, TARGET, Story, Told, signed
 from gradlab.explore.drawing import DIM, EDGE, VALUE, Drawing
 from gradlab.explore.markup import MONO, NO_MATH, Span, code, escape_html, say, to_html
 from gradlab.explore.report import findings_view
@@ -48,7 +48,7 @@ def sheet(story: Story, library: str) -> str:
 
 
 def _head(library: str) -> str:
-    said = say("A network is to learn a sine with ", code(library), ". The program runs, raises no error, and learns nothing.")
+    said = say("A network should learn a sine with ", code(library), ". The program runs, raises no error, and learns nothing.")
     return (
         f'<div {NO_MATH} style="padding:2px 2px 14px"><div style="font-size:22px;font-weight:600;line-height:1.3">'
         f'A network that learns nothing, and why</div><div style="font-size:15px;padding-top:4px">{to_html(said)}</div></div>'
@@ -123,12 +123,12 @@ def fit(one: Told) -> Drawing:
     wanted = list(zip(one.inputs, one.targets, strict=True))
     answered = list(zip(one.inputs, one.answers, strict=True))
     across, up = _scale(min(one.inputs), max(one.inputs), WIDE), _scale(-1.3, 1.3, HIGH, upwards=True)
-    body = [*_axes([(x, across(x), _signed(x)) for x in (-3, 0, 3)], [(y, up(y), _signed(y)) for y in (-1, 0, 1)], WIDE)]
+    body = [*_axes([(x, across(x), signed(x)) for x in (-3, 0, 3)], [(y, up(y), signed(y)) for y in (-1, 0, 1)], WIDE, "x")]
     body.append(_path([(across(x), up(y)) for x, y in wanted], EDGE, 1.5, dashed=True))
     body.append(_path([(across(x), up(y)) for x, y in answered], VALUE, 2.4))
     worst = max(abs(a - b) for a, b in zip(one.targets, one.answers, strict=True))
-    said = f"The sine dashed, the network's answer as a line: they differ by up to {worst:.2g}."
-    key = _key([("sin 2x", EDGE, True), ("model(x)", VALUE, False)])
+    said = f"{TARGET}, dashed, and {ANSWER} for x from −3 to 3: they differ by up to {worst:.2g}."
+    key = _key([(TARGET, EDGE, True), (ANSWER, VALUE, False)])
     return Drawing("".join([*body, key]), WIDE, HIGH + 20, said, said)
 
 
@@ -141,13 +141,12 @@ def losses(story: Story) -> Drawing:
     across, up = _scale(0, len(both[0]) - 1, wide), _scale(low, high, HIGH, upwards=True)
     marks = [(k, up(k), f"1e{k}".replace("-", "−") if k else "1") for k in range(low, high + 1)]
     last = len(both[0])
-    body = [*_axes([(k, across(min(k, last - 1)), f"{k:g}") for k in (0, last / 2, last)], marks, wide)]
+    body = [*_axes([(k, across(min(k, last - 1)), f"{k:g}") for k in (0, last / 2, last)], marks, wide, "step")]
     for numbers, colour in zip(both, (DIM, VALUE), strict=True):
         body.append(_path([(across(i), up(math.log10(max(x, 1e-12)))) for i, x in enumerate(numbers)], colour, 2))
-    said = f"The loss ends at {both[0][-1]:.2g} before the fix and at {both[1][-1]:.2g} with it."
-    key = _key(
-        [(f"loss before: {both[0][-1]:.2g} at the end", DIM, False), (f"loss with the fix: {both[1][-1]:.2g}", VALUE, False)]
-    )
+    before, after = (f"from {numbers[0]:.2g} to {numbers[-1]:.2g}" for numbers in both)
+    said = f"Loss over {last} steps: before the fix {before}, with the fix {after}."
+    key = _key([(f"loss before: {before}", DIM, False), (f"loss with the fix: {after}", VALUE, False)])
     return Drawing("".join([*body, key]), wide, HIGH + 20, said, said)
 
 
@@ -156,12 +155,11 @@ def _scale(low: float, high: float, size: float, *, upwards: bool = False):  # t
     return lambda x: first + (x - low) / (high - low) * (last - first)
 
 
-def _signed(x: float) -> str:
-    return f"{x:g}".replace("-", "−")
-
-
-def _axes(across: Sequence[tuple[float, float, str]], up: Sequence[tuple[float, float, str]], wide: float) -> list[str]:
-    body = []
+def _axes(
+    across: Sequence[tuple[float, float, str]], up: Sequence[tuple[float, float, str]], wide: float, name: str
+) -> list[str]:
+    """The ticks of both axes, and the name of the horizontal one."""
+    body = [f'<text x="0" y="{HIGH - 8}" font-size="11" fill="{DIM}">{name}</text>']
     for _, y, label in up:
         body.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{wide - 12}" y2="{y:.1f}" stroke="{EDGE}" stroke-opacity="0.28"/>')
         body.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" font-size="11" text-anchor="end" fill="{DIM}">{label}</text>')

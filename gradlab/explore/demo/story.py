@@ -1,4 +1,4 @@
-"""A short story: a network is to learn a sine and does not, the doctor says why, and with one line changed it does.
+"""A short story: a network should learn a sine and does not, the doctor says why, and with one line changed it does.
 
 Both programs are run as `gradlab doctor` runs a script. What is shown as the fix is the difference between their texts.
 """
@@ -6,7 +6,6 @@ Both programs are run as `gradlab doctor` runs a script. What is shown as the fi
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import math
 import os
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradlab.explore.libraries import library_of
+from gradlab.explore.report.comparison import changed_lines
 from gradlab.explore.report.table import BLOCKS
 from gradlab.explore.script import Program, ScriptRun, run_script, text
 
@@ -42,6 +42,7 @@ for step in range(500):
 print(f"loss {{losses[0]:.3f}}, after {{len(losses)}} steps {{losses[-1]:.2g}}")
 """
 WRONG, RIGHT = "(out - y)", "(out.squeeze(1) - y)"
+TARGET, ANSWER = "sin 2x", "model(x)"  # as charts name them
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,10 @@ class Story:
     fixed: Told
 
     @property
-    def difference(self) -> list[str]:
-        """The lines that change, "- loss = …" and "+ loss = …", without what is around them."""
+    def difference(self) -> tuple[str, ...]:
+        """The lines that change, "- loss = …" and "+ loss = …"."""
         before, after = (one.run.program.source.splitlines() for one in (self.broken, self.fixed))
-        lines = difflib.unified_diff(before, after, n=0, lineterm="")
-        return [f"{line[0]} {line[1:].strip()}" for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+        return changed_lines(before, after)
 
     def text(self) -> str:
         """For a terminal."""
@@ -87,14 +87,14 @@ class Story:
         code = "\n".join(f"  {i:>3}  {line}" for i, line in enumerate(broken.run.program.source.splitlines(), 1))
         return "\n\n".join(
             [
-                f"A network is to learn a sine ({NAME}):",
+                f"A network should learn a sine ({NAME}):",
                 code.rstrip(),
-                f"It runs without an error, and learns nothing: {broken.said}\n    {curve(broken)}",
+                f"It runs without an error, and learns nothing: {broken.said}\n\n{chart(broken)}",
                 f"gradlab doctor {NAME} says why:",
                 text(broken.run, unseen=False),
                 "With that line changed",
                 "\n".join(f"    {line}" for line in self.difference),
-                f"it learns: {fixed.said}\n    {curve(fixed)}",
+                f"it learns: {fixed.said}\n\n{chart(fixed)}",
             ]
         )
 
@@ -128,9 +128,19 @@ def _numbers(tensor: Any) -> tuple[float, ...]:
     return tuple(float(number) for number in library.array(tensor.detach()).reshape(-1))
 
 
-def curve(one: Told, wide: int = 60) -> str:
-    """The network's answers as blocks, one for each stretch of inputs; the scale is that of the targets."""
-    return _blocks(one.answers, min(one.targets), max(one.targets), wide)
+def chart(one: Told, wide: int = 60) -> str:
+    """Return the targets and the answers as rows of blocks over the inputs, with the ends of both axes."""
+    low, high = min(one.targets), max(one.targets)
+    rows = [(TARGET, one.targets), (ANSWER, one.answers)]
+    lines = [f"    {name:<8}  {_blocks(numbers, low, high, wide)}" for name, numbers in rows]
+    left, right = f"x = {signed(one.inputs[0])}", f"x = {signed(one.inputs[-1])}"
+    scale = f"{BLOCKS[1]} is {signed(low)}, {BLOCKS[-1]} is {signed(high)}"
+    return "\n".join([*lines, f"    {'':<8}  {left}{scale:^{wide - len(left) - len(right)}}{right}"])
+
+
+def signed(x: float) -> str:
+    """Write a number with two digits and a minus sign."""
+    return f"{x:.2g}".replace("-", "−")
 
 
 def _blocks(numbers: tuple[float, ...], low: float, high: float, wide: int) -> str:
