@@ -31,7 +31,7 @@ from gradlab import __version__, clock
 CELL_SECONDS = 300  # time limit of one cell; generous, for slow and busy machines
 ANSI_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 PROGRESS_BAR = "running the notebook  {bar:28}  {n_fmt}/{total_fmt} cells  {elapsed}"
-REPORT_SUBJECT = re.compile(r", with respect to |^Jacobian of ")  # the first line of a report
+REPORT_SUBJECT = re.compile(r"(?!before: ).*, with respect to |Jacobian of ")  # the first line of a report
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 
 
@@ -185,8 +185,8 @@ def _parser() -> argparse.ArgumentParser:
     quickstart = commands.add_parser(
         "quickstart",
         help="run the tour and write it to one HTML file",
-        description="Run the tour, quickstart.ipynb, and write it with all its pictures to one HTML file that needs neither a "
-        "network nor a kernel.",
+        description="Run quickstart.ipynb, a faulty training, its repair and a tour, and write it with all its pictures to one "
+        "HTML file that needs neither a network nor a kernel. Uses PyTorch if it is installed, gradlab's own tensors otherwise.",
     )
     _add_output(quickstart, "quickstart.html")
     quickstart.set_defaults(run=_quickstart)
@@ -445,7 +445,7 @@ def _with_dark_theme(page: str, templates: list[str]) -> str:
 
 
 def summary(notebook: Any) -> str:
-    """Summarize an executed notebook: the reports under each heading, and the number of pictures."""
+    """Summarize an executed notebook: the reports and Problems under each heading, and the number of pictures."""
     sections: dict[str, list[str]] = {}
     heading, pictures = "", 0
     for cell in notebook.cells:
@@ -454,10 +454,10 @@ def summary(notebook: Any) -> str:
             continue
         for output in cell.get("outputs", []):
             data = output.get("data", {})
-            first = data.get("text/plain", "").partition("\n")[0]
             pictures += "image/png" in data
-            if REPORT_SUBJECT.search(first) and first not in sections.setdefault(heading, []):
-                sections[heading].append(first)
+            first, *rest = data.get("text/plain", "").splitlines() or [""]
+            if REPORT_SUBJECT.match(first) and first not in sections.setdefault(heading, []):
+                sections[heading] += [first, *(line for line in rest if line.startswith("■ Problem"))]
     reports = "\n".join(f"{heading}\n" + "\n".join(f"    {line}" for line in lines) for heading, lines in sections.items())
     return f"{reports}\n\n{pictures} pictures"
 

@@ -106,6 +106,8 @@ def test_quickstart_writes_a_page_that_needs_nothing_else(here, capsys):
     # the summary
     assert "loss = " in said.out
     assert "with respect to a and b" in said.out
+    assert "    ■ Problem  out - y on line 12" in said.out and said.out.count("Problem") == 1
+    assert "before:" not in said.out  # the comparison is no report of its own
     assert str(here / "quickstart.html") in said.out
     assert "`gradlab lab` opens the notebooks (copies, in the current folder) in JupyterLab." in said.out
     assert re.search(r"12/12 cells", said.err)  # the progress bar

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,13 +23,19 @@ def read(name: str) -> Any:
     return notebook
 
 
-def run_twice(name: str, times: int = 2) -> list[list[Any]]:
-    """The code cells of the two runs."""
+def without_torch(folder: Path) -> dict[str, str]:
+    """Return an environment in whose Python processes `import torch` fails. It needs a file in an empty folder."""
+    (folder / "sitecustomize.py").write_text("import sys\n\nsys.modules['torch'] = None\n", encoding="utf-8")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))}
+
+
+def run_twice(name: str, times: int = 2, env: dict[str, str] | None = None) -> list[list[Any]]:
+    """The code cells of the two runs, in a kernel with an environment."""
     notebook = read(name)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     client = nbclient.NotebookClient(notebook, timeout=120, store_widget_state=False, coalesce_streams=True)
     runs = []
-    with client.setup_kernel():
+    with client.setup_kernel(**({} if env is None else {"env": env})):
         for _ in range(times):
             for cell in code:
                 client.execute_cell(cell, notebook.cells.index(cell))
