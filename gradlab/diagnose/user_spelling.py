@@ -73,5 +73,8 @@ def spell_text(text: str) -> str:
 
 
 def is_module(name: str) -> bool:
-    """Return True if the value of a name is a Python module."""
-    return issubclass(type(value_of(name)), ModuleType)
+    """Return True if the value of a name is a Python module, also in a script that has ended."""
+    value = value_of(name)
+    if value is None:
+        value = getattr(sys.modules.get("__main__"), "__dict__", {}).get(name)
+    return issubclass(type(value), ModuleType)

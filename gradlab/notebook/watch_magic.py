@@ -67,7 +67,7 @@ class WatchMagics(Magics):
         self._magics.parsed(parse_watch, line)
         raise self._magics.refused(WATCH, cell)
 
-    def begin(self, request: Request, info: Any, mentions: tuple[str, ...] = ()) -> None:
+    def begin(self, request: Request, info: Any, mentions: tuple[str, ...]) -> None:
         """What the first line of a `%%watch` cell calls."""
         from gradlab.explore.doctor.session import NOTEBOOK
         from gradlab.explore.watch.examination import Examination
@@ -92,6 +92,8 @@ class WatchMagics(Magics):
             self._ended(result)
 
     def _ended(self, result: Any) -> None:
+        from gradlab.explore.doctor.session import NOTEBOOK
+
         if self._here.running is None:
             return
         finder, request, info = self._here.running
@@ -102,6 +104,8 @@ class WatchMagics(Magics):
         try:
             diagnosis = self._here.examination.conclude(error)
             finder.close(error)
+            if error is None and finder.runs:
+                NOTEBOOK.keep(finder.runs.diagnosis, self._users())
             self._show(finder, request, error, diagnosis)
         finally:
             finder.close(error)

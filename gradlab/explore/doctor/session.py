@@ -80,6 +80,8 @@ class Session:
                 if trace is None:
                     trace, root = trace_of_run(recorder, value)
                 shown = recorder.shown
+                if len(recorder.trainings.known) > 1 and shown is not None and shown.training is not None:
+                    trace = _with_own_sweeps(trace, shown.training)
                 first = shown.training.first_beside(trace) if shown is not None and shown.training is not None else None
                 case = Case(trace, with_held(namespace), error, self.past, root=root, ignore=ignore, first=first)
                 own = examine(case)
@@ -117,7 +119,7 @@ class Session:
         with self.lock:
             try:
                 space = with_held({**namespace, **training.owners})
-                trace = training.trace
+                trace = _with_own_sweeps(training.trace, training)
                 case = Case(trace, space, None, self.past, ignore=ignore, first=training.first_beside(trace))
                 try:
                     return _with_losses(examine(case), training, [one.trace for one in training.other_losses], case)
@@ -150,6 +152,14 @@ class Session:
 
 
 NOTEBOOK = Session()
+
+
+def _with_own_sweeps(trace: Trace | None, training: Training) -> Trace | None:
+    """Return a trace without the sweeps that reached no weight of a training, those of other models."""
+    if trace is None:
+        return None
+    own = tuple(swept for swept in trace.journal if any(entry.key in training.keys for entry in swept.entries))
+    return replace(trace, journal=own) if own else trace
 
 
 def _with_losses(own: Diagnosis, training: Training, traces: Sequence[Trace | None], case: Case) -> Diagnosis:

@@ -128,6 +128,12 @@ class Training:
         if self.spoilt is None and sweep.error is None and odd:
             self.spoilt = sweep
 
+    def forget(self) -> None:
+        """Let go of the sweeps, which refer to this, and of the program."""
+        self.last = self.spoilt = self.beginning = None
+        self.losses.clear()
+        self.owners.clear()
+
     def merge(self, other: Training) -> None:
         """Take over another, which is the same one."""
         for sweep in other.kept:
@@ -163,6 +169,8 @@ class Trainings:
         self._passed: set[int] = set()  # keys of leaves of those that were left out
 
     def clear(self) -> None:
+        for training in self.all:
+            training.forget()
         self.known.clear()
         self._passed.clear()
         self._once.clear()

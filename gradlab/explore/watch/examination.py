@@ -237,5 +237,10 @@ def examination_of(program: tuple[Mapping[str, Any], str] | None) -> Examination
     """Return the examination that this thread is in; else a new one of a program, which is given by its names and its file."""
     if _here.running is None and program is not None:
         space, filename = program
-        Examination(lambda: space).open(filename)
+        examination = Examination(lambda: space)
+        try:
+            examination.open(filename)
+        except BaseException:
+            examination.close()
+            raise
     return _here.running

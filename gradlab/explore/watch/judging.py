@@ -8,6 +8,7 @@ further, while each step moves weights by a tenth of themselves or more. What he
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -97,9 +98,16 @@ class Judge:
         theirs = [one for one in (*examined.findings, *examined.remarks) if not births or one.kind not in BIRTHS]
         by_kind = {one.kind: one.evidence for one in own}
         theirs = [replace(one, evidence={**by_kind.get(one.kind, {}), **one.evidence}, model="") for one in theirs]
+        theirs = [one for one in theirs if not self._is_of_stopped(one, own)]
         known = {one.kind for one in theirs}
         findings = [*births, *theirs, *(one for one in own if one.kind not in known)]
         return examined.with_parts(findings, [*examined.unseen, *([trouble] if trouble else [])], ())
+
+    @staticmethod
+    def _is_of_stopped(finding: Finding, own: Sequence[Finding]) -> bool:
+        """Whether a finding is about dead units that made layers stop learning, which says more."""
+        stopped = (units for one in own for units in one.evidence.get("dead", ()))
+        return finding.kind == "dead" and any(f"`{name}`" in finding.message for name in stopped)
 
     def _causes(self) -> tuple[Finding, ...]:
         """What the doctor finds in the step that is kept; recorded with its lines, if it was recorded."""
@@ -178,6 +186,7 @@ class Judge:
             "step": step,
             "looks": looks,
             "last norm": float(self._norm[first]),
+            "dead": [one.name for one in shut],
         }
         return [Finding("stopped-learning", message, fix=fix, evidence=evidence, worth=9.0)]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.drawing import INK, MAX_BYTES, Drawing, Pictured, tidy
 from gradlab.explore.markup import NO_MATH, count, escape_html
 from gradlab.explore.watch.card import card, words
@@ -65,6 +67,14 @@ class Runs(Mapping[str, Watch], Pictured):
     @property
     def findings(self) -> dict[str, Any]:
         return {label: watch.findings for label, watch in self._runs.items()}
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What is found in all of them; each finding with the label of its training, if there are several."""
+        each = {label if len(self) > 1 else "": watch.findings for label, watch in self._runs.items()}
+        found = [replace(one, model=label) for label, said in each.items() for one in (*said.findings, *said.remarks)]
+        unseen = list(dict.fromkeys(sentence for said in each.values() for sentence in said.unseen))
+        return Diagnosis().with_parts(found, unseen, each.values())
 
     @property
     def unwatched_text(self) -> str:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gradlab.diagnose.user_spelling import is_module
 from gradlab.explore.doctor.context.program import Program
 
 # Added to a number that may be 0 before its root or logarithm. Above the least normal number of a dtype (IEEE 754: 6e-5 for
@@ -98,7 +99,10 @@ def argument(source: str) -> str:
 def is_function(call: ast.Call) -> bool:
     """Return whether a call is of a function in a module, `torch.log(x)`, not of a method, `x.log()`."""
     func = call.func
-    return isinstance(func, ast.Attribute) and ast.unparse(func.value) in MODULES
+    if not isinstance(func, ast.Attribute):
+        return False
+    owner = ast.unparse(func.value)
+    return owner in MODULES or is_module(owner)
 
 
 NAMES = ("torch", "gl", "gradlab", "F", "nn", "np")
@@ -124,8 +128,14 @@ def replace_expression(source: str, old: str, new: str) -> str:
 
 
 def wrap_argument(source: str, name: str, by: Callable[[str], str]) -> str:
-    """Replace the first operand of a call by code that contains it: `torch.log(p.clamp(min=1e-12))` for `torch.log(p)`."""
-    own = argument(source) or name
+    """Replace the first operand of a call by code that contains it: `torch.log(p.clamp(min=1e-12))` for `torch.log(p)`.
+
+    `name` is what the graph knows the operand by.
+    """
+    call, known = parse_expression(source), parse_expression(name)
+    given = [ast.unparse(one) for one in call.args] if isinstance(call, ast.Call) else []
+    own = ast.unparse(known) if known is not None else name
+    own = own if own in given else argument(source) or name
     return replace_expression(source, own, by(parenthesize(own))) if own else ""
 
 
