@@ -89,3 +89,62 @@ def test_a_gradient_that_is_none_in_the_first_sweep_is_looked_at_as_well(ready):
     w = ready.ns["w"]
     assert w.kept.step == 1 and w.kept.what == "gradient" and w.kept.sweep is not None
     assert "sqrt" in w.findings.findings[0].message
+
+
+# ------------------------------------------------------------------------------------------------------ the doctor beside it
+FAULTY = """opt.zero_grad()
+for i in range(12):
+    cost = ((net(x) - y) ** 2).mean()
+    cost.backward()
+    opt.step()"""
+
+
+def test_a_watched_cell_says_what_a_cell_with_gradients_says(ready):
+    state = "import copy\nkept = copy.deepcopy(net.state_dict())"
+    ready.ok(state)
+    ready.ok(f"%%watch -o w\n{FAULTY}")
+    ready.ok("net.load_state_dict(kept)\nfor p in net.parameters(): p.grad = None\nopt = lib.optim.Adam(net.parameters(), lr=0.01)")
+    ready.ok(f"%%grad -o report\n{FAULTY}")
+    watched, reported = ready.ns["w"].findings, ready.ns["report"]
+    for one, other in zip(watched.findings, reported.findings, strict=True):
+        assert (one.kind, one.line, one.fix, one.message) == (other.kind, other.line, other.fix, other.message)
+    assert [(one.kind, one.line) for one in watched.findings] == [("accumulated", 5)]
+
+
+def test_the_doctor_says_the_same_afterwards(ready):
+    ran = ready.ok(f"%%watch -o w\n{FAULTY}")
+    assert "[accumulated]" in ran.text
+    assert "[accumulated]" in str(ready.ok("%doctor").result)
+
+
+def test_a_kind_is_silenced(ready):
+    ran = ready.ok(f"%%watch -o w --ignore accumulated\n{FAULTY}")
+    assert "accumulated" not in ran.text and ready.ns["w"].findings.ignored == 1
+    commented = FAULTY.replace("cost.backward()", "cost.backward()  # gradlab: ignore[accumulated]")
+    assert "accumulated" not in ready.ok(f"%%watch\n{commented}").text
+    assert "is not a kind" in ready.run(f"%%watch --ignore nonsense\n{FAULTY}").stderr
+
+
+def test_a_library_that_the_cell_imports_is_watched(ready):
+    name = ready.ns["lib"].__name__
+    ran = ready.ok(f"%%watch -o w\nimport {name} as lib\n{FAULTY}")
+    assert ready.ns["w"].steps == 12 and "[accumulated]" in ran.text
+
+
+def test_an_error_is_explained_once_beside_the_run(ready):
+    ran = ready.run(f"%%watch -o w\n{FAULTY}\nnet(lib.ones(3, 9))")
+    assert ran.error is not None and ready.ns["w"].steps == 12
+    assert ran.text.count("[accumulated]") == 1
+    kinds = [one.kind for one in ready.ns["w"].findings.findings]
+    assert kinds == ["accumulated"]
+
+
+def test_an_interrupt_is_an_end(ready):
+    ran = ready.run(f"%%watch -o w\n{FAULTY}\nraise KeyboardInterrupt")
+    assert "[accumulated]" in ran.text and ready.ns["w"].interrupted == "KeyboardInterrupt"
+    assert find_leftovers() == []
+
+
+def test_without_a_backward_the_doctor_says_why(ready):
+    ran = ready.ok("%%watch\nwith lib.no_grad():\n    cost = ((net(x) - y) ** 2).mean()\nopt.step()")
+    assert "no backward()" in ran.stdout

@@ -60,6 +60,11 @@ class Comments:
         return any(first <= at <= last and kinds & {kind, ALL} for at, kinds in self.kinds.items())
 
 
+def kinds_in_comments(program: Program) -> frozenset[str]:
+    """Return the kinds that comments of a program name, on any of its lines."""
+    return frozenset(kind for kinds in Comments(program).kinds.values() for kind in kinds) - {ALL}
+
+
 def split_ignored(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], int, list[str]]:
     """Split findings into those to report and those that the user has silenced.
 

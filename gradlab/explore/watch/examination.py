@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 
 from gradlab.diagnose.source_locations import CELL_FILE, cells
 from gradlab.explore.doctor.after_run import error_findings
+from gradlab.explore.doctor.context.program import Program
 from gradlab.explore.doctor.examine import CHECKS_OF_ERRORS
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.session import Session
+from gradlab.explore.doctor.silencing import kinds_in_comments
+from gradlab.explore.trace.notes import cell_source
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.trainings import Training
 
@@ -36,11 +39,14 @@ class Examined(NamedTuple):
         The tick of the clock of notes when its first sweep with a NaN or an infinity began.
     steps : int
         How many steps were examined.
+    silenced : frozenset of str
+        The kinds that the user silences, by name or in a comment of the program.
     """
 
     diagnosis: Diagnosis = Diagnosis()
     spoilt: int | None = None
     steps: int = 0
+    silenced: frozenset[str] = frozenset()
 
 
 class _Here(threading.local):
@@ -226,10 +232,10 @@ class Examination:
 
     def _keep(self, watch: Any) -> None:
         training = self.training_of(watch)
-        found = Examined(steps=watch.steps)
+        found = Examined(steps=watch.steps, silenced=self._ignore | kinds_in_comments(Program(cell_source())))
         if training is not None and isinstance(training.said, Diagnosis):
             said = training.said if self._closes else training.said.without(ERRORS)  # a cell shows them below its traceback
-            found = Examined(said, None if training.spoilt is None else training.spoilt.time, watch.steps)
+            found = found._replace(diagnosis=said, spoilt=None if training.spoilt is None else training.spoilt.time)
         self._seen[id(watch)] = found
 
 

@@ -95,6 +95,7 @@ class Judge:
         own = [*self._stopped(), *self._accumulated(), *self._far(), *self._blown()]
         examined = self.examined.diagnosis
         births = self._birth()
+        own, births = ([one for one in several if one.kind not in self.examined.silenced] for several in (own, births))
         theirs = [one for one in (*examined.findings, *examined.remarks) if not births or one.kind not in BIRTHS]
         by_kind = {one.kind: one.evidence for one in own}
         theirs = [replace(one, evidence={**by_kind.get(one.kind, {}), **one.evidence}, model="") for one in theirs]
