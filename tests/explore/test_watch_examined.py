@@ -45,7 +45,9 @@ def test_a_gradient_that_is_none_names_the_operation_its_line_and_a_fix(lib):
     found = w.findings.findings[0]
     here = test_a_gradient_that_is_none_names_the_operation_its_line_and_a_fix
     assert found.line == line_of(here, "rmse = lib.sqrt")
-    assert found.message.startswith("At step 31 the gradient of `net[0].weight` and `net[0].bias` was not finite for the first time")
+    assert found.message.startswith(
+        "At step 31 the gradient of `net[0].weight` and `net[0].bias` was not finite for the first time"
+    )
     assert "the derivative of sqrt there, 1 / (2 · sqrt(0)), is inf" in found.message
     assert found.evidence["step"] == 31
     assert "lib.sqrt((error ** 2).mean() + 1e-12)" in found.fix
@@ -175,33 +177,37 @@ def test_a_second_watch_after_the_first_begins_anew(lib):
     assert kinds == [["accumulated"], []]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_a_run_that_is_stopped_is_examined(lib, error):
-    net, (x, y) = mlp(lib, 6, 1), data(lib)
-    opt = lib.optim.SGD(net.parameters(), lr=0.01)
-    with pytest.raises(error), gl.watch(net, opt) as w:
-        for step in range(20):
+def accumulate(lib, w, net, opt, stop=None):
+    """Train with gradients that nothing clears; raise an error after eight steps."""
+    x, y = data(lib)
+    with w:
+        for step in range(12):
             loss = ((net(x) - y) ** 2).mean()
             loss.backward()
             opt.step()
             w.log(loss)
-            if step == 7:
-                raise error("stop")
+            if step == 7 and stop is not None:
+                raise stop("stop")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_a_run_that_is_stopped_is_examined(lib, error):
+    net = mlp(lib, 6, 1)
+    opt = lib.optim.SGD(net.parameters(), lr=0.01)
+    w = gl.watch(net, opt)
+    with pytest.raises(error):
+        accumulate(lib, w, net, opt, error)
     assert w.interrupted == error.__name__ and "accumulated" in [one.kind for one in w.findings.findings]
 
 
 def test_a_fault_of_the_recorder_does_not_stop_the_training(lib, monkeypatch):
     monkeypatch.setattr(examination.Recorder, "meet_libraries", lambda self: 1 / 0)
-    net, (x, y) = mlp(lib, 6, 1), data(lib)
+    net = mlp(lib, 6, 1)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
-    with pytest.warns(FaultWarning, match="watched the training"), gl.watch(net, opt) as w:
-        for _ in range(3):
-            opt.zero_grad()
-            loss = ((net(x) - y) ** 2).mean()
-            loss.backward()
-            opt.step()
-            w.log(loss)
-    assert w.steps == 3 and w.trouble
+    w = gl.watch(net, opt)
+    with pytest.warns(FaultWarning, match="watched the training"):
+        accumulate(lib, w, net, opt)
+    assert w.steps == 12 and w.trouble
 
 
 # ------------------------------------------------------------------------------------------------------------- progress
@@ -320,7 +326,15 @@ def test_speed_and_the_time_that_is_left(lib, clock):
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(8.4, "8 s"), (89, "89 s"), (150, "2 min"), (3600, "1 h"), (5400, "1 h 30 min"), (86400, "1 day"), (2.5 * 86400, "2 days 12 h")],
+    [
+        (8.4, "8 s"),
+        (89, "89 s"),
+        (150, "2 min"),
+        (3600, "1 h"),
+        (5400, "1 h 30 min"),
+        (86400, "1 day"),
+        (2.5 * 86400, "2 days 12 h"),
+    ],
 )
 def test_times_in_words(seconds, said):
     assert duration(seconds) == said

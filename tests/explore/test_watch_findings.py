@@ -59,7 +59,10 @@ def test_a_forgotten_zero_grad(lib):
     found = only(w, "accumulated")
     assert found.evidence["step"] == 2 and found.evidence["stale"] == 29
     assert found.fix == "Call `opt.zero_grad()` before `loss.backward()`."
-    assert found.line is not None and inspect.getsourcelines(train)[0][found.line - inspect.getsourcelines(train)[1]].strip() == "loss.backward()"
+    assert (
+        found.line is not None
+        and inspect.getsourcelines(train)[0][found.line - inspect.getsourcelines(train)[1]].strip() == "loss.backward()"
+    )
 
 
 def test_a_forgotten_zero_grad_in_later_steps(lib, late):

@@ -103,7 +103,9 @@ def test_a_watched_cell_says_what_a_cell_with_gradients_says(ready):
     state = "import copy\nkept = copy.deepcopy(net.state_dict())"
     ready.ok(state)
     ready.ok(f"%%watch -o w\n{FAULTY}")
-    ready.ok("net.load_state_dict(kept)\nfor p in net.parameters(): p.grad = None\nopt = lib.optim.Adam(net.parameters(), lr=0.01)")
+    ready.ok(
+        "net.load_state_dict(kept)\nfor p in net.parameters(): p.grad = None\nopt = lib.optim.Adam(net.parameters(), lr=0.01)"
+    )
     ready.ok(f"%%grad -o report\n{FAULTY}")
     watched, reported = ready.ns["w"].findings, ready.ns["report"]
     for one, other in zip(watched.findings, reported.findings, strict=True):

@@ -1,5 +1,5 @@
-"""The doctor beside a watch: a `Recorder` sees the first steps of a training, each of them, and the doctor's checks run on them as
-for a `%%grad` cell or a script. A longer training goes on without it, at the cost of the watch alone.
+"""The doctor beside a watch: a `Recorder` sees each of the first steps of a training, and the doctor's checks run on them as for
+a `%%grad` cell or a script. A longer training goes on without it, at the cost of the watch alone.
 
 Trainings that are watched at the same time, in one thread, share a recorder.
 """

@@ -37,7 +37,10 @@ def progress_text(watch: Any) -> str:
     speed = watch.measuring.speed.per_second
     if speed is None:
         return ""
-    rate = f"{number(1 / speed, 2)} s a step" if speed < 1 else f"{grouped(round(speed)) if speed >= 10 else number(speed, 2)} steps a second"
+    if speed < 1:
+        rate = f"{number(1 / speed, 2)} s a step"
+    else:
+        rate = f"{grouped(round(speed)) if speed >= 10 else number(speed, 2)} steps a second"
     left = None if watch.ended or watch.total is None else (watch.total - watch.steps) / speed
     return rate if left is None or left < 1 else f"{rate}, {duration(left)} left"
 

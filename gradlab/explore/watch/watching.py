@@ -23,9 +23,9 @@ from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.libraries.gauging import UnreadableError
-from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.trace.loops import loops_of
 from gradlab.explore.trace.notes import Frame, times, users_frames
+from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.watch.comparing import RunComparison
 from gradlab.explore.watch.examination import FULL, Examination, examination_of
 from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
