@@ -11,6 +11,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from gradlab.core.fixes import offer_fix
+
 
 class Explainer(Protocol):
     """Rewrite an error, given the name of its factory in this module, the plain error and the factory's arguments."""
@@ -203,24 +205,27 @@ SECOND_BACKWARD = (
     "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
     "calling backward."
 )
-INTEGERS_HINT = (
-    "integers and bools carry no gradient: write data as 1. instead of 1, and differentiate what comes before a comparison, "
-    "an argmax or a cast to integers."
+FIX_INTEGERS = (
+    ": write data as 1. instead of 1, and differentiate what comes before a comparison, an argmax or a cast to integers"
 )
 NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
-    "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
-    ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
-    "Tensor instead."
+    "during autograd.backward()."
+)
+FIX_NON_LEAF_GRAD = (
+    " If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If "
+    "you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead."
 )
 
 
 @explainable
 def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
     return RuntimeError(
-        f"grad can be implicitly created only for scalar outputs. This one has shape {list(shape)}. Pass gradient=, a "
-        f"tensor of shape {list(shape)} with a weight for each element (a single 1 picks one row of the Jacobian, all ones add "
-        "up the rows), or reduce the output first with .sum() or .mean()."
+        f"grad can be implicitly created only for scalar outputs. This one has shape {list(shape)}."
+        + offer_fix(
+            f" Pass gradient=, a tensor of shape {list(shape)} with a weight for each element (a single 1 picks one row of the "
+            "Jacobian, all ones add up the rows), or reduce the output first with .sum() or .mean()."
+        )
     )
 
 
@@ -229,7 +234,9 @@ def no_graph(index: int, output: Any) -> RuntimeError:
     """`output` is the tensor without a graph, or only its dtype."""
     dtype = getattr(output, "dtype", output)
     first = f"element {index} of tensors does not require grad and does not have a grad_fn."
-    return RuntimeError(first if dtype.is_floating_point else f"{first} It has dtype {dtype}, and {INTEGERS_HINT}")
+    if dtype.is_floating_point:
+        return RuntimeError(first)
+    return RuntimeError(f"{first} It has dtype {dtype}, and integers and bools carry no gradient{offer_fix(FIX_INTEGERS)}.")
 
 
 @explainable
@@ -298,31 +305,31 @@ def unused_input(index: int, x: Any = None, outputs: Sequence[Any] = ()) -> Runt
 def input_without_history(index: int, x: Any) -> RuntimeError:
     """`x` is the input without a history."""
     return RuntimeError(
-        f"One of the differentiated Tensors does not require grad: inputs[{index}], of shape {list(x.array.shape)}. Set "
-        "requires_grad=True on it before computing the output."
+        f"One of the differentiated Tensors does not require grad: inputs[{index}], of shape {list(x.array.shape)}."
+        + offer_fix(" Set requires_grad=True on it before computing the output.")
     )
 
 
 @explainable
 def leaf_in_place() -> RuntimeError:
     return RuntimeError(
-        "a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with gradlab.no_grad():`, "
-        "or make a new tensor (x = x + 1)."
+        "a leaf Variable that requires grad is being used in an in-place operation."
+        + offer_fix(" Update it inside `with gradlab.no_grad():`, or make a new tensor (x = x + 1).")
     )
 
 
 @explainable
 def view_of_leaf_in_place() -> RuntimeError:
     return RuntimeError(
-        "a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with "
-        "gradlab.no_grad():`, or make a new tensor."
+        "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        + offer_fix(" Update it inside `with gradlab.no_grad():`, or make a new tensor.")
     )
 
 
 @explainable
 def non_leaf_grad(tensor: Any) -> UserWarning:
     """Warning for reading the `.grad` of `tensor`, which is not a leaf."""
-    return UserWarning(NON_LEAF_GRAD)
+    return UserWarning(NON_LEAF_GRAD + offer_fix(FIX_NON_LEAF_GRAD))
 
 
 @explainable
@@ -332,10 +339,21 @@ def out_of_memory(name: str, error: MemoryError, nodes: Sequence[Any]) -> OutOfM
 
 
 # -------------------------------------------------------------------------------------------------- errors of an operation
+# Constants, because a traceback shows the lines of code around a `raise`.
+FIX_INTEGER_DATA = "write 1. instead of 1, or pass dtype=gradlab.float32"
+FIX_INTEGER_TENSOR = "write 1. instead of 1, or call .float() first"
+FIX_INTEGER_PARAMETER = "call .float() first, or give requires_grad=False"
+
+
+def cannot_require_grad(first: str, dtype: Any, fix: str) -> RuntimeError:
+    """The error for integers or bools that are to require gradients. `first` is PyTorch's sentence and how the dtype follows."""
+    return RuntimeError(f"{first} {dtype}{advice(offer_fix(f': {fix}'))}.")
+
+
 def leaf_used_in_place() -> RuntimeError:
     return RuntimeError(
-        "a leaf Variable that requires grad has been used in an in-place operation. "
-        + advice("Call the Function on a copy (x.clone()), or inside `with gradlab.no_grad():`.")
+        "a leaf Variable that requires grad has been used in an in-place operation."
+        + advice(offer_fix(" Call the Function on a copy (x.clone()), or inside `with gradlab.no_grad():`."))
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import CPU, device, device_of
 from gradlab.core.dtypes import dtype, from_numpy_dtype
-from gradlab.core.errors import Size, non_leaf_grad, size_of
+from gradlab.core.errors import FIX_INTEGER_TENSOR, Size, cannot_require_grad, non_leaf_grad, size_of
 from gradlab.core.freeing import free_view_source
 from gradlab.core.inference import InferenceStorage
 from gradlab.core.modes import mode
@@ -161,10 +161,8 @@ class Tensor(Methods):
         if wanted is not True and wanted is not False:
             raise RuntimeError(f"requires_grad must be a bool. It is {type(wanted).__name__}.")
         if wanted and self.node is None and self.array.dtype.kind != "f":
-            raise RuntimeError(
-                "only Tensors of floating point and complex dtype can require gradients. This one has dtype "
-                f"{self.dtype}: write 1. instead of 1, or call .float() first."
-            )
+            first = "only Tensors of floating point and complex dtype can require gradients. This one has dtype"
+            raise cannot_require_grad(first, self.dtype, FIX_INTEGER_TENSOR)
         if wanted and not self.is_leaf:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. This one was computed from one that "
@@ -209,10 +207,8 @@ class Tensor(Methods):
                         "Clone it first: x.clone().requires_grad_()."
                     )
                 if self.array.dtype.kind != "f":
-                    raise RuntimeError(
-                        f"only Tensors of floating point dtype can require gradients. This one has dtype {self.dtype}: "
-                        "write 1. instead of 1, or call .float() first."
-                    )
+                    first = "only Tensors of floating point dtype can require gradients. This one has dtype"
+                    raise cannot_require_grad(first, self.dtype, FIX_INTEGER_TENSOR)
                 node = getattr(self, "_frozen", None)
                 if node is None:
                     node = AccumulateGrad(self)

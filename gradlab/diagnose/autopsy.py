@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.errors import modification_sentence
+from gradlab.core.fixes import fix_setting, offer_fix
 from gradlab.core.node import walk_graph
 from gradlab.core.observers import notify_backward_refused
 from gradlab.core.tensor import Tensor
@@ -46,9 +47,12 @@ RECORDING_HINT = " To see the lines, run it inside `with gradlab.record_sites():
 
 
 def compose_message(first: str, *facts: tuple[str, str]) -> str:
-    """Return a first paragraph followed by facts, pairs (label, text), one entry each."""
+    """Return a first paragraph followed by facts, pairs (label, text), one entry each. The fix is left out if it is not shown."""
     lines = [spell_code(first)]
-    for label, text in ((label, spell_code(text) if label in ("fix", "why") else text) for label, text in facts):
+    for label, text in facts:
+        if label == "fix" and not fix_setting.shown:
+            continue
+        text = spell_code(text) if label in ("fix", "why") else text
         lines += textwrap.wrap(
             text,
             MAX_LINE_WIDTH,
@@ -108,8 +112,8 @@ def saved_tensor_modified(
     sentence = modification_sentence(type_name, shape, producer, version, wanted, user)
     if saving is None and writing is None:
         return RuntimeError(
-            f"{sentence}{'' if what == 'it' else f' ({what})'}. Write to a copy (x = x + 1 instead of x += 1), "
-            f"or after backward().{recording_hint()}"
+            f"{sentence}{'' if what == 'it' else f' ({what})'}."
+            f"{offer_fix(' Write to a copy (x = x + 1 instead of x += 1), or after backward().')}{recording_hint()}"
         )
     facts = []
     if saving is not None:
@@ -205,8 +209,11 @@ def graph_freed(plain: RuntimeError, node: Any, roots: Iterable[Any] = ()) -> Ru
     first = str(plain).removesuffix(".")
     if not recorded_at and by is None:
         return RuntimeError(
-            f"{first}: pass retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
-            f"and call it once.{recording_hint()}"
+            first
+            + offer_fix(
+                ": pass retain_graph=True to the earlier backward() or autograd.grad(), or add the losses and call it once"
+            )
+            + f".{recording_hint()}"
         )
     facts = [("freed", f"{recorded_at} ({node.title})")] if recorded_at else []
     facts.append(("by", "an earlier backward() or autograd.grad()" if by is None else by.quote()))
@@ -257,7 +264,7 @@ def without_history(plain: RuntimeError, index: int, output: Any) -> RuntimeErro
     if getattr(output, "dtype", output).is_floating_point:
         first += (
             " No tensor that it was computed from requires grad, or it was computed under no_grad(), or detach(), .data or "
-            ".item() removed its history: set requires_grad=True on the input before computing."
+            f".item() removed its history{offer_fix(': set requires_grad=True on the input before computing')}."
         )
     return RuntimeError(first + recording_hint())
 
@@ -337,7 +344,7 @@ def why_lost(tensor: Any) -> str:
     if not facts:
         return ""
     words = {"lost": "its history was lost at ", "made": "it was computed at ", "perhaps": ""}
-    return f"{'; '.join(words.get(label, '') + text for label, text in facts[:-1])}. Fix: {facts[-1][1]}"
+    return "; ".join(words.get(label, "") + text for label, text in facts[:-1]) + offer_fix(f". Fix: {facts[-1][1]}")
 
 
 def facts_of_loss(loss: Loss) -> list[tuple[str, str]]:
@@ -433,7 +440,8 @@ def non_leaf_warning(plain: UserWarning, tensor: Any) -> UserWarning:
     The text is composed once for each pair of lines: the one that reads `.grad` and the one that computed the tensor.
     """
     here, origin = site_here(2), getattr(tensor.node, "site", None)
-    key = tuple(id(code) if i % 2 == 0 else code for i, code in enumerate((*(here or ())[:2], *(origin or ())[:2])))
+    lines = tuple(id(code) if i % 2 == 0 else code for i, code in enumerate((*(here or ())[:2], *(origin or ())[:2])))
+    key = *lines, fix_setting.shown
     if key not in NON_LEAF_WARNINGS:
         if len(NON_LEAF_WARNINGS) >= 256:
             NON_LEAF_WARNINGS.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradlab.core.errors import advice
+from gradlab.core.errors import FIX_INTEGER_PARAMETER, advice, cannot_require_grad
 from gradlab.core.observers import OBSERVERS, notify_detach
 from gradlab.core.storage import own_storage
 from gradlab.core.tensor import Tensor, constant
@@ -51,10 +51,8 @@ class ParameterType(Marked):
         tensor = marked(data, PARAMETER)
         if requires_grad:
             if tensor.array.dtype.kind != "f":
-                raise RuntimeError(
-                    "Only Tensors of floating point and complex dtype can require gradients. This one has dtype "
-                    f"{tensor.dtype}: call .float() first, or give requires_grad=False."
-                )
+                first = "Only Tensors of floating point and complex dtype can require gradients. This one has dtype"
+                raise cannot_require_grad(first, tensor.dtype, FIX_INTEGER_PARAMETER)
             tensor.requires_grad_()
         return tensor
 

@@ -20,8 +20,9 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
-from traitlets import Bool, Integer
+from traitlets import Bool, Integer, observe
 
+from gradlab.core.fixes import fix_setting
 from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.sites import recording
 from gradlab.diagnose.source_locations import cells, notebook
@@ -98,8 +99,13 @@ class GradMagics(Magics):
         64, min=0, help="An output with up to so many elements gets its Jacobian if there are no weights."
     ).tag(config=True)
 
+    fixes = Bool(
+        True, help="Say what to write instead in findings, errors and warnings. False, as in homework: only what is wrong."
+    ).tag(config=True)
+
     def __init__(self, shell: Any, **kwargs: Any) -> None:
         super().__init__(shell, **kwargs)
+        fix_setting.shown = self.fixes
         self._running = Running()
         self._widgets: dict[str, list[Any]] = {}  # those that are shown, by cell
         notebook.numbers, notebook.namespace = getattr(shell.compile, "_filename_map", {}), shell.user_ns
@@ -290,8 +296,13 @@ class GradMagics(Magics):
         while self._running.cells:
             self._running.close_last().recorder.forget()
 
+    @observe("fixes")
+    def _show_fixes(self, change: Any) -> None:
+        fix_setting.shown = change["new"]
+
     def unload(self) -> None:
         """Leave nothing behind."""
+        fix_setting.shown = True
         cells.current = None
         notebook.numbers, notebook.namespace, notebook.last_error = {}, {}, None
         self.forget()

@@ -17,7 +17,7 @@ import numpy as np
 from gradlab.backend.namespaces import CPU, current, device, move_to, namespace_of, namespace_on
 from gradlab.core import operator as documentation
 from gradlab.core.dtypes import DTYPE_OF_NUMPY, as_numpy_dtype
-from gradlab.core.errors import advice, invalid_combination, wrong_type
+from gradlab.core.errors import FIX_INTEGER_DATA, cannot_require_grad, invalid_combination, wrong_type
 from gradlab.core.layout import check_strided, to_memory_format
 from gradlab.core.out_argument import copy_to_out
 from gradlab.core.tensor import Tensor, constant
@@ -39,10 +39,8 @@ def make_leaf(array: Any, where: Device, requires_grad: bool) -> Tensor:
     tensor = constant(move_to(array, resolve_device(where)))
     if requires_grad:
         if array.dtype.kind != "f":
-            raise RuntimeError(
-                f"Only Tensors of floating point and complex dtype can require gradients. The data has dtype "
-                f"{tensor.dtype}: " + advice("write 1. instead of 1, or pass dtype=gradlab.float32.")
-            )
+            first = "Only Tensors of floating point and complex dtype can require gradients. The data has dtype"
+            raise cannot_require_grad(first, tensor.dtype, FIX_INTEGER_DATA)
         tensor.requires_grad_()
     return tensor
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from gradlab.core.fixes import offer_fix
+
 if TYPE_CHECKING:
     from gradlab.explore.trace.data import Line, Trace
 
@@ -110,7 +112,8 @@ class Diagnosis:
     ) -> Diagnosis:
         """Sort findings by worth, separate Problems from Notes, and merge similar ones into one with a count.
 
-        If two checks report the same kind and the same fix for one line, only the finding of greater worth is kept.
+        If two checks report the same kind and the same fix for one line, only the finding of greater worth is kept. If fixes
+        are not shown (`core.fixes`), the findings have none.
         """
         ordered = sorted(findings, key=lambda finding: -finding.worth)
         first = {(one.kind, one.line, one.fix, one.model): one for one in reversed(ordered)}
@@ -122,6 +125,7 @@ class Diagnosis:
                 by_line[place] = one
         ordered = [one for one in ordered if one.kind not in ONCE or by_line[one.line, one.model] is one]
         ordered = merge_across_models(merge_similar(ordered))
+        ordered = [replace(one, fix=offer_fix(one.fix)) for one in ordered]
         return cls(
             tuple(finding for finding in ordered if not finding.remark),
             tuple(finding for finding in ordered if finding.remark),

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gradlab.core.fixes import offer_fix
 from gradlab.explore.graph.graphs import LEAST_LIMIT, MOST_NODES, Graph
 from gradlab.explore.libraries import library_of
 from gradlab.explore.markup import shape_text
@@ -142,13 +143,14 @@ def graph(
             raise TypeError(f"graph(out) draws tensors of one library; got {first.name} and {library.name}")
         if not output.requires_grad:
             name = next((name for name, tensor in names.items() if tensor is output), "out")
-            why = library.why_lost(output) or (
+            why = library.why_lost(output) or offer_fix(
                 "Call requires_grad_() on what it is computed from before computing it, and look "
                 "for detach() and no_grad() on the way"
             )
             raise RuntimeError(
                 "element 0 of tensors does not require grad and does not have a grad_fn: there is no graph behind "
-                f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))}). {why[:1].upper()}{why[1:]}"
+                f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))})"
+                + (f". {why[:1].upper()}{why[1:]}" if why else "")
             )
     if most < LEAST_LIMIT:
         raise ValueError(f"graph(most={most}): there must be room for at least {LEAST_LIMIT} nodes")
