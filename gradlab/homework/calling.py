@@ -30,12 +30,13 @@ from gradlab.core.fixes import fix_setting
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.homework import references, ways
+from gradlab.homework.excerpts import abbreviate
 from gradlab.homework.forbidden import ForbiddenCalls
 from gradlab.homework.probes import Ask, Asked
 from gradlab.homework.time_limits import TimeUp, limited
 from gradlab.homework.verdicts import Other, described
 
-DEEPEST, LONGEST, MOST_TEXT = 4, 1000, 4000  # of lists in lists, of one list, of a text
+DEEPEST, LONGEST, MOST_TEXT, MOST_CODE = 4, 1000, 4000, 200  # of lists in lists, of one list, of a text, of a line of code
 Outcome = dict[str, Any]
 
 
@@ -167,7 +168,7 @@ def plain(value: Any, depth: int = 0) -> dict[str, Any]:
         if isinstance(value, (bool, int, float)) and not (isinstance(value, int) and abs(value) > 2**53):
             return {"number": value}
         if isinstance(value, str):
-            return {"text": str(value[:MOST_TEXT])}
+            return {"text": abbreviate(str(value), MOST_TEXT)}
         if isinstance(value, dict) and depth < DEEPEST and len(value) <= LONGEST and {type(key) for key in value} <= {str, int}:
             return {"dict": [[key, plain(part, depth + 1)] for key, part in value.items()]}
         if isinstance(value, (list, tuple)) and depth < DEEPEST and len(value) <= LONGEST:
@@ -202,7 +203,7 @@ def unplain(data: Any) -> Any:
     if kind == "none":
         return None
     if kind == "other" and isinstance(content, str):
-        return Other(content[:200])
+        return Other(abbreviate(content, 200))
     raise ValueError("not a value")
 
 
@@ -214,8 +215,14 @@ def _raised(error: BaseException, function: Any) -> Outcome:
     try:
         if isinstance(error, NotImplementedError):
             inner = traceback.extract_tb(error.__traceback__)[-1].name
-            return {"end": "unwritten", "words": text[:MOST_TEXT], "stands": _where_it_stands(error, function), "in": inner}
-        return {"end": "raised", "words": f"{type(error).__name__}: {text}"[:MOST_TEXT], "line": _where(error, function)}
+            return {
+                "end": "unwritten",
+                "words": abbreviate(text, MOST_TEXT),
+                "stands": _where_it_stands(error, function),
+                "in": inner,
+            }
+        words = abbreviate(f"{type(error).__name__}: {text}", MOST_TEXT)
+        return {"end": "raised", "words": words, "line": _where(error, function)}
     finally:
         error.__traceback__ = None  # it holds the frames, and they what the student's code holds
 
@@ -226,7 +233,7 @@ def _where(error: BaseException, function: Any) -> str:
     own = [
         frame for frame in traceback.extract_tb(error.__traceback__) if code is not None and frame.filename == code.co_filename
     ]
-    return f"line {own[-1].lineno} of its cell: `{own[-1].line}`" if own and own[-1].line else ""
+    return f"line {own[-1].lineno} of its cell: `{abbreviate(own[-1].line, MOST_CODE)}`" if own and own[-1].line else ""
 
 
 def _where_it_stands(error: BaseException, function: Any) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.homework.verdicts import BAD, GOOD, as_array, compared, marked
+from gradlab.homework.excerpts import abbreviate
+from gradlab.homework.verdicts import BAD, GOOD, WHOLE, as_array, compared, marked
 
 TOLERANCE = 1e-3  # of the largest entry: what is written by hand has three digits
 OPEN = "still open"
@@ -46,7 +47,7 @@ class Compared:
         rows = "".join(
             f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colours[good]};font-weight:bold;width:1em;'
             f'text-align:center" aria-label="{signs[good][1]}">{signs[good][0]}</span><code style="min-width:3em">{escape(name)}'
-            f"</code><div>{marked(words)}</div></div>"
+            f'</code><div style="{WHOLE}">{marked(words)}</div></div>'
             for name, good, words in self.rows
         )
         edge = GOOD if self.right else BAD if any(good is False for _, good, _ in self.rows) else "#888"
@@ -93,7 +94,7 @@ def compare(
 def _of_one(name: str, said: Any, actual: Any, replies: Mapping[Any, str]) -> tuple[bool | None, str]:
     expected = as_array(actual)
     if expected is None:
-        raise ValueError(f"what is right for {name} is to be numbers, and is {actual!r:.80}.")
+        raise ValueError(f"what is right for {name} is to be numbers, and is {abbreviate(repr(actual), 80)}.")
     if said is None or said is Ellipsis:
         return None, OPEN
     array = as_array(said)

@@ -22,7 +22,7 @@ LIBRARY, CALLER = "gradlab", "gradlab.homework.calling"
 WHOLE = ".*"  # ends the name of a library of which nothing may run
 AROUND = {
     CALLER,
-    *(f"gradlab.homework.{name}" for name in ("time_limits", "forbidden", "programs", "verdicts")),
+    *(f"gradlab.homework.{name}" for name in ("time_limits", "forbidden", "programs", "verdicts", "excerpts")),
 }  # what runs a student's
 WAYS = "gradlab.homework.ways."
 

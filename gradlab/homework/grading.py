@@ -33,9 +33,10 @@ from typing import Any, BinaryIO
 
 from gradlab import clock
 from gradlab.homework import wire
+from gradlab.homework.excerpts import abbreviate
 from gradlab.homework.exercises import CHECKS, load
 from gradlab.homework.probes import QUESTIONS, Probe
-from gradlab.homework.student import SECONDS
+from gradlab.homework.student import MOST_WORDS, SECONDS
 from gradlab.homework.time_limits import Purse
 from gradlab.homework.verdicts import Verdict
 
@@ -232,7 +233,7 @@ def _answered(asked: Any, probes: list[Probe]) -> dict[str, Any]:
             raise ValueError("there is no such function")
         return {"answer": probes[number].answer(what, list(arrays))}
     except Exception as error:  # noqa: BLE001  (it asked for something impossible: it is told)
-        return {"error": f"{type(error).__name__}: {error}"[:1000]}
+        return {"error": abbreviate(f"{type(error).__name__}: {error}", MOST_WORDS)}
 
 
 def _outputs(raw: Any) -> list[dict[str, str]]:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gradlab.explore.views import opened
-from gradlab.homework.questions import Question, is_open, plain, question
+from gradlab.homework.questions import Question, is_open, plain, question, shown
 
+NEXT = "Now run the next cell."
 READING, FILE = "GRADLAB_READING", "GRADLAB_GUESSES"  # variables of the environment
 NOTEBOOK = "JPY_SESSION_NAME"  # where Jupyter says which notebook a kernel is of
 
@@ -62,10 +63,11 @@ class Guesses:
     _asked: dict[str, Question]
     _views: dict[str, QuestionView]
     _told: dict[str, str]
+    _solved: dict[str, str]
     _read_last: str
 
     def __init__(self) -> None:
-        for name, value in (("_kept", {}), ("_asked", {}), ("_views", {}), ("_told", {}), ("_read_last", "")):
+        for name, value in (("_kept", {}), ("_asked", {}), ("_views", {}), ("_told", {}), ("_solved", {}), ("_read_last", "")):
             object.__setattr__(self, name, value)
 
     def __getattr__(self, key: str) -> Any:
@@ -96,6 +98,7 @@ class Guesses:
         key = question.key
         if key in self._asked and self._asked[key] != question:
             self._kept.pop(key, None)
+            self._solved.pop(key, None)
         self._asked[key] = question
         if key in self._kept:
             self._kept[key] = question.taken(self._kept[key])
@@ -106,22 +109,24 @@ class Guesses:
             before.close()
         self._views[key] = view
 
-    def write_down(self, said: Any, shown: str, right: bool) -> None:
-        """Note a guess that was compared in the teacher's file, if there is one: once, until it changes."""
+    def is_solved(self, key: str) -> bool:
+        """Whether the guess at a question has been compared, and was right."""
+        return key in self._kept and self._solved.get(key) == shown(self._kept[key])
+
+    def note_comparison(self, said: Any, right: bool) -> None:
+        """Note whether a guess was right: for the view of its question, and in the teacher's file if there is one."""
         key = self._read_last
-        if settings.file is None or self._kept.get(key) is not said or self._told.get(key) == shown:
+        if self._kept.get(key) is not said:
             return
-        self._told[key] = shown
-        line = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
-            "student": _user(),
-            "notebook": Path(os.environ.get(NOTEBOOK, "")).stem,
-            "question": key,
-            "guess": shown,
-            "right": right,
-        }
-        with settings.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        if right:
+            self._solved[key] = shown(said)
+        else:
+            self._solved.pop(key, None)
+        if (view := self._views.get(key)) is not None:
+            view.refresh()
+        if settings.file is not None and self._told.get(key) != shown(said):  # once, until it changes
+            self._told[key] = shown(said)
+            _write_down(settings.file, key, shown(said), right)
 
 
 guess = Guesses()
@@ -163,17 +168,32 @@ def state(guesses: Guesses, asked: Question) -> dict[str, Any]:
     chosen: list[str] = []
     if asked.choices and not problem.startswith("You wrote"):
         chosen = ["" if is_open(one) else str(one) for one in (said if asked.rows and isinstance(said, list) else [said])]
-    text, noted = "", ""
+    text, noted, said_of_it = "", "", ""
     if not is_open(said):
         clear = said if asked.choices else plain(said)
         text = "" if asked.choices else ", ".join(map(str, clear)) if isinstance(clear, list) else str(clear)
         noted = f"all {len(asked.rows)} rows" if asked.rows else str(clear)
+    if noted and not problem:
+        said_of_it = f"Answered: {noted}. That is right." if guesses.is_solved(asked.key) else f"Noted: {noted}. {NEXT}"
     return {
         "chosen": chosen,
         "text": text,
         "problem": problem,
-        "noted": f"Noted: {noted}. Now run the next cell." if noted and not problem else "",
+        "noted": said_of_it,
     }
+
+
+def _write_down(path: Path, key: str, said: str, right: bool) -> None:
+    line = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        "student": _user(),
+        "notebook": Path(os.environ.get(NOTEBOOK, "")).stem,
+        "question": key,
+        "guess": said,
+        "right": right,
+    }
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def _user() -> str:

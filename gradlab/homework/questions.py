@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.tensor import Tensor
+from gradlab.homework.excerpts import abbreviate
 from gradlab.homework.verdicts import as_array, marked
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -216,7 +217,7 @@ def shown(value: Any) -> str:
     """A guess or an answer, as it is repeated."""
     array = None if isinstance(value, (str, bool)) else as_array(value)
     if array is None:
-        return str(value)[:LONGEST]
+        return abbreviate(str(value), LONGEST)
     largest = float(np.abs(array).max(initial=0))
     if NOTHING < largest < 1e-3:
         text = np.array2string(array, separator=", ", formatter={"float_kind": lambda one: f"{one:.3g}"})

@@ -38,7 +38,7 @@ class Revealed:
         rows = f'<ul style="margin:4px 0 0">{rows}</ul>' if rows else ""
         return (
             f'<div class="gradlab-reveal" style="border-left:4px solid {escape(edge)};padding:4px 0 4px 12px;max-width:52em;'
-            f'line-height:1.45">{marked(self.words)}{rows}</div>'
+            f'line-height:1.45;overflow-wrap:anywhere">{marked(self.words)}{rows}</div>'
         )
 
 
@@ -99,7 +99,7 @@ def reveal(
     labels = rows if rows is None else tuple(map(str, rows))
     verdict = _compared(guess, actual, of, count, replies, labels)
     if verdict.right is not None:
-        predictions.guess.write_down(guess, shown(guess), verdict.right)
+        predictions.guess.note_comparison(guess, verdict.right)
     folded = verdict.right is None and is_open(guess) and predictions.settings.reading
     if verdict.right is None and not folded:
         return verdict

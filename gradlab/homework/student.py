@@ -17,6 +17,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.homework import ways
 from gradlab.homework.calling import REFERENCES, perform, unplain
 from gradlab.homework.diagnosis import diagnosis
+from gradlab.homework.excerpts import abbreviate
 from gradlab.homework.forbidden import codes_of
 from gradlab.homework.likeness import Likeness, on_tensors
 from gradlab.homework.probes import Probe
@@ -25,6 +26,7 @@ from gradlab.homework.time_limits import Purse
 from gradlab.homework.verdicts import CheckItem, Verdict, compared
 
 SECONDS = 10  # for an exercise
+MOST_WORDS, MOST_CODE = 2000, 200  # characters that are shown of a text and of a line of code
 
 
 class Stopped(Exception):  # noqa: N818  (the way out of an exercise, not an error)
@@ -274,7 +276,7 @@ class Student:
         if end == "value":
             value = self._read(name, outcome["value"])
             told = outcome.get("changed")
-            changed = ", ".join(str(one)[:40] for one in told) if isinstance(told, list) else ""
+            changed = ", ".join(abbreviate(str(one), MOST_CODE) for one in told) if isinstance(told, list) else ""
             first = probes[0] if probes else Probe(lambda x: x)
             y = first.function(behind[0].detach()) if probes and behind else None
             return Answer(value, first, changed, np.array(y.array) if isinstance(y, Tensor) else np.empty(0), self._case)
@@ -283,7 +285,7 @@ class Student:
     def _ended(self, name: str, end: str, outcome: dict[str, Any], seconds: float, late: str = "") -> Stopped:
         """Why there is no value, noted."""
         what, words = f"`{name}`", str(outcome.get("words", ""))
-        short = words if len(words) <= 300 else words[:300] + " …"
+        short = abbreviate(words, MOST_WORDS)
         if end == "missing":
             return self.stop(
                 what,
@@ -296,10 +298,10 @@ class Student:
             )
         if end == "borrowed":
             path, line, text = (*outcome.get("used", []), "", 0, "")[:3]
-            where = f" (line {line} of its cell: `{str(text)[:200]}`)" if line and text else ""
+            where = f" (line {line} of its cell: `{abbreviate(str(text), MOST_CODE)}`)" if line and text else ""
             return self.stop(
                 what,
-                f"it uses `{str(path)[:80]}`{where}, which this exercise is there to replace",
+                f"it uses `{abbreviate(str(path), MOST_CODE)}`{where}, which this exercise is there to replace",
                 "the task says what to build it from.",
             )
         if end == "time":
@@ -311,11 +313,11 @@ class Student:
                     f"the line `raise NotImplementedError()` still stands {outcome['stands']} your code",
                     "take that line out, and run the cell again.",
                 )
-            inner = str(outcome.get("in", ""))[:80]
+            inner = abbreviate(str(outcome.get("in", "")), MOST_CODE)
             unwritten = f"`{inner}` is not written yet" if inner.isidentifier() and inner != name else "not written yet"
             return self.stop(what, f"raised NotImplementedError: {short}" if words else unwritten)
         if end == "raised":
-            return self.stop(what, f"raised {short}", str(outcome.get("line", ""))[:300], self._case)
+            return self.stop(what, f"raised {short}", abbreviate(str(outcome.get("line", "")), 2 * MOST_CODE), self._case)
         if end == "gone":
             return self.stop(what, short)
         return self.stop(what, "what came back cannot be read")

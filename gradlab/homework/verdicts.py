@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.tensor import Tensor
+from gradlab.homework.excerpts import abbreviate
+
+MOST_SHAPES = 100  # characters of a list of shapes
 
 
 @dataclass(frozen=True)
@@ -80,9 +83,9 @@ class Verdict:
     def __str__(self) -> str:
         lines = [self.headline()]
         for finding in self.findings:
-            lines.append(f"  {'ok ' if finding.good else 'NO '} {finding.what}: {finding.words}")
+            lines.append(f"  {'ok ' if finding.good else 'NO '} {finding.what}: {indented(finding.words)}")
             if finding.hint:
-                lines.append(f"      Look next at: {finding.hint}")
+                lines.append(f"      Look next at: {indented(finding.hint)}")
             if finding.case and not finding.good:
                 lines.append(f"      {self._try()}: {finding.case}")
         return "\n".join(lines)
@@ -107,15 +110,37 @@ class Verdict:
                 )
             rows.append(
                 f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colour};font-weight:bold" '
-                f'aria-label="{"passed" if finding.good else "not passed"}">{mark}</span><div>{marked(finding.what)}: '
-                f"{marked(finding.words)}{hint}</div></div>"
+                f'aria-label="{"passed" if finding.good else "not passed"}">{mark}</span><div style="{WHOLE}">'
+                f"{marked(finding.what)}: {marked(finding.words)}{hint}</div></div>"
             )
         edge = GOOD if self.passed else BAD
         return (
-            f'<div class="gradlab-check" style="border-left:4px solid {edge};padding:4px 0 4px 12px;max-width:52em;'
-            f'line-height:1.45"><div style="font-weight:bold;margin-bottom:4px">{escape(self.headline())}</div>'
+            f'<div class="gradlab-check" style="{FRAME.format(edge=edge)}">'
+            f'<div style="font-weight:bold;margin-bottom:4px">{escape(self.headline())}</div>'
             f"{''.join(rows)}</div>"
         )
+
+
+@dataclass(frozen=True)
+class PassedAgain:
+    """One line for an exercise that had passed and passes again."""
+
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        return self._words().replace("`", "")
+
+    __repr__ = __str__
+
+    def _words(self) -> str:
+        it, many = self.verdict, len(self.verdict.findings)
+        return (
+            f"Exercise {it.number}, {it.title}: passed, as before ({many} of {many} checks). "
+            f"`%check {it.number} --all` shows {'them' if many > 1 else 'it'}."
+        )
+
+    def _repr_html_(self) -> str:
+        return f'<div class="gradlab-check" style="{FRAME.format(edge=GOOD)}">{marked(self._words())}</div>'
 
 
 HEADLINE = re.compile(r"Exercise (\d+), (.*): [\d.e+]+ of [\d.e+]+ points$")
@@ -128,6 +153,13 @@ def headline(text: str) -> tuple[int, str] | None:
 
 
 GOOD, BAD = "#2e9e5b", "#d9534f"  # at least 3:1 on white and on JupyterLab's dark ground
+FRAME = "border-left:4px solid {edge};padding:4px 0 4px 12px;max-width:52em;line-height:1.45"
+WHOLE = "min-width:0;white-space:pre-wrap;overflow-wrap:anywhere"  # of a text that may have long words and several lines
+
+
+def indented(text: str) -> str:
+    """Indent the lines of a text after the first, as a verdict's findings are."""
+    return text.replace("\n", "\n      ")
 
 
 def marked(text: str) -> str:
@@ -188,7 +220,7 @@ def _one_tensor_of(parts: list[Any] | tuple[Any, ...]) -> str:
     if tensors and len({part.array.shape for part in parts}) == 1:
         return ": put them together with `gl.stack`"
     if tensors:
-        return f" of shapes {', '.join(str(part.array.shape) for part in parts)}"
+        return f" of shapes {abbreviate(', '.join(str(part.array.shape) for part in parts), MOST_SHAPES)}"
     return ": `gl.tensor` makes one of numbers" if as_array(parts) is not None else ""
 
 

@@ -35,7 +35,7 @@ from gradlab.homework.grading import ALTOGETHER, graded
 from gradlab.homework.verdicts import Verdict, headline
 from gradlab.homework.versions import without_hidden_tests
 
-CHECK = re.compile(r"^%check[ \t]+(\d+)[ \t]*$", re.MULTILINE)
+CHECK = re.compile(r"^%check[ \t]+(?:--all[ \t]+)?(\d+)(?:[ \t]+--all)?[ \t]*$", re.MULTILINE)
 FORMULA = re.compile(r"(?<!\\)\$\$(?P<block>.+?)\$\$|(?<![\\$])\$(?P<inline>[^$\n]+?)\$(?!\$)", re.DOTALL)
 POINTS = 13  # of a formula, in text of 15 pixels
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)

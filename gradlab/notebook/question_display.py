@@ -30,7 +30,8 @@ def put(asked: Question, *, guesses: Guesses, reading: bool) -> None:
         from gradlab.notebook.question_widget import QuestionWidget
     except ImportError:
         now = state(guesses, asked)
-        print("\n".join(filter(None, (asked.said(), now["problem"], now["noted"]))))  # noqa: T201  (there is nothing but text)
+        lines = ("" if guesses.is_solved(asked.key) else asked.said(), now["problem"], now["noted"])
+        print("\n".join(filter(None, lines)))  # noqa: T201  (there is nothing but text)
         return
     widget = QuestionWidget(asked, guesses)
     guesses.seen_by(asked.key, widget)

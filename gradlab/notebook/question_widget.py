@@ -12,6 +12,7 @@ from typing import Any
 
 import traitlets
 
+from gradlab.homework.excerpts import abbreviate
 from gradlab.homework.predictions import Guesses, state
 from gradlab.homework.questions import Question
 from gradlab.notebook.bundle import script, styles
@@ -74,7 +75,7 @@ class QuestionWidget(LiveView):
                 or len(chosen) != max(1, len(asked.rows))
                 or any(one not in offered for one in chosen)
             ):
-                raise ValueError(f"there are no such choices: {chosen!r:.80}")
+                raise ValueError(f"there are no such choices: {abbreviate(repr(chosen), 80)}")
             said = [one or ... for one in chosen]
             setattr(self._guesses, asked.key, (said if any(chosen) else ...) if asked.rows else said[0])
             return

@@ -28,36 +28,55 @@ from gradlab.homework.calling import perform
 from gradlab.homework.time_limits import TimeUp, limited
 from gradlab.notebook import extension as loaded_beforehand  # noqa: F401  (so that a first cell takes no time)
 
-MOST_TEXT, MOST_PICTURE, MOST_OUTPUTS = 20_000, 400_000, 50  # characters, bytes, outputs of a cell
+MOST_TEXT, LAST_TEXT, MOST_PICTURE, MOST_OUTPUTS = 15_000, 5_000, 400_000, 50  # of a cell: characters, bytes, outputs
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE, OPEN, CORE = 200 << 20, 256, 0  # bytes of a file, open files, bytes of a core dump
 
 
 class Outputs:
-    """What a cell puts out, in order."""
+    """What a cell puts out, in order. Of much text the first lines and the last ones are kept: an error comes last."""
 
     def __init__(self) -> None:
-        self.made: list[dict[str, str]] = []
-        self._left = MOST_TEXT
+        self._made: list[dict[str, str]] = []
+        self._left = MOST_TEXT  # characters until the first ones are full
+        self._last, self._left_out = "", 0  # the last lines; the number of characters between the first lines and these
 
     def text(self, text: str) -> None:
-        """Take in some text, as long as there is room."""
-        if self._left <= 0 or not text:
-            return
-        text = text if len(text) <= self._left else text[: self._left] + "\n… and more"
-        self._left -= len(text)
-        if self.made and "text" in self.made[-1]:
-            self.made[-1]["text"] += text
-        elif len(self.made) < MOST_OUTPUTS:
-            self.made.append({"text": text})
+        """Take in some text."""
+        begun = bool(self._made) and "text" in self._made[-1]
+        if self._left > 0 and text and (begun or len(self._made) < MOST_OUTPUTS):
+            first = text if len(text) <= self._left else text[: text.rfind("\n", 0, self._left) + 1]
+            self._left = self._left - len(text) if first == text else 0
+            text = text[len(first) :]
+            if begun:
+                self._made[-1]["text"] += first
+            elif first:
+                self._made.append({"text": first})
+        self._last += text
+        if len(self._last) > 2 * LAST_TEXT:
+            self._shorten()
+
+    def finish(self) -> list[dict[str, str]]:
+        """Return all that is kept."""
+        if len(self._last) > LAST_TEXT:
+            self._shorten()
+        left_out = f"\n… {self._left_out} characters are left out here …\n" if self._left_out else ""
+        return [*self._made, {"text": left_out + self._last}] if self._last else self._made
+
+    def _shorten(self) -> None:
+        """Keep the last characters of the last lines, from the beginning of a line."""
+        at = len(self._last) - LAST_TEXT
+        at = self._last.find("\n", at - 1, -1) + 1 or at
+        self._left_out += at
+        self._last = self._last[at:]
 
     def data(self, data: dict[str, Any]) -> None:
         """Take in something displayed: its picture if it has one, else its text."""
         picture = data.get("image/png")
         if isinstance(picture, bytes):
             picture = base64.b64encode(picture).decode()
-        if isinstance(picture, str) and len(picture) <= MOST_PICTURE and len(self.made) < MOST_OUTPUTS:
-            self.made.append({"png": picture})
+        if isinstance(picture, str) and len(picture) <= MOST_PICTURE and len(self._made) < MOST_OUTPUTS and not self._last:
+            self._made.append({"png": picture})
         else:
             self.text(str(data.get("text/plain", "")) + "\n")
 
@@ -149,7 +168,7 @@ def _run(shell: Shell, text: str, seconds: float, stream: Stream) -> list[dict[s
     except BaseException as error:  # noqa: BLE001  (whatever a cell raises, the next one runs)
         stream.outputs.text(f"\n{type(error).__name__}\n")
     _forget(shell)
-    return stream.outputs.made
+    return stream.outputs.finish()
 
 
 def _forget(shell: Shell) -> None:

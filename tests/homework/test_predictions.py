@@ -319,6 +319,46 @@ def test_a_notebook_that_is_run_to_be_read_has_the_answer_folded(mine, monkeypat
     assert reveal([1, 2], [1, 2]).right, "a guess is answered all the same"
 
 
+def test_a_question_that_was_answered_says_so_when_it_is_asked_again(mine, capsys):
+    for key, given, wrong, right, words in (
+        ("two", {"numbers": 2}, [5, 3], [3, 5], "[3, 5]"),
+        ("op", {"choices": ("Mul", "Add")}, "mul", "add", "Add"),
+        ("rows", {"choices": ("True", "False"), "rows": ("x", "y")}, ["true", "true"], [True, False], "all 2 rows"),
+    ):
+        labels = {"rows": given["rows"]} if "rows" in given else {}
+
+        def asked(key=key, given=given):
+            ask(key, **given)
+            return capsys.readouterr().out
+
+        assert "Your guess: write" in asked()
+        setattr(mine, key, wrong)
+        assert reveal(getattr(mine, key), right, **labels).right is False
+        assert "Your guess: write" in asked() and "Noted: " in asked()
+        setattr(mine, key, right)
+        assert f"Noted: {words}. Now run the next cell." in asked()
+        assert reveal(getattr(mine, key), right, **labels).right
+        assert asked() == asked() == f"Answered: {words}. That is right.\n"
+        setattr(mine, key, right)
+        assert asked() == f"Answered: {words}. That is right.\n"  # the same answer, typed again
+        setattr(mine, key, wrong)
+        assert "Noted: " in asked() and "Answered" not in asked()
+        setattr(mine, key, right)
+        reveal(getattr(mine, key), wrong, **labels)  # of other numbers, say, it is not right any more
+        assert "Noted: " in asked()
+
+
+def test_a_guess_at_another_question_of_that_name_is_not_answered(mine, capsys):
+    ask("path", choices=("Mul", "Add"))
+    mine.path = "Mul"
+    reveal(mine.path, "Mul")
+    ask("path", choices=("Mul", "Add", "Pow"))
+    mine.path = "Mul"
+    capsys.readouterr()
+    ask("path", choices=("Mul", "Add", "Pow"))
+    assert "Noted: Mul" in capsys.readouterr().out
+
+
 def test_guesses_are_written_down_where_the_teacher_says(mine, monkeypatch, tmp_path):
     reveal(mine.a, 3)
     mine.a = 4

@@ -55,6 +55,17 @@ def tell(widget, what, **more):
     return answer
 
 
+def test_a_view_shows_that_the_guess_was_right(widget, guesses):
+    w = widget("path", choices=("Mul", "Pow"))
+    guesses.path = "Mul"
+    reveal(guesses.path, "Pow")
+    assert w.state["noted"] == "Noted: Mul. Now run the next cell."
+    guesses.path = "Pow"
+    reveal(guesses.path, "Pow")
+    assert w.state["noted"] == "Answered: Pow. That is right." and w.state["chosen"] == ["Pow"]
+    assert widget("path", choices=("Mul", "Pow")).state == w.state  # its cell is run again
+
+
 def test_a_pressed_choice_is_the_guess(widget, guesses):
     w = widget("path", choices=("Mul", "Pow"))
     assert w.state == {"chosen": [""], "text": "", "problem": "", "noted": ""}

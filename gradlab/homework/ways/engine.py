@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.homework.excerpts import abbreviate
 from gradlab.homework.programs import Program
 from gradlab.homework.verdicts import described
 
 MOST = 300  # events that are told of
+MOST_TEXT = 2000  # characters of an error
 Calls = list[list[Any]]  # [name, gradient or None], one for each call of backward
 
 
@@ -94,7 +96,7 @@ def _rule(Value: Any, text: str, inputs: Mapping[str, Any], g: Any, write: bool)
 def _error(error: Exception) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     line = f" (`{frames[-1].line}`)" if frames and frames[-1].line else ""
-    return {"words": f"raised {type(error).__name__}: {str(error)[:200]}{line}"}
+    return {"words": f"raised {type(error).__name__}: {abbreviate(str(error), MOST_TEXT)}{line}"}
 
 
 def _unbroadcast(function: Callable[..., Any], g: Any, shape: Iterable[int]) -> dict[str, Any]:
@@ -237,7 +239,7 @@ def _refused(Value: Any, text: str, inputs: Mapping[str, Any], root: str) -> dic
     try:
         values[root].backward()
     except Exception as error:  # noqa: BLE001  (that is what is asked for)
-        return {"error": type(error).__name__, "words": str(error)[:500]}
+        return {"error": type(error).__name__, "words": abbreviate(str(error), MOST_TEXT)}
     return {"error": ""}
 
 

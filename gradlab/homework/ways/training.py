@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.tensor import Tensor
+from gradlab.homework.excerpts import abbreviate
+
+MOST_TEXT = 2000  # characters of an error
 
 
 def use(function: Callable[..., Any], original: str, kept: list[str], runs: list[list[int]]) -> dict[str, Any]:
@@ -70,7 +73,11 @@ def _run(function: Callable[..., Any], seed: int, steps: int) -> dict[str, Any]:
             raise
         except Exception as error:  # noqa: BLE001  (a student's code may raise anything; it is quoted)
             left, line = _left(error.__traceback__, function)
-            return none | {"raised": f"{type(error).__name__}: {error}"[:300], "line": line, "untold": _untold(left)}
+            return none | {
+                "raised": abbreviate(f"{type(error).__name__}: {error}", MOST_TEXT),
+                "line": line,
+                "untold": _untold(left),
+            }
     if not (isinstance(returned, (tuple, list)) and len(returned) == 2):
         return none
     loss, weights = returned

@@ -215,7 +215,7 @@ def disorder(told: dict, parents: list) -> tuple[str, str]:
             todo += parents[k]
     if missing := sorted(reached - set(got)):
         return (
-            f"{names([name(k) for k in missing[:3]])} missing",
+            f"{names([name(k) for k in missing[:3]])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''} missing",
             "every value that `out` is made of belongs to it, leaves and `out` too.",
         )
     place = {k: at for at, k in enumerate(got)}
@@ -330,7 +330,7 @@ def backward(student: Student) -> None:
         2,
         "several outputs and no gradient",
         raised == "RuntimeError" and said in told.get("words", ""),
-        "nothing was raised" if not raised else f"raised {raised}: {told.get('words', '')[:120]}",
+        "nothing was raised" if not raised else f"raised {raised}: {told.get('words', '')}",
         "what does gradlab raise there? Ask it, and say the same first sentence.",
         "refused",
     )

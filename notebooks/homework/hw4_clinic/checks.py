@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gradlab.homework import Homework, Student
+from gradlab.homework.excerpts import abbreviate, first_sentence
 
 homework = Homework("Homework 4, the clinic")
 
@@ -434,7 +435,7 @@ def unlike(patient, seed, runs, expected) -> str:
             if patient.tells is untold and run["untold"]:
                 return untold(patient, seed, runs, expected)
             where = f" in `{run['line']}`" if run["line"] else ""
-            return f"raised {run['raised'].partition('. ')[0]}{where}"
+            return f"raised {first_sentence(run['raised'])}{where}"
         if run["loss"] is None:
             return "it should return the loss and the weights, as it did"
         if flat(run).shape != expected[0].shape:
@@ -484,7 +485,9 @@ def diagnosed(student: Student) -> None:
         if word is None or word == "" or not isinstance(word, str):
             student.check(4, what, False, "no diagnosis yet", "put it in quotes, as it stands in the list.")
         elif word not in WORDS:
-            student.check(4, what, False, f"`{word[:60]}` is not in the list", "put it in quotes, as it stands in the list.")
+            student.check(
+                4, what, False, f"`{abbreviate(word, 60)}` is not in the list", "put it in quotes, as it stands in the list."
+            )
         elif word in DECOYS:
             student.check(4, what, False, f"not that: {DECOYS[word]}", f"{patient.reread}.")
         else:

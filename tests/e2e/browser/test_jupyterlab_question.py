@@ -42,6 +42,10 @@ def test_it_is_answered_by_clicks_and_by_keys(open_notebook, tmp_path, theme):
     assert path.locator("[aria-pressed=true]").count() == 1
     page.run_cell(2)
     expect(page.output(2)).to_contain_text("As you said: Pow")
+    expect(path.get_by_role("status")).to_have_text("Answered: Pow. That is right.")
+    page.run_cell(1)
+    expect(path.get_by_role("status")).to_have_text("Answered: Pow. That is right.")
+    expect(path.get_by_role("button", name="Pow")).to_have_attribute("aria-pressed", "true")
 
     table.get_by_role("button", name="x: True", exact=True).focus()
     keys.press("Enter")

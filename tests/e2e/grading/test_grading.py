@@ -322,7 +322,8 @@ def test_what_cells_put_out_is_kept(tmp_path):
         "%load_ext gradlab\nimport gradlab as gl",
         "gl.ones(2)",
         "def f(:",
-        "print('x' * 100_000)",
+        "print('x' * 99_999)",
+        "for i in range(10_000):\n    print('line', i)\nraise ValueError('at the end')",
         "from IPython.display import display\ndisplay(3)",
     ]
     with Submission(texts, tmp_path) as submission:
@@ -333,8 +334,9 @@ def test_what_cells_put_out_is_kept(tmp_path):
     assert made[2] == ""
     assert made[3] == "tensor([1., 1.])\n"
     assert "SyntaxError" in made[4]
-    assert len(made[5]) < 21_000 and made[5].endswith("… and more")
-    assert made[6] == "3\n"
+    assert made[5] == f"\n… 95000 characters are left out here …\n{'x' * 4999}\n"
+    assert made[6].startswith("line 0\nline 1\n") and made[6].endswith("ValueError: at the end\n") and len(made[6]) < 21_000
+    assert made[7] == "3\n"
 
 
 def test_pictures_are_kept(tmp_path):
