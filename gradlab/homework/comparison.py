@@ -17,6 +17,8 @@ from gradlab.homework.verdicts import BAD, GOOD, WHOLE, as_array, compared, mark
 
 TOLERANCE = 1e-3  # of the largest entry: what is written by hand has three digits
 OPEN = "still open"
+SIGN = "flex:none;width:1em;text-align:center;font-weight:bold"
+NAME = "flex:none;align-self:flex-start;min-width:3em;max-width:40%;overflow-wrap:anywhere"  # of a gradient
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ class Compared:
         colours = {True: GOOD, False: BAD, None: "#888"}
         signs = {True: ("✓", "right"), False: ("✗", "not right"), None: ("·", "open")}
         rows = "".join(
-            f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colours[good]};font-weight:bold;width:1em;'
-            f'text-align:center" aria-label="{signs[good][1]}">{signs[good][0]}</span><code style="min-width:3em">{escape(name)}'
-            f'</code><div style="{WHOLE}">{marked(words)}</div></div>'
+            f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colours[good]};{SIGN}" '
+            f'aria-label="{signs[good][1]}">{signs[good][0]}</span>'
+            f'<code style="{NAME}">{escape(name)}</code><div style="{WHOLE}">{marked(words)}</div></div>'
             for name, good, words in self.rows
         )
         edge = GOOD if self.right else BAD if any(good is False for _, good, _ in self.rows) else "#888"

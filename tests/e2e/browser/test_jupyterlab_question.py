@@ -90,3 +90,48 @@ def test_it_is_answered_by_clicks_and_by_keys(open_notebook, tmp_path, theme):
     saved = page.save()["cells"][5]["outputs"]
     assert "Noted: [7, 8]" in "".join(saved[0]["data"]["text/html"]) and "<details" in "".join(saved[0]["data"]["text/html"])
     assert page.requests_outside == [] and page.errors == []
+
+
+LONG = "x * w + a_rather_long_name_of_a_tensor[..., None].sum(dim=-1, keepdim=True) - another_long_name"
+SENTENCES = " ".join(f"Sentence {i} of a long message." for i in range(40))
+CHECKED = """
+homework = Homework("A first gradient")
+
+@homework.exercise(1, "The gradient", points=10)
+def check_gradient(student):
+    student.function("gradient")(3.0)
+
+def gradient(x):
+    raise ValueError("x" * 300 + MESSAGE)
+
+homework.check(1, globals())
+"""
+ROWS = (LONG, "w @ x")
+WIDE = [
+    f"from gradlab.homework import Homework, ask, compare, guess, reveal\nMESSAGE = {SENTENCES!r}",
+    f'ask("rows", choices=("it requires a gradient", "it requires none", "an error"), rows={ROWS})',
+    f'guess.rows = ["an error"] * 2\nreveal(guess.rows, ["no"] * 2, rows={ROWS}, replies={{"w @ x": MESSAGE}})',
+    'compare({"d" * 60: 2.0}, {"d" * 60: 1.0}, replies={"d" * 60: {2.0: MESSAGE}})',
+    CHECKED.strip(),
+]
+# The texts of an output that reach beyond it, or are cut off within it.
+CUT = """output => {
+  const right = output.getBoundingClientRect().right + 1;
+  const parts = [...output.querySelectorAll('*')].filter(e => e.getClientRects().length);
+  return parts.filter(e => e.getBoundingClientRect().right > right
+    || (getComputedStyle(e).overflowX !== 'visible' && e.scrollWidth > e.clientWidth + 1)).map(e => e.outerHTML.slice(0, 200));
+}"""
+
+
+@pytest.mark.parametrize("width", exhaustive_after_first(800, 1280))
+def test_long_texts_are_whole_and_within_their_output(open_notebook, tmp_path, width):
+    page = open_notebook(WIDE, width=width)
+    for k in range(len(WIDE)):
+        page.run_cell(k)
+    expect(page.output(1).locator(".gl-question")).to_be_visible()
+    expect(page.output(1).get_by_role("button", name=f"{LONG}: an error")).to_be_visible()
+    for k in range(1, len(WIDE)):
+        assert page.output(k).evaluate(CUT) == []
+        page.screenshot(tmp_path / f"{k}.png", cell=k)
+    for k in (2, 3, 4):
+        assert SENTENCES in " ".join(page.text(k).split())
