@@ -28,7 +28,11 @@ from gradlab.homework.calling import perform
 from gradlab.homework.time_limits import TimeUp, limited
 from gradlab.notebook import extension as loaded_beforehand  # noqa: F401  (so that a first cell takes no time)
 
-MOST_TEXT, LAST_TEXT, MOST_PICTURE, MOST_OUTPUTS = 15_000, 5_000, 400_000, 50  # of a cell: characters, bytes, outputs
+FIRST, LAST = (
+    (15_000, 600),
+    (5_000, 300),
+)  # characters and lines of a cell's text; nbgrader would cut off what is behind line 1000
+MOST_PICTURE, MOST_OUTPUTS = 400_000, 50  # bytes, outputs of a cell
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE, OPEN, CORE = 200 << 20, 256, 0  # bytes of a file, open files, bytes of a core dump
 
@@ -38,37 +42,46 @@ class Outputs:
 
     def __init__(self) -> None:
         self._made: list[dict[str, str]] = []
-        self._left = MOST_TEXT  # characters until the first ones are full
+        self._left, self._lines_left = FIRST  # characters and lines until the first ones are full
         self._last, self._left_out = "", 0  # the last lines; the number of characters between the first lines and these
 
     def text(self, text: str) -> None:
         """Take in some text."""
         begun = bool(self._made) and "text" in self._made[-1]
         if self._left > 0 and text and (begun or len(self._made) < MOST_OUTPUTS):
-            first = text if len(text) <= self._left else text[: text.rfind("\n", 0, self._left) + 1]
-            self._left = self._left - len(text) if first == text else 0
-            text = text[len(first) :]
+            first = self._fitting(text)
             if begun:
                 self._made[-1]["text"] += first
             elif first:
                 self._made.append({"text": first})
+            text = text[len(first) :]
         self._last += text
-        if len(self._last) > 2 * LAST_TEXT:
+        if len(self._last) > 2 * LAST[0]:
             self._shorten()
+
+    def _fitting(self, text: str) -> str:
+        """Return the lines of a text that belong to the first ones."""
+        lines = text[: self._left].split("\n", self._lines_left)
+        if len(text) <= self._left and len(lines) <= self._lines_left:
+            self._left, self._lines_left = self._left - len(text), self._lines_left - len(lines) + 1
+            return text
+        self._left = 0
+        return "".join(f"{line}\n" for line in lines[:-1])
+
+    def _shorten(self) -> None:
+        """Drop all but the last lines; of a line that is too long alone, all but its end."""
+        most, lines = LAST
+        kept = self._last[-most:].split("\n")
+        whole = kept[1:] if len(self._last) > most and any(kept[1:]) else kept
+        last = "\n".join(whole[-lines - 1 :])
+        self._left_out += len(self._last) - len(last)
+        self._last = last
 
     def finish(self) -> list[dict[str, str]]:
         """Return all that is kept."""
-        if len(self._last) > LAST_TEXT:
-            self._shorten()
+        self._shorten()
         left_out = f"\n… {self._left_out} characters are left out here …\n" if self._left_out else ""
         return [*self._made, {"text": left_out + self._last}] if self._last else self._made
-
-    def _shorten(self) -> None:
-        """Keep the last characters of the last lines, from the beginning of a line."""
-        at = len(self._last) - LAST_TEXT
-        at = self._last.find("\n", at - 1, -1) + 1 or at
-        self._left_out += at
-        self._last = self._last[at:]
 
     def data(self, data: dict[str, Any]) -> None:
         """Take in something displayed: its picture if it has one, else its text."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from grouped import exhaustive_after_first
-from homework.submissions import INTENDED, NAME, SOURCE, source, written
+from homework.submissions import INTENDED, NAME, SOURCE, source, submission, written, written_as
 
 from gradlab import cli
 from gradlab.homework import student_version
@@ -160,6 +160,21 @@ def test_without_the_course_s_settings_nothing_is_given_away(course, tmp_path):
     nbgrader(tmp_path, "generate_assignment", NAME, "--force")
     nbgrader(tmp_path, "autograde", NAME)
     assert scores_in(tmp_path)["right"][0] == 0
+
+
+@pytest.mark.exhaustive
+def test_feedback_has_the_end_of_a_long_output(course, tmp_path):
+    for name in ("source", "release"):
+        shutil.copytree(course / name, tmp_path / name)
+    shutil.copy(course / "nbgrader_config.py", tmp_path)
+    shutil.copy(course / "gradebook.db", tmp_path)
+    long = "for i in range(9000):\n    print('line', i)\nraise ValueError('at the ' + 'end ' * 300)"
+    written_as(tmp_path / "submitted" / "ada" / NAME, submission({"answer1": long}))
+    nbgrader(tmp_path, "autograde", NAME, "--student", "ada")
+    nbgrader(tmp_path, "generate_feedback", NAME, "--student", "ada")
+    page = (tmp_path / "feedback" / "ada" / NAME / f"{NAME}.html").read_text()
+    assert "line 0\nline 1\n" in page and "characters are left out here" in page and "end " * 300 in page
+    assert page.index("line 0\n") < page.index("line 8999\n") < page.index("at the end end")
 
 
 @pytest.mark.exhaustive
