@@ -37,7 +37,7 @@ class Finding:
     node : int or None
         Its node in the trace.
     fix : str
-        What to write or to do; "" if there is no advice.
+        What to write or to do; "" if there is no advice, or fixes are not shown.
     evidence : mapping of str to number or str
         The numbers that prove the message, by name.
     remark : bool
