@@ -57,8 +57,8 @@ class WatchMagics(Magics):
                 optimizer.step()
 
         The loss is what backward() is called on; the model, or the tensors, and the optimizer are found by their names. -o keeps
-        the run: NAME.findings, NAME.save("run.html"), NAME.data(). `with gl.watch(model, optimizer) as w:` does the same in any
-        program.
+        the run: NAME.findings, NAME.save("run.html"), NAME.history(). `with gl.watch(model, optimizer) as w:` does the same in
+        any program.
 
         A cell may train several models, one after the other or in turn. Each is shown by itself, by the variable of the loop that
         tells it apart (`act=Sigmoid`), or its name. -o keeps them as a mapping then: NAME["act=Sigmoid"].findings, NAME[0],

@@ -42,7 +42,7 @@ def test_the_numbers_are_those_of_a_loop_by_hand(lib, name):
             w.log(loss)
     assert w.steps == 25
     assert w.layers == ("net[0]", "net[2]", "net[4]")
-    found = w.data()
+    found = w.history()
     assert found["step"].tolist() == list(range(1, 26))
     assert np.allclose(found["lr"], 0.05)
     for at, (loss, gradients, ratios) in enumerate(hand.rows):
@@ -69,7 +69,7 @@ def test_updates_by_hand_are_steps_that_log_ends(lib):
             hand.after(loss)
             w0.grad = b0.grad = None  # gone before the step is logged
             w.log(loss)
-    found = w.data()
+    found = w.history()
     assert w.layers == ("w0", "b0") and w.steps == 12
     assert np.allclose(found["loss"], [row[0] for row in hand.rows], rtol=1e-6)
     assert np.allclose(found["gradient w0"], [row[1][0] for row in hand.rows], rtol=1e-5)
@@ -91,7 +91,7 @@ def test_the_loss_may_be_logged_before_the_step(lib):
             opt.zero_grad()
             loss.backward()
             opt.step()
-    assert w.data()["loss"] == pytest.approx(losses, rel=1e-6)
+    assert w.history()["loss"] == pytest.approx(losses, rel=1e-6)
 
 
 @pytest.mark.parametrize("activation", ["ReLU", "Sigmoid", "Tanh"])
@@ -109,7 +109,7 @@ def test_dead_and_saturated_units_are_counted(lib, activation):
             opt.step()
             w.log(loss)
     made = numbers(net[1](net[0](x)))
-    found = w.data()
+    found = w.history()
     if activation == "ReLU":
         assert found["dead net[1]"] == pytest.approx([(made == 0).all(0).mean()] * 3)
         assert "saturated net[1]" not in found
@@ -131,7 +131,7 @@ def test_a_model_in_evaluation_is_not_counted(lib):
         opt.step()
         w.log(loss)
     made = numbers(mlp(lib, 6, 8, 1, activation="ReLU")[:2](x))
-    assert w.data()["dead net[1]"][0] == pytest.approx((made == 0).all(0).mean())
+    assert w.history()["dead net[1]"][0] == pytest.approx((made == 0).all(0).mean())
 
 
 def test_histograms_are_of_the_weights_and_gradients_of_that_step(lib):
@@ -254,8 +254,8 @@ def test_every_is_heeded(lib):
             loss.backward()
             opt.step()
             w.log(loss)
-    assert np.flatnonzero(~np.isnan(w.data()["gradient net[0]"])).tolist() == [0, 4, 8]
-    assert not np.isnan(w.data()["loss"]).any()
+    assert np.flatnonzero(~np.isnan(w.history()["gradient net[0]"])).tolist() == [0, 4, 8]
+    assert not np.isnan(w.history()["loss"]).any()
 
 
 def test_nothing_of_the_graph_is_held(lib):
@@ -385,7 +385,7 @@ def test_a_run_is_saved_in_each_form(run, tmp_path):
     for kind, first in ((".html", b"<!doctype html>"), (".svg", b"<svg"), (".png", b"\x89PNG"), (".json", b"{")):
         assert run.save(tmp_path / f"run{kind}").read_bytes().startswith(first)
     kept = json.loads((tmp_path / "run.json").read_text())
-    assert kept["layers"][0]["gradient"]["mean"] == pytest.approx(run.data()["gradient net[0]"], rel=1e-4)
+    assert kept["layers"][0]["gradient"]["mean"] == pytest.approx(run.history()["gradient net[0]"], rel=1e-4)
     with pytest.raises(ValueError, match="ends in none of them"):
         run.save(tmp_path / "run.txt")
 
@@ -400,9 +400,9 @@ def test_a_run_is_a_picture_a_table_and_a_text(run):
 def test_a_plot_has_the_numbers(run):
     pytest.importorskip("matplotlib").use("agg")
     loss, gradient, ratio = run.plot()
-    assert loss.lines[0].get_ydata() == pytest.approx(run.data()["loss"])
+    assert loss.lines[0].get_ydata() == pytest.approx(run.history()["loss"])
     assert [line.get_label() for line in gradient.lines] == ["net[0]", "net[2]"]
-    assert ratio.lines[1].get_ydata() == pytest.approx(run.data()["ratio net[2]"])
+    assert ratio.lines[1].get_ydata() == pytest.approx(run.history()["ratio net[2]"])
     with pytest.raises(ValueError, match="three axes"):
         run.plot([loss])
 
@@ -410,7 +410,7 @@ def test_a_plot_has_the_numbers(run):
 def test_two_runs_are_laid_over_each_other(lib, run):
     other = trained(lib, 0.01, steps=50)
     found = run.compare(other)
-    assert f"step 30, loss {run.data()['loss'][-1]:.3g}" in found.text() and "step 50" in found.text()
+    assert f"step 30, loss {run.history()['loss'][-1]:.3g}" in found.text() and "step 50" in found.text()
     assert found.drawing.body.count("stroke-dasharray") == 1
     assert "net[2]" in found._repr_mimebundle_()["text/html"]
     with pytest.raises(TypeError, match="another watched run"):

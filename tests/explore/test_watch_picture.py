@@ -57,7 +57,7 @@ def test_the_line_of_the_loss_has_the_losses():
     inside = [(y - 3.6, number(text)) for x, y, text in root_ticks(root) if points[:, 1].min() - 9 < y < points[:, 1].max() + 9]
     (y0, low), (y1, high) = inside[0], inside[-1]
     values = low + (points[:, 1] - y0) * (high - low) / (y1 - y0)
-    losses = watch.data()["loss"]
+    losses = watch.history()["loss"]
     assert values == pytest.approx(losses, abs=0.01 * (losses.max() - losses.min()))
     assert f">{losses[-1]:.3g}<" in watch.svg()
 
@@ -81,7 +81,7 @@ def test_the_colours_of_stripes_are_those_of_the_scale(layers, steps):
         for x, row, wide in re.findall(r"M(\d+) ([\d.]+)h(\d+)", path.get("d")):
             found.setdefault(float(row), []).append((float(x), float(x) + float(wide), float(path.get("stroke-opacity"))))
     assert len(found) == layers
-    data = watch.data()
+    data = watch.history()
     each = math.ceil(len(data["step"]) / COLUMNS)
     for row, name in zip(sorted(found), watch.layers, strict=True):
         pieces = sorted(found[row])
@@ -114,7 +114,7 @@ def test_what_is_not_finite_is_marked_and_said():
     (rule,) = re.findall(r'<path d="M(\S+) [^"]*" stroke="#1c2430" stroke-dasharray', svg)
     assert steps_of(ET.fromstring(svg))(float(rule)) == pytest.approx(20, abs=0.05)
     title, said = watch.drawing().alt.split("\n")
-    losses = watch.data()["loss"]
+    losses = watch.history()["loss"]
     assert title.startswith("Step 29 · cost")
     assert f"cost goes from {losses[0]:.3g} to {losses[~np.isnan(losses)][-1]:.3g}." in said
     assert "Of 2 layers, ‖gradient‖ was at last from " in said and " in net[0]" in said and " in net[1]" in said

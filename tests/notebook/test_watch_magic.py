@@ -36,7 +36,7 @@ def test_the_model_the_optimizer_and_the_loss_are_found(ready):
     ran = ready.ok(f"%%watch -o w\n{LOOP}")
     w = ready.ns["w"]
     assert (w.steps, w.layers, w.called, w.optimizer_name) == (20, ("net[0]", "net[2]"), "cost", "Adam")
-    assert ready.ns["cost"].item() == pytest.approx(w.data()["loss"][-1], rel=1e-5)
+    assert ready.ns["cost"].item() == pytest.approx(w.history()["loss"][-1], rel=1e-5)
     assert "Step 20 · cost" in ran.text
 
 
@@ -44,7 +44,7 @@ def test_what_a_function_trains_is_found_among_its_names(ready):
     ready.ok(f"%%watch -o w\n{BY_HAND}")
     w = ready.ns["w"]
     assert (w.steps, w.layers, w.called, w.optimizer_name) == (20, ("a",), "err", "")
-    assert w.data()["ratio a"][0] > 0
+    assert w.history()["ratio a"][0] > 0
 
 
 def test_a_trainer_holds_them(ready):

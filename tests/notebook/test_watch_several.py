@@ -65,7 +65,7 @@ def test_each_network_of_a_loop_is_watched_and_said_by_the_loops_value(ready):
     assert isinstance(w, Runs) and list(w) == ["act=Sigmoid", "act=Tanh", "act=ReLU"]
     assert [one.steps for one in w.values()] == [6, 6, 6]
     assert [one.of.activations[0].kind for one in w.values()] == ["Sigmoid", "Tanh", "ReLU"]
-    assert w["act=ReLU"].data()["loss"][-1] == pytest.approx(ready.ns["last"], rel=1e-4)
+    assert w["act=ReLU"].history()["loss"][-1] == pytest.approx(ready.ns["last"], rel=1e-4)
     assert set(w.findings) == set(w) and w[0] is w["act=Sigmoid"] and w[-1] is w["act=ReLU"]
     assert all(label in ran.text for label in w)
     assert all(one.of.layers == ("net[0]", "net[2]") for one in w.values())
@@ -73,11 +73,11 @@ def test_each_network_of_a_loop_is_watched_and_said_by_the_loops_value(ready):
 
 def test_the_numbers_are_those_of_each_network_watched_alone(ready):
     ready.ok(f"%%watch -o w\nlib.manual_seed(3)\n{IN_TURN}")
-    together = {label: one.data() for label, one in ready.ns["w"].items()}
+    together = {label: one.history() for label, one in ready.ns["w"].items()}
     ready.ok("lib.manual_seed(3)")
     for act in ("Sigmoid", "Tanh", "ReLU"):
         ready.ok(f"%%watch -o one -q\nnet = make(nn.{act})\ntrain(net)")
-        alone, other = ready.ns["one"].data(), together[f"act={act}"]
+        alone, other = ready.ns["one"].history(), together[f"act={act}"]
         for name in ("loss", "gradient net[0]", "gradient net[2]"):
             assert alone[name] == pytest.approx(other[name], rel=1e-6, nan_ok=True)
 
@@ -93,7 +93,7 @@ def test_a_network_that_is_over_is_let_go_of_while_the_next_one_trains(ready):
     assert [one.ended for one in ready.ns["w"].values()] == [True] * 3
     del ready.ns["net"]
     assert living(ready) == [False] * 3, "what is kept of a run holds no model"
-    assert "Step 3" in repr(ready.ns["w"]) and ready.ns["w"][0].data()["ratio net[0]"].size
+    assert "Step 3" in repr(ready.ns["w"]) and ready.ns["w"][0].history()["ratio net[0]"].size
 
 
 def test_moved_by_hand_each_counts_its_steps(ready):
@@ -107,7 +107,7 @@ def test_moved_by_hand_each_counts_its_steps(ready):
     w = ready.ns["w"]
     assert list(w) == ["lr=0.1", "lr=0.05", "lr=0.02"]
     assert [one.steps for one in w.values()] == [5, 5, 5]
-    ratios = [one.data()["ratio a"][0] for one in w.values()]
+    ratios = [one.history()["ratio a"][0] for one in w.values()]
     assert ratios[0] == pytest.approx(2 * ratios[1], rel=1e-3) and ratios[1] == pytest.approx(2.5 * ratios[2], rel=1e-3)
     assert not any(one.trouble for one in w.values())
 
@@ -191,8 +191,8 @@ def test_a_generator_and_its_critic_are_both_watched_each_with_its_own_loss(read
     ready.ok(f"%%watch -o w\nd_losses, g_losses = [], []\nfor i in range(40):\n{body}")
     w = ready.ns["w"]
     assert sorted(w) == ["D", "G"] and w["D"].steps == w["G"].steps == 40
-    assert w["D"].data()["loss"] == pytest.approx(ready.ns["d_losses"], rel=1e-4)
-    assert w["G"].data()["loss"] == pytest.approx(ready.ns["g_losses"], rel=1e-4)
+    assert w["D"].history()["loss"] == pytest.approx(ready.ns["d_losses"], rel=1e-4)
+    assert w["G"].history()["loss"] == pytest.approx(ready.ns["g_losses"], rel=1e-4)
     for one in w.values():
         assert "Nothing was found" in str(one.findings), "what the generator's loss adds to the critic's .grad is cleared in time"
 
@@ -293,7 +293,7 @@ def test_a_loss_that_goes_through_a_critic_to_what_nobody_watches_is_none_of_its
     ready.ok("%%watch -o w\nd_losses = []\nfor i in range(20):\n    d_losses.append(critic_step().item())\n    generator_step()")
     w = ready.ns["w"]
     critic = w if isinstance(w, Watch) else w["D"]
-    assert critic.data()["loss"] == pytest.approx(ready.ns["d_losses"], rel=1e-4)
+    assert critic.history()["loss"] == pytest.approx(ready.ns["d_losses"], rel=1e-4)
     assert "Nothing was found" in str(critic.findings)
 
 

@@ -70,7 +70,7 @@ def card(data: dict[str, Any], picture: str) -> str:
         f'<div style="padding:8px 14px;border-top:{RULE}">{picture}</div>'
         f'<div style="padding:6px 14px;border-top:{RULE};overflow-x:auto">'
         f'<table style="border-collapse:collapse;font-size:13px;color:inherit;{TABULAR}"><tr>{heads}</tr>{"".join(cells)}</table>'
-        + (f'<div style="opacity:.72">and {more} more: <code>w.data()</code></div>' if more > 0 else "")
+        + (f'<div style="opacity:.72">and {more} more: <code>w.history()</code></div>' if more > 0 else "")
         + f'{shares}<div style="opacity:.72;font-size:12px">{escape_html(data["cost"])}</div></div></div>'
         + code_html(data["code"])
     )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
 
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.drawing import INK, MAX_BYTES, Drawing, Pictured, tidy
 from gradlab.explore.markup import NO_MATH, count, escape_html
 from gradlab.explore.watch.card import card, words
+from gradlab.explore.watch.history import columns_of, frame_maker, stacked
 from gradlab.explore.watch.picture import WIDE, drawing, written
 from gradlab.explore.watch.snapshot import snapshot
 from gradlab.explore.watch.watching import Watch
@@ -67,6 +70,35 @@ class Runs(Mapping[str, Watch], Pictured):
     @property
     def findings(self) -> dict[str, Any]:
         return {label: watch.findings for label, watch in self._runs.items()}
+
+    @overload
+    def history(self, frame: None = None) -> dict[str, dict[str, np.ndarray]]: ...
+    @overload
+    def history(self, frame: str) -> Any: ...
+    def history(self, frame: str | None = None) -> Any:
+        """Return the numbers of each training, or one DataFrame of all.
+
+        Parameters
+        ----------
+        frame : {"pandas", "polars"}, optional
+            Return a DataFrame of this library, which must be installed.
+
+        Returns
+        -------
+        dict of str to dict of str to ndarray, or DataFrame
+            The history of each training by its label, as `Watch.history` returns it. In a DataFrame the column "run" has the
+            label, and a number is NaN where a training does not have its column.
+
+        Raises
+        ------
+        ValueError
+            If `frame` is not one of these names.
+        ImportError
+            If the library is not installed.
+        """
+        make = frame_maker(frame)
+        histories = {label: columns_of(watch) for label, watch in self._runs.items()}
+        return histories if frame is None else make(stacked(histories))
 
     @property
     def diagnosis(self) -> Diagnosis:

@@ -91,7 +91,7 @@ def plot(watch: Any, axes: Any = None) -> Any:
     """Draw a run with matplotlib; see `Watch.plot`."""
     import matplotlib.pyplot as plt
 
-    data = watch.data()
+    data = watch.history()
     if axes is None:
         axes = plt.subplots(3, 1, sharex=True, layout="constrained", figsize=(7, 7))[1]
     axes = np.asarray(axes)

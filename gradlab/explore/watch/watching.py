@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import sleep
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from gradlab.explore.trace.notes import Frame, times, users_frames
 from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.watch.comparing import RunComparison
 from gradlab.explore.watch.examination import FULL, Examination, examination_of
+from gradlab.explore.watch.history import columns_of, frame_maker
 from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.keeping import Keeping
@@ -379,34 +380,49 @@ class Watch(Shown):
             "histograms": max(m.spread.stride, m.histograms.stride),
         }
 
-    def data(self) -> dict[str, np.ndarray]:
-        """The run as columns of numbers: `pandas.DataFrame(w.data())` is a table of it.
+    @overload
+    def history(self, frame: None = None) -> dict[str, np.ndarray]: ...
+    @overload
+    def history(self, frame: str) -> Any: ...
+    def history(self, frame: str | None = None) -> Any:
+        """Return the numbers of the run as columns, one row for each step or, in a long run, for several steps in a row.
+
+        There are at most 256 rows (fewer for a model of many layers): where there would be more, each two become one.
+
+        Parameters
+        ----------
+        frame : {"pandas", "polars"}, optional
+            Return a DataFrame of this library, which must be installed.
 
         Returns
         -------
-        dict of str to ndarray
-            All of one length. "step" and "last": the steps that a row is of, counted from 1. Then the mean of the finite values,
-            and under ".min" and ".max" their extremes, of "loss", "lr", and for each layer "gradient LAYER" (the Euclidean norm),
-            "ratio LAYER" (‖update‖ / ‖weights‖), "weight LAYER", and for each activation "dead NAME" and "saturated NAME" (shares
-            from 0 to 1). NaN where nothing was measured. "not finite" says how many losses and gradients were NaN or infinite.
+        dict of str to ndarray of shape (rows,), or DataFrame
+            By name:
+
+            - "step", "last": the first and the last step that a row is of, counted from 1. int64.
+            - "loss", "lr": the loss and the learning rate. float64, as all that follow except "not finite".
+            - "gradient LAYER": the Euclidean norm of the gradient of each layer. "weight LAYER": that of its weights.
+              "ratio LAYER": ‖update‖ / ‖weights‖.
+            - "dead NAME", "saturated NAME": the share of dead and of saturated units of each activation, from 0 to 1. Those that
+              were never measured are left out.
+            - "not finite": how many losses and gradients were NaN or infinite. int64.
+
+            Where a row is of several steps, these are means of the finite values, and "loss.min", "loss.max" and so on are the
+            extremes of each. NaN where nothing was measured.
+
+        Raises
+        ------
+        ValueError
+            If `frame` is not one of these names.
+        ImportError
+            If the library is not installed.
+
+        Examples
+        --------
+        >>> w.history()["loss"]  # doctest: +SKIP
+        >>> w.history("pandas").plot(x="step", y="loss")  # doctest: +SKIP
         """
-        self.flush()
-        m, layout = self.measuring, self.measuring.layout
-        pooled = m.columns.pooled()
-        first = np.arange(m.columns.used) * pooled.width
-        series = {"step": first + 1, "last": np.minimum(first + pooled.width, m.steps)}
-        names = {layout.loss: "loss", layout.rate: "lr"}
-        for what, part in (("gradient", layout.gradient), ("ratio", layout.ratio), ("weight", layout.weight)):
-            names.update({part.start + i: f"{what} {layer}" for i, layer in enumerate(self.layers)})
-        for what, part in (("dead", layout.dead), ("saturated", layout.saturated)):
-            names.update({part.start + i: f"{what} {one.name}" for i, one in enumerate(self.of.activations)})
-        for at, name in names.items():
-            measured = pooled.count[:, at].any() or pooled.bad[:, at].any()
-            if measured or at in (layout.loss, layout.rate) or not name.startswith(("dead", "saturated")):
-                series[name] = pooled.mean[:, at]
-                series[f"{name}.min"], series[f"{name}.max"] = pooled.low[:, at], pooled.high[:, at]
-        series["not finite"] = pooled.bad[:, layout.loss] + pooled.bad[:, layout.gradient].sum(1)
-        return series
+        return frame_maker(frame)(columns_of(self))
 
     # --------------------------------------------------------------------------------------------------------- as a view
     def widget(self, **options: Any) -> Any:

@@ -76,7 +76,7 @@ def test_a_saved_page_slides_back_and_asks_no_host(run, browser, tmp_path):
     slider.focus()
     page.keyboard.press("Home")
     expect(page.locator(".gl-side .gl-caption")).to_contain_text("step 1")
-    found = run.data()
+    found = run.history()
     cells = page.locator(".gl-layers tbody tr").first.locator("td")
     assert float(cells.nth(0).inner_text().replace("−", "-")) == pytest.approx(found["gradient net[0]"][0], rel=0.06)
     assert cells.nth(0).get_attribute("title").replace("−", "-") == f"{found['gradient net[0]'][0]:.5g}"
@@ -217,7 +217,7 @@ def test_frames_from_the_loop_add_up_to_the_run(open_widget, clock):
         steps = int(re.sub(r"\D", "", page.locator(".gl-head b").first.inner_text()))
         assert steps == 40
         shown = page.locator(".gl-layers tbody tr").first.locator("td").first.get_attribute("title")
-        assert shown.replace("−", "-") == f"{w.data()['gradient net[0]'][-1]:.5g}"
+        assert shown.replace("−", "-") == f"{w.history()['gradient net[0]'][-1]:.5g}"
     assert page.faults == []
 
 
