@@ -73,9 +73,11 @@ class GraphWidget(LiveView):
         """Display the static picture, and the live view as a second output below it."""
         from IPython.display import display
 
-        twin = self._twin if self._twin is not None else self._explorer.graph.drawing().bundle()
-        display(as_twin(twin), raw=True)
+        display(self._static(), raw=True)
         self._show()
+
+    def _static(self) -> dict[str, str]:
+        return as_twin(self._twin if self._twin is not None else self._explorer.graph.drawing().bundle())
 
     def _let_go(self) -> None:
         self._explorer.close()  # what was recorded stays, and answers

@@ -98,17 +98,26 @@ class JacobianWidget(LiveView):
         from IPython.display import display
 
         if self._jacobian is not None:
-            assert self._lab is not None
-            with contextlib.suppress(Exception):  # what cannot be computed is said where the user asks for it
-                self._complete = self._lab.complete_picture()
+            self._compute_picture()
             rows, columns = self._jacobian.shape
             self._bitmap_due = rows * columns > LARGE
             self._picture = display(self._static(quick=self._bitmap_due), raw=True, display_id=True)
         self._show()
 
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._compute_picture()
+        return super()._repr_mimebundle_(**options)
+
+    def _compute_picture(self) -> None:
+        """Compute what the static picture of a small Jacobian shows."""
+        if self._lab is not None:
+            with contextlib.suppress(Exception):  # what cannot be computed is said where the user asks for it
+                self._complete = self._lab.complete_picture()
+
     def _static(self, quick: bool = False) -> dict[str, str]:
         """The bundle of what is known, marked as this widget's twin; `quick`: without the bitmap. It computes nothing."""
-        assert self._lab is not None
+        if self._lab is None:
+            return {}
         drawing = self._lab.drawing()
         return as_twin({"text/html": drawing.html(), "text/plain": drawing.text} if quick else drawing.bundle())
 

@@ -1,7 +1,11 @@
 """What the live views share: how one is displayed, and the static twin above it.
 
-A live view is an output of its own below a static one. The style sheet hides the static one while the live view is there; so a
-saved, exported or reopened notebook has it.
+IPython displays two outputs: the static twin, and the live view below it. They are not one output of two MIME types, because
+JupyterLab would show the live view of such an output, and an error in its place where the notebook is reopened without a kernel.
+The style sheet hides the twin while a live view is right below it; so a saved, exported or reopened notebook has it, and a front
+end without widgets shows it alone. A front end that asks an object for one bundle of MIME types gets both in it.
+
+A view is one ES module and one style sheet, sent as text: it uses no loader of modules and asks no host for anything.
 """
 
 from __future__ import annotations
@@ -37,8 +41,14 @@ class LiveView(anywidget.AnyWidget):
         """A text for where the view cannot be shown, which stays true: it is never written anew."""
         raise NotImplementedError
 
+    def _static(self) -> dict[str, str]:
+        """The bundle of the static twin; {} once there is nothing to show."""
+        raise NotImplementedError
+
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return self._live()
+        """The static twin and the live view in one bundle, for front ends that do not call `_ipython_display_`."""
+        data, metadata = self._live()
+        return {**data, **self._static()}, metadata
 
     def _live(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The bundle. (Of an instance, ipywidgets 7 takes the method above away.)"""

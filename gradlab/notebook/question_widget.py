@@ -44,10 +44,9 @@ class QuestionWidget(LiveView):
 
     def refresh(self) -> None:
         """Show the guess as it is now."""
-        now = state(self._guesses, self._asked)
-        self.state = now
+        self.state = state(self._guesses, self._asked)
         if self._still is not None:
-            self._still.update(self._static(now), raw=True)
+            self._still.update(self._static(), raw=True)
 
     def _heard(self, _: Any, message: Any, buffers: Any) -> None:
         """Answer one message of a view. An exception is shown in the view; it is answered in any case."""
@@ -88,8 +87,8 @@ class QuestionWidget(LiveView):
         """Display the folded text, and the live view as a second output below it."""
         from IPython.display import display
 
-        self._still = display(self._static(self.state), raw=True, display_id=True)
+        self._still = display(self._static(), raw=True, display_id=True)
         self._show()
 
-    def _static(self, now: dict[str, Any]) -> dict[str, str]:
-        return as_twin(self._asked.folded(now["noted"]))
+    def _static(self) -> dict[str, str]:
+        return as_twin(self._asked.folded(self.state["noted"]))

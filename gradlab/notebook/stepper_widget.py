@@ -75,18 +75,17 @@ class StepperWidget(LiveView):
         from IPython.display import display
 
         if self._walk is not None:
-            self._still = display(self._static(self._walk), raw=True, display_id=True)
+            self._still = display(self._static(), raw=True, display_id=True)
         self._show()
 
-    def _static(self, walk: StepThrough) -> dict[str, str]:
-        """The bundle of the static form, marked as this widget's twin."""
-        return as_twin(walk._repr_mimebundle_())
+    def _static(self) -> dict[str, str]:
+        return as_twin(self._walk._repr_mimebundle_()) if self._walk is not None else {}
 
     def _refresh(self) -> None:
         """Show the steps from the new start in the static form as well."""
         if self._still is not None and self._walk is not None:
             with contextlib.suppress(Exception):  # a picture that cannot be drawn is no reason to fail
-                self._still.update(self._static(self._walk), raw=True)
+                self._still.update(self._static(), raw=True)
 
     def _let_go(self) -> None:
         if self._walk is not None:
