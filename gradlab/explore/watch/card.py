@@ -25,17 +25,24 @@ def last_of(series: dict[str, Any] | Sequence[float | None]) -> float | None:
     return next((x for x in reversed(values) if x is not None), None)
 
 
+def ends_badly(series: dict[str, Any]) -> bool:
+    """Whether what was measured last is not finite."""
+    bad, last = series.get("bad", ()), max((i for i, x in enumerate(series["mean"]) if x is not None), default=-1)
+    return any(bad[last + 1 :])
+
+
 def table(data: dict[str, Any]) -> list[list[str]]:
     """The rows of the table of layers: name, ‖gradient‖, ratio with an arrow where it lies outside of what is usual, weights."""
     rows = []
     low, high = data["usual"]
     for k, (name, layer) in enumerate(zip(data["names"], data["layers"], strict=True)):
         gradient, ratio, weight = (last_of(layer[what]) for what in ("gradient", "ratio", "weight"))
+        is_bad = ends_badly(layer["gradient"])
         arrow = "" if ratio is None else " ↑" if ratio > high else " ↓" if ratio < low else ""
         rows.append(
             [
                 f"{k} {name}" if numbered(data["names"]) else name,
-                "none" if gradient is None else number(gradient, 3),
+                "not finite" if is_bad else "none" if gradient is None else number(gradient, 3),
                 "" if ratio is None else number(ratio, 2) + arrow,
                 "" if weight is None else number(weight, 3),
             ]

@@ -92,6 +92,7 @@ class Measuring:
         self.gradients, self.updates = Pace(GRADIENTS, every), Pace(UPDATES, every)
         self.units, self.spread = Pace(UNITS, every), Pace(HISTOGRAMS, every)
         self.steps, self.spent, self.began = 0, 0.0, clock.now()
+        self._since = self.began, 0.0, 0  # from when on its cost counts, and what was spent and how many steps were over then
         self.alarm: Callable[[str], None] = lambda what: None
         self.seen: Callable[[np.ndarray, np.ndarray, dict[int, float]], None] = lambda steps, rows, stale: None
         self.row = StepRow(0)  # the step that runs
@@ -110,9 +111,10 @@ class Measuring:
         self._least, self._all = watched.smallest(), Pace(SOUND, every=1)
 
     def look_in_full(self, steps: int) -> None:
-        """Look at the gradients, updates and units of so many steps however long that takes."""
-        for pace in (self.gradients, self.updates, self.units):
+        """Look at the gradients, updates, units and histograms of so many steps however long that takes; 0: of no more."""
+        for pace in (self.gradients, self.updates, self.units, self.spread):
             pace.full = steps
+        self._since = clock.now(), self.spent, self.steps
 
     @property
     def is_past_full(self) -> bool:
@@ -284,6 +286,7 @@ class Measuring:
     def paused(self, seconds: float) -> None:
         """Time in which nothing ran is nobody's."""
         self.began += seconds
+        self._since = self._since[0] + seconds, *self._since[1:]
         self.speed.paused(seconds)
         self._ended = self._ended[0] + seconds, self._ended[1]
 
@@ -356,10 +359,13 @@ class Measuring:
 
     # ------------------------------------------------------------------------------------------------------------- cost
     @property
-    def share(self) -> float:
-        """What watching took, as a share of the program's own time."""
-        own = self._ended[0] - self.began - self.spent
-        return self.spent / own if own > 0 else 0.0
+    def cost(self) -> tuple[float, float]:
+        """What watching takes of a step, in seconds, and as a share of the step itself; of those after the steps that are looked
+        at in full, if there are any."""
+        began, before, first = self._since if self.steps > self._since[2] else (self.began, 0.0, 0)
+        spent = self.spent - before
+        own = self._ended[0] - began - spent
+        return spent / max(self.steps - first, 1), spent / own if own > 0 else 0.0
 
 
 def _set(into: np.ndarray, at: Any, numbers: np.ndarray) -> None:

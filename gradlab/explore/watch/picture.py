@@ -123,7 +123,11 @@ class _Painter:
             self._parts.append(f'<path d="{edge}z" fill="{VALUE}" fill-opacity=".18"/>')
         self._parts.append(line(x, y, VALUE, 1.8))
         self._parts.append(f'<circle cx="{tidy(x[-1])}" cy="{tidy(y[-1])}" r="3" fill="{VALUE}"/>')
-        self._parts.append(written(WIDE - RIGHT + 8, y[-1] + 4, number(mean[-1], 3), fill=VALUE, weight=600, size=12))
+        bad = np.flatnonzero(self._columns.bad[:, self._layout.loss])
+        if len(bad) and bad[-1] > some[-1]:
+            self._parts.append(written(WIDE - RIGHT + 8, axes.frame[1] + LOSS, "not finite", fill=VALUE, weight=600))
+        else:
+            self._parts.append(written(WIDE - RIGHT + 8, y[-1] + 4, number(mean[-1], 3), fill=VALUE, weight=600, size=12))
 
     def _stripes(self, title: str, means: np.ndarray, part: slice, colour: str) -> None:
         """A stripe for each layer, in the colour on a logarithmic scale. A value counts until the next one."""
@@ -132,12 +136,13 @@ class _Painter:
         values = np.fmax.reduceat(_means(means, self._columns.count[:, part], self._joined), self._starts, 1)
         positive = values[values > 0]
         y = top + STRIPE * np.arange(len(self._names))
+        ends = self._ends(values, part)
         ground = "".join(f"M{tidy(self._left)} {tidy(at + 8)}H{right:g}" for at in y)
         self._parts.append(f'<path d="{ground}" stroke="{EDGE}" stroke-width="16" stroke-opacity=".09"/>')
         if len(positive):
             low, high = _decades(positive.min(), positive.max())
             self._parts.append(_scale(low, high, top - TITLE, colour))
-            self._parts.append(self._cells(values, y + 8, low, high, colour))
+            self._parts.append(self._cells(values, y + 8, ends, low, high, colour))
         names = (
             f'<text x="{tidy(self._left - 6)}" y="{tidy(at + 12)}">{escape(name)}</text>'
             for name, at in zip(self._names, y, strict=True)
@@ -145,13 +150,26 @@ class _Painter:
         self._parts.append(f'<g text-anchor="end">{"".join(names)}</g>')
         last = np.fmax.reduceat(last_of(means), self._starts)
         numbers = (
-            f'<text x="{right + 8:g}" y="{tidy(at + 12)}">{short(x)}</text>' for x, at in zip(last, y, strict=True) if x == x
+            f'<text x="{right + 8:g}" y="{tidy(at + 12)}">{"not finite" if end < right else short(x)}</text>'
+            for x, at, end in zip(last, y, ends, strict=True)
+            if x == x
         )
         self._parts.append(f'<g fill="{colour}">{"".join(numbers)}</g>')
         below = replace(axes, frame=(self._left, top + axes.frame[3], axes.frame[2], 0.0))
         self._parts.append(below.ruled(step_ticks(axes), [], WIDE))
 
-    def _cells(self, values: np.ndarray, y: np.ndarray, low: float, high: float, colour: str) -> str:
+    def _ends(self, values: np.ndarray, part: slice) -> np.ndarray:
+        """Where each stripe ends, in px: where its numbers are not finite any more, if it is so at last."""
+        bad = np.add.reduceat(self._columns.bad[:, part], self._starts, 1)
+        ends = np.full(values.shape[1], int(WIDE - RIGHT))
+        for k, measured in enumerate((~np.isnan(values)).T):
+            last = (int(np.flatnonzero(measured)[-1]) + 1) * self._joined if measured.any() else 0
+            after = last + np.flatnonzero(bad[last:, k])
+            if len(after):
+                ends[k] = round(float(self._plots[-1].across(min(int(after[0]) * self._columns.width, self._steps))))
+        return ends
+
+    def _cells(self, values: np.ndarray, y: np.ndarray, ends: np.ndarray, low: float, high: float, colour: str) -> str:
         """One path for each level of the colour, over all stripes."""
         row, column = np.nonzero(~np.isnan(values.T))  # one row after another
         measured = values[column, row]
@@ -162,7 +180,7 @@ class _Painter:
         row, column, levels = row[begins], column[begins], levels[begins]
         each = self._joined * self._columns.width
         left = np.rint(self._plots[-1].across(np.minimum(column * each, self._steps))).astype(int)  # whole px: no seams
-        right = np.where(np.diff(row, append=-1) == 0, np.roll(left, -1), int(WIDE - RIGHT))
+        right = np.where(np.diff(row, append=-1) == 0, np.roll(left, -1), ends[row])
         middles = [tidy(at) for at in y]
         paths: list[list[str]] = [[] for _ in range(LEVELS + 2)]
         for level, k, x, wide in zip(*(array.tolist() for array in (levels, row, left, right - left)), strict=True):
@@ -197,7 +215,8 @@ class _Painter:
             at = min(len(some) - 1, round(len(some) * (0.12 + 0.07 * k)))
             numbers.append(f'<circle cx="{tidy(x[at])}" cy="{tidy(y[at])}" r="7.5" fill="{PAPER}" stroke="{DIM}"/>')
             numbers.append(written(x[at], y[at] + 3.6, str(k), fill=INK, end="middle"))
-            last.append((y[-1] + 3.5, f"{k}  {short(ratio[some[-1], k])}"))
+            is_bad = self._columns.bad[some[-1] + 1 :, self._layout.gradient.start + k].any()
+            last.append((y[-1] + 3.5, f"{k}  {'not finite' if is_bad else short(ratio[some[-1], k])}"))
         self._parts += numbers
         self._parts.append(_over(written(left + width - 5, low - 5, "usual (rule of thumb)", end="end")))
         last.sort()

@@ -51,7 +51,7 @@ def described(watch: Any) -> dict[str, Any]:
         + [found("Note", one) for one in diagnosis.remarks]
         + [found("Note", Finding("", text)) for text in diagnosis.unseen],
         "code": code(watch),
-        "cost": cost_text(cost),
+        "cost": cost_text(cost, watch.steps),
         "replay": watch.kept is not None and watch.kept.batch is not None,
         "ended": watch.ended,
         "interrupted": watch.interrupted,
@@ -137,9 +137,14 @@ def head(watch: Any) -> list[list[str]]:
     if len(known):
         last = int(known[-1])
         many = int(counts[last])
-        of = f" mean of the last {many} steps" if many > 1 else ""
-        words += [[f" · {watch.called} ", "plain"], [number(float(means[last]), 3), "value"]]
-        words += [[f"{of}, from {number(float(means[known[0]]), 3)}", "dim"]]
+        bad = np.flatnonzero(pooled.bad[:, m.layout.loss])
+        if len(bad) and bad[-1] > last:
+            words += [[f" · {watch.called} ", "plain"], ["not finite", "value"]]
+            words += [[f" from step {grouped(int(bad[bad > last][0]) * pooled.width + 1)} on", "dim"]]
+        else:
+            of = f" mean of the last {many} steps" if many > 1 else ""
+            words += [[f" · {watch.called} ", "plain"], [number(float(means[last]), 3), "value"]]
+            words += [[f"{of}, from {number(float(means[known[0]]), 3)}", "dim"]]
     rates = pooled.mean[:, m.layout.rate]
     rates = rates[~np.isnan(rates)]
     how = f", {watch.optimizer_name}" if watch.optimizer_name else ", moved by hand"
@@ -156,18 +161,20 @@ def head(watch: Any) -> list[list[str]]:
     return words
 
 
-def cost_text(cost: Mapping[str, float]) -> str:
+def cost_text(cost: Mapping[str, float], steps: int) -> str:
     """What watching takes, in words."""
-    seconds = cost["step"]
+    seconds, share = cost["step"], cost["share"]
     time = f"{number(1e3 * seconds, 2)} ms" if seconds >= 1e-4 else f"{number(1e6 * seconds, 2)} µs"
+    part = f"{time} a step, {f'{share:.1%} of' if share < 1 else f'{share:.1f} times'} the step itself"
+    examined = int(cost["examined"])
+    if examined and examined >= steps:
+        return f"each step was recorded and examined: {part}"
 
     def every(n: float) -> str:
         return "each step" if n == 1 else f"one step in {grouped(int(n))}"
 
-    return (
-        f"watching takes {time} a step, {cost['share']:.1%} of the step itself: gradients of {every(cost['gradients'])}, updates "
-        f"of {every(cost['updates'])}"
-    )
+    first = f"the first {grouped(examined)} steps were recorded and examined; since then " if examined else ""
+    return f"{first}watching takes {part}: gradients of {every(cost['gradients'])}, updates of {every(cost['updates'])}"
 
 
 def code(watch: Any) -> str:

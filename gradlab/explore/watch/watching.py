@@ -19,12 +19,11 @@ import numpy as np
 from gradlab import clock
 from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
-from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.libraries.gauging import UnreadableError
 from gradlab.explore.trace.loops import loops_of
-from gradlab.explore.trace.notes import Frame, times, users_frames
+from gradlab.explore.trace.notes import Frame, times
 from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.watch.comparing import RunComparison
 from gradlab.explore.watch.examination import FULL, Examination, examination_of
@@ -32,7 +31,8 @@ from gradlab.explore.watch.history import columns_of, frame_maker
 from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.keeping import Keeping
-from gradlab.explore.watch.layers import WatchedModel, refuse_lazy, watched
+from gradlab.explore.watch.layers import WatchedModel
+from gradlab.explore.watch.loss_name import logged_name
 from gradlab.explore.watch.measuring import Measuring, rate_of
 from gradlab.explore.watch.replaying import KeptStep, Replay
 from gradlab.explore.watch.saving import Shown
@@ -63,18 +63,18 @@ class Watch(Shown):
         optimizer: Any,
         *,
         every: int = 1,
-        loss: str = "loss",
+        loss: str | None = None,
         replay: Callable[..., Any] | None = None,
         frames: Sequence[Frame] = (),
     ) -> None:
-        self.of, self.every, self.called = of, every, loss
+        self.of, self.every, self.called, self._is_named = of, every, loss or "loss", bool(loss)
         self.optimizer_name = "" if optimizer is None else type(optimizer).__name__
         self.library = of.library.name
         self._by_hand = optimizer is None
         self._optimizer: Any = None if optimizer is None else weakref.ref(optimizer)
         self.measuring = Measuring(of, every)
         self._noted = of.library.unseen(self.measuring.noted)
-        self._judge = Judge(self.measuring, of, loss, self.optimizer_name)
+        self._judge = Judge(self.measuring, of, self.called, self.optimizer_name)
         self.measuring.seen, self.measuring.alarm = self._judge.see, self.alarm
         self._replay = Replay(of, replay)
         self._handles: list[Any] = []
@@ -291,6 +291,10 @@ class Watch(Shown):
             raise RuntimeError("log(loss) belongs inside the block: with gl.watch(…) as w: … w.log(loss)")
         if self._computed is None or self._computed() is not loss:
             self._noted(loss)
+        if not self._is_named:
+            self._is_named = True
+            with self.safely():
+                self.called = self._judge.loss = logged_name(sys._getframe(1), "log") or self.called
         self.end_step()
 
     def end_step(self) -> None:
@@ -367,13 +371,15 @@ class Watch(Shown):
     # ---------------------------------------------------------------------------------------------------------- as data
     @property
     def cost(self) -> dict[str, float]:
-        """What watching took: "seconds" in all, "share" of the program's own time, "step" in seconds for each; and every how many
-        steps it looks at "gradients", "updates", "units" and "histograms"."""
+        """What watching took: "seconds" in all; "step" in seconds for each, and "share" of the step itself, after the first steps
+        if these are "examined" in full; and every how many steps it looks at "gradients", "updates", "units" and "histograms"."""
         m = self.measuring
+        step, share = m.cost
         return {
             "seconds": m.spent,
-            "share": m.share,
-            "step": m.spent / max(m.steps, 1),
+            "share": share,
+            "step": step,
+            "examined": self._judge.examined.steps or (self.steps if m.gradients.full else 0),
             "gradients": m.gradients.stride,
             "updates": m.updates.stride,
             "units": m.units.stride,
@@ -538,87 +544,3 @@ class Watch(Shown):
         """Have everything that was measured in the columns."""
         with self.safely():
             self.measuring.frame(whole=self.ended)
-
-
-def watch(
-    model_or_params: Any,
-    optimizer: Any = None,
-    *,
-    every: int = 1,
-    loss: str | None = None,
-    replay: Callable[..., Any] | None = None,
-) -> Watch:
-    """Watch a training: the loss, the gradients and updates of every layer over the steps, and what goes wrong when.
-
-    Parameters
-    ----------
-    model_or_params : module, or Tensor, or iterable or mapping of Tensor
-        What learns: a model of gradlab's or PyTorch's, by layers; or leaves, each by itself.
-    optimizer : Optimizer, optional
-        What moves it: its steps are counted. Without it, `w.log(loss)` at the end of a step says that it is over.
-    every : int
-        Look at every so many steps at most. Looking is paced to take less than 5 % of a step's time from 2 ms on: where it would
-        take more, it looks less often (`w.cost` says how often, and what it took). The loss is kept of every step.
-    loss : str, optional
-        What the loss is called. Default: "loss".
-    replay : callable, optional
-        ``replay(*batch)`` computes the loss of a batch and returns it, a tensor of one element. Compute the loss in the loop by
-        ``w.loss(*batch)`` then, which calls it. When a gradient or the loss is not finite for the first time, the batch, the
-        random state and the weights of that step are kept, and `w.replay()` reports on it. (What `replay` changes besides, as a
-        batch norm its running mean, is not put back.) Without it, a loss that is not finite when its backward is called is looked
-        at there and then, operation by operation, and so is a sweep that makes gradients of a finite loss which are not;
-        `w.kept.sweep` is the report. (A sweep of PyTorch's, or of gradlab's where it has saved more than 1 MB, is looked at
-        where an operation has a pole, as `sqrt`, `log` and `/` have, and from there on: what an overflow made of a product is not
-        seen there. On a device neither is seen before the step.)
-
-    Returns
-    -------
-    Watch
-        A context manager. It reads as a picture in a notebook and as text elsewhere.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is nothing to watch, or the optimizer holds none of it.
-
-    Examples
-    --------
-    >>> import gradlab as gl
-    >>> model = gl.nn.Linear(2, 1)
-    >>> optimizer = gl.optim.SGD(model.parameters(), lr=0.1)
-    >>> with gl.watch(model, optimizer) as w:
-    ...     for _ in range(10):
-    ...         optimizer.zero_grad()
-    ...         loss = model(gl.ones(4, 2)).square().mean()
-    ...         loss.backward()
-    ...         optimizer.step()
-    ...         w.log(loss)
-    >>> w.findings
-    Nothing was found.
-    >>> w.save("run.html")  # doctest: +SKIP
-    """
-    frame = sys._getframe(1)
-    refuse_lazy(model_or_params)
-    of = watched(model_or_params, {**frame.f_globals, **frame.f_locals}, list(frame.f_locals))
-    if type(every) is not int or every < 1:
-        raise ValueError(f"watch(every=…) takes a number of steps from 1 on, and got {every!r}.")
-    if loss is not None and not isinstance(loss, str):
-        raise TypeError(
-            f"watch(loss=…) takes the name of the loss, and got {type(loss).__name__}. Tell its value by w.log(loss)."
-        )
-    if replay is not None and not callable(replay):
-        raise TypeError(f"watch(replay=…) takes a callable that computes the loss of a batch, and got {type(replay).__name__}.")
-    if optimizer is not None:
-        if isinstance(optimizer, type) or not hasattr(optimizer, "register_step_post_hook"):
-            hint = " Give the optimizer, not its class." if isinstance(optimizer, type) else ""
-            raise TypeError(
-                f"watch(optimizer=…) takes an optimizer, and got {type(optimizer).__name__}: {optimizer!r:.80}.{hint}"
-            )
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if not any(id(p) in held for p in of.params):
-            raise ValueError(
-                f"watch: the {type(optimizer).__name__} holds none of the parameters of `{of.called or of.names[0]}`: its steps "
-                "do not move what is watched. Make the optimizer of the same parameters."
-            )
-    frames = users_frames(frame, is_gradlab_file)
-    return Watch(of, optimizer, every=every, loss=loss or "loss", replay=replay, frames=frames)

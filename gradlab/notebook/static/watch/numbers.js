@@ -4,7 +4,7 @@ import { html, svg } from "../kit/dom.js";
 import { exact, grouped, weight } from "../kit/format.js";
 import { before, stepsOf } from "./run.js";
 
-/** @import { Spread, Told, Values } from "./run.js" */
+/** @import { Series, Spread, Told, Values } from "./run.js" */
 
 const WIDE = 64,
   TALL = 20; // px of a histogram
@@ -44,7 +44,7 @@ function numbers() {
           const at = before(layer.ratio.mean, column),
             ratio = at === null ? null : layer.ratio.mean[at],
             arrow = ratio === null ? "" : ratio > high ? " ↑" : ratio < low ? " ↓" : "";
-          const bad = layer.gradient.bad?.[column] ? " not finite" : "";
+          const bad = isBad(layer.gradient, column);
           return html(
             "tr",
             {},
@@ -54,7 +54,7 @@ function numbers() {
               html("span", { class: "gl-dim" }, run.numbered ? `${k} ` : ""),
               html("code", {}, run.names[k]),
             ),
-            cell(layer.gradient.mean, column, "gl-back", bad),
+            bad ? html("td", { class: "gl-back" }, "not finite") : cell(layer.gradient.mean, column, "gl-back", ""),
             cell(layer.ratio.mean, column, "", arrow),
             html("td", {}, histogram(moment?.[1][k] ?? null, "gl-back")),
             html("td", {}, histogram(moment?.[2][k] ?? null, "gl-forward")),
@@ -68,6 +68,16 @@ function numbers() {
       units.textContent = shares.join(" · ");
     },
   };
+}
+
+/**
+ * Whether what was measured last, up to a column, is not finite.
+ * @param {Series} series
+ * @param {number} column
+ */
+function isBad({ mean, bad }, column) {
+  const last = before(mean, column) ?? -1;
+  return Boolean(bad?.slice(last + 1, column + 1).some(Boolean));
 }
 
 /**
