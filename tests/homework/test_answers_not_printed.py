@@ -66,6 +66,9 @@ def wrong_answers():
 
 
 WRONG = list(wrong_answers())
+FIRST = {(one.paper.name, one.exercise): one.name for one in reversed(WRONG)}
+DESIGNED = {one.name for module in (answers, answers_hw1, answers_hw2, answers_hw4) for one in module.TABLE}
+GATE = {one.name for one in answers_hw4.HANDED_OUT} | DESIGNED | set(FIRST.values())
 
 
 def text_of(cell):
@@ -117,12 +120,17 @@ def run_notebook(shell, paper, exercise, cells):
     printed = [everything(shell.run(cell)) for cell in cells]
     trial = source.get(f"try{exercise}", "")
     printed.append(everything(shell.run(f"%check {exercise}")))
-    tried = (trial, f"%%doctor\n{trial}", f"%%grad\n{trial}", "%doctor") if trial else ()
+    calls = [trial, *(f"{name}()" for cell in cells for name in re.findall(r"^def (broken_\w+)\(", cell, re.MULTILINE))]
+    tried = [cell for call in calls if call for cell in (call, f"%%doctor\n{call}", f"%%grad\n{call}", "%doctor")]
     return "\n".join([*printed, *(everything(shell.run(cell)) for cell in tried)])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("typed", WRONG, ids=lambda typed: f"{typed.paper.name[:3]}-{typed.exercise}-{typed.name}")
+@pytest.mark.parametrize(
+    "typed",
+    [pytest.param(one, marks=() if one.name in GATE else pytest.mark.exhaustive) for one in WRONG],
+    ids=[f"{one.paper.name[:3]}-{one.exercise}-{one.name}" for one in WRONG],
+)
 @pytest.mark.filterwarnings("default")
 def test_nothing_printed_contains_the_answer(shell, monkeypatch, shown_warnings, typed):
     monkeypatch.chdir(typed.paper.folder)
