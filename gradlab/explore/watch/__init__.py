@@ -1,7 +1,7 @@
 """A training, watched: `front` is `gl.watch`, `watching` what a user has, `measuring` what is measured, `judging` what is said.
 
-`examination` runs the doctor beside it, `progress` says how long it takes. `picture` draws it, `card` puts it into words. `columns`
-keeps numbers over steps in constant memory, `pace` decides how often something is looked at, `layers` what is watched,
+`examination` runs the doctor beside it, `progress` says how long it takes. `picture` draws it, `card` puts it into words.
+`columns` keeps numbers over steps in constant memory, `pace` decides how often something is looked at, `layers` what is watched,
 `histograms` keeps some moments, `replaying` the batch on which a number ceased to be one.
 """
 

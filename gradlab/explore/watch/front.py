@@ -22,6 +22,9 @@ def watch(
 ) -> Watch:
     """Watch a training: the loss, the gradients and updates of every layer over the steps, and what goes wrong when.
 
+    The doctor examines each of the first 200 steps, or 100 of a training whose loops say that it is longer; they take several times
+    as long. Its findings have the line and a fix, as those of a `%%grad` cell.
+
     Parameters
     ----------
     model_or_params : module, or Tensor, or iterable or mapping of Tensor
@@ -29,8 +32,9 @@ def watch(
     optimizer : Optimizer, optional
         What moves it: its steps are counted. Without it, `w.log(loss)` at the end of a step says that it is over.
     every : int
-        Look at every so many steps at most. Looking is paced to take less than 5 % of a step's time from 2 ms on: where it would
-        take more, it looks less often (`w.cost` says how often, and what it took). The loss is kept of every step.
+        Look at every so many steps at most. After the first steps, looking is paced to take less than 5 % of a step's time from
+        2 ms on: where it would take more, it looks less often (`w.cost` says how often, and what it took). The loss is kept of
+        every step.
     loss : str, optional
         What the loss is called. Default: the name of what is given to the first call of `w.log`, or "loss".
     replay : callable, optional
