@@ -11,6 +11,7 @@ import pytest
 from traced import traced
 
 import gradlab as gl
+from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.drawing import text_width
 from gradlab.explore.markup import number, say, to_text
 from gradlab.explore.report import make_report, report_of, tree_view
@@ -131,12 +132,23 @@ def test_to_dict_says_what_json_cannot():
     trace = traced(
         "x = gl.tensor([0., 4.], requires_grad=True)\n(x.sqrt() * gl.tensor([1., float('nan')])).sum().backward()", {"gl": gl}
     )
-    finding = SimpleNamespace(kind="k", message="m", line=3, node=None, fix="", evidence={"norm": math.inf, "n": np.int64(3)})
+    finding = Finding("k", "m", line=3, evidence={"norm": math.inf, "n": np.int64(3)}, lines=(4, 9), remark=True)
     found = json.loads(json.dumps(report_of(trace, findings=[finding]).to_dict(), allow_nan=False))
     assert found["rows"][0]["gradient"] == ["Infinity", "NaN"] and found["rows"][0]["gradient_stats"]["norm"] == "NaN"
     assert float(found["rows"][0]["gradient"][0]) == math.inf
     assert found["findings"] == [
-        {"kind": "k", "message": "m", "line": 3, "node": None, "fix": "", "evidence": {"norm": "Infinity", "n": 3}, "model": ""}
+        {
+            "kind": "k",
+            "severity": "note",
+            "message": "m",
+            "fix": "",
+            "line": 3,
+            "lines": [4, 9],
+            "node": None,
+            "model": "",
+            "times": 1,
+            "evidence": {"norm": "Infinity", "n": 3},
+        }
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Complex, Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from gradlab.explore.markup import to_text
 from gradlab.explore.report.table import TensorRow
@@ -13,10 +13,120 @@ from gradlab.explore.statistics import Statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Leaf, Trace
 from gradlab.explore.trace.values import FEW, Value
 
+if TYPE_CHECKING:
+    from gradlab.explore.doctor.findings import Finding
+
 VERSION = 1
+Numbers = Any  # a number, nested lists of numbers, or None; numbers that JSON does not have are texts
 
 
-def plain(trace: Trace, rows: Sequence[TensorRow], findings: Sequence[Any], remarks: Sequence[Any]) -> dict[str, Any]:
+class StatisticsData(TypedDict):
+    """Numbers about the elements of an array, or about their moduli if they are complex. Minimum, maximum and mean are of the
+    finite ones."""
+
+    size: int
+    norm: float | str
+    minimum: float | str
+    maximum: float | str
+    mean: float | str
+    nans: int
+    infs: int
+    zeros: int
+
+
+class NodeData(TypedDict):
+    """An operation, a leaf or an output of the graph. Lines are counted from 1, `%%grad` being line 1; columns from 0."""
+
+    id: int
+    name: str | None
+    label: str
+    operation: str | None
+    line: int | None
+    columns: list[int] | None
+    source: str | None
+    module: str | None
+    shape: list[int] | None
+    dtype: str | None
+    value: Numbers
+    gradient: Numbers
+    value_stats: StatisticsData | None
+    gradient_stats: StatisticsData | None
+
+
+class EdgeData(TypedDict):
+    """The gradient that went back along an edge. `source` and `target` are the `id` of nodes. The shares of all edges from a node
+    sum to 1; a share may be negative."""
+
+    source: int
+    target: int
+    argument: int
+    shape: list[int] | None
+    gradient: Numbers
+    gradient_stats: StatisticsData | None
+    share: float | str | None
+
+
+class LeafData(TypedDict):
+    """A leaf. `before` is the `.grad` before the sweep, `arrived` what the sweep added to it; `node` is the `id` of its node."""
+
+    name: str | None
+    node: int | None
+    shape: list[int] | None
+    dtype: str
+    device: str
+    value: Numbers
+    gradient: Numbers
+    before: Numbers
+    arrived: Numbers
+    value_stats: StatisticsData | None
+    gradient_stats: StatisticsData | None
+    before_stats: StatisticsData | None
+    arrived_stats: StatisticsData | None
+
+
+class RowData(TypedDict):
+    """A row of the report's table of tensors. `remarks` are sentences."""
+
+    name: str
+    shape: list[int]
+    dtype: str
+    device: str
+    is_leaf: bool
+    value: Numbers
+    gradient: Numbers
+    value_stats: StatisticsData | None
+    gradient_stats: StatisticsData | None
+    remarks: list[str]
+
+
+class FindingData(TypedDict):
+    """A finding; the keys are the attributes of `Finding`. `severity` is "problem" or "note", `node` the `id` of its node."""
+
+    kind: str
+    severity: str
+    message: str
+    fix: str
+    line: int | None
+    lines: list[int]
+    node: int | None
+    model: str
+    times: int
+    evidence: dict[str, Any]
+
+
+class ReportData(TypedDict):
+    """A report as plain data. A change that could break a reader increases `version`."""
+
+    version: int
+    leaves: list[LeafData]
+    nodes: list[NodeData]
+    edges: list[EdgeData]
+    rows: list[RowData]
+    findings: list[FindingData]
+    remarks: list[FindingData]
+
+
+def plain(trace: Trace, rows: Sequence[TensorRow], findings: Sequence[Finding], remarks: Sequence[Finding]) -> ReportData:
     """See `Report.to_dict`."""
     return {
         "version": VERSION,
@@ -53,7 +163,7 @@ def _numbers(value: Value | None) -> Any:
     return None if value is None or value.size > FEW else safe(value.nested)
 
 
-def stats(value: Value | Statistics | None) -> dict[str, Any] | None:
+def stats(value: Value | Statistics | None) -> StatisticsData | None:
     """Plain numbers about an array; None of none."""
     if value is None:
         return None
@@ -72,7 +182,7 @@ def stats(value: Value | Statistics | None) -> dict[str, Any] | None:
     }
 
 
-def _of_few(value: Value) -> dict[str, Any]:
+def _of_few(value: Value) -> StatisticsData:
     """The same of numbers that are here: no array is made for them. Complex ones are described by their moduli."""
     numbers = [abs(x) if isinstance(x, complex) else float(x) for x in value.numbers or ()]
     finite = [x for x in numbers if math.isfinite(x)]
@@ -92,7 +202,7 @@ def _shape(shape: Sequence[int] | None) -> list[int] | None:
     return None if shape is None else list(shape)
 
 
-def _node(i: int, node: GraphNode) -> dict[str, Any]:
+def _node(i: int, node: GraphNode) -> NodeData:
     place = next((p for p in (node.cell, node.place) if p is not None and p.in_cell), None)
     source = place or node.place
     return {
@@ -113,7 +223,7 @@ def _node(i: int, node: GraphNode) -> dict[str, Any]:
     }
 
 
-def _edge(edge: GraphEdge) -> dict[str, Any]:
+def _edge(edge: GraphEdge) -> EdgeData:
     return {
         "source": edge.source,
         "target": edge.target,
@@ -125,7 +235,7 @@ def _edge(edge: GraphEdge) -> dict[str, Any]:
     }
 
 
-def _leaf(leaf: Leaf) -> dict[str, Any]:
+def _leaf(leaf: Leaf) -> LeafData:
     return {
         "name": leaf.name or None,
         "node": leaf.node,
@@ -143,7 +253,7 @@ def _leaf(leaf: Leaf) -> dict[str, Any]:
     }
 
 
-def _row(row: TensorRow) -> dict[str, Any]:
+def _row(row: TensorRow) -> RowData:
     def few(numbers: tuple[Any, ...] | None) -> Any:
         return None if numbers is None else safe(Value(row.shape, row.dtype, numbers).nested)
 
@@ -161,6 +271,16 @@ def _row(row: TensorRow) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Any) -> dict[str, Any]:
-    known = {key: safe(getattr(finding, key, None)) for key in ("kind", "message", "line", "node", "fix", "evidence")}
-    return known | {"model": getattr(finding, "model", "")}
+def _finding(finding: Finding) -> FindingData:
+    return {
+        "kind": finding.kind,
+        "severity": "note" if finding.remark else "problem",
+        "message": finding.message,
+        "fix": finding.fix,
+        "line": finding.line,
+        "lines": list(finding.lines),
+        "node": finding.node,
+        "model": finding.model,
+        "times": finding.times,
+        "evidence": safe(finding.evidence),
+    }

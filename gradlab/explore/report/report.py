@@ -27,7 +27,7 @@ from gradlab.explore.report.classes import with_few_styles
 from gradlab.explore.report.comparison import ReportComparison, compare
 from gradlab.explore.report.page import page
 from gradlab.explore.report.parts import Below, Card, Picture, bitmap, code_html, code_latex, code_text
-from gradlab.explore.report.plain_data import plain
+from gradlab.explore.report.plain_data import ReportData, plain
 from gradlab.explore.report.plots import plot
 from gradlab.explore.report.table import CARD, ITEM, LINE_HEIGHT, RULE, Table, TensorRow, head_html, leaf_table
 from gradlab.explore.report.tree import ModulePart, forest
@@ -35,6 +35,7 @@ from gradlab.explore.report.tree_view import TreeView
 from gradlab.explore.trace.data import Trace
 
 if TYPE_CHECKING:
+    from gradlab.explore.doctor.findings import Finding
     from gradlab.explore.graph.paths import Paths
     from gradlab.explore.report.explanation import Explanation
 
@@ -79,9 +80,9 @@ class Report(Pictured):
         How often the cell called `backward` itself.
     trace : Trace
         The graph and the sweep that all of this is of.
-    findings, remarks : tuple
-        What is wrong, and what is worth knowing: objects with `.kind`, `.message`, `.line`, `.node`, `.fix` and `.evidence`.
-        Where a cell trained several models, of all of them: `.model` is the label of the one concerned.
+    findings, remarks : tuple of Finding
+        What is wrong, and what is worth knowing. Where a cell trained several models, of all of them: `.model` is the label of
+        the one concerned.
     beside : Beside or None
         The other models that the cell trained, and the other losses that it differentiated; see `models`.
     """
@@ -97,8 +98,8 @@ class Report(Pictured):
     backward_calls: int
     bounds: Bounds
     trace: Trace
-    findings: tuple[Any, ...] = ()
-    remarks: tuple[Any, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    remarks: tuple[Finding, ...] = ()
     graph_drawing: Drawing | None = None
     map_drawings: tuple[Drawing, ...] = ()
     beside: models.Beside | None = None
@@ -239,19 +240,24 @@ class Report(Pictured):
         found = (*self.findings, *self.remarks) if self.beside is None else self.beside.own
         return why(self.trace, self.rows, found, name, self._output)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain data, for plots and tests of one's own; `json.dumps` takes it as it is.
+    def to_dict(self) -> ReportData:
+        """Return the report as plain data, which `json.dumps` takes as it is.
 
         Returns
         -------
         dict
+            A `ReportData` of `gradlab.explore.report.plain_data`:
             ``{"version": 1, "leaves": […], "nodes": […], "edges": […], "rows": […], "findings": […], "remarks": […]}``.
 
             A node has `id`, `name`, `label`, `operation`, `line` (of the cell, `%%grad` is 1), `columns`, `source`, `module` (a
             dotted path), `shape`, `dtype`, `value`, `gradient`, `value_stats` and `gradient_stats`. An edge goes from `source` to
-            `target`, by id, and has what came back along it. `value` and `gradient` are a number for a scalar, nested lists of up
+            `target`, by id, and has the gradient that went back along it; `share` is its signed part of the gradient that arrived
+            at `source`, and those of all its edges sum to 1. `value` and `gradient` are a number for a scalar, nested lists of up
             to 16 elements, else None. Statistics are size, norm, minimum, maximum, mean, and how many elements are NaN, infinite
-            and zero; minimum, maximum and mean are of the finite elements. What is not known is None.
+            and zero; minimum, maximum and mean are of the finite elements.
+
+            A finding has `kind`, `severity` ("problem" or "note"), `message`, `fix`, `line`, `lines`, `node`, `model`, `times`
+            and `evidence`, as `Finding` describes them. What is not known is None.
 
             JSON has no NaN: numbers that are not finite are the texts "NaN", "Infinity" and "-Infinity", which `float()` reads; a
             complex number is {"real": …, "imag": …}.

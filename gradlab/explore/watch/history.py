@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from gradlab.explore.watch.watching import Watch
 
 FRAMES = ("pandas", "polars")  # both make a DataFrame of a dict of arrays
 
 
-def columns_of(watch: Watch) -> dict[str, np.ndarray]:
+def columns_of(watch: Any) -> dict[str, np.ndarray]:
     """Return the columns of a run; see `Watch.history`."""
     watch.flush()
     m, layout = watch.measuring, watch.measuring.layout
