@@ -64,9 +64,8 @@ def marimo(tmp_path):
     def start(command, shown, *options):
         path = tmp_path / "app.py"
         path.write_text(notebook(shown), encoding="utf-8")
-        log = (tmp_path / "marimo.log").open("wb")
-        started.append(
-            subprocess.Popen(
+        with (tmp_path / "marimo.log").open("wb") as log:
+            process = subprocess.Popen(
                 [sys.executable, "-m", "marimo", *command, os.fspath(path), *options],
                 env={**environment(tmp_path), **places},
                 cwd=tmp_path,
@@ -74,8 +73,8 @@ def marimo(tmp_path):
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        )
-        return started[-1], tmp_path / "marimo.log"
+        started.append(process)
+        return process, tmp_path / "marimo.log"
 
     yield start
     for process in started:
