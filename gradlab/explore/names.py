@@ -17,13 +17,12 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from inspect import CO_OPTIMIZED
 from itertools import islice
 from types import CodeType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
-from gradlab.diagnose.source_locations import cells
+from gradlab.diagnose.source_locations import cells, notebook
 from gradlab.explore.libraries import library_of
 from gradlab.explore.module_paths import attribute
 from gradlab.explore.trace.notes import METHODS, locals_of
@@ -31,6 +30,7 @@ from gradlab.explore.trace.notes import METHODS, locals_of
 HELD = 1000  # how many items of one container are looked at
 ITEMS, DEEP = 5000, 4  # how much in objects and what they hold is looked at, and how many steps deep
 LARGEST = 2_000_000  # characters of a source that is parsed
+FILES = 1_000  # of which the variables of loops are remembered
 SIMPLE = (str, int, float, bool, complex, bytes, type(None))
 OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold much, and nothing that wants a name
 
@@ -101,15 +101,26 @@ def _rank(root: str, name: str) -> int:
 
 # ---------------------------------------------------------------------------------------------------- names that only pass by
 def _known_loops(loops: frozenset[str] | None) -> frozenset[str]:
-    return loop_variables(cells.current) if loops is None else loops
+    """The variables of the loops in the cell that runs, and in those that ran before it."""
+    return frozenset().union(*map(loop_variables, (cells.current, *notebook.numbers))) if loops is None else loops
 
 
 def loop_variables(filename: str | None) -> frozenset[str]:
     """The variables of the `for` statements in a file or a cell."""
-    return frozenset() if filename is None else _loop_targets("".join(linecache.getlines(filename)))
+    lines = [] if filename is None else linecache.getlines(filename)
+    if not lines:
+        return frozenset()
+    known = _variables.get(str(filename))
+    if known is None or known[0] is not lines:  # linecache gives the same list as long as the file is the same
+        if len(_variables) >= FILES:
+            _variables.clear()
+        known = _variables[str(filename)] = lines, _loop_targets("".join(lines))
+    return known[1]
 
 
-@lru_cache(maxsize=8)
+_variables: dict[str, tuple[list[str], frozenset[str]]] = {}
+
+
 def _loop_targets(source: str) -> frozenset[str]:
     if len(source) > LARGEST:
         return frozenset()

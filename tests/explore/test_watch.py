@@ -52,6 +52,45 @@ def test_the_numbers_are_those_of_a_loop_by_hand(lib, name):
             assert found[f"ratio {layer}"][at] == pytest.approx(ratio, rel=1e-3)
 
 
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_of_several_optimizers_each_layer_has_its_own_numbers(lib, in_turn):
+    """Both step after one backward, or each after a backward of its own."""
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    slow, fast = lib.optim.SGD(net[0].parameters(), lr=1e-3), lib.optim.Adam(net[2].parameters(), lr=0.1)
+    hand = ByHand(layers_of(net))
+    with gl.watch(net, [slow, fast]) as w:
+        for _ in range(12):
+            for one in (slow, fast) if in_turn else (None,):
+                net.zero_grad()
+                loss = ((net(x) - y) ** 2).mean()
+                loss.backward()
+                hand.before()
+                for optimizer in (slow, fast):
+                    if one in (None, optimizer):
+                        optimizer.step()
+                hand.after(loss)
+                w.log(loss)
+    found = w.history()
+    assert w.steps == len(hand.rows) == (24 if in_turn else 12) and w.optimizer_name == "SGD and Adam"
+    assert np.isnan(found["lr"]).all()
+    for at, (loss, gradients, ratios) in enumerate(hand.rows):
+        assert found["loss"][at] == pytest.approx(loss, rel=1e-6)
+        for k, layer in enumerate(w.layers):
+            assert found[f"gradient {layer}"][at] == pytest.approx(gradients[k], rel=1e-5)
+            if in_turn and at % 2 != k:
+                assert ratios[k] == 0 and np.isnan(found[f"ratio {layer}"][at])  # not its turn
+            else:
+                assert found[f"ratio {layer}"][at] == pytest.approx(ratios[k], rel=1e-3)
+
+
+def test_a_list_without_an_optimizer_is_refused(lib):
+    net = mlp(lib, 6, 1)
+    with pytest.raises(TypeError, match="has no optimizer"):
+        gl.watch(net, [])
+    with pytest.raises(TypeError, match="or a list of them"):
+        gl.watch(net, [lib.optim.SGD(net.parameters(), lr=0.1), 3])
+
+
 def test_updates_by_hand_are_steps_that_log_ends(lib):
     x, y = data(lib)
     lib.manual_seed(0)

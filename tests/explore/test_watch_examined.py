@@ -210,6 +210,27 @@ def test_a_fault_of_the_recorder_does_not_stop_the_training(lib, monkeypatch):
     assert w.steps == 12 and w.trouble
 
 
+# -------------------------------------------------------------------------------------------------------------- its name
+def test_a_loss_is_named_by_the_call_that_logs_it(lib):
+    a = lib.ones(2).requires_grad_()
+    opt = lib.optim.SGD([a], lr=0.01)
+
+    def called(log, **options):
+        with gl.watch([a], opt, **options) as w:
+            mse = (a * a).mean()
+            mse.backward()
+            opt.step()
+            log(w, mse)
+        return w.called
+
+    assert called(lambda w, mse: w.log(mse)) == "mse"
+    assert called(lambda w, mse: w.log(mse.detach().item())) == "mse"
+    assert called(lambda w, mse: w.log(float(mse.detach()))) == "mse"
+    assert called(lambda w, mse: w.log(loss=mse)) == "mse"
+    assert called(lambda w, mse: w.log(mse * 2)) == "loss"
+    assert called(lambda w, mse: w.log(mse), loss="error") == "error"
+
+
 # ------------------------------------------------------------------------------------------------------------- progress
 class Batches:
     """As PyTorch's data loader of four batches; of this name, in a module of PyTorch's."""

@@ -328,3 +328,51 @@ def test_runs_are_a_mapping(ready):
     assert 5 not in w and w.get(5) is None and w.get("no") is None and w[-1] is w[2]
     with pytest.raises(KeyError, match="there is no training 'no'; there are 'act=Sigmoid'"):
         w["no"]
+
+
+def test_optimizers_of_parts_of_a_model_are_all_followed(ready):
+    ready.ok(
+        "%%watch -o w\nnet = make(nn.Tanh)\nslow = lib.optim.SGD(net[0].parameters(), lr=0.01)\n"
+        "fast = lib.optim.SGD(net[2].parameters(), lr=0.1)\nolds = []\n"
+        "for i in range(5):\n    slow.zero_grad(); fast.zero_grad()\n    loss = ((net(x) - y) ** 2).mean()\n    loss.backward()\n"
+        "    old = net[2].weight.detach().clone(), net[2].bias.detach().clone()\n    slow.step(); fast.step()\n"
+        "    new = net[2].weight.detach(), net[2].bias.detach()\n"
+        "    olds.append((sum(((a - b) ** 2).sum() for a, b in zip(new, old)) / sum((b ** 2).sum() for b in old)).sqrt().item())"
+    )
+    w = ready.ns["w"]
+    assert w.steps == 5 and w.layers == ("net[0]", "net[2]")
+    assert w.history()["ratio net[2]"] == pytest.approx(ready.ns["olds"], rel=1e-3)
+    assert (w.history()["ratio net[0]"] > 0).all()
+
+
+HAND_WRITTEN = """class Linear:
+    def __init__(self, a, b):
+        self.weight, self.bias = lib.randn(a, b), lib.zeros(b)
+    def __call__(self, x):
+        return x @ self.weight + self.bias
+    def parameters(self):
+        return [self.weight, self.bias]
+layers = [Linear(4, 3), Linear(3, 1)]
+for layer in layers:
+    for p in layer.parameters():
+        p.requires_grad = True
+def fit(steps):
+    for i in range(steps):
+        h = x
+        for layer in layers:
+            h = layer(h)
+        loss = ((h - y) ** 2).mean()
+        for layer in layers:
+            for p in layer.parameters():
+                p.grad = None
+        loss.backward()
+        with lib.no_grad():
+            for layer in layers:
+                for p in layer.parameters():
+                    p -= 0.01 * p.grad"""
+
+
+def test_layers_by_hand_have_the_names_of_their_containers_and_never_of_loops(ready):
+    ready.ok(HAND_WRITTEN)
+    ready.ok("%%watch -o w\nfit(5)")
+    assert ready.ns["w"].layers == ("layers[0].weight", "layers[0].bias", "layers[1].weight", "layers[1].bias")

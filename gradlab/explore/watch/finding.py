@@ -11,7 +11,7 @@ A training is over when another one begins and nobody but its watch holds its mo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -241,21 +241,23 @@ class Found:
         if sum(one.is_certain for one in self.trainings) + len(parts) > MOST:
             self._count(library, leaves, len(parts))
             return
-        for of, optimizer in parts:
+        for of, optimizers in parts:
             called = next((name for name, value in space.items() if value is loss and name[:1] != "_"), "loss")
-            watch = Watch(of or watched({"x": loss}, space), optimizer, every=self._every, loss=called)
+            watch = Watch(of or watched({"x": loss}, space), optimizers, every=self._every, loss=called)
             watch.quiet, watch.listens = True, False
             identity = Identity(_name(watch.of, space), _line(frames))
             identity.keep(frames)
-            training = Training(watch, identity, optimizer is not None)
-            training.optimizer_name = _name_of(optimizer, space)
+            training = Training(watch, identity, bool(optimizers))
+            training.optimizer_name = _name_of(optimizers[0], space) if optimizers else ""
             self.trainings.append(training)
             watch.__enter__()
             self._of.update((id(p), training) for p in watch.of.params)
             yield training
 
-    def _parts(self, space: Mapping[str, Any], leaves: set[int], optimized: bool) -> Iterator[tuple[WatchedModel | None, Any]]:
-        """(what learns, its optimizer or None) for each training that some leaves belong to: one of the model that has them all;
+    def _parts(
+        self, space: Mapping[str, Any], leaves: set[int], optimized: bool
+    ) -> Iterator[tuple[WatchedModel | None, Sequence[Any]]]:
+        """(what learns, its optimizers) for each training that some leaves belong to: one of the model that has them all;
         else one for each optimizer that holds some."""
         model = _best(space, leaves, is_model, _parameters)
         optimizer = _best(space, leaves, is_optimizer, _moved)
@@ -263,18 +265,18 @@ class Found:
             return
         if model is not None and leaves <= _identities(_parameters(model)):
             if not self._is_watched(model):
-                yield watched(model, space), optimizer
+                yield watched(model, space), _optimizers(space, _identities(_parameters(model)))
             return
         if optimizer is None:
-            yield _tensors(space, leaves), None
+            yield _tensors(space, leaves), ()
             return
         while optimizer is not None:
             part = leaves & _identities(_moved(optimizer))
             model = _best(space, part, is_model, _parameters)
             if model is None or not part <= _identities(_parameters(model)):
-                yield _tensors(space, part), optimizer
+                yield _tensors(space, part), (optimizer,)
             elif not self._is_watched(model):
-                yield watched(model, space), optimizer
+                yield watched(model, space), _optimizers(space, _identities(_parameters(model)))
             leaves = leaves - part
             optimizer = _best(space, leaves, is_optimizer, _moved)
 
@@ -284,15 +286,15 @@ class Found:
     def _follow_another(self, one: Training) -> None:
         """Count the steps of the optimizer that moves a training's tensors now."""
         space = with_held(_space(self._namespace()))
-        optimizer = _best(space, _identities(one.watch.of.params), is_optimizer, _moved)
-        if optimizer is not None:
-            one.watch.follow(optimizer)
-            one.optimizer_name = _name_of(optimizer, space)
+        optimizers = _optimizers(space, _identities(one.watch.of.params))
+        if optimizers:
+            one.watch.follow(*optimizers)
+            one.optimizer_name = _name_of(optimizers[0], space)
 
     def _has_renamed_its_optimizer(self, one: Training) -> bool:
         """Whether the name of the optimizer whose steps are counted stands for something else now. While the doctor records a
         training, an optimizer that is gone for the program is still there."""
-        if not one.optimizer_name or one.watch.measuring.is_past_full:
+        if not one.optimizer_name or not one.watch.measuring.is_full:
             return False
         for frame in _frames():
             own = locals_of(frame)
@@ -364,6 +366,15 @@ def _best(space: Mapping[str, Any], leaves: set[int], kind: Callable[[Any], bool
         score = len(own & leaves), -len(own)
         if score[0] and (found is None or score > best):
             found, best = value, score
+    return found
+
+
+def _optimizers(space: Mapping[str, Any], leaves: set[int]) -> list[Any]:
+    """The optimizers that move some leaves, that of most of them first; of several that hold the same leaves one."""
+    found: list[Any] = []
+    while (optimizer := _best(space, leaves, is_optimizer, _moved)) is not None:
+        found.append(optimizer)
+        leaves = leaves - _identities(_moved(optimizer))
     return found
 
 

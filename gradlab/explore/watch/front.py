@@ -9,7 +9,7 @@ from typing import Any
 from gradlab.diagnose.sites import is_gradlab_file
 from gradlab.explore.trace.notes import users_frames
 from gradlab.explore.watch.layers import refuse_lazy, watched
-from gradlab.explore.watch.watching import Watch
+from gradlab.explore.watch.watching import Watch, optimizers_of
 
 
 def watch(
@@ -29,8 +29,9 @@ def watch(
     ----------
     model_or_params : module, or Tensor, or iterable or mapping of Tensor
         What learns: a model of gradlab's or PyTorch's, by layers; or leaves, each by itself.
-    optimizer : Optimizer, optional
-        What moves it: its steps are counted. Without it, `w.log(loss)` at the end of a step says that it is over.
+    optimizer : Optimizer, or list of Optimizer, optional
+        What moves it: its steps are counted. A step of several is over when each has stepped, when one steps again, or when the
+        next backward begins. Without an optimizer, `w.log(loss)` at the end of a step says that it is over.
     every : int
         Look at every so many steps at most. After the first steps, looking is paced to take less than 5 % of a step's time from
         2 ms on: where it would take more, it looks less often (`w.cost` says how often, and what it took). The loss is kept of
@@ -84,16 +85,18 @@ def watch(
         )
     if replay is not None and not callable(replay):
         raise TypeError(f"watch(replay=…) takes a callable that computes the loss of a batch, and got {type(replay).__name__}.")
-    if optimizer is not None:
-        if isinstance(optimizer, type) or not hasattr(optimizer, "register_step_post_hook"):
-            hint = " Give the optimizer, not its class." if isinstance(optimizer, type) else ""
+    if optimizer is not None and not optimizers_of(optimizer):
+        raise TypeError("watch(optimizer=[]) has no optimizer. Leave it out if the weights are moved by hand.")
+    for one in optimizers_of(optimizer):
+        if isinstance(one, type) or not hasattr(one, "register_step_post_hook"):
+            hint = " Give the optimizer, not its class." if isinstance(one, type) else ""
             raise TypeError(
-                f"watch(optimizer=…) takes an optimizer, and got {type(optimizer).__name__}: {optimizer!r:.80}.{hint}"
+                f"watch(optimizer=…) takes an optimizer, or a list of them, and got {type(one).__name__}: {one!r:.80}.{hint}"
             )
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        held = {id(p) for group in one.param_groups for p in group["params"]}
         if not any(id(p) in held for p in of.params):
             raise ValueError(
-                f"watch: the {type(optimizer).__name__} holds none of the parameters of `{of.called or of.names[0]}`: its steps "
+                f"watch: the {type(one).__name__} holds none of the parameters of `{of.called or of.names[0]}`: its steps "
                 "do not move what is watched. Make the optimizer of the same parameters."
             )
     frames = users_frames(frame, is_gradlab_file)

@@ -36,7 +36,7 @@ class Judge:
     def __init__(self, measuring: Any, of: WatchedModel, loss: str, optimizer: str) -> None:
         self.measuring, self.of, self.loss, self.optimizer = measuring, of, loss, optimizer
         self.kept: KeptStep | None = None
-        self.examined = Examined()  # by the doctor, once the run is over
+        self.examined = Examined()  # what the doctor found in the first steps, once these are over
         self._last_end, self._window = 0, (0, 0)  # ticks at the end of the last step, and around the step that is kept
         layers = len(of.layers)
         self._alive = np.zeros(layers, np.int64)  # looks at which the gradient was not 0

@@ -49,6 +49,7 @@ class StepRow:
     weights: Any = None
     moved: Any = None
     units: dict[int, Any] = field(default_factory=dict)
+    still: Sequence[int] = ()  # the parameters that were not to move
     stale: Any = None  # ‖.grad‖ of one parameter, as it was when the next gradient came
 
 
@@ -117,9 +118,9 @@ class Measuring:
         self._since = clock.now(), self.spent, self.steps
 
     @property
-    def is_past_full(self) -> bool:
-        """Whether these are over."""
-        return self.steps > self.gradients.full
+    def is_full(self) -> bool:
+        """Whether steps are looked at in full."""
+        return self.gradients.full > 0
 
     # ----------------------------------------------------------------------------------------------------------- a step
     def before_step(self) -> None:
@@ -139,10 +140,11 @@ class Measuring:
             self._spread(step)
         self.spent += clock.now() - began
 
-    def after_step(self, rate: float) -> None:
-        """The optimizer has stepped."""
+    def after_step(self, rate: float, still: Sequence[int] = ()) -> None:
+        """The optimizer has stepped; of several those that do not hold the parameters `still`."""
         began = clock.now()
         self._compare()
+        self.row.still = still
         self._end(rate)
         self.spent += clock.now() - began
 
@@ -349,6 +351,8 @@ class Measuring:
                 later(row.stale, partial(_one, stale, row.step))
         for array, into in zip(self.gauge.read(vectors) if vectors else (), put, strict=True):
             into(array)
+        for k, row in enumerate(rows):
+            moved[k, list(row.still)] = np.nan
         by_layer = self.watched.by_layer
         with silence():
             numbers[:, layout.gradient] = by_layer(norms)

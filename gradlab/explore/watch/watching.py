@@ -40,6 +40,11 @@ from gradlab.explore.watch.saving import Shown
 NAP = 0.05  # seconds between two looks whether a pause is over
 
 
+def optimizers_of(optimizer: Any) -> list[Any]:
+    """Return none, one or several optimizers as a list."""
+    return [] if optimizer is None else list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+
+
 class Watch(Shown):
     """What `watch` returns: the history of a run, and what is found in it.
 
@@ -68,10 +73,13 @@ class Watch(Shown):
         frames: Sequence[Frame] = (),
     ) -> None:
         self.of, self.every, self.called, self._is_named = of, every, loss or "loss", bool(loss)
-        self.optimizer_name = "" if optimizer is None else type(optimizer).__name__
+        optimizers = optimizers_of(optimizer)
+        self.optimizer_name = " and ".join(dict.fromkeys(type(one).__name__ for one in optimizers))
         self.library = of.library.name
-        self._by_hand = optimizer is None
-        self._optimizer: Any = None if optimizer is None else weakref.ref(optimizer)
+        self._by_hand = not optimizers
+        self._optimizers = [weakref.ref(one) for one in optimizers]
+        self._made: list[Any] = []  # those that have stepped since the step that runs began, as weak references
+        self._began = False  # whether one has begun to
         self.measuring = Measuring(of, every)
         self._noted = of.library.unseen(self.measuring.noted)
         self._judge = Judge(self.measuring, of, self.called, self.optimizer_name)
@@ -117,7 +125,7 @@ class Watch(Shown):
 
     def _open(self) -> None:
         if not self._by_hand:
-            self.follow(self._optimizer())
+            self.follow(*(one() for one in self._optimizers))
         else:
             for i, p in enumerate(self.of.params):
                 self._handles.append(p.register_post_accumulate_grad_hook(self._hook(self._arrived, i)))
@@ -137,16 +145,18 @@ class Watch(Shown):
             with self.safely():
                 show(self)
 
-    def follow(self, optimizer: Any) -> None:
-        """Count the steps of an optimizer, and of no other."""
+    def follow(self, *optimizers: Any) -> None:
+        """Count the steps of optimizers, and of no others. A step of several is over when each has stepped, when one steps again,
+        or when the next sweep begins."""
         remove_all(self._handles)
-        self._optimizer = weakref.ref(optimizer)
-        self._handles.append(optimizer.register_step_pre_hook(self._hook(self._before)))
-        self._handles.append(optimizer.register_step_post_hook(self._hook(self._after)))
+        self._optimizers, self._made = [weakref.ref(one) for one in optimizers], []
+        for one in optimizers:
+            self._handles.append(one.register_step_pre_hook(self._hook(self._before)))
+            self._handles.append(one.register_step_post_hook(self._hook(self._after)))
 
     def follows(self, optimizer: Any) -> bool:
         """Whether the steps of an optimizer are counted."""
-        return self._optimizer is not None and self._optimizer() is optimizer
+        return any(one() is optimizer for one in self._optimizers)
 
     @property
     def has_begun(self) -> bool:
@@ -161,7 +171,7 @@ class Watch(Shown):
     @property
     def has_lost_its_optimizer(self) -> bool:
         """Whether the optimizer whose steps are counted is gone."""
-        return not self._by_hand and self._optimizer() is None
+        return any(one() is None for one in self._optimizers)
 
     def _hook(self, method: Any, *more: Any) -> Callable[..., None]:
         """A hook of the library's that calls a method of this watch."""
@@ -188,6 +198,7 @@ class Watch(Shown):
         for handles in (self._handles, self._units, self._probes):
             remove_all(handles)
         self._sweeps.close()
+        self.end_made()
         if self._examination is not None:
             with self.safely():
                 self._judge.examined = self._examination.leave(self, self._error)
@@ -204,17 +215,37 @@ class Watch(Shown):
 
     # --------------------------------------------------------------------------------------------------------- the hooks
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if any(one() is optimizer for one in self._made):
+            self.end_made()
         if not has_closure(args, kwargs):
+            self._begin_step()
+
+    def _begin_step(self) -> None:
+        if not self._began:
+            self._began = True
             try:
                 self.measuring.before_step()
             except Exception as error:  # noqa: BLE001  (as in `safely`, which costs more, as all hooks do it)
                 self.failed(error)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if has_closure(args, kwargs):  # it computed the gradients itself
+            self._begin_step()
+        self._made.append(weakref.ref(optimizer))
+        if len(self._made) == len(self._optimizers):
+            self.end_made()
+
+    def end_made(self) -> None:
+        """The step that optimizers have made is over."""
+        if not self._made:
+            return
+        made, self._made, self._began = self._made, [], False
         try:
-            if has_closure(args, kwargs):  # it computed the gradients itself
-                self.measuring.before_step()
-            self.measuring.after_step(rate_of(optimizer))
+            if len(self._optimizers) == 1:
+                self.measuring.after_step(rate_of(made[0]()))
+            else:
+                held = {id(p) for one in made for group in one().param_groups for p in group["params"]}
+                self.measuring.after_step(float("nan"), [i for i, p in enumerate(self.of.params) if id(p) not in held])
         except Exception as error:  # noqa: BLE001
             self.failed(error)
         self._stepped()
@@ -242,6 +273,8 @@ class Watch(Shown):
 
     def begins(self, loss: Any) -> None:
         """`backward` is called on a tensor: if that is not finite, its graph tells where it ceased to be, now or never."""
+        if self._made and self.listens:
+            self.end_made()
         if self._replay.kept is not None:
             return
         began = clock.now()
@@ -299,6 +332,8 @@ class Watch(Shown):
 
     def end_step(self) -> None:
         """A step by hand is over; of one that an optimizer makes, its hook tells."""
+        if self._made:
+            self.end_made()
         if self._by_hand and not self.ended:
             with self.safely():
                 kept, step = self.kept, self.measuring.row.step + 1
@@ -379,7 +414,7 @@ class Watch(Shown):
             "seconds": m.spent,
             "share": share,
             "step": step,
-            "examined": self._judge.examined.steps or (self.steps if m.gradients.full else 0),
+            "examined": self._judge.examined.steps or (self.steps if m.is_full else 0),
             "gradients": m.gradients.stride,
             "updates": m.updates.stride,
             "units": m.units.stride,
@@ -505,7 +540,7 @@ class Watch(Shown):
     def _examine(self) -> None:
         """Count the time of the doctor's recording, and end it after so many steps."""
         examination = self._examination
-        if examination is not None and not self.measuring.is_past_full:
+        if examination is not None and self.measuring.is_full:
             self.measuring.spent += examination.taken()
             self.total = examination.total_of(self) or self.total
             if (found := examination.stepped(self) or examination.seen(self)) is not None:

@@ -11,7 +11,10 @@ from grouped import exhaustive_after_first
 from lab import drawn, expect
 
 import gradlab as gl
+from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.doctor.registry import KINDS
 from gradlab.explore.watch.columns import Columns
+from gradlab.explore.watch.examination import Examined
 from gradlab.explore.watch.page import view_data
 from gradlab.notebook.watch_widget import WatchWidget
 
@@ -252,3 +255,43 @@ def test_a_bad_step_is_replayed(open_widget):
     page.get_by_role("button", name="Replay").click()
     expect(page.locator(".gl-aside > pre").first).to_contain_text("NaN")
     assert page.faults == []
+
+
+def found(k):
+    return Finding("vanishing", f"`layers[{k}]` <b>is</b> one of several.", 7 + k, fix=f"Change `layers[{k}]`.", worth=9.0 - k)
+
+
+def test_findings_have_their_line_kind_and_fix_and_more_than_three_are_folded(open_widget):
+    w, _, opt, x, y, loss_of = example()
+    with w:
+        make_steps(w, opt, x, y, loss_of, 3)
+        w._judge.examined = Examined(Diagnosis(tuple(found(k) for k in range(5))))
+        page = open_widget(WatchWidget(w), live=False)
+        rows = page.locator(".gl-findings > div")
+        expect(rows).to_have_count(3)
+        expect(rows.nth(1)).to_contain_text("■ Problem  layers[1] <b>is</b> one of several.  line 8  [vanishing]")
+        expect(rows.nth(1).locator(".gl-fix")).to_have_text("Change layers[1].")
+        expect(rows.nth(1).locator(".gl-kind")).to_have_attribute("title", KINDS["vanishing"].meaning)
+        more = page.locator(".gl-findings details")
+        expect(more.locator("summary")).to_have_text("2 more")
+        more.locator("summary").click()
+        expect(more.locator("> div")).to_have_count(2)
+        make_steps(w, opt, x, y, loss_of, 3)
+        page.evaluate("run => model.receive({ run }, {})", json.loads(json.dumps(view_data(w))))
+        expect(page.locator(".gl-head b").first).to_have_text("Step 6")
+        expect(more).to_have_attribute("open", "")  # as it was left
+    assert page.faults == []
+
+
+def test_a_loss_that_is_not_finite_at_the_end_is_said_so_everywhere(browser, tmp_path):
+    w, _, opt, x, y, loss_of = example()
+    with w:
+        make_steps(w, opt, x, y, loss_of, 10)
+        make_steps(w, opt, x * float("nan"), y, loss_of, 10)
+    page = open_page(browser, w.save(tmp_path / "run.html"))
+    expect(page.locator(".gl-head")).to_contain_text("loss not finite from step 11 on")
+    expect(page.locator(".gl-layers tbody tr").first.locator("td").first).to_have_text("not finite")
+    expect(page.locator(".gl-stage svg text", has_text="not finite")).not_to_have_count(0)
+    assert "0.0" not in page.locator(".gl-caption").inner_text().split("lr")[0]
+    page.context.close()
+    assert "not finite from step 11 on" in repr(w) and repr(w).count("not finite  ") >= 2
