@@ -101,6 +101,8 @@ class Judge:
         theirs = [replace(one, evidence={**by_kind.get(one.kind, {}), **one.evidence}, model="") for one in theirs]
         theirs = [one for one in theirs if not self._is_of_stopped(one, own)]
         known = {one.kind for one in theirs}
+        if any(one.kind == "update-ratio" and "cosine" in one.evidence for one in theirs):
+            known |= {"diverged", "loss-swings"}  # steps that overshoot make both
         findings = [*births, *theirs, *(one for one in own if one.kind not in known)]
         return examined.with_parts(findings, [*examined.unseen, *([trouble] if trouble else [])], ())
 

@@ -115,15 +115,16 @@ declare(
         x = torch.randn(64, 6)
         y = x.sum(1, keepdim=True)
         model = nn.Linear(6, 1)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.6)
         with gl.watch(model, optimizer) as w:
             for step in range(80):
+                batch = torch.randint(0, 64, (6,))
                 optimizer.zero_grad()
-                loss = nn.functional.mse_loss(model(x), y)
+                loss = nn.functional.mse_loss(model(x[batch]), y[batch])
                 loss.backward()
                 optimizer.step()
                 w.log(loss)
         print(w.findings)
     """,
-    healthy={"lr=0.8": "lr=0.1"},
+    healthy={"lr=0.6": "lr=0.05"},
 )
