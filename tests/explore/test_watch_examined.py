@@ -13,7 +13,6 @@ import gradlab as gl
 from gradlab.diagnose.faults import FaultWarning
 from gradlab.diagnose.source_locations import cells
 from gradlab.explore.watch import examination
-from gradlab.explore.watch.examination import FIRST, FULL
 from gradlab.explore.watch.progress import duration
 
 
@@ -23,6 +22,21 @@ def lib(request):
     assert find_leftovers() == [] and examination._here.running is None and cells.current is None
     if request.param == "torch":
         assert find_torch_leftovers() == []
+
+
+FULL, FIRST = 20, 10
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """As few steps are examined as are quickly made."""
+    for place in ("examination.FULL", "watching.FULL"):
+        monkeypatch.setattr(f"gradlab.explore.watch.{place}", FULL)
+    monkeypatch.setattr("gradlab.explore.watch.examination.FIRST", FIRST)
+
+
+def test_of_how_many_steps_the_pages_speak():
+    assert (examination.FULL, examination.FIRST) == (200, 100)
 
 
 def line_of(function, text):
@@ -90,7 +104,7 @@ def test_the_first_loss_is_looked_at(lib):
 
 @pytest.mark.parametrize("steps", [FULL, FULL + 1, 3 * FULL])
 @pytest.mark.parametrize("known", [True, False])
-def test_a_run_is_recorded_in_full_up_to_a_number_of_steps_and_not_at_all_beyond(lib, steps, known):
+def test_a_run_is_recorded_in_full_up_to_a_number_of_steps_and_not_at_all_beyond(lib, steps, known, few):
     a = lib.ones(3).requires_grad_()
     opt = lib.optim.SGD([a], lr=0.01)
     recorded, backward = [], lib.Tensor.backward
@@ -125,7 +139,7 @@ def test_a_run_is_recorded_in_full_up_to_a_number_of_steps_and_not_at_all_beyond
     assert len(found["step"]) > 10
 
 
-def test_what_is_wrong_is_said_while_a_long_run_goes_on(lib):
+def test_what_is_wrong_is_said_while_a_long_run_goes_on(lib, few):
     net, (x, y) = mlp(lib, 6, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.001)
     said = []
