@@ -22,7 +22,7 @@ from itertools import islice
 from types import CodeType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
-from gradlab.diagnose.source_locations import cells, notebook
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import library_of
 from gradlab.explore.module_paths import attribute
 from gradlab.explore.trace.notes import METHODS, locals_of
@@ -30,7 +30,7 @@ from gradlab.explore.trace.notes import METHODS, locals_of
 HELD = 1000  # how many items of one container are looked at
 ITEMS, DEEP = 5000, 4  # how much in objects and what they hold is looked at, and how many steps deep
 LARGEST = 2_000_000  # characters of a source that is parsed
-FILES = 1_000  # of which the variables of loops are remembered
+FILES = 100  # of which the variables of loops are remembered
 SIMPLE = (str, int, float, bool, complex, bytes, type(None))
 OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold much, and nothing that wants a name
 
@@ -101,8 +101,12 @@ def _rank(root: str, name: str) -> int:
 
 # ---------------------------------------------------------------------------------------------------- names that only pass by
 def _known_loops(loops: frozenset[str] | None) -> frozenset[str]:
-    """The variables of the loops in the cell that runs, and in those that ran before it."""
-    return frozenset().union(*map(loop_variables, (cells.current, *notebook.numbers))) if loops is None else loops
+    return loop_variables(cells.current) if loops is None else loops
+
+
+def running_loops(codes: Iterable[CodeType]) -> frozenset[str]:
+    """The variables of the loops in the cell that runs, and in the files of functions that run."""
+    return frozenset().union(*map(loop_variables, {cells.current, *(code.co_filename for code in codes)}))
 
 
 def loop_variables(filename: str | None) -> frozenset[str]:
@@ -166,12 +170,12 @@ def _passing(
     return passing | {name for name in order if name in loops and _may_learn(namespace[name])}
 
 
-def loop_leftovers(namespace: Mapping[str, Any]) -> set[str]:
+def loop_leftovers(namespace: Mapping[str, Any], loops: frozenset[str] | None = None) -> set[str]:
     """The names for items of containers of the namespace that a loop over these has left behind."""
     order = _users_names(namespace)
     held = {name: list(_held(name, namespace[name])) for name in order}
     inside = {id(item) for name in order for _, item in items_of(name, namespace[name]) or ()}
-    passing = _passing(order, namespace, held, frozenset(), _known_loops(None))
+    passing = _passing(order, namespace, held, frozenset(), _known_loops(loops))
     return {name for name in passing if id(namespace[name]) in inside}
 
 
@@ -281,9 +285,9 @@ def is_users(value: Any) -> bool:
     return type(type(value)) is type and type(value).__module__ == "__main__" and not _defines(value, "named_parameters")
 
 
-def with_held(namespace: Mapping[str, Any]) -> dict[str, Any]:
+def with_held(namespace: Mapping[str, Any], loops: frozenset[str] | None = None) -> dict[str, Any]:
     """The namespace, and what objects of the program's own classes in it hold, as `trainer.model`."""
-    passing = loop_leftovers(namespace)
+    passing = loop_leftovers(namespace, loops)
     held = {
         label: item
         for name, value in namespace.items()

@@ -21,7 +21,7 @@ from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
 from gradlab.explore.module_paths import is_model
-from gradlab.explore.names import held_by_self, is_optimizer, names_in, with_held
+from gradlab.explore.names import held_by_self, is_optimizer, names_in, running_loops, with_held
 from gradlab.explore.trace.labels import Identity, labels
 from gradlab.explore.trace.notes import Frame, is_outermost, line_of, locals_of
 from gradlab.explore.watch.layers import WatchedModel, leaves_behind, route_to, watched
@@ -235,7 +235,7 @@ class Found:
         if self._vain >= MOST and not parameter and not optimized and len(leaves) == 1:
             return
         self._end_unused()
-        space = with_held(_space(self._namespace()))
+        space = with_held(_space(self._namespace()), _loops())
         frames = _running()
         parts = list(self._parts(space, set(leaves), optimized))
         if sum(one.is_certain for one in self.trainings) + len(parts) > MOST:
@@ -285,7 +285,7 @@ class Found:
 
     def _follow_another(self, one: Training) -> None:
         """Count the steps of the optimizer that moves a training's tensors now."""
-        space = with_held(_space(self._namespace()))
+        space = with_held(_space(self._namespace()), _loops())
         optimizers = _optimizers(space, _identities(one.watch.of.params))
         if optimizers:
             one.watch.follow(*optimizers)
@@ -394,7 +394,7 @@ def _identities(tensors: Iterable[Any]) -> set[int]:
 
 def _tensors(space: Mapping[str, Any], leaves: set[int]) -> WatchedModel | None:
     """Leaves by their names; None if they have none."""
-    known = {name: tensor for name, tensor in names_in(space).items() if id(tensor) in leaves}
+    known = {name: tensor for name, tensor in names_in(space, loops=_loops()).items() if id(tensor) in leaves}
     return watched(known, space) if known else None
 
 
@@ -441,6 +441,11 @@ def _running() -> list[Frame]:
 def _path() -> Path:
     """Where the program is."""
     return tuple([(frame.f_code, frame.f_lasti) for frame in _frames()])
+
+
+def _loops() -> frozenset[str]:
+    """The variables of the loops in the code that runs."""
+    return running_loops(frame.f_code for frame in _frames())
 
 
 def _space(namespace: Mapping[str, Any]) -> dict[str, Any]:
