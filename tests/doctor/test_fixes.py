@@ -6,6 +6,7 @@ A fix that has no code is a sentence: of each kind for which there are some, `SE
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from functools import cache
@@ -98,9 +99,10 @@ def examined(run, monkeypatch):
     examine = session.examine
 
     def keep_case(case: Any, *checks: Any) -> Any:
+        found = examine(case, *checks)
         if not checks:  # else it is of another loss
-            cases.append(case)
-        return examine(case, *checks)
+            cases.append(copy.copy(case))  # which is emptied afterwards
+        return found
 
     monkeypatch.setattr(session, "examine", keep_case)
     return lambda library, texts: Examined(run, cases, library, texts)
