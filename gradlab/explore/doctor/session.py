@@ -10,7 +10,7 @@ from typing import Any
 from gradlab.explore.doctor.after_run import Snapshot, diagnose_after_run, explain_no_rule, last_error
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.earlier_cells import Past, remember
-from gradlab.explore.doctor.examine import CHECKS_OF_EACH_LOSS, examine
+from gradlab.explore.doctor.examine import CHECKS_OF_EACH_LOSS, CHECKS_OF_RUNS, examine
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import with_held
@@ -80,11 +80,11 @@ class Session:
                 if trace is None:
                     trace, root = trace_of_run(recorder, value)
                 shown = recorder.shown
-                if len(recorder.trainings.known) > 1 and shown is not None and shown.training is not None:
-                    trace = _with_own_sweeps(trace, shown.training)
                 first = shown.training.first_beside(trace) if shown is not None and shown.training is not None else None
                 case = Case(trace, with_held(namespace), error, self.past, root=root, ignore=ignore, first=first)
                 own = examine(case)
+                if len(recorder.trainings.known) > 1 and shown is not None and shown.training is not None:
+                    own = _without_others_sums(own, case, shown.training)
                 if shown is not None and shown.training is not None and error is None:
                     traces = [recorder.trace(one) for one in shown.training.other_losses]
                     own = _with_losses(own, shown.training, traces, case)
@@ -119,10 +119,11 @@ class Session:
         with self.lock:
             try:
                 space = with_held({**namespace, **training.owners})
-                trace = _with_own_sweeps(training.trace, training)
+                trace = training.trace
                 case = Case(trace, space, None, self.past, ignore=ignore, first=training.first_beside(trace))
                 try:
-                    return _with_losses(examine(case), training, [one.trace for one in training.other_losses], case)
+                    own = _without_others_sums(examine(case), case, training)
+                    return _with_losses(own, training, [one.trace for one in training.other_losses], case)
                 finally:
                     case.release()
             except Exception as failed:  # noqa: BLE001  (an error of the doctor must not make the user's cell fail)
@@ -154,12 +155,18 @@ class Session:
 NOTEBOOK = Session()
 
 
-def _with_own_sweeps(trace: Trace | None, training: Training) -> Trace | None:
-    """Return a trace without the sweeps that reached no weight of a training, those of other models."""
-    if trace is None:
-        return None
-    own = tuple(swept for swept in trace.journal if any(entry.key in training.keys for entry in swept.entries))
-    return replace(trace, journal=own) if own else trace
+def _without_others_sums(own: Diagnosis, case: Case, training: Training) -> Diagnosis:
+    """Return the findings on a training without gradients that add up in the sweeps of other models alone."""
+    trace = case.trace
+    if trace is None or not any(one.kind == "accumulated" for one in (*own.findings, *own.remarks)):
+        return own
+    swept = tuple(one for one in trace.journal if any(entry.key in training.keys for entry in one.entries))
+    if not swept or len(swept) == len(trace.journal):
+        return own
+    theirs = Case(replace(trace, journal=swept), case.namespace, past=case.past, ignore=case.ignore, first=case.first)
+    sums = examine(theirs, [one for one in CHECKS_OF_RUNS if "accumulated" in one.kinds])
+    kept = [one for one in (*own.findings, *own.remarks) if one.kind != "accumulated"]
+    return own.with_parts([*kept, *sums.findings, *sums.remarks], own.unseen, ())
 
 
 def _with_losses(own: Diagnosis, training: Training, traces: Sequence[Trace | None], case: Case) -> Diagnosis:
