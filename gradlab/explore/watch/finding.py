@@ -292,8 +292,8 @@ class Found:
             one.optimizer_name = _name_of(optimizers[0], space)
 
     def _has_renamed_its_optimizer(self, one: Training) -> bool:
-        """Whether the name of the optimizer whose steps are counted stands for something else now. While the doctor records a
-        training, an optimizer that is gone for the program is still there."""
+        """Whether the name of the optimizer whose steps are counted has another value now. While the doctor records a training,
+        it keeps an optimizer that the program has dropped."""
         if not one.optimizer_name or not one.watch.measuring.is_full:
             return False
         for frame in _frames():

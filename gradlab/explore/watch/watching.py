@@ -79,7 +79,6 @@ class Watch(Shown):
         self._by_hand = not optimizers
         self._optimizers = [weakref.ref(one) for one in optimizers]
         self._made: list[Any] = []  # those that have stepped since the step that runs began, as weak references
-        self._began = False  # whether one has begun to
         self.measuring = Measuring(of, every)
         self._noted = of.library.unseen(self.measuring.noted)
         self._judge = Judge(self.measuring, of, self.called, self.optimizer_name)
@@ -102,7 +101,7 @@ class Watch(Shown):
         self.is_concerned, self.listens = True, True  # by the sweep that runs; and whether it finds out itself where one begins
         self._pause, self._once = False, False
         self._caller = (frames[0].globals, frames[0].code.co_filename) if frames else None
-        self.around = loops_of(frames)  # the loops that the block stands in
+        self.around = loops_of(frames)  # the loops around the block
         self._examination: Examination | None = None
         self.keeping = Keeping(self, self._replay)
         self._sweeps = BackwardCalls(weakly(self.begins), self.keeping, self.faults)
@@ -221,8 +220,7 @@ class Watch(Shown):
             self._begin_step()
 
     def _begin_step(self) -> None:
-        if not self._began:
-            self._began = True
+        if not self._made:
             try:
                 self.measuring.before_step()
             except Exception as error:  # noqa: BLE001  (as in `safely`, which costs more, as all hooks do it)
@@ -239,7 +237,7 @@ class Watch(Shown):
         """The step that optimizers have made is over."""
         if not self._made:
             return
-        made, self._made, self._began = self._made, [], False
+        made, self._made = self._made, []
         try:
             if len(self._optimizers) == 1:
                 self.measuring.after_step(rate_of(made[0]()))
