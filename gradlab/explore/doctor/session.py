@@ -165,6 +165,7 @@ def _without_others_sums(own: Diagnosis, case: Case, training: Training) -> Diag
         return own
     theirs = Case(replace(trace, journal=swept), case.namespace, past=case.past, ignore=case.ignore, first=case.first)
     sums = examine(theirs, [one for one in CHECKS_OF_RUNS if "accumulated" in one.kinds])
+    theirs.release()
     kept = [one for one in (*own.findings, *own.remarks) if one.kind != "accumulated"]
     return own.with_parts([*kept, *sums.findings, *sums.remarks], own.unseen, ())
 
