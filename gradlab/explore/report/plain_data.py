@@ -134,8 +134,8 @@ def plain(trace: Trace, rows: Sequence[TensorRow], findings: Sequence[Finding], 
         "nodes": [_node(i, node) for i, node in enumerate(trace.nodes)],
         "edges": [_edge(edge) for edge in trace.edges],
         "rows": [_row(row) for row in rows],
-        "findings": [_finding(finding) for finding in findings],
-        "remarks": [_finding(finding) for finding in remarks],
+        "findings": [finding_data(finding) for finding in findings],
+        "remarks": [finding_data(finding) for finding in remarks],
     }
 
 
@@ -271,7 +271,8 @@ def _row(row: TensorRow) -> RowData:
     }
 
 
-def _finding(finding: Finding) -> FindingData:
+def finding_data(finding: Finding) -> FindingData:
+    """Return a finding as plain data."""
     return {
         "kind": finding.kind,
         "severity": "note" if finding.remark else "problem",

@@ -91,10 +91,10 @@ def _cell(tag: str, k: int, text: Span) -> str:
 def _found(data: dict[str, Any]) -> tuple[list[Finding], list[Finding]]:
     """The Problems and the Notes."""
     said = [
-        (one["word"], Finding(one["kind"], one["message"], one["line"], fix=one["fix"], remark=one["word"] != "Problem"))
+        Finding(one["kind"], one["message"], one["line"], fix=one["fix"], remark=one["severity"] == "note")
         for one in data["findings"]
     ]
-    return [one for word, one in said if word == "Problem"], [one for word, one in said if word != "Problem"]
+    return [one for one in said if not one.remark], [one for one in said if one.remark]
 
 
 def words(data: dict[str, Any]) -> str:

@@ -143,7 +143,7 @@ class Runs(Mapping[str, Watch], Pictured):
 def _folded(label: str, data: dict[str, Any], inside: str, shown: bool) -> str:
     """One training below its heading, which says how it went where the card is folded."""
     said = "" if shown else "".join(text for text, _ in data["head"])
-    problems = sum(one["word"] == "Problem" for one in data["findings"])
+    problems = sum(one["severity"] == "problem" for one in data["findings"])
     more = f" · ■ {count(problems, 'problem')}" if problems else ""
     return (
         f'<details{" open" if shown else ""} style="margin:6px 0"><summary style="cursor:pointer;padding:2px 0">'

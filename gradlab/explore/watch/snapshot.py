@@ -16,6 +16,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.pages import page_url
 from gradlab.explore.doctor.registry import KINDS
 from gradlab.explore.markup import count, grouped, number
+from gradlab.explore.report.plain_data import finding_data
 from gradlab.explore.watch.progress import progress_text
 
 USUAL = (1e-4, 1e-2)  # ‖update‖ / ‖weights‖ of a step: a rule of thumb
@@ -47,9 +48,10 @@ def described(watch: Any) -> dict[str, Any]:
         "usual": list(USUAL),
         "names": list(watch.layers),
         "units": [[one.name, one.kind] for one in watch.of.activations],
-        "findings": [found("Problem", one) for one in diagnosis.findings]
-        + [found("Note", one) for one in diagnosis.remarks]
-        + [found("Note", Finding("", text)) for text in diagnosis.unseen],
+        "findings": [
+            *map(found, (*diagnosis.findings, *diagnosis.remarks)),
+            *(found(Finding("", text, remark=True)) for text in diagnosis.unseen),
+        ],
         "code": code(watch),
         "cost": cost_text(cost, watch.steps),
         "replay": watch.kept is not None and watch.kept.batch is not None,
@@ -59,18 +61,11 @@ def described(watch: Any) -> dict[str, Any]:
     }
 
 
-def found(word: str, finding: Finding) -> dict[str, Any]:
-    """What is said of a finding."""
+def found(finding: Finding) -> dict[str, Any]:
+    """A finding, and what its kind means."""
     kind = finding.kind
-    return {
-        "word": word,
-        "message": finding.message,
-        "fix": finding.fix,
-        "line": finding.line,
-        "kind": kind,
-        "meaning": KINDS[kind].meaning if kind in KINDS else "",
-        "url": page_url(kind) if kind else "",
-    }
+    meaning = KINDS[kind].meaning if kind in KINDS else ""
+    return {**finding_data(finding), "meaning": meaning, "url": page_url(kind) if kind else ""}
 
 
 def columns(watch: Any, first: int, *, shown: bool = False) -> dict[str, Any]:
@@ -140,7 +135,8 @@ def head(watch: Any) -> list[list[str]]:
         bad = np.flatnonzero(pooled.bad[:, m.layout.loss])
         if len(bad) and bad[-1] > last:
             words += [[f" · {watch.called} ", "plain"], ["not finite", "value"]]
-            words += [[f" from step {grouped(int(bad[bad > last][0]) * pooled.width + 1)} on", "dim"]]
+            about = "" if pooled.width == 1 else "about "
+            words += [[f" from {about}step {grouped(int(bad[bad > last][0]) * pooled.width + 1)} on", "dim"]]
         else:
             of = f" mean of the last {many} steps" if many > 1 else ""
             words += [[f" · {watch.called} ", "plain"], [number(float(means[last]), 3), "value"]]

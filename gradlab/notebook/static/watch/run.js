@@ -9,7 +9,7 @@
 
 /**
  * @typedef {object} Finding
- * @property {"Problem" | "Note"} word
+ * @property {"problem" | "note"} severity
  * @property {string} message
  * @property {string} fix
  * @property {number | null} line

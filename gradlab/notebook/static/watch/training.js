@@ -204,13 +204,13 @@ function spans(text, kind) {
  * A finding: a sentence with its line and kind, and what to do.
  * @param {Finding} finding
  */
-function row({ word, message, fix, line, kind, meaning, url }) {
+function row({ severity, message, fix, line, kind, meaning, url }) {
   const where = line !== null && !message.includes(`line ${line}`) ? [html("span", { class: "gl-dim" }, `  line ${line}`)] : [];
   const name = url ? html("a", { href: url, target: "_blank", rel: "noopener" }, kind) : kind;
   return html(
     "div",
     {},
-    html("b", {}, `${word === "Problem" ? "■" : "□"} ${word}`),
+    html("b", {}, severity === "problem" ? "■ Problem" : "□ Note"),
     "  ",
     ...coded(message),
     ...where,

@@ -67,7 +67,7 @@ function render({ model, el }) {
   /** What is found, and what runs, of trainings that are not looked at. */
   function marks() {
     for (const { tab, mark, run } of shown.values()) {
-      const problems = run.findings.filter(({ word }) => word === "Problem").length;
+      const problems = run.findings.filter(({ severity }) => severity === "problem").length;
       mark.textContent = problems ? " ■" : "";
       tab.title = problems ? `${problems} ${problems === 1 ? "problem" : "problems"}` : "";
       tab.toggleAttribute("data-running", live && !run.ended);
