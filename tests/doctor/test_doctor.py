@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import re
 import weakref
 
 import numpy as np
@@ -130,6 +131,20 @@ def test_the_past_is_plain_and_small(shell):
 
 
 # ------------------------------------------------------------------------------------------------------------ it is true
+@pytest.mark.parametrize("imported", ["import gradlab as th", pytest.param("import torch as th", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("formula", ["th.sqrt(p * 1)", "th.log(p * 1).abs()", "(p * 1).sqrt()"])
+def test_a_fix_knows_the_operand_whatever_the_library_is_called(shell, imported, formula):
+    shell.ok(f"{imported}\np = th.zeros(2, requires_grad=True)")
+    cell = f"%%grad -o rep\nloss = {formula}.sum()"
+    shell.ok(cell)
+    fix = next(one.fix for one in shell.ns["rep"].findings if one.kind in ("nan-born", "inf-born"))
+    new, old = re.search("`([^`]*)` in place of `([^`]*)`", fix).groups()
+    assert "th +" not in new and "(th" not in new
+    assert old in cell
+    shell.ok(cell.replace(old, new).replace("rep", "cured"))
+    assert not [one for one in shell.ns["cured"].findings if one.kind in ("nan-born", "inf-born")]
+
+
 def test_what_is_said_of_accumulation(shell):
     shell.ok("X = gl.randn(20, 3); w = gl.zeros(3, requires_grad=True); sums = []")
     shell.ok(

@@ -45,6 +45,16 @@ def line_of(function, text):
     return first + next(i for i, line in enumerate(lines) if text in line)
 
 
+def steps_of(w, opt, loss_of, steps):
+    """Make usual steps in a watched block."""
+    for _ in range(steps):
+        opt.zero_grad()
+        loss = loss_of()
+        loss.backward()
+        opt.step()
+        w.log(loss)
+
+
 def test_a_gradient_that_is_none_names_the_operation_its_line_and_a_fix(lib):
     net, (x, y) = mlp(lib, 6, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
@@ -73,12 +83,7 @@ def test_many_sigmoids_are_named(lib):
     net, (x, y) = mlp(lib, 6, *[16] * 10, 1, activation="Sigmoid"), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
     with gl.watch(net, opt) as w:
-        for _ in range(5):
-            opt.zero_grad()
-            loss = ((net(x) - y) ** 2).mean()
-            loss.backward()
-            opt.step()
-            w.log(loss)
+        steps_of(w, opt, lambda: lib.nn.functional.mse_loss(net(x), y), 5)
     (found,) = w.findings.findings
     assert found.kind == "vanishing" and "10 of them" in found.message and found.fix
 
@@ -92,12 +97,7 @@ def test_the_first_loss_is_looked_at(lib):
         net.weight *= 100.0
     opt = lib.optim.SGD(net.parameters(), lr=0.01)
     with gl.watch(net, opt) as w:
-        for _ in range(5):
-            opt.zero_grad()
-            loss = lib.nn.functional.cross_entropy(net(x), labels)
-            loss.backward()
-            opt.step()
-            w.log(loss)
+        steps_of(w, opt, lambda: lib.nn.functional.cross_entropy(net(x), labels), 5)
     found = [*w.findings.findings, *w.findings.remarks]
     assert any(f"{math.log(5):.3g}" in one.message for one in found), [one.message for one in found]
 
@@ -247,19 +247,24 @@ def test_a_loss_is_named_by_the_call_that_logs_it(lib):
 
 # ------------------------------------------------------------------------------------------------------------- progress
 class Batches:
-    """As PyTorch's data loader of four batches; of this name, in a module of PyTorch's."""
+    """Four batches, as a data loader of PyTorch's and a bar of tqdm's have them."""
 
     def __init__(self, x):
-        self._x = x
+        self._x, self.total = x, 4
 
     def __len__(self):
-        return 4
+        return self.total
 
     def __iter__(self):
         yield from self._x.reshape(4, -1, 6)
 
 
-Batches.__name__, Batches.__module__ = "DataLoader", "torch.utils.data"
+class DataLoader(Batches):
+    __module__ = "torch.utils.data.dataloader"
+
+
+class Bar(Batches):
+    __module__ = "tqdm.std"
 
 
 def of_loop(lib, loop):
@@ -286,7 +291,7 @@ def test_the_number_of_steps_is_read_off_the_loops(lib):
             step(x)
 
     def by_epochs(step, x):
-        loader = Batches(x)
+        loader = DataLoader(x)
         for _epoch in range(3):
             for batch in loader:
                 step(batch)
@@ -296,6 +301,20 @@ def test_the_number_of_steps_is_read_off_the_loops(lib):
         for i, batch in enumerate(batches):
             if i < 3:
                 step(batch)
+
+    def by_a_bar(step, x):
+        bar = Bar(x)
+        for batch in bar:
+            step(batch)
+
+    def by_a_bar_around(step, x):
+        tqdm = iter
+        for batch in tqdm([x, x]):
+            step(batch)
+
+    def by_others(step, x):
+        for batch in Batches(x):
+            step(batch)
 
     def by_while(step, x):
         done = 0
@@ -310,6 +329,9 @@ def test_the_number_of_steps_is_read_off_the_loops(lib):
     assert of_loop(lib, by_range)[1:] == [9] * 8
     assert of_loop(lib, by_epochs)[1:] == [12] * 11
     assert of_loop(lib, by_a_list)[1:] == [3] * 2
+    assert of_loop(lib, by_a_bar)[1:] == [4] * 3
+    assert of_loop(lib, by_a_bar_around)[1:] == [2]
+    assert set(of_loop(lib, by_others)) == {None}
     assert set(of_loop(lib, by_while)) == {None}
     assert set(of_loop(lib, by_generator)) == {None}
 
@@ -373,3 +395,20 @@ def test_speed_and_the_time_that_is_left(lib, clock):
 )
 def test_times_in_words(seconds, said):
     assert duration(seconds) == said
+
+
+@pytest.mark.torch
+def test_the_number_of_steps_of_pytorchs_own_loader():
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    loader = DataLoader(TensorDataset(torch.ones(10, 6)), batch_size=3)
+    net = torch.nn.Linear(6, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=1e-3)
+    totals = []
+    with gl.watch(net, opt) as w:
+        for _epoch in range(2):
+            for (batch,) in loader:
+                steps_of(w, opt, lambda batch=batch: net(batch).square().mean(), 1)
+                totals.append(w.total)
+    assert w.steps == 8 and totals[-1] == 8
