@@ -74,7 +74,7 @@ class QuestionWidget(LiveView):
                 or len(chosen) != max(1, len(asked.rows))
                 or any(one not in offered for one in chosen)
             ):
-                raise ValueError(f"there are no such choices: {abbreviate(repr(chosen), 80)}")
+                raise ValueError(f"a choice is not in the list: {abbreviate(repr(chosen), 80)}")
             said = [one or ... for one in chosen]
             setattr(self._guesses, asked.key, (said if any(chosen) else ...) if asked.rows else said[0])
             return

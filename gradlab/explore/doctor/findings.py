@@ -37,7 +37,7 @@ class Finding:
     node : int or None
         Its node in the trace.
     fix : str
-        What to write or to do; "" if there is no advice, or fixes are not shown.
+        What to write or to do; "" if there is no advice or if fixes are hidden.
     evidence : mapping of str to number or str
         The numbers that prove the message, by name.
     remark : bool
@@ -113,7 +113,7 @@ class Diagnosis:
         """Sort findings by worth, separate Problems from Notes, and merge similar ones into one with a count.
 
         If two checks report the same kind and the same fix for one line, only the finding of greater worth is kept. If fixes
-        are not shown (`core.fixes`), the findings have none.
+        are hidden (`core.fixes`), the findings have none.
         """
         ordered = sorted(findings, key=lambda finding: -finding.worth)
         first = {(one.kind, one.line, one.fix, one.model): one for one in reversed(ordered)}
