@@ -86,6 +86,21 @@ def test_zero_grad_that_sets_zeros_is_fine(lib):
     assert w.findings.findings == ()
 
 
+def test_gradients_that_are_only_asked_for_before_they_are_cleared_are_fine(lib, late):
+    """As meta-learning does: `autograd.grad` finds what the step before has left, and adds nothing to it."""
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    opt = lib.optim.SGD(net.parameters(), lr=0.01)
+    with gl.watch(net, opt) as w:
+        for _ in range(20):
+            loss = ((net(x) - y) ** 2).mean()
+            lib.autograd.grad(loss, list(net.parameters()), retain_graph=True)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            w.log(loss)
+    assert w.findings.findings == ()
+
+
 def test_gradients_of_several_batches_for_one_step_are_fine(lib):
     net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.01)

@@ -102,6 +102,7 @@ class Measuring:
         self._copies: list[Any] | None = None
         self._copied, self._copying = -1, 0.0  # for which step, and what that took
         self._arrived: dict[int, Any] = {}  # of updates by hand: the norms of gradients when they came
+        self._before: Any = None  # ‖.grad‖ of one parameter before the gradient that came last
         self._looking, self._looked = 0.0, 0.0  # seconds that gradients by hand and units took in this step
         self._next_frame = 0.0
         self.speed = Speed(self.began)
@@ -222,8 +223,13 @@ class Measuring:
         """What is in `.grad` of one parameter while the next gradient comes, after a step."""
         if self.row.stale is None and self.gradients.due(self.row.step):
             began = clock.now()
-            self.row.stale = 0.0 if gradient is None else self.gauge.norms([gradient])
+            self._before = 0.0 if gradient is None else self.gauge.norms([gradient])
             self.spent += clock.now() - began
+
+    def accumulated(self) -> None:
+        """That gradient was added to it. (One that `autograd.grad` computes comes, and is not.)"""
+        if self.row.stale is None:
+            self.row.stale = self._before
 
     def is_sound(self) -> bool:
         """Whether gradients are finite after a sweep: of each layer the smallest, and all of them as often as there is time."""

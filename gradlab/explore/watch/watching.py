@@ -189,7 +189,9 @@ class Watch(Shown):
             remove_all(self._units)
         if measuring.gradients.due(step):
             if not self._probes:
-                self._probes.append(self.of.params[self._probe].register_hook(self._hook(self._comes, self._probe)))
+                probe = self.of.params[self._probe]
+                self._probes.append(probe.register_hook(self._hook(self._comes, self._probe)))
+                self._probes.append(probe.register_post_accumulate_grad_hook(self._hook(self._came)))
         else:
             remove_all(self._probes)
 
@@ -268,6 +270,10 @@ class Watch(Shown):
                 self.measuring.stale(self.of.params[i].grad)
         except Exception as error:  # noqa: BLE001
             self.failed(error)
+
+    def _came(self, _: Any) -> None:
+        if self.is_concerned:
+            self.measuring.accumulated()
 
     def begins(self, loss: Any) -> None:
         """`backward` is called on a tensor: if that is not finite, its graph tells where it ceased to be, now or never."""
