@@ -141,6 +141,15 @@ def test_an_error_is_explained_once_beside_the_run(ready):
     assert kinds == ["accumulated"]
 
 
+def test_what_an_error_might_tell_is_said_without_one(ready):
+    """Kinds that the checks of errors report, too."""
+    ready.ok(
+        "%%watch -o w\nfor i in range(6):\n    opt.zero_grad()\n    hidden = net[:2](x).detach()\n"
+        "    cost = ((net[2](hidden) - y) ** 2).mean()\n    cost.backward()\n    opt.step()"
+    )
+    assert [(one.kind, one.line) for one in ready.ns["w"].findings.findings] == [("detached", 4)]
+
+
 def test_an_interrupt_is_an_end(ready):
     ran = ready.run(f"%%watch -o w\n{FAULTY}\nraise KeyboardInterrupt")
     assert "[accumulated]" in ran.text and ready.ns["w"].interrupted == "KeyboardInterrupt"

@@ -85,6 +85,7 @@ class Examination:
         self._trainings: dict[int, Training] = {}  # theirs
         self._seen: dict[int, Examined] = {}  # of those that were examined while their training goes on
         self._closes = False  # whether it closes with the last watch
+        self._has_failed = False  # whether an error ended the program
         self._told = 0.0  # seconds of recording that were told
         self._cell: tuple[str | None, str, str] | None = None  # what was the cell before
 
@@ -134,6 +135,7 @@ class Examination:
             The error with which it ended. An interrupt by the user counts as an end.
         """
         failed = None if isinstance(error, KeyboardInterrupt) else error
+        self._has_failed = failed is not None
         recorder = self.recorder
         if recorder is None:
             return Diagnosis() if failed is None else error_findings(self._namespace(), failed)
@@ -234,7 +236,8 @@ class Examination:
         training = self.training_of(watch)
         found = Examined(steps=watch.steps, silenced=self._ignore | kinds_in_comments(Program(cell_source())))
         if training is not None and isinstance(training.said, Diagnosis):
-            said = training.said if self._closes else training.said.without(ERRORS)  # a cell shows them below its traceback
+            below = self._has_failed and not self._closes  # a cell shows what its error tells below the traceback
+            said = training.said.without(ERRORS) if below else training.said
             found = found._replace(diagnosis=said, spoilt=None if training.spoilt is None else training.spoilt.time)
         self._seen[id(watch)] = found
 
