@@ -1,4 +1,4 @@
-"""Whole training programs, under `%%grad`, under `%%doctor` and as scripts: silence on the healthy, the planted line else."""
+"""Training programs under `%%grad`, `%%doctor` and `%%watch` and as scripts: silence on the healthy, the planted line else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ BLIND = {
 }
 
 
-@pytest.fixture(params=["%%grad", pytest.param("%%doctor", marks=pytest.mark.slow)], ids=["grad", "doctor"])
+@pytest.fixture(
+    params=["%%grad", *(pytest.param(magic, marks=pytest.mark.slow) for magic in ("%%doctor", "%%watch"))],
+    ids=["grad", "doctor", "watch"],
+)
 def diagnosed(shell, request):
     """Runs a program as a cell under a magic, every sweep of it looked at; gives what the doctor found, and the error."""
     shell.ip.run_line_magic("config", "GradMagics.graph = False")  # nobody looks at the pictures
@@ -45,6 +48,15 @@ def test_a_healthy_program_is_left_in_peace(diagnosed, name):
     assert error is None
     assert not found.unseen, found.unseen
     assert not found.findings, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("diagnosed", ["%%watch"], indirect=True)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_healthy_program_that_is_examined_for_a_few_steps_is_left_in_peace(diagnosed, monkeypatch, name):
+    for place in ("examination.FULL", "examination.FIRST", "watching.FULL"):
+        monkeypatch.setattr(f"gradlab.explore.watch.{place}", 3)
+    test_a_healthy_program_is_left_in_peace(diagnosed, name)
 
 
 @pytest.mark.parametrize(

@@ -112,17 +112,12 @@ class Judge:
         stopped = (units for one in own for units in one.evidence.get("dead", ()))
         return finding.kind == "dead" and any(f"`{name}`" in finding.message for name in stopped)
 
-    def _causes(self) -> tuple[Finding, ...]:
-        """What the doctor finds in the step that is kept; recorded with its lines, if it was recorded."""
-        assert self.kept is not None
+    @property
+    def _is_kept_examined(self) -> bool:
+        """Whether the step that is kept is the first bad one that the doctor has seen."""
         since, until = self._window
         spoilt = self.examined.spoilt
-        if spoilt is not None and since < spoilt and (spoilt < until or not until):
-            diagnosis = self.examined.diagnosis
-            births = [one for one in (*diagnosis.findings, *diagnosis.remarks) if one.kind in BIRTHS]
-            if births:
-                return tuple(births)
-        return self.kept.causes
+        return spoilt is not None and since < spoilt and (spoilt < until or not until)
 
     def _birth(self) -> list[Finding]:
         kept = self.kept
@@ -138,7 +133,13 @@ class Judge:
         finite = [name for name, value in kept.gradients.items() if not value.odd]
         if kept.spoilt and finite:
             message += f" The gradient of {_few(finite)} was finite."
-        first, causes = Finding("nan-born", "", worth=12.0), self._causes()
+        first, causes = Finding("nan-born", "", worth=12.0), kept.causes
+        if self._is_kept_examined:  # recorded, with its lines
+            diagnosis = self.examined.diagnosis
+            births = tuple(one for one in (*diagnosis.findings, *diagnosis.remarks) if one.kind in BIRTHS)
+            if diagnosis.findings and not births:
+                return []  # what is found there explains it
+            causes = births or causes
         if causes:
             cause = causes[0]
             message = f"{message} {cause.message}"
