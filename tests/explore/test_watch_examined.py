@@ -132,8 +132,8 @@ def test_a_run_is_recorded_in_full_up_to_a_number_of_steps_and_not_at_all_beyond
         if steps > FULL and lib.__name__ == "torch":
             assert [one for one in find_torch_leftovers() if one != "backward"] == []
     assert lib.Tensor.backward is backward
-    seen = steps if steps < FULL else FIRST if known and steps > FULL else FULL
-    assert sum(recorded) == (seen if steps < FULL else seen - 1)  # the last of them ends it
+    seen = steps if known and steps <= FULL else FIRST
+    assert sum(recorded) == seen - 1  # the last of them ends it
     found = w.history()
     assert w._judge.examined.steps == seen
     assert len(found["step"]) > 10

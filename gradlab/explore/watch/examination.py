@@ -23,7 +23,7 @@ from gradlab.explore.trace.notes import cell_source
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.trainings import Training
 
-FULL, FIRST = 200, 100  # steps of a training that are examined: of one that is known to be longer than FULL, the FIRST
+FULL, FIRST = 200, 100  # steps of a training that are examined: all of one with at most FULL, else the FIRST
 LONGEST = 1_000  # steps of one training for which others are waited for
 SECONDS = 60.0  # that recording takes at most
 ERRORS = frozenset(kind for one in CHECKS_OF_ERRORS for kind in one.kinds)
@@ -177,7 +177,7 @@ class Examination:
         if id(watch) not in self._watches or self.recorder is None:
             return None
         steps = watch.steps
-        enough = steps >= FULL or (steps >= FIRST and (total := self.total_of(watch)) is not None and total > FULL)
+        enough = steps >= FULL or (steps >= FIRST and ((total := self.total_of(watch)) is None or total > FULL))
         if not enough and self.recorder.pace.spent < SECONDS:
             return None
         others = [one for one in self._watches.values() if one is not watch and 0 < one.steps < FULL]
@@ -195,7 +195,9 @@ class Examination:
         return self._seen.get(id(watch))
 
     def total_of(self, watch: Any) -> int | None:
-        """Return how many steps a training has, if the loops around its backward say so."""
+        """Return how many steps a training has, if that was said, or the loops around its backward say so."""
+        if watch.planned is not None:
+            return int(watch.planned)
         training = self.training_of(watch)
         if training is None or self.recorder is None or not training.sweeps or not watch.steps:
             return None

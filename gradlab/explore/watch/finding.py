@@ -170,7 +170,7 @@ class Found:
             one.swept(_running)
             if one.sweeps == 2:
                 self._end_unused()  # the first sweep let go of models that are gone
-            if one.watch.has_lost_its_optimizer or self._has_renamed_its_optimizer(one):
+            if one.watch.optimizer_steps.has_lost_one or self._has_renamed_its_optimizer(one):
                 self._follow_another(one)
             if loss.numel() == 1:
                 one.watch.begins(loss)
@@ -288,7 +288,7 @@ class Found:
         space = with_held(_space(self._namespace()), _loops())
         optimizers = _optimizers(space, _identities(one.watch.of.params))
         if optimizers:
-            one.watch.follow(*optimizers)
+            one.watch.optimizer_steps.follow(*optimizers)
             one.optimizer_name = _name_of(optimizers[0], space)
 
     def _has_renamed_its_optimizer(self, one: Training) -> bool:
@@ -299,7 +299,7 @@ class Found:
         for frame in _frames():
             own = locals_of(frame)
             if one.optimizer_name in own:
-                return not one.watch.follows(own[one.optimizer_name])
+                return own[one.optimizer_name] not in one.watch.optimizer_steps
         return False
 
     def _end_unused(self) -> None:

@@ -22,8 +22,8 @@ def watch(
 ) -> Watch:
     """Watch a training: the loss, the gradients and updates of every layer over the steps, and what goes wrong when.
 
-    The doctor examines each of the first 200 steps, or 100 of a training whose loops say that it is longer; these steps take
-    several times as long. Its findings have the line and a fix, as those of a `%%grad` cell.
+    The doctor examines each of the first 100 steps, or all of a training whose loops say that it has at most 200; these steps
+    take several times as long. Its findings have the line and a fix, as those of a `%%grad` cell.
 
     Parameters
     ----------

@@ -25,5 +25,6 @@ def weakly(method: Any, *more: Any) -> Callable[..., None]:
     return hook
 
 
-def has_closure(args: Any, kwargs: Any) -> bool:
-    return kwargs.get("closure") is not None or bool(args and callable(args[0]))
+def has_closure(optimizer: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a step was given a closure. PyTorch's hooks get the optimizer among the arguments, gradlab's do not."""
+    return callable(kwargs.get("closure")) or any(callable(one) for one in args if one is not optimizer)

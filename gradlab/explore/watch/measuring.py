@@ -124,8 +124,22 @@ class Measuring:
         return self.gradients.full > 0
 
     # ----------------------------------------------------------------------------------------------------------- a step
-    def before_step(self) -> None:
-        """An optimizer is about to step: the gradients are whole, the weights as they were."""
+    def before_step(self, *, has_gradients: bool = True) -> None:
+        """An optimizer is about to step: the weights are as they were. The gradients are there unless a closure computes them."""
+        began = clock.now()
+        if has_gradients:
+            self._look_at_gradients()
+        self._copy(self.row.step)
+        self.spent += clock.now() - began
+
+    def after_closure(self) -> None:
+        """An optimizer has stepped whose closure computed the gradients."""
+        began = clock.now()
+        if self.row.gradients is None:
+            self._look_at_gradients()
+        self.spent += clock.now() - began
+
+    def _look_at_gradients(self) -> None:
         began, step = clock.now(), self.row.step
         if self.suspect or self.gradients.due(step):
             gradients = [p.grad for p in self.watched.params]
@@ -136,10 +150,8 @@ class Measuring:
                 self.row.gradients = self.gauge.norms(gradients if whole else [gradients[i] for i in which])
                 self._check(self.row.gradients)
             self.gradients.looked(step, clock.now() - began)
-        self._copy(step)
         if self.spread.due(step) and self.histograms.wants(step):
             self._spread(step)
-        self.spent += clock.now() - began
 
     def after_step(self, rate: float, still: Sequence[int] = ()) -> None:
         """The optimizer has stepped; of several those that do not hold the parameters `still`."""

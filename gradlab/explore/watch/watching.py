@@ -25,10 +25,11 @@ from gradlab.explore.libraries.gauging import UnreadableError
 from gradlab.explore.trace.loops import loops_of
 from gradlab.explore.trace.notes import Frame, times
 from gradlab.explore.views import VIEWS, opened
+from gradlab.explore.watch.announcing import Announcer
 from gradlab.explore.watch.comparing import RunComparison
 from gradlab.explore.watch.examination import FULL, Examination, examination_of
 from gradlab.explore.watch.history import columns_of, frame_maker
-from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
+from gradlab.explore.watch.hooks import remove_all, weakly
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.keeping import Keeping
 from gradlab.explore.watch.layers import WatchedModel
@@ -36,6 +37,7 @@ from gradlab.explore.watch.loss_name import logged_name
 from gradlab.explore.watch.measuring import Measuring, rate_of
 from gradlab.explore.watch.replaying import KeptStep, Replay
 from gradlab.explore.watch.saving import Shown
+from gradlab.explore.watch.stepping import OptimizerSteps
 
 NAP = 0.05  # seconds between two looks whether a pause is over
 
@@ -77,12 +79,13 @@ class Watch(Shown):
         self.optimizer_name = " and ".join(dict.fromkeys(type(one).__name__ for one in optimizers))
         self.library = of.library.name
         self._by_hand = not optimizers
-        self._optimizers = [weakref.ref(one) for one in optimizers]
-        self._made: list[Any] = []  # those that have stepped since the step that runs began, as weak references
+        self.optimizer_steps = OptimizerSteps(self, optimizers)
         self.measuring = Measuring(of, every)
         self._noted = of.library.unseen(self.measuring.noted)
         self._judge = Judge(self.measuring, of, self.called, self.optimizer_name)
-        self.measuring.seen, self.measuring.alarm = self._judge.see, self.alarm
+        self.measuring.seen, self.measuring.alarm = self._seen, self.alarm
+        self.on_rows: list[Callable[[np.ndarray, np.ndarray], None]] = []  # given the steps, from 0, and the rows of each frame
+        self.announcer = Announcer(self)
         self._replay = Replay(of, replay)
         self._handles: list[Any] = []
         self._units: list[Any] = []  # hooks on activations
@@ -91,7 +94,8 @@ class Watch(Shown):
         self._extent: Any = None
         self._error: BaseException | None = None  # what stopped the block, while that ends
         self._computed: Any = None  # a weak reference to the loss that `loss` computed
-        self.total: int | None = None  # how many steps there will be, if the loops say so
+        self.total: int | None = None  # how many steps there will be, if that is known
+        self.planned: int | None = None  # the same, as whoever runs the loop says
         self.ended = False
         self.interrupted = ""  # by what, if the block did not come to its end
         self.trouble = ""  # what went wrong in watching itself; the training went on
@@ -124,7 +128,7 @@ class Watch(Shown):
 
     def _open(self) -> None:
         if not self._by_hand:
-            self.follow(*(one() for one in self._optimizers))
+            self.optimizer_steps.open()
         else:
             for i, p in enumerate(self.of.params):
                 self._handles.append(p.register_post_accumulate_grad_hook(self._hook(self._arrived, i)))
@@ -144,19 +148,6 @@ class Watch(Shown):
             with self.safely():
                 show(self)
 
-    def follow(self, *optimizers: Any) -> None:
-        """Count the steps of optimizers, and of no others. A step of several is over when each has stepped, when one steps again,
-        or when the next sweep begins."""
-        remove_all(self._handles)
-        self._optimizers, self._made = [weakref.ref(one) for one in optimizers], []
-        for one in optimizers:
-            self._handles.append(one.register_step_pre_hook(self._hook(self._before)))
-            self._handles.append(one.register_step_post_hook(self._hook(self._after)))
-
-    def follows(self, optimizer: Any) -> bool:
-        """Whether the steps of an optimizer are counted."""
-        return any(one() is optimizer for one in self._optimizers)
-
     @property
     def has_begun(self) -> bool:
         """Whether the block was entered."""
@@ -166,11 +157,6 @@ class Watch(Shown):
         """Hold nothing of the program any more; the numbers stay."""
         self.of.release()
         self.measuring.release()
-
-    @property
-    def has_lost_its_optimizer(self) -> bool:
-        """Whether the optimizer whose steps are counted is gone."""
-        return any(one() is None for one in self._optimizers)
 
     def _hook(self, method: Any, *more: Any) -> Callable[..., None]:
         """A hook of the library's that calls a method of this watch."""
@@ -199,7 +185,8 @@ class Watch(Shown):
         for handles in (self._handles, self._units, self._probes):
             remove_all(handles)
         self._sweeps.close()
-        self.end_made()
+        self.optimizer_steps.remove()
+        self.optimizer_steps.end()
         if self._examination is not None:
             with self.safely():
                 self._judge.examined = self._examination.leave(self, self._error)
@@ -212,36 +199,28 @@ class Watch(Shown):
             with self.safely():
                 self._replay.let_go()
                 self.keeping.let_go()
+                self.announcer.look(now=True)
             self._tell()
 
     # --------------------------------------------------------------------------------------------------------- the hooks
-    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if any(one() is optimizer for one in self._made):
-            self.end_made()
-        if not has_closure(args, kwargs):
-            self._begin_step()
-
-    def _begin_step(self) -> None:
-        if not self._made:
-            try:
-                self.measuring.before_step()
-            except Exception as error:  # noqa: BLE001  (as in `safely`, which costs more, as all hooks do it)
-                self.failed(error)
-
-    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if has_closure(args, kwargs):  # it computed the gradients itself
-            self._begin_step()
-        self._made.append(weakref.ref(optimizer))
-        if len(self._made) == len(self._optimizers):
-            self.end_made()
-
-    def end_made(self) -> None:
-        """The step that optimizers have made is over."""
-        if not self._made:
-            return
-        made, self._made = self._made, []
+    def before_step(self, *, has_gradients: bool) -> None:
+        """Look at what is there before weights move; see `stepping.Stepped`."""
         try:
-            if len(self._optimizers) == 1:
+            self.measuring.before_step(has_gradients=has_gradients)
+        except Exception as error:  # noqa: BLE001  (as in `safely`, which costs more, as all hooks do it)
+            self.failed(error)
+
+    def after_closure(self) -> None:
+        """Look at the gradients that a closure has computed."""
+        try:
+            self.measuring.after_closure()
+        except Exception as error:  # noqa: BLE001
+            self.failed(error)
+
+    def after_step(self, made: list[Any]) -> None:
+        """End the step that these optimizers have made."""
+        try:
+            if len(self.optimizer_steps) == 1:
                 self.measuring.after_step(rate_of(made[0]()))
             else:
                 held = {id(p) for one in made for group in one().param_groups for p in group["params"]}
@@ -277,8 +256,8 @@ class Watch(Shown):
 
     def begins(self, loss: Any) -> None:
         """`backward` is called on a tensor: if that is not finite, its graph tells where it ceased to be, now or never."""
-        if self._made and self.listens:
-            self.end_made()
+        if self.listens:
+            self.optimizer_steps.end()
         if self._replay.kept is not None:
             return
         began = clock.now()
@@ -336,8 +315,7 @@ class Watch(Shown):
 
     def end_step(self) -> None:
         """A step by hand is over; of one that an optimizer makes, its hook tells."""
-        if self._made:
-            self.end_made()
+        self.optimizer_steps.end()
         if self._by_hand and not self.ended:
             with self.safely():
                 kept, step = self.kept, self.measuring.row.step + 1
@@ -518,6 +496,13 @@ class Watch(Shown):
                 self._judge.kept = self._replay.kept
                 self.keeping.attach()
 
+    def _seen(self, steps: np.ndarray, rows: np.ndarray, stale: dict[int, float]) -> None:
+        """Look at the rows of a frame, and pass them on."""
+        self._judge.see(steps, rows, stale)
+        for listener in self.on_rows:
+            with self.safely():
+                listener(steps, rows)
+
     def _step_of_loss(self) -> int:
         last = self.measuring.last
         return last.step if last is not None and self.measuring.row.loss is None else self.measuring.row.step
@@ -528,6 +513,7 @@ class Watch(Shown):
                 self._judge.ended_step(next(times))
                 self._examine()
                 self._lend()
+                self.announcer.look()
         if self._once:
             self._once, self._pause = False, True
         if self._pause:
@@ -550,6 +536,7 @@ class Watch(Shown):
             if (found := examination.stepped(self) or examination.seen(self)) is not None:
                 self._judge.examined = found
                 self.measuring.look_in_full(0)
+                self.announcer.look(now=True)
 
     def locate(self) -> None:
         """Remember what the doctor records of this training, while its tensors are held."""

@@ -1,0 +1,98 @@
+"""The steps of optimizers: where one begins, and when the step of several is over."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Protocol
+
+from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
+
+
+class Stepped(Protocol):
+    """Whose steps they are."""
+
+    def before_step(self, *, has_gradients: bool) -> None:
+        """Look at what is there before weights move; at the gradients only if `has_gradients`, else a closure computes them."""
+
+    def after_closure(self) -> None:
+        """Look at the gradients that a closure has computed; the weights have moved."""
+
+    def after_step(self, made: list[Any]) -> None:
+        """End the step that these optimizers, weak references, have made."""
+
+
+class OptimizerSteps:
+    """Counts the steps of optimizers, and of no others.
+
+    A step of several is over when each has stepped, when one steps again, or when the next sweep begins.
+
+    Parameters
+    ----------
+    of : Stepped
+        Held weakly.
+    optimizers : list of Optimizer
+        Held weakly.
+    """
+
+    def __init__(self, of: Stepped, optimizers: list[Any]) -> None:
+        self._of = weakref.ref(of)
+        self._optimizers = [weakref.ref(one) for one in optimizers]
+        self._made: list[Any] = []  # those that have stepped since the step that runs began, as weak references
+        self._handles: list[Any] = []
+        self._computes = False  # whether an optimizer is in a step whose closure computes the gradients
+
+    def follow(self, *optimizers: Any) -> None:
+        """Count the steps of these from now on."""
+        self.remove()
+        self._optimizers, self._made = [weakref.ref(one) for one in optimizers], []
+        for one in optimizers:
+            self._handles.append(one.register_step_pre_hook(weakly(self._before)))
+            self._handles.append(one.register_step_post_hook(weakly(self._after)))
+
+    def open(self) -> None:
+        """Count the steps of the optimizers that were given."""
+        self.follow(*(one() for one in self._optimizers))
+
+    def remove(self) -> None:
+        """Remove the hooks."""
+        remove_all(self._handles)
+
+    def __len__(self) -> int:
+        return len(self._optimizers)
+
+    def __contains__(self, optimizer: Any) -> bool:
+        return any(one() is optimizer for one in self._optimizers)
+
+    @property
+    def has_lost_one(self) -> bool:
+        """Whether an optimizer whose steps are counted is gone."""
+        return any(one() is None for one in self._optimizers)
+
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._computes = False
+        if self._made and any(one() is optimizer for one in self._made):
+            self.end()
+        of = self._of()
+        if of is not None:
+            self._computes = has_closure(optimizer, args, kwargs)
+            if not self._made:
+                of.before_step(has_gradients=not self._computes)
+
+    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        of = self._of()
+        if of is not None:
+            if self._computes:
+                self._computes = False
+                of.after_closure()
+            self._made.append(weakref.ref(optimizer))
+            if len(self._made) == len(self._optimizers):
+                self.end()
+
+    def end(self) -> None:
+        """End the step if one was made."""
+        of = self._of()
+        if self._made and of is not None:
+            made, self._made = self._made, []
+            of.after_step(made)
+            if self._computes:  # the closure of the next one sweeps
+                of.before_step(has_gradients=False)
