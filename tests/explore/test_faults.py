@@ -164,7 +164,7 @@ def test_what_fails_of_a_tensor_ends_no_program(name, monkeypatch):
 # ------------------------------------------------------------------------------------------------------------- the watch
 MEASURING = ["before_step", "after_step", "output", "stale", "noted", "frame", "paused", "begin"]
 OF_WATCH = ["_lend", "_stepped", "alarm", "begins"]
-KEEPING = ["wants", "holds", "over", "arm", "born", "settle", "disarmed", "attach", "let_go"]
+KEEPING = ["wants", "holds", "over", "arm", "born", "settle", "disarm", "attach", "let_go"]
 
 
 @pytest.mark.parametrize("lib", LIBRARIES)

@@ -252,15 +252,16 @@ def test_a_pace_keeps_its_share():
     for step in range(40):
         if pace.due(step):
             pace.looked(step, 1e-3)
-            pace.settle(own=5e-3)  # a fiftieth of 5 ms is 0.1 ms: every tenth step
-    assert pace.stride == 10
-    assert [step for step in range(40, 70) if pace.due(step)][:1] == [40]
+            pace.settle(own=5e-3)  # a fiftieth of 5 ms is 0.1 ms: every tenth step at most, and strides are powers of two
+    assert pace.stride == 16
+    assert [step for step in range(40, 70) if pace.due(step)][:1] == [48]
     pace.settle(own=1.0)
     assert pace.stride == 1
 
 
 def test_looking_keeps_its_share_of_the_time(clock, monkeypatch):
-    """Steps of 10 ms, and 1 ms for a look at the gradients, which may take three thousandths: every 34th step."""
+    """Steps of 10 ms, and 1 ms for a look at the gradients, which may take two thousandths: every 50th step at most, so every
+    64th."""
     net, (x, y) = mlp(gl, 6, 1), data(gl)
     opt = gl.optim.SGD(net.parameters(), lr=0.1)
     with gl.watch(net, opt) as w:
@@ -279,8 +280,8 @@ def test_looking_keeps_its_share_of_the_time(clock, monkeypatch):
             opt.zero_grad()
             ((net(x) - y) ** 2).mean().backward()
             opt.step()
-    assert np.diff(looks)[-3:].tolist() == [34, 34, 34]
-    assert w.cost["gradients"] == 34 and w.cost["seconds"] == pytest.approx(1e-3 * len(calls))
+    assert np.diff(looks)[-3:].tolist() == [64, 64, 64]
+    assert w.cost["gradients"] == 64 and w.cost["seconds"] == pytest.approx(1e-3 * len(calls))
 
 
 def test_every_is_heeded(lib):

@@ -46,12 +46,12 @@ class Keeper:
     def settle(self) -> None:
         """The sweep in which something was born is over."""
 
-    def arm(self, loss: Any) -> list[Any]:
-        """PyTorch's sweep is about to begin: handles of the hooks that it is looked at by, to be removed when it is over."""
-        return []
+    def arm(self, loss: Any) -> bool:
+        """PyTorch's sweep is about to begin: hook its nodes. Return whether it has to be disarmed when it is over."""
+        return False
 
-    def disarmed(self) -> None:
-        """It is over, and freed."""
+    def disarm(self) -> None:
+        """It is over, and freed: remove the hooks."""
 
 
 class GradlabBackwardCalls(Watcher):
@@ -115,6 +115,7 @@ class BackwardCalls(Recording):
     def __init__(self, tell: Tell, keeper: Keeper, faults: Faults) -> None:
         self._tell, self._keeper, self._faults, self._thread = tell, keeper, faults, threading.get_ident()
         self._swept: Any = None  # the tensor of PyTorch's whose sweep runs
+        self._begins: dict[type, Callable[[Any], bool]] = {}  # `_begun`, unseen, by the type of tensors
         self._observers = GradlabBackwardCalls(tell, keeper, faults), AtPoles(keeper, faults)
 
     def open(self) -> None:
@@ -132,30 +133,33 @@ class BackwardCalls(Recording):
         if tensor is not None:
             give_back(tensor, "backward", self._telling)
 
-    def _begun(self, tensor: Any) -> list[Any]:
-        """PyTorch's sweep from a tensor is about to begin. Returns the handles of hooks on its nodes."""
+    def _begun(self, tensor: Any) -> bool:
+        """PyTorch's sweep from a tensor is about to begin. Return whether the keeper has to disarm."""
         self._tell(tensor)
-        return self._keeper.arm(tensor) if self._keeper.wants("torch") else []
+        return self._keeper.wants("torch") and self._keeper.arm(tensor)
+
+    def _unseen_begun(self, tensor: Any) -> Callable[[Any], bool]:
+        library = library_of(tensor)
+        begun = self._begins[type(tensor)] = self._begun if library is None else library.unseen(self._begun)
+        return begun
 
     def _telling(self, original: Any) -> Any:
         def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != self._thread or self._swept is tensor:
                 return original(tensor, *args, **kwargs)  # a function mode is given the method that it can find: this one
-            handles: list[Any] = []
+            is_armed = False
             outer, self._swept = self._swept, tensor
             try:
-                with self._faults:
-                    library = library_of(tensor)
-                    handles = library.unseen(self._begun)(tensor) if library is not None else []
-                result = original(tensor, *args, **kwargs)
+                try:
+                    begun = self._begins.get(type(tensor)) or self._unseen_begun(tensor)
+                    is_armed = begun(tensor)
+                except Exception as error:  # noqa: BLE001  (a `with` costs more, in every sweep)
+                    self._faults.handle(error)
+                return original(tensor, *args, **kwargs)
             finally:
                 self._swept = outer
-                with self._faults:
-                    for handle in handles:
-                        handle.remove()
-            if handles:
-                with self._faults:
-                    self._keeper.disarmed()
-            return result
+                if is_armed:
+                    with self._faults:
+                        self._keeper.disarm()
 
         return backward

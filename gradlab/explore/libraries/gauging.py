@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -95,8 +95,14 @@ class Gauge:
         return array.astype(np.float64)
 
     def value(self, tensor: Any) -> float:
-        """The number of a tensor of one element on the host, the modulus of a complex one; NaN of one without numbers."""
-        return float(self.array(tensor).reshape(-1)[0])
+        """The number of a tensor of one element on the host, the modulus of a complex one; NaN of one with several, or none."""
+        array = self.array(tensor)
+        number = array.item() if array.size == 1 else nan
+        return abs(number) if isinstance(number, complex) else float(number)
+
+    def version(self, tensor: Any) -> int | None:
+        """How often a tensor was written to; None if that cannot be read without being seen."""
+        return int(tensor._version)
 
     def is_odd(self, tensor: Any) -> bool:
         """Whether the number of a tensor of one element on the host is NaN or infinite."""

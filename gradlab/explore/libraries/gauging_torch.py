@@ -12,7 +12,7 @@ import torch
 from gradlab.explore.libraries.forms_torch import PLAIN, form, has_numbers
 from gradlab.explore.libraries.gauging import DEAD, Gauge, UnreadableError
 from gradlab.explore.libraries.reducing_torch import stored
-from gradlab.explore.libraries.unseen_torch import unseen
+from gradlab.explore.libraries.unseen_torch import are_modes_on, unseen
 
 WIDE = frozenset((torch.float32, torch.float64, torch.complex64, torch.complex128))  # whose squares seldom overflow
 foreach_norm = getattr(torch, "_foreach_norm", None)  # one call for all; where it is not, or cannot, one for each
@@ -63,16 +63,28 @@ class TorchGauge(Gauge):
             tensor.detach().reshape(-1)[:1].double() if tensor.device.type != "mps" else tensor.detach().reshape(-1)[:1].float()
         )
 
-    @unseen
     def value(self, tensor: Any) -> float:
-        if not has_numbers(tensor):
+        if type(tensor) in PLAIN and not are_modes_on():
+            try:
+                number = tensor.item()
+            except RuntimeError:  # it has several, or none, as on the meta device
+                return math.nan
+            return number if type(number) is float else float(abs(number))
+        return self._unseen_value(tensor)
+
+    def version(self, tensor: Any) -> int | None:
+        return int(tensor._version) if type(tensor) in PLAIN and not are_modes_on() else None
+
+    @unseen
+    def _unseen_value(self, tensor: Any) -> float:
+        if not has_numbers(tensor) or tensor.numel() != 1:
             return math.nan
         number = tensor.item()
         return abs(number) if isinstance(number, complex) else float(number)
 
     @unseen
     def is_odd(self, tensor: Any) -> bool:
-        return has_numbers(tensor) and super().is_odd(tensor)
+        return has_numbers(tensor) and not math.isfinite(self._unseen_value(tensor))
 
     @unseen
     def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:

@@ -6,26 +6,27 @@ hand on what is finite as something finite, and the others are known: their deri
 infinite, and Python functions of the user's own may do anything.
 
 Where they are is found by a walk through the graph, and remembered for graphs that look the same: a root of the same kind, made
-as many nodes after the last. A graph that changes all the time is walked as often as its share of the time allows.
+as many nodes after the last. Walks and hooks together have a share of the time: where they would take more, some sweeps are not
+looked at.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from statistics import median
+from functools import partial
+from math import isfinite
 from typing import Any
 
 import torch
 
 from gradlab import clock
 from gradlab.diagnose.faults import Faults
-from gradlab.explore.libraries.forms_torch import has_numbers
-from gradlab.explore.libraries.unseen_torch import unseen
+from gradlab.explore.libraries.forms_torch import PLAIN, has_numbers
+from gradlab.explore.libraries.unseen_torch import are_modes_on, unseen
 from gradlab.explore.operations import lookup
 
-LEAST = 3  # nodes that are looked at, whatever it costs
-CREDIT = 0.01  # seconds that walks may take before their share of the time counts
+CREDIT = 0.01  # seconds that looking may take before its share of the time counts
 Path = tuple[int, ...]  # which input, from the root on
 Born = Callable[[Any, Sequence[Any]], None]  # the node, and the cotangents that it was given
 
@@ -38,7 +39,7 @@ class Risky:
     born : callable
         Called with a node that made of finite cotangents some that are not, and with these, while it is being run.
     share : float
-        Of a step's time, for hooks.
+        Of a step's time, for walks and hooks.
     faults : Faults
         Where an error of ours ends.
     most : int
@@ -50,66 +51,74 @@ class Risky:
         self._last = 0  # the number of the last root
         self._key: Any = None  # what the graph looked like that the paths are of
         self._paths: list[Path] = []
-        self._credit = CREDIT  # seconds for walks
-        self._costs: deque[float] = deque(maxlen=31)  # of a hook, each sweep
-        self._looking, self._seen = False, 0.0
+        self._credit = CREDIT  # seconds
+        self._looking, self._took = False, 0.0  # seconds that looking at this sweep took
+        self._hooks: list[Callable[[Any, Any], None]] = []  # used again in each sweep
+        self._nodes: list[Any] = []  # those that are hooked, and the handles of the hooks
+        self._handles: list[Any] = []
 
-    def arm(self, loss: Any, own: float) -> list[Any]:
-        """Hook the nodes behind a tensor. `own`: what a step takes, in seconds. Returns handles."""
+    def arm(self, loss: Any, own: float) -> bool:
+        """Hook the nodes behind a tensor. `own`: what a step takes, in seconds. Return whether any is hooked."""
         root = loss.grad_fn
-        if root is None:
-            return []
+        if root is None or self._handles:  # a sweep inside of another is not looked at
+            return False
         number = root._sequence_nr()
         key = type(root), number - self._last
         self._last = number
         self._credit = min(self._credit + self._share * own, CREDIT)
-        if key != self._key:
-            if self._credit <= 0:
-                return []
-            began = clock.now()
-            self._key, self._paths = key, paths(root, self._most)
-            self._credit -= clock.now() - began
-        if not self._paths:
-            return []
+        if self._credit <= 0:
+            return False
         began = clock.now()
-        handles: list[Any] = []
-        for path in self._paths[: self._affordable(own)]:
+        if key != self._key:
+            self._key, self._paths = key, paths(root, self._most)
+        for path in self._paths:
             node: Any = root
             for at in path:
                 sources = node.next_functions
                 node = sources[at][0] if at < len(sources) else None
                 if node is None:
                     self._key = None  # it only looked the same
-                    return handles
-            if is_risky(node):
-                handles.append(node.register_hook(self._hook(node)))
-        self._seen = clock.now() - began
-        return handles
+                    break
+            if node is not None and is_risky(node):
+                at = len(self._nodes)
+                if at == len(self._hooks):
+                    self._hooks.append(partial(self._look, at))
+                self._nodes.append(node)
+                self._handles.append(node.register_hook(self._hooks[at]))
+        self._took = clock.now() - began
+        if not self._handles:
+            self._credit -= self._took
+        return bool(self._handles)
 
-    def disarmed(self, hooks: int) -> float:
-        """The sweep is over. Returns the seconds that its hooks took."""
-        took, self._seen = self._seen, 0.0
-        if hooks:  # none where the sweep ran inside of another
-            self._costs.append(took / hooks)
-        return took
+    def disarm(self) -> float:
+        """Remove the hooks after the sweep. Return the seconds that they took."""
+        began = clock.now()
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._nodes.clear()
+        self._took += clock.now() - began
+        self._credit -= self._took
+        return self._took
 
-    def _affordable(self, own: float) -> int:
-        each = median(self._costs) if len(self._costs) >= 3 else 0.0
-        return max(LEAST, int(self._share * own / each)) if each > 0 else len(self._paths)
+    def _look(self, at: int, handed: Any, cotangents: Any) -> None:
+        """Look at the cotangents that a node has handed on."""
+        began = clock.now()
+        try:
+            if not self._looking and (are_modes_on() or not all(map(_is_finite, handed))):
+                self._look_unseen(self._nodes[at], handed, cotangents)
+        except Exception as error:  # noqa: BLE001  (a `with` costs more)
+            self._faults.handle(error)
+        self._took += clock.now() - began
 
-    def _hook(self, node: Any) -> Callable[[Any, Any], None]:
-        @unseen
-        def look(handed: Any, cotangents: Any) -> None:
-            began = clock.now()
-            if not self._looking and not all(map(_is_finite, handed)) and all(map(_is_finite, cotangents)):
-                self._looking = True  # what looks at it sweeps through this node once more
-                try:
-                    self._born(node, cotangents)
-                finally:
-                    self._looking = False
-            self._seen += clock.now() - began
-
-        return self._faults.guard(look)
+    @unseen
+    def _look_unseen(self, node: Any, handed: Any, cotangents: Any) -> None:
+        if not all(map(_is_finite, handed)) and all(map(_is_finite, cotangents)):
+            self._looking = True  # what looks at it sweeps through this node once more
+            try:
+                self._born(node, cotangents)
+            finally:
+                self._looking = False
 
 
 def paths(root: Any, most: int) -> list[Path]:
@@ -147,7 +156,10 @@ def _is_tame_power(node: Any) -> bool:
 
 
 def _is_finite(tensor: Any) -> bool:
-    if tensor is None or not has_numbers(tensor) or tensor.layout != torch.strided:
+    if tensor is None or (type(tensor) not in PLAIN and not has_numbers(tensor)) or tensor.layout != torch.strided:
         return True
     tensor = tensor.detach()
-    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())  # a sum may overflow
+    try:
+        return isfinite(abs(tensor.sum().item())) or bool(tensor.isfinite().all())  # a sum may overflow
+    except RuntimeError:  # of a transform of `torch.func`, or on the meta device: there are no numbers
+        return True

@@ -26,6 +26,12 @@ _no_autocast = getattr(_C, "_DisableAutocast", nullcontext)
 _set_excluded = getattr(_C, "_SetExcludeDispatchKeyGuard", lambda key, excluded: nullcontext())
 _profiled: Callable[[], bool] = _C._autograd._profiler_enabled
 _modes: Callable[[], int] = _C._len_torch_dispatch_stack
+_function_modes: Callable[[], int] = getattr(_C, "_len_torch_function_stack", lambda: 1)
+
+
+def are_modes_on() -> bool:
+    """Return whether a mode or the profiler sees the operations of this thread on plain tensors."""
+    return bool(_modes() or _function_modes() or _profiled())
 
 
 def unseen(function: Callable[P, T]) -> Callable[P, T]:

@@ -347,12 +347,12 @@ class _Current(Keeper):
         if self.of is not None:
             self.of.settle()
 
-    def arm(self, loss: Any) -> list[Any]:
-        return [] if self.of is None else self.of.arm(loss)
+    def arm(self, loss: Any) -> bool:
+        return self.of is not None and self.of.arm(loss)
 
-    def disarmed(self) -> None:
+    def disarm(self) -> None:
         if self.of is not None:
-            self.of.disarmed()
+            self.of.disarm()
 
 
 # ------------------------------------------------------------------------------------------------------------- among names

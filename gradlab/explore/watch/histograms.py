@@ -40,9 +40,10 @@ class Histograms:
         self.stride = 1  # steps between two of them at least
         self._noted: dict[int, Spread | None] = {}
 
-    def wants(self, step: int) -> bool:
-        """Whether this step would be kept."""
-        return step % self.stride == 0 if not self.moments else step >= self.moments[-1].step + self.stride
+    @property
+    def next(self) -> int:
+        """The first step that would be kept."""
+        return self.moments[-1].step + self.stride if self.moments else 0
 
     def note(self, parameter: int, gradient: Any) -> None:
         """A gradient that may be gone when the step is over."""

@@ -21,7 +21,7 @@ from gradlab.explore.watch.replaying import Look, Replay
 LIGHT = 1 << 20  # bytes that a sweep of gradlab's may hold until it is over
 AGAIN = 100  # sweeps after which that is counted again
 TRIES = 5  # sweeps that are run once more in a run
-POLES = 0.004  # share of a step's time for hooks on PyTorch's nodes
+POLES = 0.003  # share of a step's time for hooks on PyTorch's nodes, which cost about three times what can be timed of them
 
 
 class Keeping(Keeper):
@@ -34,7 +34,6 @@ class Keeping(Keeper):
         self._tries = 0
         self._look: Look | None = None
         self._risky: Any = None
-        self._armed = 0  # hooks on the sweep that runs
         self._light, self._counted = True, 0  # whether sweeps of gradlab's are held, and how many were since that was found
 
     def wants(self, library: str) -> bool:
@@ -69,26 +68,27 @@ class Keeping(Keeper):
                 watch.failed(error)
 
     # -------------------------------------------------------------------------------------------------------- of torch
-    def arm(self, loss: Any) -> list[Any]:
-        handles: list[Any] = []
+    def arm(self, loss: Any) -> bool:
         watch = self._watch()
-        if watch is not None:
-            began = clock.now()
-            try:
-                if self._risky is None:
-                    self._risky = watch.of.library.risky(_weakly(self.born), POLES, watch.faults)
-                handles = self._risky.arm(loss, watch.measuring.own)
-            except Exception as error:  # noqa: BLE001
-                watch.failed(error)
+        if watch is None:
+            return False
+        began, is_armed = clock.now(), False
+        try:
+            if self._risky is None:
+                self._risky = watch.of.library.risky(_weakly(self.born), POLES, watch.faults)
+            is_armed = self._risky.arm(loss, watch.measuring.own)
+        except Exception as error:  # noqa: BLE001
+            watch.failed(error)
+        if not is_armed:  # else all of it is told when it is over
             watch.measuring.spent += clock.now() - began
-        self._armed = len(handles)
-        return handles
+        return is_armed
 
-    def disarmed(self) -> None:
-        watch = self._watch()
+    def disarm(self) -> None:
+        took, watch = self._risky.disarm(), self._watch()
         if watch is not None:
-            watch.measuring.spent += self._risky.disarmed(self._armed)
-            self.settle()
+            watch.measuring.spent += took
+            if self._look is not None:
+                self.settle()
 
     def settle(self) -> None:
         watch = self._watch()
@@ -110,6 +110,7 @@ class Keeping(Keeper):
         if seen is not None and seen.spoilt:
             self._look = seen
             watch.measuring.suspect = True
+            watch.lend()
 
     def attach(self, *, by_hand: bool = False) -> None:
         """Add what was seen to what is kept of that step. `by_hand`: where no optimizer says when it steps, keep it now."""

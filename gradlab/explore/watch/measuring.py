@@ -8,9 +8,9 @@ frame are read together, once. What costs a pass over tensors has a pace of its 
 from __future__ import annotations
 
 import math
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from statistics import median
@@ -27,30 +27,40 @@ from gradlab.explore.watch.layers import WatchedModel
 from gradlab.explore.watch.pace import SEEN, Pace
 from gradlab.explore.watch.progress import Speed
 
-# Shares of the program's own time. Together with what every step costs (hooks and the loss: 30 to 50 µs) and with what a look
-# leaves undone elsewhere (the processor's caches hold other things after it: about as much again) they stay below 5 % of 2 ms.
-GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.003, 0.0015, 0.0008, 0.0003
+# Shares of the program's own time. A look costs two to three times what can be timed of it, since hooks slow down the step and
+# the processor's caches hold other things afterwards. Every step costs 40 to 60 µs, for its end, its loss and its `backward`.
+# Together they stay below 5 % of 2 ms; `benchmarks/watching.py` measures it.
+GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.002, 0.001, 0.0005, 0.0002
 SOUND = 0.002  # for whether a sweep of gradlab's went well
 FRAME = 0.1  # seconds between two frames at least
-FRAMES = 0.0015  # share of the time for reading them
-ROWS = 256  # that wait for a frame at most
+FRAMES = 0.001  # share of the time for reading them
+ROWS = 2048  # that wait for a frame at most
 CELLS = 200_000  # columns × series at most: 8 MB
 
 
-@dataclass(slots=True)
 class StepRow:
-    """What was measured of one step; None where it was not."""
+    """What was measured of one step; None where it was not.
 
-    step: int
+    The numbers are the class's own until they are measured: most steps have a loss and a learning rate, and nothing else.
+    """
+
     loss: Any = None
-    rate: float = float("nan")
+    rate = math.nan
     gradients: Any = None  # a norm for each of `which`, in the library's own array
     which: Sequence[int] | None = None  # the parameters with a gradient; None: all
     weights: Any = None
     moved: Any = None
-    units: dict[int, Any] = field(default_factory=dict)
+    units: dict[int, Any] | None = None
     still: Sequence[int] = ()  # the parameters that were not to move
     stale: Any = None  # ‖.grad‖ of one parameter, as it was when the next gradient came
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether anything but the loss and the learning rate was measured."""
+        return not (self.gradients is None and self.moved is None and self.units is None and self.stale is None)
 
 
 class SeriesLayout:
@@ -96,6 +106,7 @@ class Measuring:
         self._since = self.began, 0.0, 0  # from when on its cost counts, and what was spent and how many steps were over then
         self.alarm: Callable[[str], None] = lambda what: None
         self.seen: Callable[[np.ndarray, np.ndarray, dict[int, float]], None] = lambda steps, rows, stale: None
+        self._swept: tuple[Any, int, float] = lambda: None, 0, 0.0  # the last loss, a weak reference, its version and its number
         self.row = StepRow(0)  # the step that runs
         self.last: StepRow | None = None  # the one before, which may still be told its loss
         self._waiting: list[StepRow] = []
@@ -105,23 +116,47 @@ class Measuring:
         self._before: Any = None  # ‖.grad‖ of one parameter before the gradient that came last
         self._looking, self._looked = 0.0, 0.0  # seconds that gradients by hand and units took in this step
         self._next_frame = 0.0
+        self._next_look = 0  # the step
         self.speed = Speed(self.began)
         self._own: deque[float] = deque(maxlen=SEEN)  # seconds that steps took by themselves
         self._ended = (self.began, 0.0)  # when the last step was over, and what was spent by then
         self.own = 0.0  # what a step takes by itself, in the median of the last few
         self.suspect = False  # whether a sweep of this step was seen to go wrong: its gradients are looked at in any case
         self._least, self._all = watched.smallest(), Pace(SOUND, every=1)
+        unseen = watched.library.unseen
+        self._unseen_value, self._unseen_compare = unseen(self._value), unseen(self._compare)
 
     def look_in_full(self, steps: int) -> None:
         """Look at the gradients, updates, units and histograms of so many steps however long that takes; 0: of no more."""
         for pace in (self.gradients, self.updates, self.units, self.spread):
-            pace.full = steps
+            pace.look_in_full(steps)
         self._since = clock.now(), self.spent, self.steps
+        self._own.clear()  # of the steps so far, which had more to do
+        self._plan()
 
     @property
     def is_full(self) -> bool:
         """Whether steps are looked at in full."""
-        return self.gradients.full > 0
+        return self.gradients.is_full
+
+    def _settle(self) -> None:
+        """Learn what a step takes by itself."""
+        if self._own:
+            self.own = median(self._own)
+            for pace in (self.gradients, self.updates, self.units, self.spread, self._all):
+                pace.settle(self.own)
+            self._plan()
+
+    def _plan(self) -> None:
+        """Plan the step at which something is looked at next."""
+        self._next_look = min(self.gradients.next, self.updates.next, max(self.spread.next, self.histograms.next))
+        if self.watched.activations:
+            self._next_look = min(self._next_look, self.units.next)
+
+    @property
+    def looks(self) -> bool:
+        """Whether anything is looked at in the step that runs, but for its loss."""
+        return self.suspect or self.row.step >= self._next_look
 
     # ----------------------------------------------------------------------------------------------------------- a step
     def before_step(self, *, has_gradients: bool = True) -> None:
@@ -150,16 +185,16 @@ class Measuring:
                 self.row.gradients = self.gauge.norms(gradients if whole else [gradients[i] for i in which])
                 self._check(self.row.gradients)
             self.gradients.looked(step, clock.now() - began)
-        if self.spread.due(step) and self.histograms.wants(step):
+        if self._spreads(step):
             self._spread(step)
 
     def after_step(self, rate: float, still: Sequence[int] = ()) -> None:
         """The optimizer has stepped; of several those that do not hold the parameters `still`."""
         began = clock.now()
-        self._compare()
-        self.row.still = still
-        self._end(rate)
-        self.spent += clock.now() - began
+        if self._copied == self.row.step:
+            self._unseen_compare()
+            self.row.still = still
+        self._end(rate, began)
 
     def arrived(self, i: int) -> None:
         """`.grad` of a parameter was written to, where no optimizer says when it steps."""
@@ -172,7 +207,7 @@ class Measuring:
             self._arrived[i] = self.gauge.norms([gradient])
             self._check(self._arrived[i])
             self._looking += clock.now() - began
-            if self.spread.due(step) and self.histograms.wants(step):
+            if self._spreads(step):
                 self.histograms.note(i, gradient)
         self.spent += clock.now() - began
 
@@ -191,9 +226,10 @@ class Measuring:
             self.gradients.looked(step, self._looking)
             self._looking = 0.0
         self._compare()
-        if self.watched.held and self.spread.due(step) and self.histograms.wants(step):
+        if self.watched.held and self._spreads(step):
             self._spread(step)
-        self._end(float("nan"))
+        self._end(float("nan"), began)
+        began = clock.now()
         if self.watched.held:
             self._copy(self.row.step)
         self.spent += clock.now() - began
@@ -201,33 +237,29 @@ class Measuring:
     def noted(self, loss: Any) -> None:
         """The loss of the step that was just over, or is about to be."""
         began = clock.now()
-        own = self.watched.library
-        library = own if own.is_tensor(loss) else library_of(loss)
-        if library is not None:
-            if loss.numel() != 1:
-                raise ValueError(f"log(loss) takes one number, and got a tensor of shape {tuple(loss.shape)}. Log its mean().")
-            gauge = self.gauge if library is own else library.gauge([loss])
-            loss = gauge.number(loss) if gauge.waits else gauge.value(loss)
-        else:
-            try:
-                loss = float(loss)
-            except (TypeError, ValueError):
-                raise TypeError(
-                    f"log(loss) takes a number, or a tensor of one, and got {type(loss).__name__}: {loss!r:.80}."
-                ) from None
+        swept, version, value = self._swept
+        if swept() is not loss or self.gauge.version(loss) != version:
+            value = self.value(loss)
+            if not math.isfinite(value):
+                value = self._unseen_value(loss)
         row = self.row if self.last is None or self.last.loss is not None else self.last
-        row.loss = loss
+        row.loss = value
         self.spent += clock.now() - began
-        if type(loss) is float and not math.isfinite(loss):
+        if type(value) is float and not math.isfinite(value):
             self.alarm("loss")
 
     def output(self, i: int, output: Any) -> None:
         """An activation of a model in training gave this."""
-        if not self.units.due(self.row.step) or i in self.row.units or library_of(output) is not self.watched.library:
+        row = self.row
+        if not self.units.due(row.step) or library_of(output) is not self.watched.library:
+            return
+        if row.units is None:
+            row.units = {}
+        elif i in row.units:
             return
         began = clock.now()
         one = self.watched.activations[i]
-        self.row.units[i] = self.gauge.units(output, one.kind, one.flat)
+        row.units[i] = self.gauge.units(output, one.kind, one.flat)
         self._looked += clock.now() - began
         self.spent += clock.now() - began
 
@@ -256,6 +288,32 @@ class Measuring:
         return sound
 
     # ----------------------------------------------------------------------------------------------------------- pieces
+    def swept(self, loss: Any) -> float:
+        """The number of a loss whose `backward` is called, which is remembered; NaN as of `value`."""
+        value = self.value(loss)
+        if math.isfinite(value) and (version := self.gauge.version(loss)) is not None:
+            self._swept = weakref.ref(loss), version, value
+        return value
+
+    def value(self, loss: Any) -> float:
+        """The number of a loss; NaN if it is not on the host, or not a tensor of one element of the library that is watched."""
+        return self.gauge.value(loss) if not self.gauge.waits and self.watched.library.is_tensor(loss) else math.nan
+
+    def _value(self, loss: Any) -> Any:
+        """The number of any loss."""
+        library = library_of(loss)
+        if library is None:
+            try:
+                return float(loss)
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"log(loss) takes a number, or a tensor of one, and got {type(loss).__name__}: {loss!r:.80}."
+                ) from None
+        if loss.numel() != 1:
+            raise ValueError(f"log(loss) takes one number, and got a tensor of shape {tuple(loss.shape)}. Log its mean().")
+        gauge = self.gauge if library is self.watched.library else library.gauge([loss])
+        return gauge.number(loss) if gauge.waits else gauge.value(loss)
+
     def begin(self) -> None:
         """The first step is about to begin, of updates by hand."""
         self._copy(0)
@@ -280,28 +338,36 @@ class Measuring:
         if not self.gauge.waits and not math.isfinite(float(norms.sum())):
             self.alarm("gradient")
 
+    def _spreads(self, step: int) -> bool:
+        """Whether histograms are made of a step."""
+        return step >= self.spread.next and step >= self.histograms.next
+
     def _spread(self, step: int) -> None:
         began = clock.now()
         self.histograms.take(step)
         self.spread.looked(step, clock.now() - began)
 
-    def _end(self, rate: float) -> None:
-        """The step is over."""
+    def _end(self, rate: float, began: float) -> None:
+        """The step is over, and since `began` something of it was measured."""
         row = self.row
         row.rate = rate
-        if row.units:
+        if row.units is not None:
             self.units.looked(row.step, self._looked)
             self._looked = 0.0
         if self.last is not None:
             self._waiting.append(self.last)
+        looked = row.step >= self._next_look or self.suspect
         self.steps += 1
         self.last, self.row, self.suspect = row, StepRow(self.steps), False
-        now = clock.now()
         then, spent = self._ended
-        self._own.append(max(now - then - (self.spent - spent), 0.0))
-        self._ended = now, self.spent
-        if now >= self._next_frame or len(self._waiting) >= ROWS or self.steps == 8:
+        self._own.append(max(began - then - (self.spent - spent), 0.0))
+        if looked or len(self._own) == 1:
+            self._settle()
+        if began >= self._next_frame or len(self._waiting) >= ROWS or self.steps == 8:
             self.frame()
+        now = clock.now()
+        self.spent += now - began
+        self._ended = now, self.spent
 
     def paused(self, seconds: float) -> None:
         """Time in which nothing ran is nobody's."""
@@ -326,10 +392,7 @@ class Measuring:
             numbers, stale = self._numbers(rows)
             self.columns.add(steps, numbers)
             self.seen(steps, numbers, stale)
-        if self._own:
-            self.own = median(self._own)
-            for pace in (self.gradients, self.updates, self.units, self.spread, self._all):
-                pace.settle(self.own)
+        self._settle()
         now = clock.now()
         self.speed.note(now, self.steps)
         self._next_frame = now + max(FRAME, (now - began) / FRAMES)
@@ -345,23 +408,29 @@ class Measuring:
             put.append(into)
 
         numbers = np.full((len(rows), layout.size), np.nan)
-        norms, weights, moved = (np.full((len(rows), params), np.nan) for _ in range(3))
+        numbers[:, layout.rate] = [row.rate for row in rows]
+        losses = [row.loss for row in rows]
+        numbers[:, layout.loss] = known = [loss if type(loss) is float else math.nan for loss in losses]
+        if not all(map(math.isfinite, known)):
+            for k, loss in enumerate(losses):
+                if type(loss) is float:
+                    numbers[k, layout.loss] = loss if math.isfinite(loss) else math.inf
+                elif loss is not None:
+                    later(loss, partial(_set, numbers, (k, layout.loss)))
+        looked = [k for k, row in enumerate(rows) if row.is_looked_at]
+        norms, weights, moved = (np.full((len(looked), params), np.nan) for _ in range(3))
         stale: dict[int, float] = {}
-        for k, row in enumerate(rows):
-            if type(row.loss) is float:
-                numbers[k, layout.loss] = row.loss if math.isfinite(row.loss) else math.inf
-            elif row.loss is not None:
-                later(row.loss, partial(_set, numbers, (k, layout.loss)))
-            numbers[k, layout.rate] = row.rate
+        for at, k in enumerate(looked):
+            row = rows[k]
             if isinstance(row.gradients, list):
                 for i, vector in zip(row.which or (), row.gradients, strict=True):
-                    later(vector, partial(_set, norms, (k, i)))
+                    later(vector, partial(_set, norms, (at, i)))
             elif row.gradients is not None:
-                later(row.gradients, partial(_set, norms, (k, slice(None) if row.which is None else list(row.which))))
+                later(row.gradients, partial(_set, norms, (at, slice(None) if row.which is None else list(row.which))))
             if row.moved is not None:
-                later(row.weights, partial(_set, weights, (k, slice(None))))
-                later(row.moved, partial(_set, moved, (k, slice(None))))
-            for i, vector in row.units.items():
+                later(row.weights, partial(_set, weights, (at, slice(None))))
+                later(row.moved, partial(_set, moved, (at, slice(None))))
+            for i, vector in (row.units or {}).items():
                 later(vector, partial(_units, numbers, k, layout.dead.start + i, layout.saturated.start + i))
             if type(row.stale) is float:
                 stale[row.step] = row.stale
@@ -369,14 +438,15 @@ class Measuring:
                 later(row.stale, partial(_one, stale, row.step))
         for array, into in zip(self.gauge.read(vectors) if vectors else (), put, strict=True):
             into(array)
-        for k, row in enumerate(rows):
-            moved[k, list(row.still)] = np.nan
-        by_layer = self.watched.by_layer
-        with silence():
-            numbers[:, layout.gradient] = by_layer(norms)
-            numbers[:, layout.weight] = weight = by_layer(weights)
-            step = by_layer(moved)
-            numbers[:, layout.ratio] = np.where(weight > 0, step / np.where(weight > 0, weight, 1.0), np.nan)
+        if looked:
+            for at, k in enumerate(looked):
+                moved[at, list(rows[k].still)] = np.nan
+            by_layer = self.watched.by_layer
+            with silence():
+                numbers[looked, layout.gradient] = by_layer(norms)
+                numbers[looked, layout.weight] = weight = by_layer(weights)
+                ratio = np.where(weight > 0, by_layer(moved) / np.where(weight > 0, weight, 1.0), np.nan)
+                numbers[looked, layout.ratio] = ratio
         return numbers, stale
 
     # ------------------------------------------------------------------------------------------------------------- cost

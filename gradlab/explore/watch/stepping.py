@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from gradlab.explore.watch.hooks import has_closure, remove_all, weakly
@@ -18,44 +19,60 @@ class Stepped(Protocol):
         """Look at the gradients that a closure has computed; the weights have moved."""
 
     def after_step(self, made: list[Any]) -> None:
-        """End the step that these optimizers, weak references, have made."""
+        """End the step that these optimizers have made."""
 
 
 class OptimizerSteps:
     """Counts the steps of optimizers, and of no others.
 
-    A step of several is over when each has stepped, when one steps again, or when the next sweep begins.
+    A step of several is over when each has stepped, when one steps again, or when the next sweep begins. A single one is hooked
+    before its step only where something is looked at there.
 
     Parameters
     ----------
     of : Stepped
         Held weakly.
+    unseen : callable
+        Makes a hook whose operations on tensors no mode of the program sees.
     optimizers : list of Optimizer
         Held weakly.
     """
 
-    def __init__(self, of: Stepped, optimizers: list[Any]) -> None:
-        self._of = weakref.ref(of)
+    def __init__(self, of: Stepped, unseen: Callable[..., Any], optimizers: list[Any]) -> None:
+        self._of, self._unseen = weakref.ref(of), unseen
         self._optimizers = [weakref.ref(one) for one in optimizers]
         self._made: list[Any] = []  # those that have stepped since the step that runs began, as weak references
         self._handles: list[Any] = []
+        self._before_handles: list[Any] = []
         self._computes = False  # whether an optimizer is in a step whose closure computes the gradients
+        self._looks = True
+
+    def open(self) -> None:
+        """Count the steps of the optimizers that were given."""
+        self.follow(*(one() for one in self._optimizers))
 
     def follow(self, *optimizers: Any) -> None:
         """Count the steps of these from now on."""
         self.remove()
         self._optimizers, self._made = [weakref.ref(one) for one in optimizers], []
         for one in optimizers:
-            self._handles.append(one.register_step_pre_hook(weakly(self._before)))
             self._handles.append(one.register_step_post_hook(weakly(self._after)))
+        self.look(self._looks)
 
-    def open(self) -> None:
-        """Count the steps of the optimizers that were given."""
-        self.follow(*(one() for one in self._optimizers))
+    def look(self, wanted: bool) -> None:
+        """Have `before_step` called in the steps to come, or not."""
+        self._looks = wanted
+        if wanted or len(self._optimizers) > 1:
+            if not self._before_handles:
+                for one in filter(None, (one() for one in self._optimizers)):
+                    self._before_handles.append(one.register_step_pre_hook(self._unseen(weakly(self._before))))
+        else:
+            remove_all(self._before_handles)
 
     def remove(self) -> None:
         """Remove the hooks."""
         remove_all(self._handles)
+        remove_all(self._before_handles)
 
     def __len__(self) -> int:
         return len(self._optimizers)
@@ -80,19 +97,23 @@ class OptimizerSteps:
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         of = self._of()
-        if of is not None:
-            if self._computes:
-                self._computes = False
-                of.after_closure()
+        if of is None:
+            return
+        if self._computes:
+            self._computes = False
+            of.after_closure()
+        if len(self._optimizers) == 1:
+            of.after_step([optimizer])
+        else:
             self._made.append(weakref.ref(optimizer))
             if len(self._made) == len(self._optimizers):
                 self.end()
 
     def end(self) -> None:
         """End the step if one was made."""
-        of = self._of()
-        if self._made and of is not None:
-            made, self._made = self._made, []
-            of.after_step(made)
-            if self._computes:  # the closure of the next one sweeps
-                of.before_step(has_gradients=False)
+        if self._made:
+            of, made, self._made = self._of(), [one() for one in self._made], []
+            if of is not None:
+                of.after_step(made)
+                if self._computes:  # the closure of the next one sweeps
+                    of.before_step(has_gradients=False)

@@ -11,6 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from time import sleep
 from typing import Any, overload
 
@@ -79,15 +80,14 @@ class Watch(Shown):
         self.optimizer_name = " and ".join(dict.fromkeys(type(one).__name__ for one in optimizers))
         self.library = of.library.name
         self._by_hand = not optimizers
-        self.optimizer_steps = OptimizerSteps(self, optimizers)
+        self.optimizer_steps = OptimizerSteps(self, of.library.unseen, optimizers)
         self.measuring = Measuring(of, every)
-        self._noted = of.library.unseen(self.measuring.noted)
         self._judge = Judge(self.measuring, of, self.called, self.optimizer_name)
         self.measuring.seen, self.measuring.alarm = self._seen, self.alarm
         self.on_rows: list[Callable[[np.ndarray, np.ndarray], None]] = []  # given the steps, from 0, and the rows of each frame
         self.announcer = Announcer(self)
         self._replay = Replay(of, replay)
-        self._handles: list[Any] = []
+        self._lent = True  # whether anything is hooked but the ends of steps
         self._units: list[Any] = []  # hooks on activations
         self._probes: list[Any] = []  # and on the smallest parameter, which tells what is in `.grad` when the next gradient comes
         self._probe = min(range(len(of.params)), key=lambda i: int(np.prod(tuple(of.params[i].shape))))
@@ -130,8 +130,6 @@ class Watch(Shown):
         if not self._by_hand:
             self.optimizer_steps.open()
         else:
-            for i, p in enumerate(self.of.params):
-                self._handles.append(p.register_post_accumulate_grad_hook(self._hook(self._arrived, i)))
             with self.safely():
                 self.measuring.begin()
         with self.safely():
@@ -140,7 +138,7 @@ class Watch(Shown):
                 self._examination.join(self)
                 self.measuring.look_in_full(FULL)
         with self.safely():
-            self._lend()
+            self.lend()
         if self.listens and not self.measuring.gauge.waits:
             self._sweeps.open()
         show = VIEWS.get("a run")
@@ -162,28 +160,31 @@ class Watch(Shown):
         """A hook of the library's that calls a method of this watch."""
         return self.of.library.unseen(weakly(method, *more))
 
-    def _lend(self) -> None:
-        """Hook what is looked at in the step that comes, and that alone: a module or a leaf with hooks is slower."""
-        if not self.of.held:
-            return
+    def lend(self) -> None:
+        """Hook what is looked at in the step that runs, and that alone: hooks cost time even if they do nothing."""
         measuring, step = self.measuring, self.measuring.row.step
-        if measuring.units.due(step):
+        self._lent = looks = measuring.looks and self.of.held
+        self.optimizer_steps.look(looks)
+        if looks and measuring.units.due(step):
             if not self._units:
                 for i, one in enumerate(self.of.activations):
                     self._units.append(one.module.register_forward_hook(self._hook(self._output, i)))
         else:
             remove_all(self._units)
-        if measuring.gradients.due(step):
+        if looks and measuring.gradients.due(step):
             if not self._probes:
                 probe = self.of.params[self._probe]
                 self._probes.append(probe.register_hook(self._hook(self._comes, self._probe)))
                 self._probes.append(probe.register_post_accumulate_grad_hook(self._hook(self._came)))
+                if self._by_hand:
+                    for i, p in enumerate(self.of.params):
+                        self._probes.append(p.register_post_accumulate_grad_hook(self._hook(self._arrived, i)))
         else:
             remove_all(self._probes)
 
     def _close(self) -> None:
-        for handles in (self._handles, self._units, self._probes):
-            remove_all(handles)
+        remove_all(self._units)
+        remove_all(self._probes)
         self._sweeps.close()
         self.optimizer_steps.remove()
         self.optimizer_steps.end()
@@ -221,9 +222,9 @@ class Watch(Shown):
         """End the step that these optimizers have made."""
         try:
             if len(self.optimizer_steps) == 1:
-                self.measuring.after_step(rate_of(made[0]()))
+                self.measuring.after_step(rate_of(made[0]))
             else:
-                held = {id(p) for one in made for group in one().param_groups for p in group["params"]}
+                held = {id(p) for one in made if one is not None for group in one.param_groups for p in group["params"]}
                 self.measuring.after_step(float("nan"), [i for i, p in enumerate(self.of.params) if id(p) not in held])
         except Exception as error:  # noqa: BLE001
             self.failed(error)
@@ -262,17 +263,16 @@ class Watch(Shown):
             return
         began = clock.now()
         try:
-            if (
-                self.of.library.is_tensor(loss)
-                and loss.numel() == 1
-                and self.measuring.gauge.is_odd(loss)
-                and self.of.trains(loss)
-            ):
-                self._replay.keep_loss(self.measuring.row.step, loss)
-                self._judge.kept = self._replay.kept
+            if not isfinite(self.measuring.swept(loss)):
+                self._look_at_odd(loss)
         except Exception as error:  # noqa: BLE001
             self.failed(error)
         self.measuring.spent += clock.now() - began
+
+    def _look_at_odd(self, loss: Any) -> None:
+        if self.of.library.is_tensor(loss) and loss.numel() == 1 and self.measuring.gauge.is_odd(loss) and self.of.trains(loss):
+            self._replay.keep_loss(self.measuring.row.step, loss)
+            self._judge.kept = self._replay.kept
 
     @contextmanager
     def safely(self) -> Iterator[None]:
@@ -306,7 +306,7 @@ class Watch(Shown):
         if self._extent is None or self.ended:
             raise RuntimeError("log(loss) belongs inside the block: with gl.watch(…) as w: … w.log(loss)")
         if self._computed is None or self._computed() is not loss:
-            self._noted(loss)
+            self.measuring.noted(loss)
         if not self._is_named:
             self._is_named = True
             with self.safely():
@@ -327,7 +327,7 @@ class Watch(Shown):
     def note(self, loss: Any) -> None:
         """The loss of the step that runs."""
         with self.safely():
-            self._noted(loss)
+            self.measuring.noted(loss)
 
     def loss(self, *batch: Any) -> Any:
         """Compute the loss of a batch by `replay`, and keep the batch and the random state until the next one.
@@ -343,7 +343,7 @@ class Watch(Shown):
             What `replay` returns: call `backward()` on it. It is logged.
         """
         loss = self._replay.compute(batch)
-        self._noted(loss)
+        self.measuring.noted(loss)
         self._computed = weakref.ref(loss)
         return loss
 
@@ -509,23 +509,32 @@ class Watch(Shown):
 
     def _stepped(self) -> None:
         if not self.ended:
-            with self.safely():
-                self._judge.ended_step(next(times))
-                self._examine()
-                self._lend()
-                self.announcer.look()
-        if self._once:
-            self._once, self._pause = False, True
-        if self._pause:
-            with self.safely():
-                self.measuring.frame()
-            self._tell()
-            began = clock.now()
-            while self._pause:
-                sleep(NAP)
-            self.measuring.paused(clock.now() - began)
+            try:
+                if self.measuring.is_full or self.kept is not None:
+                    self._judge.ended_step(next(times))
+                    self._examine()
+                if self._lent or self.measuring.looks:
+                    self.lend()
+                if self.announcer.listeners:
+                    self.announcer.look()
+            except Exception as error:  # noqa: BLE001
+                self.failed(error)
+        if self._pause or self._once:
+            self._hold()
         elif self.listeners:
             self._tell()
+
+    def _hold(self) -> None:
+        """Hold the loop until it is resumed, or after one more step."""
+        if self._once:
+            self._once, self._pause = False, True
+        with self.safely():
+            self.measuring.frame()
+        self._tell()
+        began = clock.now()
+        while self._pause:
+            sleep(NAP)
+        self.measuring.paused(clock.now() - began)
 
     def _examine(self) -> None:
         """Count the time of the doctor's recording, and end it after so many steps."""
