@@ -18,14 +18,14 @@ def columns_of(watch: Any) -> dict[str, np.ndarray]:
     pooled = m.columns.pooled()
     first = np.arange(m.columns.used) * pooled.width
     series = {"step": first + 1, "last": np.minimum(first + pooled.width, m.steps)}
-    names = {layout.loss: "loss", layout.rate: "lr"}
+    names = {layout.loss: "loss", layout.rate: "lr", layout.unclipped: "unclipped"}
     for what, part in (("gradient", layout.gradient), ("ratio", layout.ratio), ("weight", layout.weight)):
         names.update({part.start + i: f"{what} {layer}" for i, layer in enumerate(watch.layers)})
     for what, part in (("dead", layout.dead), ("saturated", layout.saturated)):
         names.update({part.start + i: f"{what} {one.name}" for i, one in enumerate(watch.of.activations)})
     for at, name in names.items():
         measured = pooled.count[:, at].any() or pooled.bad[:, at].any()
-        if measured or at in (layout.loss, layout.rate) or not name.startswith(("dead", "saturated")):
+        if measured or at in (layout.loss, layout.rate) or not name.startswith(("unclipped", "dead ", "saturated ")):
             series[name] = pooled.mean[:, at]
             series[f"{name}.min"], series[f"{name}.max"] = pooled.low[:, at], pooled.high[:, at]
     series["not finite"] = pooled.bad[:, layout.loss] + pooled.bad[:, layout.gradient].sum(1)

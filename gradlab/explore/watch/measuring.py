@@ -48,6 +48,7 @@ class StepRow:
     rate = math.nan
     gradients: Any = None  # a norm for each of `which`, in the library's own array
     which: Sequence[int] | None = None  # the parameters with a gradient; None: all
+    unclipped: Any = None  # a norm for each parameter with a gradient, before the gradients were clipped
     weights: Any = None
     moved: Any = None
     units: dict[int, Any] | None = None
@@ -67,9 +68,9 @@ class SeriesLayout:
     """Which series stands where in a row of numbers."""
 
     def __init__(self, layers: int, activations: int) -> None:
-        stops = np.cumsum([2, layers, layers, layers, activations, activations])
+        stops = np.cumsum([3, layers, layers, layers, activations, activations])
         self.size = int(stops[-1])
-        self.loss, self.rate = 0, 1
+        self.loss, self.rate, self.unclipped = 0, 1, 2
         parts = [slice(int(a), int(b)) for a, b in pairwise(stops)]
         self.gradient, self.ratio, self.weight, self.dead, self.saturated = parts
 
@@ -114,7 +115,8 @@ class Measuring:
         self._copied, self._copying = -1, 0.0  # for which step, and what that took
         self._arrived: dict[int, Any] = {}  # of updates by hand: the norms of gradients when they came
         self._before: Any = None  # ‖.grad‖ of one parameter before the gradient that came last
-        self._looking, self._looked = 0.0, 0.0  # seconds that gradients by hand and units took in this step
+        # Seconds that gradients by hand, gradients before clipping, and units took in this step.
+        self._looking, self._clipping, self._looked = 0.0, 0.0, 0.0
         self._next_frame = 0.0
         self._next_look = 0  # the step
         self.speed = Speed(self.began)
@@ -167,6 +169,19 @@ class Measuring:
         self._copy(self.row.step)
         self.spent += clock.now() - began
 
+    def before_clipping(self, parameters: Any) -> None:
+        """Gradients are about to be clipped. `parameters`: those of the call, as it was given them."""
+        if self.row.unclipped is not None or not self.gradients.due(self.row.step):
+            return
+        began = clock.now()
+        clipped = {id(p) for p in parameters} if isinstance(parameters, (list, tuple)) else None
+        if clipped is None or any(id(p) in clipped for p in self.watched.params):
+            gradients = [p.grad for p in self.watched.params if p.grad is not None]
+            if gradients:
+                self.row.unclipped = self.gauge.norms(gradients)
+        self._clipping = clock.now() - began
+        self.spent += self._clipping
+
     def after_closure(self) -> None:
         """An optimizer has stepped whose closure computed the gradients."""
         began = clock.now()
@@ -184,7 +199,8 @@ class Measuring:
                 self.row.which = None if whole else which
                 self.row.gradients = self.gauge.norms(gradients if whole else [gradients[i] for i in which])
                 self._check(self.row.gradients)
-            self.gradients.looked(step, clock.now() - began)
+            self.gradients.looked(step, self._clipping + clock.now() - began)
+            self._clipping = 0.0
         if self._spreads(step):
             self._spread(step)
 
@@ -427,6 +443,8 @@ class Measuring:
                     later(vector, partial(_set, norms, (at, i)))
             elif row.gradients is not None:
                 later(row.gradients, partial(_set, norms, (at, slice(None) if row.which is None else list(row.which))))
+            if row.unclipped is not None:
+                later(row.unclipped, partial(_total, numbers, (k, layout.unclipped)))
             if row.moved is not None:
                 later(row.weights, partial(_set, weights, (at, slice(None))))
                 later(row.moved, partial(_set, moved, (at, slice(None))))
@@ -464,6 +482,11 @@ def _set(into: np.ndarray, at: Any, numbers: np.ndarray) -> None:
     """Put in what was read; what is not finite is an infinity there, since NaN stands for nothing measured."""
     numbers = numbers if into[at].shape else numbers.reshape(-1)[0]
     into[at] = np.where(np.isfinite(numbers), numbers, np.inf)
+
+
+def _total(into: np.ndarray, at: Any, norms: np.ndarray) -> None:
+    """Put in the norm of several vectors together."""
+    _set(into, at, np.sqrt(np.square(norms).sum(keepdims=True)))
 
 
 def _units(into: np.ndarray, k: int, dead: int, full: int, numbers: np.ndarray) -> None:

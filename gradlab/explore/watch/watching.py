@@ -22,6 +22,7 @@ from gradlab.core.scopes import scope_guard
 from gradlab.diagnose.faults import Faults
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries.backward_calls import BackwardCalls
+from gradlab.explore.libraries.clipping import ClippingCalls
 from gradlab.explore.libraries.gauging import UnreadableError
 from gradlab.explore.trace.loops import loops_of
 from gradlab.explore.trace.notes import Frame, times
@@ -109,6 +110,7 @@ class Watch(Shown):
         self._examination: Examination | None = None
         self.keeping = Keeping(self, self._replay)
         self._sweeps = BackwardCalls(weakly(self.begins), self.keeping, self.faults)
+        self._clipping = ClippingCalls(of.library.unseen(weakly(self.measuring.before_clipping)), self.faults)
 
     # ------------------------------------------------------------------------------------------------------- the block
     def __enter__(self) -> Watch:
@@ -139,6 +141,7 @@ class Watch(Shown):
                 self.measuring.look_in_full(FULL)
         with self.safely():
             self.lend()
+        self._clipping.open()
         if self.listens and not self.measuring.gauge.waits:
             self._sweeps.open()
         show = VIEWS.get("a run")
@@ -186,6 +189,7 @@ class Watch(Shown):
         remove_all(self._units)
         remove_all(self._probes)
         self._sweeps.close()
+        self._clipping.close()
         self.optimizer_steps.remove()
         self.optimizer_steps.end()
         if self._examination is not None:
@@ -428,6 +432,8 @@ class Watch(Shown):
               "ratio LAYER": ‖update‖ / ‖weights‖.
             - "dead NAME", "saturated NAME": the share of dead and of saturated units of each activation, from 0 to 1. Those that
               were never measured are left out.
+            - "unclipped": the Euclidean norm of all gradients together before `clip_grad_norm_` or `clip_grad_value_` changed them.
+              Left out if they never did.
             - "not finite": how many losses and gradients were NaN or infinite. int64.
 
             Where a row is of several steps, these are means of the finite values, and "loss.min", "loss.max" and so on are the
