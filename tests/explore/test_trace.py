@@ -15,6 +15,7 @@ from leftovers import active_observers
 
 import gradlab as gl
 from gradlab.core.observers import observers
+from gradlab.explore.trace import pacing
 from gradlab.explore.trace.recorder import Recorder
 
 try:
@@ -258,17 +259,19 @@ def test_the_last_sweep_that_was_seen_is_the_one(lib):
     ("looking", "running", "seen"),
     [
         (0.0, 0.0, 6),  # nothing is spent
-        (0.25, 0.0, 1),  # 0.4 s are free: 0.15 s are left after one, less than the two that are kept for the end
-        (0.25, 0.2, 5),  # and half of the program's time: 0.8 s are allowed after four of its steps, 0.25 s spent
-        (0.1, 0.2, 6),
-        (8.0, 100.0, 5),  # after its first ten seconds a twentieth: 9.9, 14.9, 19.9, 24.9, 29.9 s are allowed
-        (30.0, 100.0, 1),
+        (0.6, 0.0, 1),  # 1 s is free: 0.4 s are left after one, less than the two that are kept for the end
+        (0.3, 0.0, 2),  # 0.7 s after the first; nothing after the early ones, since the program takes no time
+        (0.1, 0.3, 2),  # then a fifth of the program's time: 0.06 s, 0.12 s, 0.18 s and 0.24 s, of which 0.1 s are spent
+        (0.02, 0.3, 6),
+        (8.0, 100.0, 2),  # after its first ten seconds a twentieth: 6.5, 11.5, 16.5 and 21.5 s, of which 8 s are spent
+        (1.0, 100.0, 6),
     ],
 )
 @pytest.mark.parametrize("known", [False, True])
 def test_looking_takes_no_more_than_its_share(lib, looking, running, seen, known, monkeypatch, clock):
     """`looking` seconds at each sweep that is seen, `running` seconds of the program's own before each. Where the program tells
-    how long its loop is (`known`), the last is seen in any case."""
+    how long its loop is (`known`), the last is seen in any case. (Two sweeps are early ones here.)"""
+    monkeypatch.setattr(pacing, "EARLY", 2)
     w, finish = tensor(lib, [1.0]), Recorder._finish
     monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(looking), finish(self, sweep))[1])
     with Recorder(lambda: {"w": w}) as recorder:
@@ -285,6 +288,23 @@ def test_looking_takes_no_more_than_its_share(lib, looking, running, seen, known
         trace = recorder.trace()
     last = 6 if known else seen
     assert (trace.sweep, trace.sweeps) == (last, 6) and trace.leaves[0].gradient.numbers == (float(last),)
+
+
+@both
+def test_a_look_ends_when_its_time_has_run_out(lib, monkeypatch, clock):
+    """Of the operations before the second sweep, each takes 0.3 s to see, and there is 1 s for it."""
+    monkeypatch.setattr(pacing, "EARLY", 2)
+    w, kept = tensor(lib, [1.0]), []
+    with Recorder(lambda: {"w": w}) as recorder:
+        (w * 1.0).sum().backward()
+        for _ in range(8):
+            (w * 2.0).sum()
+            kept.append(recorder.on)
+            recorder.took(0.3)
+        (w * 3.0).sum().backward()
+        trace = recorder.trace()
+    assert kept == [True] * 4 + [False] * 4
+    assert (trace.sweep, trace.sweeps) == (1, 2)
 
 
 @both

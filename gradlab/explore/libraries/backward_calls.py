@@ -59,6 +59,12 @@ class GradlabBackwardCalls(Watcher):
 
     def __init__(self, tell: Tell, keeper: Keeper, faults: Faults) -> None:
         self._tell, self._keeper, self._holding, self.faults = tell, keeper, False, faults
+        self._poles = AtPoles(keeper, faults)  # there while sweeps are not held: it costs every node something
+
+    def close(self) -> None:
+        """Observe no more."""
+        remove_observer(self)
+        remove_observer(self._poles)
 
     def begin(self, sweep: ReverseSweep) -> None:
         if _is_backward(sweep):
@@ -69,9 +75,15 @@ class GradlabBackwardCalls(Watcher):
         return self._holding
 
     def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
-        if self._holding and _is_backward(sweep) and error is None:
+        if not _is_backward(sweep):
+            return
+        if self._holding and error is None:
             self._holding = False
             self._keeper.over(sweep.outputs[0], sweep.roots[0][1])
+        if self._keeper.holds():
+            remove_observer(self._poles)
+        elif count_active(self._poles) == 0:
+            add_observer(self._poles)
 
 
 class AtPoles(Watcher):
@@ -116,19 +128,17 @@ class BackwardCalls(Recording):
         self._tell, self._keeper, self._faults, self._thread = tell, keeper, faults, threading.get_ident()
         self._swept: Any = None  # the tensor of PyTorch's whose sweep runs
         self._begins: dict[type, Callable[[Any], bool]] = {}  # `_begun`, unseen, by the type of tensors
-        self._observers = GradlabBackwardCalls(tell, keeper, faults), AtPoles(keeper, faults)
+        self._observer = GradlabBackwardCalls(tell, keeper, faults)
 
     def open(self) -> None:
-        for observer in self._observers:
-            if count_active(observer) == 0:
-                add_observer(observer)
+        if count_active(self._observer) == 0:
+            add_observer(self._observer)
         tensor = getattr(sys.modules.get("torch"), "Tensor", None)
         if tensor is not None:
             replace(tensor, "backward", self._telling)
 
     def close(self) -> None:
-        for observer in self._observers:
-            remove_observer(observer)
+        self._observer.close()
         tensor = getattr(sys.modules.get("torch"), "Tensor", None)
         if tensor is not None:
             give_back(tensor, "backward", self._telling)

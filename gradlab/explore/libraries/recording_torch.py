@@ -39,6 +39,7 @@ from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 OURS: dict[str, bool] = {}  # whether a file is torch's or ours
+MODE = 1.3  # what a call through the mode costs, over what can be timed of it
 GIVEN = 8  # arguments without a gradient that are noted of one operation
 INNER = 1_000  # nodes that one call made
 LOST = 50_000  # tensors of which it is known how they lost their history
@@ -210,6 +211,7 @@ class TorchRecording(TorchFunctionMode, Recording):
             _set_modes([mode for mode in modes if mode is not self])
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        began = clock.now()
         kwargs, recorder = kwargs or {}, self.recorder
         before = sequence_number()
         self._away_from_stack += 1  # the mode is off its stack while the call runs, and comes back by itself
@@ -218,12 +220,16 @@ class TorchRecording(TorchFunctionMode, Recording):
                 return self._backward(func, args, kwargs, func is torch.Tensor.backward)
             if func is torch.autograd.grad:
                 recorder.asked += recorder.on
+                called = clock.now()
                 result = func(*args, **kwargs)
             else:
                 frame = _getframe(1)
                 if frame.f_code is HANDLED:  # a function of Python's asks whether anybody wants its call, and is called again
                     frame = frame.f_back.f_back or frame  # type: ignore[union-attr]
-                result = self._places.call_from(frame)(func, args, kwargs)
+                call = self._places.call_from(frame)
+                called = clock.now()
+                result = call(func, args, kwargs)
+            began += clock.now() - called
         except BaseException as error:
             with recorder.faults:
                 self._failed(error, getattr(func, "__name__", ""), (*args, *kwargs.values()), site_of(_getframe(1)))
@@ -232,10 +238,9 @@ class TorchRecording(TorchFunctionMode, Recording):
         finally:
             self._away_from_stack -= 1
         if recorder.on and not torch.jit.is_tracing():  # type: ignore[no-untyped-call]  # nothing of ours may come there
-            started = clock.now()
             with recorder.faults:
                 self._called(func, args, kwargs, result, before)
-            recorder.took(clock.now() - started)
+        recorder.took(MODE * (clock.now() - began))
         return result
 
     # ------------------------------------------------------------------------------------------------------- operations
@@ -463,6 +468,7 @@ class TorchRecording(TorchFunctionMode, Recording):
     def entered(self, module: Any, args: Any) -> None:
         """A module is about to be called."""
         if threading.get_ident() == self.thread:
+            began = clock.now()
             with self.recorder.faults:
                 if self._stepping:  # a step that failed has told nobody that it is over
                     self._stepping = False
@@ -470,6 +476,7 @@ class TorchRecording(TorchFunctionMode, Recording):
                 self._rest()
                 if self._calls:
                     self.recorder.entered(module, site_of(user_frame()), torch.is_grad_enabled())
+            self.recorder.took(clock.now() - began)
 
     def exited(self, module: Any, args: Any, result: Any) -> None:
         """The call is over, however it ended."""

@@ -51,24 +51,25 @@ class Risky:
         self._last = 0  # the number of the last root
         self._key: Any = None  # what the graph looked like that the paths are of
         self._paths: list[Path] = []
-        self._credit = CREDIT  # seconds
+        self._credit, self._then = CREDIT, clock.now()  # seconds, and when they were counted
         self._looking, self._took = False, 0.0  # seconds that looking at this sweep took
         self._hooks: list[Callable[[Any, Any], None]] = []  # used again in each sweep
         self._nodes: list[Any] = []  # those that are hooked, and the handles of the hooks
         self._handles: list[Any] = []
 
-    def arm(self, loss: Any, own: float) -> bool:
-        """Hook the nodes behind a tensor. `own`: what a step takes, in seconds. Return whether any is hooked."""
+    def arm(self, loss: Any) -> bool:
+        """Hook the nodes behind a tensor, if there is time. Return whether any is hooked."""
         root = loss.grad_fn
         if root is None or self._handles:  # a sweep inside of another is not looked at
             return False
         number = root._sequence_nr()
         key = type(root), number - self._last
         self._last = number
-        self._credit = min(self._credit + self._share * own, CREDIT)
+        began = clock.now()
+        self._credit = min(self._credit + self._share * (began - self._then), CREDIT)
+        self._then = began
         if self._credit <= 0:
             return False
-        began = clock.now()
         if key != self._key:
             self._key, self._paths = key, paths(root, self._most)
         for path in self._paths:

@@ -193,8 +193,10 @@ class Recorder:
             self.call = self.call.outer
 
     def took(self, seconds: float) -> None:
-        """Seconds that went into seeing."""
+        """Count seconds that went into seeing, and see no more before the next sweep if there is no time left."""
         self.pace.spent += seconds
+        if self.pace.is_over and self.on and not self._ours:
+            self.on = False
 
     def stepped(self, library: Library, optimizer: Any, site: Any) -> None:
         """An optimizer has made a step, with the gradients that its parameters still have."""

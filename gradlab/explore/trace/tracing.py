@@ -55,8 +55,9 @@ def tracing() -> Iterator[Traced]:
     """Record what is computed and swept in the block, of gradlab and of PyTorch, in this thread.
 
     Afterwards `traced.trace` is a `Trace` of the last `backward` of the block: each node with its line, module, value and the
-    gradient that arrived there, constants, cuts. It costs some microseconds an operation while it is on; sweeps are skipped when
-    recording would take more than half of the program's own time and 0.4 s (`Trace.sweep` says which of `Trace.sweeps` it is).
+    gradient that arrived there, constants, cuts. It costs some microseconds an operation while it is on; after ten
+    sweeps, some are skipped so that recording takes at most a fifth of the program's own time (`Trace.sweep` says which of
+    `Trace.sweeps` it is).
 
     The program computes the same as without it. The graph of a model's last `backward` lives until its next one or the end of the
     block, where its trace is made; nothing else lives longer, and nothing does after the block. If recording itself fails, a

@@ -76,7 +76,7 @@ class Keeping(Keeper):
         try:
             if self._risky is None:
                 self._risky = watch.of.library.risky(_weakly(self.born), POLES, watch.faults)
-            is_armed = self._risky.arm(loss, watch.measuring.own)
+            is_armed = self._risky.arm(loss)
         except Exception as error:  # noqa: BLE001
             watch.failed(error)
         if not is_armed:  # else all of it is told when it is over

@@ -432,8 +432,8 @@ class Watch(Shown):
               "ratio LAYER": ‖update‖ / ‖weights‖.
             - "dead NAME", "saturated NAME": the share of dead and of saturated units of each activation, from 0 to 1. Those that
               were never measured are left out.
-            - "unclipped": the Euclidean norm of all gradients together before `clip_grad_norm_` or `clip_grad_value_` changed them.
-              Left out if they never did.
+            - "unclipped": the Euclidean norm of all gradients together before `clip_grad_norm_` or `clip_grad_value_` changed
+              them. Left out if they never did.
             - "not finite": how many losses and gradients were NaN or infinite. int64.
 
             Where a row is of several steps, these are means of the finite values, and "loss.min", "loss.max" and so on are the
