@@ -75,11 +75,15 @@ class Faults:
 
         return call
 
+    def describe(self, error: Exception) -> str:
+        """Return the message of the warning."""
+        return describe_fault(error, self.what)
+
     def report(self, error: Exception) -> None:
         """Warn about an error, if it is the first."""
         if self.first:
             return
-        self.first = message = describe_fault(error, self.what)
+        self.first = message = self.describe(error)
         frame = _users_frame()
         where = ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         try:

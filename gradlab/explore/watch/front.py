@@ -19,6 +19,7 @@ def watch(
     every: int = 1,
     loss: str | None = None,
     replay: Callable[..., Any] | None = None,
+    to: Any = None,
 ) -> Watch:
     """Watch a training: the loss, the gradients and updates of every layer over the steps, and what goes wrong when.
 
@@ -47,6 +48,15 @@ def watch(
         `w.kept.sweep` is the report. (A sweep of PyTorch's, or of gradlab's where it has saved more than 1 MB, is looked at
         where an operation has a pole, as `sqrt`, `log` and `/` have, and from there on: what an overflow made of a product is not
         seen there. On a device neither is seen before the step.)
+    to : tracker, or list of trackers, optional
+        Write the numbers, histograms and findings there, too: a `SummaryWriter` of TensorBoard, a run of Weights & Biases, the
+        module `mlflow` with an active run, a logger of Lightning, or any object with ``log(dict, step)``. The names are
+        "gradlab/loss", "gradlab/lr", "gradlab/gradient_norm" (of all parameters), "gradlab/gradient_norm_unclipped" (before
+        `clip_grad_norm_` or `clip_grad_value_` changed them) and, for each layer, "gradient_norm/LAYER",
+        "update_ratio/LAYER" (‖update‖ / ‖weights‖) and "weight_norm/LAYER", "dead_units/ACTIVATION" for each activation, and
+        the histograms "gradients/LAYER" and "weights/LAYER". A model of more than 32 layers is written by groups of layers. Steps
+        count from 1. Writing takes at most 1 % of the program's own time: where it would take more, fewer steps are written.
+        A number that is not finite is written as NaN. Trackers are flushed at the end, and stay open.
 
     Returns
     -------
@@ -100,4 +110,4 @@ def watch(
                 "do not move what is watched. Make the optimizer of the same parameters."
             )
     frames = users_frames(frame, is_gradlab_file)
-    return Watch(of, optimizer, every=every, loss=loss, replay=replay, frames=frames)
+    return Watch(of, optimizer, every=every, loss=loss, replay=replay, to=to, frames=frames)

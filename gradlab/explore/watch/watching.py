@@ -40,6 +40,7 @@ from gradlab.explore.watch.measuring import Measuring, rate_of
 from gradlab.explore.watch.replaying import KeptStep, Replay
 from gradlab.explore.watch.saving import Shown
 from gradlab.explore.watch.stepping import OptimizerSteps
+from gradlab.explore.watch.tracking.writing import Tracking
 
 NAP = 0.05  # seconds between two looks whether a pause is over
 
@@ -74,6 +75,7 @@ class Watch(Shown):
         every: int = 1,
         loss: str | None = None,
         replay: Callable[..., Any] | None = None,
+        to: Any = None,
         frames: Sequence[Frame] = (),
     ) -> None:
         self.of, self.every, self.called, self._is_named = of, every, loss or "loss", bool(loss)
@@ -87,6 +89,7 @@ class Watch(Shown):
         self.measuring.seen, self.measuring.alarm = self._seen, self.alarm
         self.on_rows: list[Callable[[np.ndarray, np.ndarray], None]] = []  # given the steps, from 0, and the rows of each frame
         self.announcer = Announcer(self)
+        self.tracking = Tracking(self, to)
         self._replay = Replay(of, replay)
         self._lent = True  # whether anything is hooked but the ends of steps
         self._units: list[Any] = []  # hooks on activations
@@ -205,6 +208,8 @@ class Watch(Shown):
                 self._replay.let_go()
                 self.keeping.let_go()
                 self.announcer.look(now=True)
+            with self.safely():
+                self.tracking.close()
             self._tell()
 
     # --------------------------------------------------------------------------------------------------------- the hooks
@@ -523,6 +528,8 @@ class Watch(Shown):
                     self.lend()
                 if self.announcer.listeners:
                     self.announcer.look()
+                if self.tracking.queue:
+                    self.tracking.write_next()
             except Exception as error:  # noqa: BLE001
                 self.failed(error)
         if self._pause or self._once:

@@ -1,0 +1,1 @@
+"""The numbers of a watched training in TensorBoard, Weights & Biases, MLflow, and objects with `log(dict, step)`."""
