@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
+TRACKERS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}  # pages, and the packages that they need
 PAGES = [page for page in sorted(DOCS.glob("*/*.md")) if blocks(page)]
 
 
@@ -28,7 +30,7 @@ def test_there_are_such_pages():
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.torch if "torch" in page.stem else ()) for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.torch if "torch" in page.stem else ()) for page in PAGES if page.stem not in TRACKERS],
     ids=lambda page: page.stem,
 )
 def test_the_blocks_of_a_page_run_one_after_the_other(page):
@@ -47,3 +49,16 @@ def test_the_comparison_with_torch_prints_agreement():
         cwd=DOCS,
     )
     assert "agree" in ran.stdout and "SumBackward0" in ran.stdout
+
+
+@pytest.mark.e2e
+@pytest.mark.torch
+@pytest.mark.frameworks
+@pytest.mark.parametrize("page", TRACKERS)
+def test_the_blocks_on_a_tracker_run(page, tmp_path):
+    pytest.importorskip(TRACKERS[page], exc_type=ImportError)
+    code = "\n".join([*blocks(DOCS / "howto" / f"{page}.md"), "assert w.steps and not w.trouble, w.trouble"])
+    offline = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path, env=offline)
+    assert ran.returncode == 0, ran.stderr
+    assert list(tmp_path.iterdir()), "nothing was written"
