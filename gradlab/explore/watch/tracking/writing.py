@@ -134,26 +134,26 @@ class Tracking:
     def add_finding(self, finding: Finding) -> None:
         """Write a finding after this step."""
         watch = self._watch()
-        if watch is not None:
+        if watch is not None and self._trackers:
             step, text = max(watch.steps, 1) + self.first_step, f"{finding} [{finding.kind}]"
             self.queue.append(partial(self._write, "write_finding", step, text))
 
     # ----------------------------------------------------------------------------------------------------------- writing
     def write_next(self) -> None:
         """Write what comes next, between two steps of the program."""
-        watch = self._watch() if self._trackers else None
-        if watch is not None and self.queue:
-            began = clock.now()
-            self.queue.popleft()()
+        watch, began = self._watch(), clock.now()
+        self.queue.popleft()()
+        if watch is not None:
             watch.spent(clock.now() - began)
 
     def close(self) -> None:
-        """Write all that waits. The trackers stay open."""
+        """Write all that waits, and release the trackers. They stay open."""
         if self._trackers:
             self._close_window()
             while self.queue:
                 self.write_next()
             self._write("flush")
+            self._trackers = []
 
     def _write_row(self, step: int, row: np.ndarray, moment: Moment | None, rows: int) -> None:
         began, watch = clock.now(), self._watch()
@@ -178,6 +178,8 @@ class Tracking:
                 getattr(tracker, method)(*args)
             if faults.first:
                 self._trackers = [one for one in self._trackers if one[0] is not tracker]
+                if not self._trackers:
+                    self.queue.clear()
                 watch = self._watch()
                 if watch is not None:
                     watch.trouble = watch.trouble or faults.first
