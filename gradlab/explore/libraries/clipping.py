@@ -57,6 +57,6 @@ def _functions() -> Iterator[tuple[Any, str]]:
         public, inner = (sys.modules.get(f"{library}.nn.utils{part}") for part in ("", ".clip_grad"))
         if public is None or inner is None:
             continue
-        names = [name for name in NORM if hasattr(inner, name)] or ["clip_grad_norm_"]
+        names = (*NORM, VALUE) if any(hasattr(inner, name) for name in NORM) else ("clip_grad_norm_", VALUE)
         for owner in (public, inner):
-            yield from ((owner, name) for name in (*names, VALUE) if hasattr(owner, name))
+            yield from ((owner, name) for name in names if hasattr(owner, name))

@@ -1,0 +1,241 @@
+"""A watched step: what a closure computes, what is hooked and when, and gradients before they are clipped."""
+
+from __future__ import annotations
+
+import importlib
+import tracemalloc
+
+import numpy as np
+import pytest
+from watched import LIBRARIES, ByHand, data, library, mlp, norm
+
+import gradlab as gl
+from gradlab.explore.watch.pace import FIRST, Pace
+
+
+@pytest.fixture(params=LIBRARIES)
+def lib(request):
+    return library(request.param)
+
+
+@pytest.fixture
+def unexamined(monkeypatch):
+    """The doctor examines one step, and the paces decide from then on."""
+    for place in ("examination.FULL", "examination.FIRST", "watching.FULL"):
+        monkeypatch.setattr(f"gradlab.explore.watch.{place}", 1)
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_the_numbers_of_a_step_with_a_closure_are_those_of_its_closure(lib, by_name):
+    """The gradients are those that the closure computes, and the ratio is that of the step that they make."""
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    optimizer = lib.optim.Adam(net.parameters(), lr=0.01)
+    hand = ByHand([list(net[0].parameters()), list(net[2].parameters())])
+
+    def closure():
+        optimizer.zero_grad()
+        loss = ((net(x) - y) ** 2).mean()
+        loss.backward()
+        hand.before()
+        return loss
+
+    with gl.watch(net, optimizer) as w:
+        for _ in range(8):
+            loss = optimizer.step(closure=closure) if by_name else optimizer.step(closure)
+            hand.after(loss)
+            w.log(loss)
+    found = w.history()
+    assert w.steps == 8
+    for at, (loss, gradients, ratios) in enumerate(hand.rows):
+        assert found["loss"][at] == pytest.approx(loss, rel=1e-6)
+        for layer, gradient, ratio in zip(w.layers, gradients, ratios, strict=True):
+            assert found[f"gradient {layer}"][at] == pytest.approx(gradient, rel=1e-5)
+            assert ratio > 0 and found[f"ratio {layer}"][at] == pytest.approx(ratio, rel=1e-3)
+
+
+def test_two_optimizers_with_closures_of_their_own_make_two_steps(lib):
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    optimizers = [lib.optim.SGD(net[k].parameters(), lr=0.01) for k in (0, 2)]
+    hand = ByHand([list(net[0].parameters()), list(net[2].parameters())])
+
+    def closure():
+        net.zero_grad()
+        loss = ((net(x) - y) ** 2).mean()
+        loss.backward()
+        hand.before()
+        return loss
+
+    with gl.watch(net, optimizers) as w:
+        for _ in range(4):
+            for optimizer in optimizers:
+                hand.after(optimizer.step(closure))
+    found = w.history()
+    assert w.steps == len(hand.rows) == 8
+    for at, (_, gradients, ratios) in enumerate(hand.rows):
+        moved, still = at % 2, 1 - at % 2
+        assert found[f"gradient {w.layers[moved]}"][at] == pytest.approx(gradients[moved], rel=1e-5)
+        assert found[f"ratio {w.layers[moved]}"][at] == pytest.approx(ratios[moved], rel=1e-3)
+        assert np.isnan(found[f"ratio {w.layers[still]}"][at]) and ratios[still] == 0
+
+
+@pytest.mark.parametrize("how", ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"])
+def test_gradients_have_their_norm_before_clipping(lib, how):
+    clip = getattr(importlib.import_module(f"{lib.__name__}.nn.utils"), how)  # imported before the watch begins
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
+    before, after = [], []
+    with gl.watch(net, optimizer) as w:
+        utils = importlib.import_module(f"{lib.__name__}.nn.utils")
+        clip = clip if how == "clip_grad_norm_" and lib.__name__ == "torch" else getattr(utils, how)
+        for _ in range(5):
+            optimizer.zero_grad()
+            (10 * (net(x) - y) ** 2).mean().backward()
+            gradients = [p.grad for p in net.parameters()]
+            before.append(norm(gradients))
+            if how == "clip_grads_with_norm_":
+                clip(list(net.parameters()), 0.1, utils.get_total_norm(gradients))
+            else:
+                clip(net.parameters(), 0.1 if how == "clip_grad_norm_" else 0.01)
+            after.append(norm(gradients))
+            optimizer.step()
+    found = w.history()
+    assert found["unclipped"] == pytest.approx(before, rel=1e-5)
+    total = np.sqrt(sum(found[f"gradient {layer}"] ** 2 for layer in w.layers))
+    assert total == pytest.approx(after, rel=1e-5) and max(after) < min(before)
+    assert "unclipped" not in gl.watch(net, optimizer).history()
+
+
+def test_the_norm_of_another_model_that_is_clipped_is_left_out(lib):
+    net, other, (x, y) = mlp(lib, 6, 1), mlp(lib, 6, 1, seed=1), data(lib)
+    optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
+    original = lib.nn.utils.clip_grad_norm_
+    with gl.watch(net, optimizer) as w:
+        for _ in range(3):
+            optimizer.zero_grad()
+            ((net(x) - y) ** 2).mean().backward()
+            lib.nn.utils.clip_grad_norm_(list(other.parameters()), 0.1)
+            optimizer.step()
+    assert "unclipped" not in w.history() and lib.nn.utils.clip_grad_norm_ is original
+
+
+def hooks_of(net, optimizer):
+    """How many hooks there are: before the optimizer's step, on modules, on parameters, after the step."""
+    before = optimizer._optimizer_step_pre_hooks if hasattr(optimizer, "_optimizer_step_pre_hooks") else optimizer._pre_hooks
+    after = optimizer._optimizer_step_post_hooks if hasattr(optimizer, "_optimizer_step_post_hooks") else optimizer._post_hooks
+    leaves = sum(len(p._backward_hooks or ()) + len(p._post_accumulate_grad_hooks or ()) for p in net.parameters())
+    return len(before), sum(len(one._forward_hooks) for one in net.modules()), leaves, len(after)
+
+
+def slower(function, clock):
+    def call(*args):
+        clock.move(1e-3)
+        return function(*args)
+
+    return call
+
+
+@pytest.mark.torch
+def test_only_the_steps_that_are_measured_are_hooked(clock, unexamined, monkeypatch):
+    """Steps of 10 ms, and 1 ms for a look at anything: it may take 2 of a thousand at most, so every 64th is hooked."""
+    lib = library("torch")
+    net, (x, y) = mlp(lib, 6, 8, 1, activation="ReLU"), data(lib)
+    optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
+    hooked = []
+    with gl.watch(net, optimizer) as w:
+        for owner, name in ((w.measuring.gauge, "norms"), (w.measuring.gauge, "units"), (w.measuring.histograms, "take")):
+            monkeypatch.setattr(owner, name, slower(getattr(owner, name), clock))
+        for _ in range(300):
+            clock.move(10e-3)
+            optimizer.zero_grad()
+            ((net(x) - y) ** 2).mean().backward()
+            hooked.append(hooks_of(net, optimizer))
+            optimizer.step()
+            assert hooks_of(net, optimizer)[3] == 1
+    measured = {int(step) for step in w.history()["step"][~np.isnan(w.history()["gradient net[0]"])]}
+    looked = {step for step, hooks in enumerate(hooked, 1) if hooks[0]}
+    assert 4 <= len(looked) < 20 and measured <= looked
+    assert all(hooks == (0, 0, 0, 1) for step, hooks in enumerate(hooked, 1) if step not in looked)
+    assert hooks_of(net, optimizer) == (0, 0, 0, 0)
+
+
+def test_a_pace_is_known_after_one_look_and_never_too_slow_by_the_first():
+    """The first look loads modules: it does not put off the second for long."""
+    pace = Pace(0.01)
+    pace.settle(own=1e-3)
+    pace.looked(0, 100e-6)
+    assert pace.stride == 16 and pace.next == 16  # ten steps for one look, as a power of two
+    slow = Pace(0.01)
+    slow.looked(0, 1.0)
+    slow.settle(own=1e-3)
+    assert slow.next == FIRST
+    slow.looked(FIRST, 100e-6)
+    assert slow.stride == 16
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_steps_in_full_are_looked_at_whatever_they_cost(every):
+    pace = Pace(0.001, every)
+    pace.look_in_full(20)
+    looked = []
+    for step in range(40):
+        if pace.due(step):
+            looked.append(step)
+            pace.looked(step, 1.0)
+            pace.settle(own=1e-3)
+    assert looked == list(range(0, 20, every))
+
+
+@pytest.mark.torch
+def test_hooks_on_the_graph_take_their_share_of_the_time(clock, monkeypatch):
+    """Steps of 10 ms, and 1 ms for the hooks of a sweep, which may take 0.003 of the time: of 333 sweeps ten are hooked, and ten
+    for the 10 ms that are free."""
+    lib = library("torch")
+    from gradlab.explore.libraries import risky_torch
+
+    looks, finite = [], risky_torch._is_finite
+    monkeypatch.setattr(risky_torch, "_is_finite", lambda g: (clock.move(1e-3), looks.append(1), finite(g))[2])
+    x = lib.ones(3, requires_grad=True)
+    optimizer = lib.optim.SGD([x], lr=1e-3)
+    with gl.watch([x], optimizer):
+        for _ in range(333):
+            clock.move(10e-3)
+            optimizer.zero_grad()
+            x.sqrt().sum().backward()
+            optimizer.step()
+    assert 18 <= len(looks) <= 22
+
+
+def test_the_loss_that_is_logged_is_the_one_of_now(lib):
+    """Written to after its backward, it has another number; and another tensor is another."""
+    a = lib.ones(2).requires_grad_()
+    optimizer = lib.optim.SGD([a], lr=0.0)
+    with gl.watch([a], optimizer) as w:
+        for k in range(3):
+            optimizer.zero_grad()
+            loss = (a * a).sum()
+            loss.backward()
+            optimizer.step()
+            with lib.no_grad():
+                loss.mul_(k + 1.0)
+            w.log(loss)
+    assert w.history()["loss"].tolist() == [2.0, 4.0, 6.0]
+
+
+def test_memory_does_not_grow_with_the_steps(clock, unexamined):
+    """Simulated: the watch is told of steps that nothing computes."""
+    net = mlp(gl, 6, 1)
+    optimizer = gl.optim.SGD(net.parameters(), lr=0.1)
+    sizes = []
+    with gl.watch(net, optimizer) as w:
+        w.measuring.gauge.norms = lambda tensors: np.ones(len(tensors))
+        tracemalloc.start()
+        try:
+            for step in range(100_000):
+                clock.move(1e-3)
+                w.measuring.noted(1.0)
+                w.after_step([optimizer])
+                if step in (20_000, 99_999):
+                    sizes.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+    assert w.steps == 100_000 and abs(sizes[1] - sizes[0]) < 200_000
