@@ -16,7 +16,7 @@ import gradlab
 from gradlab.core.registry import PRIMITIVES
 
 PACKAGE = Path(gradlab.__file__).parent
-LAYERS = ("backend", "core", "diagnose", "rules", "public", "explore", "homework", "notebook")
+LAYERS = ("backend", "core", "diagnose", "rules", "public", "explore", "callbacks", "homework", "notebook")
 OWN = set(LAYERS) - {"public"}
 HEAVY = (
     "cupy",

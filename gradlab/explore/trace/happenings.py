@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gradlab.explore.trace.identities import Identities
+from gradlab.diagnose.sites import own_site
 from gradlab.explore.trace.notes import Happening, cell_site, line_of
 
 MOST = 10_000
@@ -44,6 +45,7 @@ class Happenings:
     def happened(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
         """Something happened to leaves. What one line writes to the same leaves in two operations, as `p.data -= …`, which reads
         `p.data`, writes to it and binds it again, has happened once."""
+        site = own_site(site).site  # a framework may be what calls `backward` and `step`
         keys = self._once(self.identities.keys(tensors))
         if kind == "write" and self._kept and _is_same_write(self._kept[-1], site, keys):
             return
