@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from gradlab.diagnose.sites import is_user_file
@@ -82,8 +82,8 @@ class WatchedTraining:
         How many steps there will be, if that is known.
     scale, is_new : callable, optional
         See `StepLoss`.
-    locate : callable, optional
-        Returns the function of the user whose file is the program. Default: the user's code that runs the framework.
+    stands_for : object, optional
+        The user's model, if `model` is another object with its parameters.
 
     Attributes
     ----------
@@ -104,10 +104,11 @@ class WatchedTraining:
         total: int | None = None,
         scale: Callable[[Any], Any] | None = None,
         is_new: Callable[[], bool] | None = None,
+        stands_for: Any = None,
     ) -> None:
         refuse_lazy(model)
         frames = users_frames(sys._getframe(1), lambda filename: not is_user_file(filename))
-        space = namespace_of(frames, model, optimizers)
+        space = namespace_of(frames, model, optimizers, stands_for)
         of = watched(model, space)
         if frames:
             frames = [frames[0]._replace(globals=space), *frames[1:]]
@@ -137,13 +138,15 @@ class WatchedTraining:
             run.release()
 
 
-def namespace_of(frames: list[Frame], model: Any, optimizers: list[Any]) -> Mapping[str, Any]:
-    """Return the names of the user's code that runs the framework: its globals, the models and tensors of its function, and
-    `model` and `optimizer`, if they are not among them."""
+def namespace_of(frames: list[Frame], model: Any, optimizers: list[Any], stands_for: Any = None) -> dict[str, Any]:
+    """Return the names of the user's code that runs the framework: its globals, the models and optimizers of its function, and
+    `model` and `optimizer`, if they are not among them. The model has the names of the object that it stands for, too."""
     space: dict[str, Any] = {}
     if frames:
         own = {name: value for name, value in frames[0].names.items() if is_model(value) or hasattr(value, "param_groups")}
         space = {**frames[0].globals, **own}
+    if stands_for is not None:
+        space = {name: model if value is stands_for else value for name, value in space.items()}
     given = {"model": model, **({"optimizer": optimizers[0]} if len(optimizers) == 1 else {})}
     known = {id(value) for value in space.values()}
     return {**space, **{name: value for name, value in given.items() if id(value) not in known}}
