@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from gradlab.diagnose.sites import is_user_file
 from gradlab.explore.doctor.context.case import Case
 from gradlab.explore.doctor.context.code_edits import (
     argument,
@@ -487,7 +488,7 @@ def _logits_fix(flow: Flow, maker: int, kind: str) -> str:
         statement = flow.case.program.statement_at(line) if line is not None else None
         new = flow.case.spell(f"{module} = gradlab.nn.Identity()")
         code = before(new, ast.unparse(statement)) if statement is not None else ""
-    elif place is not None and flow.ops[maker] in ("Softmax", "Sigmoid"):
+    elif place is not None and flow.ops[maker] in ("Softmax", "Sigmoid") and is_user_file(place.file):
         code = instead(argument(place.source), place.source)
     how = f": {code}. This changes the loss: it is then computed from the logits" if code else ""
     return f"Pass the input of the {kind} to the loss, and use the {kind} only to read probabilities{how}."

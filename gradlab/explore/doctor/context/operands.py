@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradlab.diagnose.sites import is_user_file
 from gradlab.explore.doctor.context.code_edits import instead, parenthesize, parse_expression, parse_statement
 from gradlab.explore.doctor.context.flow import Flow
 from gradlab.explore.trace.lines import operands_of
@@ -29,10 +30,11 @@ def argument_text(flow: Flow, i: int, argument: int) -> str:
 def replace_argument(flow: Flow, i: int, argument: int, method: str) -> str:
     """Return advice to call a method of an argument of the operation at node `i`: "`x.squeeze(1)` in place of `x`".
 
-    The whole operation is printed if the argument occurs more than once in its statement, and "" if the source does not show it.
+    The whole operation is printed if the argument occurs more than once in its statement, and "" if the source does not show it or
+    belongs to an installed package.
     """
     place, node = flow.nodes[i].place, _arguments(flow, i).get(argument)
-    if place is None or node is None:
+    if place is None or node is None or not is_user_file(place.file):
         return ""
     text = ast.get_source_segment(place.source, node) or ast.unparse(node)
     whole = parse_statement(place.statement)
