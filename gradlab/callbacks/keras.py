@@ -15,7 +15,9 @@ try:
     from keras.callbacks import Callback
     from keras.src.utils.io_utils import print_msg
 except ImportError as error:
-    raise ImportError("gradlab.callbacks.keras needs Keras 3, which is not installed here: pip install keras.", name="keras") from error
+    raise ImportError(
+        "gradlab.callbacks.keras needs Keras 3, which is not installed here: pip install keras.", name="keras"
+    ) from error
 
 __all__ = ["Watch"]
 
@@ -77,7 +79,9 @@ class Watch(Callback):  # type: ignore[misc]
         scales = isinstance(optimizer, keras.optimizers.LossScaleOptimizer) or optimizer.loss_scale_factor
         if scales or optimizer.gradient_accumulation_steps:
             what = "a scaled loss" if scales else "gradient_accumulation_steps"
-            print_msg(f"gradlab does not watch a training with {what}: Keras computes the gradients of its steps inside the optimizer.")
+            print_msg(
+                f"gradlab does not watch a training with {what}: Keras computes the gradients of its steps inside the optimizer."
+            )
             return
         epochs, steps = self.params.get("epochs"), self.params.get("steps")
         layers = layers_of(self.model)

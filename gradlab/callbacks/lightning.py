@@ -74,7 +74,7 @@ class Watch(Callback):  # type: ignore[misc]
             return
         scaler = getattr(trainer.precision_plugin, "scaler", None)
         steps = trainer.estimated_stepping_batches
-        is_known = isinstance(steps, int) and 0 < steps and len(trainer.optimizers) == 1
+        is_known = isinstance(steps, int) and steps > 0 and len(trainer.optimizers) == 1
         self._steps = trainer.global_step
         self._training = WatchedTraining(
             pl_module,

@@ -35,9 +35,7 @@ class StepLoss:
         Returns whether a backward that begins is the first of a step, where the framework knows.
     """
 
-    def __init__(
-        self, watch: Watch, scale: Callable[[Any], Any] | None = None, is_new: Callable[[], bool] | None = None
-    ) -> None:
+    def __init__(self, watch: Watch, scale: Callable[[Any], Any] | None = None, is_new: Callable[[], bool] | None = None) -> None:
         self._watch, self._scale, self._is_new = weakref.ref(watch), scale, is_new
         self._sum: Any = None
         self._step = 0  # of which the sum is
@@ -55,7 +53,8 @@ class StepLoss:
         self._is_known = loss.numel() == 1
         if not self._is_known:
             return
-        if self._step != watch.steps or (self._is_new is not None and self._is_new()):
+        is_new = self._is_new is not None and self._is_new()
+        if is_new or self._step != watch.steps:
             self._sum, self._step = None, watch.steps
         loss = loss.detach().reshape(())
         if self._scale is not None:
@@ -113,7 +112,7 @@ class WatchedTraining:
         if frames:
             frames = [frames[0]._replace(globals=space), *frames[1:]]
         self.run = Watch(of, optimizers, every=every, to=to, frames=frames)
-        self.run.around = ()  # the user's loops are around a whole training
+        self.run.around = set()  # the user's loops are around a whole training
         self.run.tracking.first_step = first_step
         self.run.planned = self.run.total = total
         self.run.announcer.listeners.append(lambda finding: announce(text_of(finding)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from stepwise import BATCH, Training, is_unhooked, line_with
+from stepwise import BATCH, Recorder, Training, is_unhooked, line_with
 
 pl = pytest.importorskip("lightning.pytorch")
 torch = pytest.importorskip("torch")
@@ -136,10 +136,15 @@ def test_the_numbers_of_each_step_are_those_of_a_loop_by_hand(tmp_path, accumula
 
 
 def test_numbers_are_written_to_the_loggers_at_the_steps_of_lightnings_own(tmp_path):
-    class Memory(pl.loggers.logger.DummyLogger):
+    class Memory(pl.loggers.logger.Logger):
+        name, version = "memory", 0
+
         def __init__(self):
             super().__init__()
             self.rows = {}
+
+        def log_hyperparams(self, params, *args, **kwargs):
+            pass
 
         def log_metrics(self, metrics, step=None):
             self.rows.setdefault(step, {}).update(metrics)
@@ -189,17 +194,11 @@ def test_a_resumed_training_continues_its_steps_in_a_new_run(tmp_path):
     trainer.fit(Module(training), loader)
     trainer.save_checkpoint(tmp_path / "last.ckpt")
     first = watch.run
-    rows = {}
-
-    class Memory:
-        def log(self, values, step):
-            rows.setdefault(step, {}).update(values)
-
-    watch.to = Memory()
+    watch.to = Recorder()
     trainer = make_trainer(tmp_path, watch, max_epochs=2)
     trainer.fit(Module(training), loader, ckpt_path=tmp_path / "last.ckpt")
     assert watch.run is not first and watch.run.steps == watch.run.total == training.steps
-    assert sorted(rows) == list(range(training.steps, 2 * training.steps))
+    assert sorted(watch.to.rows) == list(range(training.steps, 2 * training.steps))
 
 
 def test_each_step_of_several_optimizers_counts_and_has_no_common_loss(tmp_path):
@@ -241,10 +240,10 @@ def test_a_problem_is_logged_once_with_the_users_line(tmp_path, model, kind, tex
 
 def test_a_step_that_is_too_large_has_the_line_of_fit(tmp_path):
     watch = Watch()
-    make_trainer(tmp_path, watch).fit(Classifier(rate=1e6), Training(steps=12).loader())
+    make_trainer(tmp_path, watch).fit(Classifier(rate=10**6), Training(steps=12).loader())
     (finding,) = [one for one in watch.run.findings.findings if one.kind == "update-ratio"]
-    here = test_a_step_that_is_too_large_has_the_line_of_fit
-    assert f"on line {line_with('make_trainer(', here)} " in str(finding)
+    line = line_with(f"rate={10}**6", test_a_step_that_is_too_large_has_the_line_of_fit)
+    assert f"on line {line} " in str(finding)
 
 
 @pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gradlab.explore.trace.identities import Identities
 from gradlab.diagnose.sites import own_site
+from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.notes import Happening, cell_site, line_of
 
 MOST = 10_000
