@@ -24,8 +24,8 @@ class Watch:
     """Context manager that watches a training loop with Accelerate: the loss, the gradients and updates of each layer, and the
     findings of the doctor.
 
-    A step is a step of the optimizer, also inside `accelerator.accumulate`. Problems are logged as warnings. Only the main process
-    is watched.
+    A step is a step of the optimizer, also inside `accelerator.accumulate`. Problems are logged as warnings. Only the main
+    process is watched.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class Watch:
     optimizer : Optimizer, or list of Optimizer
         The optimizers, prepared or not.
     to : tracker, or list of trackers, or None, default: "auto"
-        Where the numbers are written. "auto" writes to the trackers of `accelerator.init_trackers`. None writes nothing. `gl.watch`
-        documents the other trackers and the names.
+        Where the numbers are written. "auto" writes to the trackers of `accelerator.init_trackers`. None writes nothing.
+        `gl.watch` documents the other trackers and the names.
     every : int, default: 1
         Look at every so many steps at most.
     first_step : int, default: 0
@@ -51,8 +51,8 @@ class Watch:
 
     Notes
     -----
-    The loss is the sum of what `accelerator.backward` is called on in a step, each divided by `gradient_accumulation_steps`. It is
-    left out if there are several optimizers.
+    The loss is the sum of what `accelerator.backward` is called on in a step, each divided by `gradient_accumulation_steps`. It
+    is left out if there are several optimizers.
 
     Examples
     --------

@@ -23,8 +23,8 @@ __all__ = ["Watch"]
 
 
 class Watch(Callback):  # type: ignore[misc]
-    """Watch a training of Keras on the PyTorch backend: the loss, the gradients and updates of each layer, and the findings of the
-    doctor.
+    """Watch a training of Keras on the PyTorch backend: the loss, the gradients and updates of each layer, and the findings of
+    the doctor.
 
     Problems are printed as Keras prints its own messages.
 
@@ -47,8 +47,8 @@ class Watch(Callback):  # type: ignore[misc]
 
     Notes
     -----
-    If `fit` raises an error, Keras calls no callback. The watch then ends when the next training begins, or when the callback is not
-    used any more.
+    If `fit` raises an error, Keras calls no callback. The watch then ends when the next training begins, or when the callback is
+    not used any more.
 
     Examples
     --------
@@ -120,8 +120,8 @@ def _end(training: WatchedTraining, steps: KerasSteps) -> None:
 
 
 def layers_of(model: Any) -> Any:
-    """Return the trainable variables of a model as a module of PyTorch with the model's layers, because the module that Keras makes
-    has all variables in one dictionary."""
+    """Return the trainable variables of a model as a module of PyTorch with the model's layers, because the module that Keras
+    makes has all variables in one dictionary."""
     root = torch.nn.Module()
     for variable in model.trainable_variables:
         *path, name = variable.path.split("/")

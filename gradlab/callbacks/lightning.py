@@ -44,12 +44,12 @@ class Watch(Callback):  # type: ignore[misc]
     Attributes
     ----------
     run : Watch or None
-        The watch of the last training: `run.findings`, `run.history()`, `run.save("run.html")`. None before `fit`, and in processes
-        of other ranks.
+        The watch of the last training: `run.findings`, `run.history()`, `run.save("run.html")`. None before `fit`, and in
+        processes of other ranks.
 
     Notes
     -----
-    The loss is the sum of what `backward` is called on in a step. It is left out if there are several optimizers.
+    The loss is the sum of what `backward` is called on in a step. It is left out if there are several optimizers, or LBFGS.
 
     Examples
     --------

@@ -20,6 +20,7 @@ def blocks(page: Path) -> list[str]:
 
 
 TRACKERS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}  # pages, and the packages that they need
+FRAMEWORKS = {"lightning": "lightning", "huggingface": "transformers", "accelerate": "accelerate", "keras": "keras"}
 PAGES = [page for page in sorted(DOCS.glob("*/*.md")) if blocks(page)]
 
 
@@ -30,7 +31,11 @@ def test_there_are_such_pages():
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.torch if "torch" in page.stem else ()) for page in PAGES if page.stem not in TRACKERS],
+    [
+        pytest.param(page, marks=pytest.mark.torch if "torch" in page.stem else ())
+        for page in PAGES
+        if page.stem not in TRACKERS | FRAMEWORKS
+    ],
     ids=lambda page: page.stem,
 )
 def test_the_blocks_of_a_page_run_one_after_the_other(page):
@@ -62,3 +67,17 @@ def test_the_blocks_on_a_tracker_run(page, tmp_path):
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path, env=offline)
     assert ran.returncode == 0, ran.stderr
     assert list(tmp_path.iterdir()), "nothing was written"
+
+
+@pytest.mark.e2e
+@pytest.mark.torch
+@pytest.mark.frameworks
+@pytest.mark.parametrize("page", FRAMEWORKS)
+def test_the_blocks_on_a_framework_run(page, tmp_path):
+    pytest.importorskip(FRAMEWORKS[page], exc_type=ImportError)
+    check = "assert watch.run.steps and not watch.run.trouble, watch.run.trouble"
+    code = "\n".join([*blocks(DOCS / "howto" / f"{page}.md"), check])
+    env = {**os.environ, "PYTHONPATH": str(DOCS.parent)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path, env=env)
+    assert ran.returncode == 0, ran.stderr
+    assert "Nothing was found." in ran.stdout and (tmp_path / "run.html").exists()

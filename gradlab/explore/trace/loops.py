@@ -185,7 +185,8 @@ class Progress:
                 place.append((index, length))
             outer = *outer, index
         before = self._path
-        self.steady = went_on and bool(before) and before[:-1] == outer[:-1] and outer[-1] - before[-1] in (0, 1)
+        is_beside = went_on and before is not None and len(before) == len(outer) and before[:-1] == outer[:-1]
+        self.steady = is_beside and before is not None and outer[-1] - before[-1] in (0, 1)
         self._in_pass, self._per_pass = (self._in_pass + 1, self._per_pass) if outer == self._path else (1, self._in_pass or 1)
         self._path = outer
         self.done = _share_after_next(place)

@@ -30,8 +30,8 @@ def argument_text(flow: Flow, i: int, argument: int) -> str:
 def replace_argument(flow: Flow, i: int, argument: int, method: str) -> str:
     """Return advice to call a method of an argument of the operation at node `i`: "`x.squeeze(1)` in place of `x`".
 
-    The whole operation is printed if the argument occurs more than once in its statement, and "" if the source does not show it or
-    belongs to an installed package.
+    The whole operation is printed if the argument occurs more than once in its statement, and "" if the source does not show it
+    or belongs to an installed package.
     """
     place, node = flow.nodes[i].place, _arguments(flow, i).get(argument)
     if place is None or node is None or not is_user_file(place.file):
