@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import re
@@ -30,7 +31,14 @@ PLACES = {
     "gradlab.utils.data": "Data sets and loaders",
     "gradlab.homework": "Exercises that check themselves",
 }
-TITLES = {"explorers": "The explorers", "tensor": "Tensor", "declared": "Element by element"}
+# Modules that import a framework. They are described where it is installed.
+CALLBACKS = ("lightning", "huggingface", "accelerate", "keras")
+TITLES = {
+    "callbacks": "Callbacks of frameworks",
+    "explorers": "The explorers",
+    "tensor": "Tensor",
+    "declared": "Element by element",
+}
 TITLES |= {place.removeprefix("gradlab."): title for place, title in PLACES.items()}
 INTRODUCTION = """\
 Every public function and class, with its arguments and an example. The names are PyTorch's, with ``gradlab`` in place of
@@ -123,6 +131,11 @@ def pages() -> dict[str, str]:
     for module, classes in RESULTS.items():
         for name in classes:
             texts["explorers"] += f".. autoclass:: {module}.{name}\n   :members:\n\n"
+    for name in CALLBACKS:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"gradlab.callbacks.{name}")
+            text = f".. autoclass:: gradlab.callbacks.{name}.Watch\n\n"
+            texts["callbacks"] = texts.get("callbacks", "") + text
     texts["tensor"] += methods()
     return texts
 
