@@ -178,7 +178,7 @@ class KerasSteps:
 
 
 class Handle:
-    """Removes a hook."""
+    """A hook that can be removed."""
 
     def __init__(self, hooks: list[Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._hooks, self._hook = hooks, hook
