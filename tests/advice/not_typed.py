@@ -12,6 +12,7 @@ FILES = "it is about files"
 LOOP = "it is about a whole loop: tests/explore/test_watch.py and test_watch_findings.py have it"
 CLUSTER = "it is about workers: tests/e2e/distributed/test_jacobian_executors.py"
 LIVE = "it needs PyTorch: tests/explore/test_check_against_torch.py"
+TRACKER = "it needs a tracker's package: tests/trackers has what is refused"
 LAZY = "it needs a lazy layer of PyTorch's: tests/notebook/test_lazy_layers.py"
 ENGINE = "of a student's own engine: tests/homework/answers_hw2.py"
 NOTEBOOK = "it is about a homework's notebook, or a cell"
@@ -116,4 +117,6 @@ NOT_TYPED = {
     "Leave `{}` out there, if {} is meant to learn.": "of a report: tests/notebook/test_why.py",
     "The lines were not recorded. Use %%grad -i": WORDS,
     '$playground$page.open("view", "data");': "a part of a page",
+    " Give SummaryWriter({}).": TRACKER,
+    "watch(to={}): there is no active run.": TRACKER,
 }

@@ -21,7 +21,7 @@ from gradlab.explore.watch.replaying import Look, Replay
 LIGHT = 1 << 20  # bytes that a sweep of gradlab's may hold until it is over
 AGAIN = 100  # sweeps after which that is counted again
 TRIES = 5  # sweeps that are run once more in a run
-POLES = 0.003  # share of a step's time for hooks on PyTorch's nodes, which cost about three times what can be timed of them
+POLES = 0.002  # share of a step's time for hooks on PyTorch's nodes, which cost about three times what can be timed of them
 
 
 class Keeping(Keeper):
