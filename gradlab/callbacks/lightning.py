@@ -80,13 +80,17 @@ class Watch(Callback):  # type: ignore[misc]
             pl_module,
             list(trainer.optimizers),
             announce=logger.warning,
-            to=list(trainer.loggers) if self.to == AUTO else self.to,
+            to=self._loggers(trainer) if self.to == AUTO else self.to,
             every=self.every,
             first_step=trainer.global_step - 1,  # Lightning's own metrics of the first step have step 0
             total=steps - trainer.global_step if is_known else None,
             scale=None if scaler is None else scaler.scale,
         )
         self.run = self._training.run
+
+    @staticmethod
+    def _loggers(trainer: Trainer) -> list[Any]:
+        return [] if trainer.fast_dev_run else list(trainer.loggers)  # a fast run has stand-ins for them
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Begin the loss of the next step if one was made, or skipped by a GradScaler."""

@@ -157,6 +157,12 @@ def test_numbers_are_written_to_the_loggers_at_the_steps_of_lightnings_own(tmp_p
         assert row["gradient_norm/net.2"] == pytest.approx(training.expected["gradient 2"][step], rel=1e-5)
 
 
+def test_a_fast_run_has_no_loggers_to_write_to(tmp_path):
+    training, watch = Training(), Watch()
+    make_trainer(tmp_path, watch, logger=True, fast_dev_run=2).fit(Module(training), training.loader())
+    assert watch.run.steps == 2 and not watch.run.trouble
+
+
 def test_nothing_is_written_with_to_none(tmp_path):
     logger = pl.loggers.CSVLogger(tmp_path)
     training, watch = Training(), Watch(to=None)

@@ -64,7 +64,7 @@ def test_lightning(stand_in):
     training, memory = Training(accumulate=3, clip=0.1), Recorder()
     model, optimizer = sgd(training)
     watch = module.Watch()
-    trainer = SimpleNamespace(is_global_zero=True, optimizers=[optimizer], loggers=[memory], global_step=0)
+    trainer = SimpleNamespace(is_global_zero=True, optimizers=[optimizer], loggers=[memory], fast_dev_run=0, global_step=0)
     trainer.precision_plugin, trainer.estimated_stepping_batches = SimpleNamespace(), training.steps
     watch.on_train_start(trainer, model)
     for i, batch in enumerate(micro_batches(training)):

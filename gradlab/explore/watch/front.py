@@ -47,7 +47,7 @@ def watch(
         at there and then, operation by operation, and so is a sweep that makes gradients of a finite loss which are not;
         `w.kept.sweep` is the report. (A sweep of PyTorch's, or of gradlab's where it has saved more than 1 MB, is looked at
         where an operation has a pole, as `sqrt`, `log` and `/` have, and from there on: what an overflow made of a product is not
-        seen there. On a device neither is seen before the step.)
+        seen there. Where looking would take too long, some sweeps go by. On a device neither is seen before the step.)
     to : tracker, or list of trackers, optional
         Write the numbers, histograms and findings there, too: a `SummaryWriter` of TensorBoard, a run of Weights & Biases, the
         module `mlflow` with an active run, a logger of Lightning, or any object with ``log(dict, step)``. The names are
