@@ -115,7 +115,7 @@ def is_unhooked(optimizer):
     import torch
 
     hooks = optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks
-    return not any(hooks) and "gradlab" not in torch.Tensor.backward.__code__.co_filename
+    return not any(hooks) and not hasattr(torch.Tensor.backward, "__wrapped__")
 
 
 def line_with(text, function):
