@@ -34,9 +34,9 @@ def watch(
         What moves it: its steps are counted. A step of several is over when each has stepped, when one steps again, or when the
         next backward begins. Without an optimizer, `w.log(loss)` at the end of a step says that it is over.
     every : int
-        Look at every so many steps at most. After the first steps, looking is paced to take less than 5 % of a step's time from
-        2 ms on: where it would take more, it looks less often (`w.cost` says how often, and what it took). The loss is kept of
-        every step.
+        Look at every so many steps at most. After the first steps, looking is paced so that watching takes about 5 % of a step of
+        2 ms, and less of a longer one: where it would take more, it looks less often (`w.cost` says how often, and what it took).
+        The loss is kept of every step.
     loss : str, optional
         What the loss is called. Default: the name of what is given to the first call of `w.log`, or "loss".
     replay : callable, optional

@@ -29,7 +29,7 @@ from gradlab.explore.watch.progress import Speed
 
 # Shares of the program's own time. A look costs two to three times what can be timed of it, since hooks slow down the step and
 # the processor's caches hold other things afterwards. Every step costs 60 to 90 µs, for its end, its loss and its `backward`.
-# Together they stay below 5 % of 2 ms; `benchmarks/watching.py` measures it.
+# Together they are about 5 % of 2 ms; `benchmarks/watching.py` measures it.
 GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.0015, 0.0007, 0.0003, 0.0002
 SOUND = 0.002  # for whether a sweep of gradlab's went well
 FRAME = 0.1  # seconds between two frames at least

@@ -34,6 +34,13 @@ class OptimizerSteps:
         Held weakly.
     unseen : callable
         Makes a hook whose operations on tensors no mode of the program sees.
+
+    Attributes
+    ----------
+    made : list
+        The optimizers that have stepped since the step that runs began, as weak references. Empty of a single one.
+    is_single : bool
+        Whether one optimizer makes the steps.
     optimizers : list of Optimizer
         Held weakly.
     """
@@ -41,7 +48,8 @@ class OptimizerSteps:
     def __init__(self, of: Stepped, unseen: Callable[..., Any], optimizers: list[Any]) -> None:
         self._of, self._unseen = weakref.ref(of), unseen
         self._optimizers = [weakref.ref(one) for one in optimizers]
-        self._made: list[Any] = []  # those that have stepped since the step that runs began, as weak references
+        self.made: list[Any] = []
+        self.is_single = len(optimizers) == 1
         self._handles: list[Any] = []
         self._before_handles: list[Any] = []
         self._computes = False  # whether an optimizer is in a step whose closure computes the gradients
@@ -54,7 +62,8 @@ class OptimizerSteps:
     def follow(self, *optimizers: Any) -> None:
         """Count the steps of these from now on."""
         self.remove()
-        self._optimizers, self._made = [weakref.ref(one) for one in optimizers], []
+        self._optimizers, self.made = [weakref.ref(one) for one in optimizers], []
+        self.is_single = len(optimizers) == 1
         for one in optimizers:
             self._handles.append(one.register_step_post_hook(weakly(self._after)))
         self.look(self._looks)
@@ -62,7 +71,7 @@ class OptimizerSteps:
     def look(self, wanted: bool) -> None:
         """Have `before_step` called in the steps to come, or not."""
         self._looks = wanted
-        if wanted or len(self._optimizers) > 1:
+        if wanted or not self.is_single:
             if not self._before_handles:
                 for one in filter(None, (one() for one in self._optimizers)):
                     self._before_handles.append(one.register_step_pre_hook(self._unseen(weakly(self._before))))
@@ -74,9 +83,6 @@ class OptimizerSteps:
         remove_all(self._handles)
         remove_all(self._before_handles)
 
-    def __len__(self) -> int:
-        return len(self._optimizers)
-
     def __contains__(self, optimizer: Any) -> bool:
         return any(one() is optimizer for one in self._optimizers)
 
@@ -87,12 +93,12 @@ class OptimizerSteps:
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._computes = False
-        if self._made and any(one() is optimizer for one in self._made):
+        if self.made and any(one() is optimizer for one in self.made):
             self.end()
         of = self._of()
         if of is not None:
             self._computes = has_closure(optimizer, args, kwargs)
-            if not self._made:
+            if not self.made:
                 of.before_step(has_gradients=not self._computes)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -102,17 +108,17 @@ class OptimizerSteps:
         if self._computes:
             self._computes = False
             of.after_closure()
-        if len(self._optimizers) == 1:
+        if self.is_single:
             of.after_step([optimizer])
         else:
-            self._made.append(weakref.ref(optimizer))
-            if len(self._made) == len(self._optimizers):
+            self.made.append(weakref.ref(optimizer))
+            if len(self.made) == len(self._optimizers):
                 self.end()
 
     def end(self) -> None:
         """End the step if one was made."""
-        if self._made:
-            of, made, self._made = self._of(), [one() for one in self._made], []
+        if self.made:
+            of, made, self.made = self._of(), [one() for one in self.made], []
             if of is not None:
                 of.after_step(made)
                 if self._computes:  # the closure of the next one sweeps

@@ -230,7 +230,7 @@ class Watch(Shown):
     def after_step(self, made: list[Any]) -> None:
         """End the step that these optimizers have made."""
         try:
-            if len(self.optimizer_steps) == 1:
+            if self.optimizer_steps.is_single:
                 self.measuring.after_step(rate_of(made[0]))
             else:
                 held = {id(p) for one in made if one is not None for group in one.param_groups for p in group["params"]}
@@ -266,7 +266,7 @@ class Watch(Shown):
 
     def begins(self, loss: Any) -> None:
         """`backward` is called on a tensor: if that is not finite, its graph tells where it ceased to be, now or never."""
-        if self.listens:
+        if self.listens and self.optimizer_steps.made:
             self.optimizer_steps.end()
         if self._replay.kept is not None:
             return
@@ -320,7 +320,8 @@ class Watch(Shown):
             self._is_named = True
             with self.safely():
                 self.called = self._judge.loss = logged_name(sys._getframe(1), "log") or self.called
-        self.end_step()
+        if self._by_hand or self.optimizer_steps.made:
+            self.end_step()
 
     def end_step(self) -> None:
         """A step by hand is over; of one that an optimizer makes, its hook tells."""
