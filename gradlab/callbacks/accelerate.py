@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradlab.callbacks.training import AUTO, WatchedTraining
+from gradlab.callbacks.training import AUTO, WatchedTraining, unwrap
 from gradlab.explore.watch.watching import Watch as Run
 
 try:
@@ -116,11 +116,6 @@ class Watch:
     def _begins_step(self) -> bool:
         is_new, self._is_new = self._is_new, bool(self.accelerator.sync_gradients)
         return is_new
-
-
-def unwrap(optimizer: Any) -> Any:
-    """Return the optimizer inside the wrapper of Accelerate."""
-    return getattr(optimizer, "optimizer", optimizer)
 
 
 def tracker_of(tracker: Any) -> Any:

@@ -7,7 +7,7 @@ import sys
 import weakref
 from typing import Any
 
-from gradlab.callbacks.training import AUTO, WatchedTraining
+from gradlab.callbacks.training import AUTO, WatchedTraining, unwrap
 from gradlab.explore.watch.watching import Watch as Run
 
 try:
@@ -125,10 +125,3 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-
-def unwrap(optimizer: Any) -> Any:
-    """Return the optimizer inside the wrappers of Accelerate."""
-    while hasattr(optimizer, "optimizer"):
-        optimizer = optimizer.optimizer
-    return optimizer

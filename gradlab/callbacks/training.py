@@ -139,7 +139,7 @@ class WatchedTraining:
 
 def namespace_of(frames: list[Frame], model: Any, optimizers: list[Any], stands_for: Any = None) -> dict[str, Any]:
     """Return the names of the user's code that runs the framework: its globals, the models and optimizers of its function, and
-    `model` and `optimizer`, if they are not among them. The model has the names of the object that it stands for, too."""
+    `model` and `optimizer`, if they are not among them. The names of the object `stands_for` refer to the model."""
     space: dict[str, Any] = {}
     if frames:
         own = {name: value for name, value in frames[0].names.items() if is_model(value) or hasattr(value, "param_groups")}
@@ -149,6 +149,13 @@ def namespace_of(frames: list[Frame], model: Any, optimizers: list[Any], stands_
     given = {"model": model, **({"optimizer": optimizers[0]} if len(optimizers) == 1 else {})}
     known = {id(value) for value in space.values()}
     return {**space, **{name: value for name, value in given.items() if id(value) not in known}}
+
+
+def unwrap(optimizer: Any) -> Any:
+    """Return the optimizer inside the wrappers of Accelerate."""
+    while hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer
+    return optimizer
 
 
 def text_of(finding: Finding) -> str:

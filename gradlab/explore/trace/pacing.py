@@ -1,8 +1,8 @@
 """How much of a program is looked at: which sweeps, so that looking takes a bounded share of its time and the last ones are seen.
 
 Looking at the first ten sweeps may take as long as the program took so far, and a second. After these it may take a fifth of the
-program's time, of a long one a twentieth. Sweeps that there is no time for go by unseen, together with the operations before
-them; so does the rest of a sweep for which the time runs out, as after a rollout of a thousand operations. The time of two looks
+program's time, of a long one a twentieth. If there is no time for a sweep, it goes by unseen, together with the operations before
+it; so does the rest of a sweep for which the time runs out, as after a rollout of a thousand operations. The time of two looks
 is kept in reserve for the last twentieth of the loops that the program is in. The first sweep of each model, and the last if the
 loops tell which that is, are looked at in any case.
 """

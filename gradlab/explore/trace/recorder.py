@@ -193,7 +193,7 @@ class Recorder:
             self.call = self.call.outer
 
     def took(self, seconds: float) -> None:
-        """Count seconds that went into seeing, and see no more before the next sweep if there is no time left."""
+        """Count the seconds of a look, and end it if its time has run out."""
         self.pace.spent += seconds
         if self.pace.is_over and self.on and not self._ours:
             self.on = False
