@@ -79,6 +79,8 @@ class Keeping(Keeper):
             is_armed = self._risky.arm(loss)
         except Exception as error:  # noqa: BLE001
             watch.failed(error)
+            if self._risky is not None:
+                self._risky.disarm()
         if not is_armed:  # else all of it is told when it is over
             watch.measuring.spent += clock.now() - began
         return is_armed
