@@ -40,7 +40,7 @@ class StepLoss:
         self._sum: Any = None
         self._step = 0  # of which the sum is
         self._is_known = True  # as long as each backward had a loss of one element
-        self.calls = BackwardCalls(weakly(self._add), Keeper(), watch.faults)
+        self.calls = BackwardCalls(watch.of.library.unseen(weakly(self._add)), Keeper(), watch.faults)
 
     def restart(self) -> None:
         """Begin a new sum: the framework made a step, or skipped it."""

@@ -20,17 +20,17 @@ from gradlab.core.ports import Bundle
 from gradlab.core.tensor import constant
 from gradlab.diagnose.faults import Faults, Watcher
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.libraries.registry import library_of
 from gradlab.explore.libraries.replacing import give_back, replace
 
-Tell = Callable[[Any], None]  # of each tensor that `backward` is called on, before it runs
+# Called with each tensor that `backward` is called on, before it runs. It has to compute unseen (`Library.unseen`).
+Tell = Callable[[Any], None]
 
 
 class Keeper:
     """Looks at sweeps that write `.grad`."""
 
     def wants(self, library: str) -> bool:
-        """Whether to look at a sweep of a library's, "gradlab" or "torch"."""
+        """Whether to look at a sweep of a library's, "gradlab" or "torch", that begins or runs."""
         return False
 
     def holds(self) -> bool:
@@ -47,7 +47,7 @@ class Keeper:
         """The sweep in which something was born is over."""
 
     def arm(self, loss: Any) -> bool:
-        """PyTorch's sweep is about to begin: hook its nodes. Return whether it has to be disarmed when it is over."""
+        """PyTorch's sweep is about to begin: hook its nodes if it is one to look at. Return whether to call `disarm` after it."""
         return False
 
     def disarm(self) -> None:
@@ -127,7 +127,6 @@ class BackwardCalls(Recording):
     def __init__(self, tell: Tell, keeper: Keeper, faults: Faults) -> None:
         self._tell, self._keeper, self._faults, self._thread = tell, keeper, faults, threading.get_ident()
         self._swept: Any = None  # the tensor of PyTorch's whose sweep runs
-        self._begins: dict[type, Callable[[Any], bool]] = {}  # `_begun`, unseen, by the type of tensors
         self._observer = GradlabBackwardCalls(tell, keeper, faults)
 
     def open(self) -> None:
@@ -143,16 +142,6 @@ class BackwardCalls(Recording):
         if tensor is not None:
             give_back(tensor, "backward", self._telling)
 
-    def _begun(self, tensor: Any) -> bool:
-        """PyTorch's sweep from a tensor is about to begin. Return whether the keeper has to disarm."""
-        self._tell(tensor)
-        return self._keeper.wants("torch") and self._keeper.arm(tensor)
-
-    def _unseen_begun(self, tensor: Any) -> Callable[[Any], bool]:
-        library = library_of(tensor)
-        begun = self._begins[type(tensor)] = self._begun if library is None else library.unseen(self._begun)
-        return begun
-
     def _telling(self, original: Any) -> Any:
         def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != self._thread or self._swept is tensor:
@@ -161,8 +150,8 @@ class BackwardCalls(Recording):
             outer, self._swept = self._swept, tensor
             try:
                 try:
-                    begun = self._begins.get(type(tensor)) or self._unseen_begun(tensor)
-                    is_armed = begun(tensor)
+                    self._tell(tensor)
+                    is_armed = self._keeper.arm(tensor)
                 except Exception as error:  # noqa: BLE001  (a `with` costs more, in every sweep)
                     self._faults.handle(error)
                 return original(tensor, *args, **kwargs)

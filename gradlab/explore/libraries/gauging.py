@@ -100,6 +100,11 @@ class Gauge:
         number = array.item() if array.size == 1 else nan
         return abs(number) if isinstance(number, complex) else float(number)
 
+    def glance(self, tensor: Any) -> tuple[float, int] | None:
+        """The number of a tensor of one element, and how often it was written to, if both can be read at once and unseen by the
+        program. None of a tensor of which they cannot; its number may be read by `value`."""
+        return None
+
     def version(self, tensor: Any) -> int | None:
         """How often a tensor was written to; None if that cannot be read without being seen."""
         return None

@@ -12,7 +12,7 @@ import torch
 from gradlab.explore.libraries.forms_torch import PLAIN, form, has_numbers
 from gradlab.explore.libraries.gauging import DEAD, Gauge, UnreadableError
 from gradlab.explore.libraries.reducing_torch import stored
-from gradlab.explore.libraries.unseen_torch import are_modes_on, unseen
+from gradlab.explore.libraries.unseen_torch import are_modes_on, count_function_modes, count_modes, is_profiled, unseen
 
 WIDE = frozenset((torch.float32, torch.float64, torch.complex64, torch.complex128))  # whose squares seldom overflow
 foreach_norm = getattr(torch, "_foreach_norm", None)  # one call for all; where it is not, or cannot, one for each
@@ -72,8 +72,17 @@ class TorchGauge(Gauge):
             return number if type(number) is float else float(abs(number))
         return self._unseen_value(tensor)
 
+    def glance(self, tensor: Any) -> tuple[float, int] | None:
+        if self.waits or type(tensor) not in PLAIN or count_modes() or count_function_modes() or is_profiled():
+            return None
+        try:
+            number = tensor.item()
+        except RuntimeError:  # as in `value`
+            return None
+        return number if type(number) is float else float(abs(number)), tensor._version
+
     def version(self, tensor: Any) -> int | None:
-        return int(tensor._version) if type(tensor) in PLAIN and not are_modes_on() else None
+        return int(tensor._version) if type(tensor) in PLAIN and not count_function_modes() else None
 
     @unseen
     def _unseen_value(self, tensor: Any) -> float:

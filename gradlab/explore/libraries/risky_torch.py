@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ from gradlab.explore.libraries.forms_torch import PLAIN, has_numbers
 from gradlab.explore.libraries.unseen_torch import are_modes_on, unseen
 from gradlab.explore.operations import lookup
 
+MOST = 1 << 12  # sweeps that are passed over at most
 CREDIT = 0.01  # seconds that looking may take before its share of the time counts
 Path = tuple[int, ...]  # which input, from the root on
 Born = Callable[[Any, Sequence[Any]], None]  # the node, and the cotangents that it was given
@@ -44,32 +45,44 @@ class Risky:
         Where an error of ours ends.
     most : int
         Of how many nodes of a graph to look through.
+
+    Attributes
+    ----------
+    skips : int
+        How many sweeps to pass over, without a call of `arm`, before the next one is looked at. Whoever does counts them down.
     """
 
     def __init__(self, born: Born, share: float, faults: Faults, most: int) -> None:
         self._born, self._share, self._faults, self._most = born, share, faults, most
-        self._last = 0  # the number of the last root
+        self.skips = 0
+        self._last: int | None = 0  # the number of the last root; None if that sweep was passed over
         self._key: Any = None  # what the graph looked like that the paths are of
         self._paths: list[Path] = []
         self._credit, self._then = CREDIT, clock.now()  # seconds, and when they were counted
+        self._sweeps, self._each = 0, 0.0  # that were passed over since, and the seconds from one to the next
         self._looking, self._took = False, 0.0  # seconds that looking at this sweep took
         self._hooks: list[Callable[[Any, Any], None]] = []  # used again in each sweep
         self._nodes: list[Any] = []  # those that are hooked, and the handles of the hooks
         self._handles: list[Any] = []
 
+    @unseen
     def arm(self, loss: Any) -> bool:
-        """Hook the nodes behind a tensor, if there is time. Return whether any is hooked."""
+        """Hook the nodes behind a tensor. Return whether any is hooked."""
         root = loss.grad_fn
         if root is None or self._handles:  # a sweep inside of another is not looked at
             return False
-        number = root._sequence_nr()
-        key = type(root), number - self._last
-        self._last = number
         began = clock.now()
-        self._credit = min(self._credit + self._share * (began - self._then), CREDIT)
+        passed = began - self._then
+        self._credit = min(self._credit + self._share * passed, CREDIT)
+        self._each, self._sweeps = passed / (self._sweeps + 1), 0
         self._then = began
-        if self._credit <= 0:
+        number, last = root._sequence_nr(), self._last
+        self._last = number
+        if last is None:  # how many nodes were made since the last root is known of the next sweep
+            self._took = clock.now() - began
+            self._credit -= self._took
             return False
+        key = type(root), number - last
         if key != self._key:
             self._key, self._paths = key, paths(root, self._most)
         for path in self._paths:
@@ -88,7 +101,7 @@ class Risky:
                 self._handles.append(node.register_hook(self._hooks[at]))
         self._took = clock.now() - began
         if not self._handles:
-            self._credit -= self._took
+            self._pay()
         return bool(self._handles)
 
     def disarm(self) -> float:
@@ -99,8 +112,15 @@ class Risky:
         self._handles.clear()
         self._nodes.clear()
         self._took += clock.now() - began
-        self._credit -= self._took
+        self._pay()
         return self._took
+
+    def _pay(self) -> None:
+        """Count what looking at this sweep took, and plan which one to look at next."""
+        self._credit -= self._took
+        if self._credit < 0 < self._each:
+            self.skips = self._sweeps = min(ceil(-self._credit / self._share / self._each), MOST)
+            self._last = None
 
     def _look(self, at: int, handed: Any, cotangents: Any) -> None:
         """Look at the cotangents that a node has handed on."""

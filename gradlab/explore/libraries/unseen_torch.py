@@ -24,14 +24,15 @@ _PYTHON = _C.DispatchKey.Python
 _hidden: Callable[[], bool] = getattr(_C, "_is_torch_function_all_disabled", lambda: False)
 _no_autocast = getattr(_C, "_DisableAutocast", nullcontext)
 _set_excluded = getattr(_C, "_SetExcludeDispatchKeyGuard", lambda key, excluded: nullcontext())
-_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
-_modes: Callable[[], int] = _C._len_torch_dispatch_stack
-_function_modes: Callable[[], int] = getattr(_C, "_len_torch_function_stack", lambda: 1)
+# What sees the operations of this thread on plain tensors; the last of them also which attributes it reads.
+is_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
+count_modes: Callable[[], int] = _C._len_torch_dispatch_stack
+count_function_modes: Callable[[], int] = getattr(_C, "_len_torch_function_stack", lambda: 1)
 
 
 def are_modes_on() -> bool:
     """Return whether a mode or the profiler sees the operations of this thread on plain tensors."""
-    return bool(_modes() or _function_modes() or _profiled())
+    return bool(count_modes() or count_function_modes() or is_profiled())
 
 
 def unseen(function: Callable[P, T]) -> Callable[P, T]:
@@ -41,7 +42,7 @@ def unseen(function: Callable[P, T]) -> Callable[P, T]:
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         if _hidden() and _C._dispatch_tls_is_dispatch_key_excluded(_PYTHON):
             return function(*args, **kwargs)
-        profiled = _profiled()
+        profiled = is_profiled()
         if profiled:
             _C._autograd._enable_record_function(False)
         try:
@@ -60,7 +61,7 @@ def by_subclass(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        with _set_excluded(_PYTHON, False), _disable_current_modes() if _modes() else nullcontext():
+        with _set_excluded(_PYTHON, False), _disable_current_modes() if count_modes() else nullcontext():
             return function(*args, **kwargs)
 
     return call

@@ -112,6 +112,7 @@ class Found:
         self._owners: dict[tuple[Path, Training], Owners] = {}  # of losses, by the path of the call and the nearest training
         self._routes: dict[Path, tuple[int, ...]] = {}  # from a loss to the nearest leaf that is known
         self._latest: tuple[Training, ...] = ()  # what the last sweep belonged to
+        self._unseen: dict[str, Callable[[Library, Any], None]] = {}  # `_swept_in`, by the name of the library
         self._vain = 0  # sweeps that began no training after all
         self._others: dict[int, Callable[[], Any]] = {}  # the leaves of those that are not watched
         self._unwatched = 0
@@ -151,7 +152,14 @@ class Found:
         """`backward` is called on a tensor."""
         self._current.of = None
         library = library_of(loss)
-        if library is None or library.node(loss) is None:
+        if library is not None:
+            swept = self._unseen.get(library.name)
+            if swept is None:
+                swept = self._unseen[library.name] = library.unseen(self._swept_in)
+            swept(library, loss)
+
+    def _swept_in(self, library: Library, loss: Any) -> None:
+        if library.node(loss) is None:
             return
         everybody, strangers = self._owners_of(library, loss)
         owners = everybody

@@ -21,7 +21,7 @@ from gradlab.explore.watch.replaying import Look, Replay
 LIGHT = 1 << 20  # bytes that a sweep of gradlab's may hold until it is over
 AGAIN = 100  # sweeps after which that is counted again
 TRIES = 5  # sweeps that are run once more in a run
-POLES = 0.002  # share of a step's time for hooks on PyTorch's nodes, which cost about three times what can be timed of them
+POLES = 0.001  # share of a step's time for hooks on PyTorch's nodes, which cost about three times what can be timed of them
 
 
 class Keeping(Keeper):
@@ -69,18 +69,22 @@ class Keeping(Keeper):
 
     # -------------------------------------------------------------------------------------------------------- of torch
     def arm(self, loss: Any) -> bool:
+        risky = self._risky
+        if risky is not None and risky.skips:
+            risky.skips -= 1
+            return False
         watch = self._watch()
-        if watch is None:
+        if watch is None or not self.wants("torch"):
             return False
         began, is_armed = clock.now(), False
         try:
-            if self._risky is None:
-                self._risky = watch.of.library.risky(_weakly(self.born), POLES, watch.faults)
-            is_armed = self._risky.arm(loss)
+            if risky is None:
+                risky = self._risky = watch.of.library.risky(_weakly(self.born), POLES, watch.faults)
+            is_armed = risky.arm(loss)
         except Exception as error:  # noqa: BLE001
             watch.failed(error)
-            if self._risky is not None:
-                self._risky.disarm()
+            if risky is not None:
+                risky.disarm()
         if not is_armed:  # else all of it is told when it is over
             watch.measuring.spent += clock.now() - began
         return is_armed

@@ -90,6 +90,8 @@ class Measuring:
         How many are over.
     spent : float
         Seconds that watching took.
+    is_full : bool
+        Whether steps are looked at in full, however long that takes.
     alarm : callable
         Called with what was found when a gradient or a loss on the host is not finite.
     seen : callable
@@ -104,6 +106,7 @@ class Measuring:
         self.gradients, self.updates = Pace(GRADIENTS, every), Pace(UPDATES, every)
         self.units, self.spread = Pace(UNITS, every), Pace(HISTOGRAMS, every)
         self.steps, self.spent, self.began = 0, 0.0, clock.now()
+        self.is_full = False
         self._since = self.began, 0.0, 0  # from when on its cost counts, and what was spent and how many steps were over then
         self.alarm: Callable[[str], None] = lambda what: None
         self.seen: Callable[[np.ndarray, np.ndarray, dict[int, float]], None] = lambda steps, rows, stale: None
@@ -130,16 +133,12 @@ class Measuring:
 
     def look_in_full(self, steps: int) -> None:
         """Look at the gradients, updates, units and histograms of so many steps however long that takes; 0: of no more."""
+        self.is_full = steps > 0
         for pace in (self.gradients, self.updates, self.units, self.spread):
             pace.look_in_full(steps)
         self._since = clock.now(), self.spent, self.steps
         self._own.clear()  # of the steps so far, which had more to do
         self._plan()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether steps are looked at in full."""
-        return self.gradients.is_full
 
     def _settle(self) -> None:
         """Learn what a step takes by itself."""
@@ -306,9 +305,11 @@ class Measuring:
     # ----------------------------------------------------------------------------------------------------------- pieces
     def swept(self, loss: Any) -> float:
         """The number of a loss whose `backward` is called, which is remembered; NaN as of `value`."""
-        value = self.value(loss)
-        if math.isfinite(value) and (version := self.gauge.version(loss)) is not None:
-            self._swept = weakref.ref(loss), version, value
+        glance = self.gauge.glance(loss)
+        if glance is None:
+            return self.value(loss)
+        value, version = glance
+        self._swept = weakref.ref(loss), version, value
         return value
 
     def value(self, loss: Any) -> float:

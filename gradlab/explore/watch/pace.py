@@ -48,11 +48,6 @@ class Pace:
         self._full = steps
         self._plan()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether steps are looked at however long that takes."""
-        return self._full > 0
-
     def due(self, step: int) -> bool:
         """Whether to look at this step."""
         return step >= self.next

@@ -268,12 +268,12 @@ class Watch(Shown):
         """`backward` is called on a tensor: if that is not finite, its graph tells where it ceased to be, now or never."""
         if self.listens and self.optimizer_steps.made:
             self.optimizer_steps.end()
-        if self._replay.kept is not None:
+        if self._replay.kept is not None or self.measuring.gauge.waits:
             return
         began = clock.now()
         try:
             if not isfinite(self.measuring.swept(loss)):
-                self._look_at_odd(loss)
+                self.of.library.unseen(self._look_at_odd)(loss)
         except Exception as error:  # noqa: BLE001
             self.failed(error)
         self.measuring.spent += clock.now() - began
@@ -522,7 +522,7 @@ class Watch(Shown):
     def _stepped(self) -> None:
         if not self.ended:
             try:
-                if self.measuring.is_full or self.kept is not None:
+                if self.measuring.is_full or self._replay.kept is not None:
                     self._judge.ended_step(next(times))
                     self._examine()
                 if self._lent or self.measuring.looks:
