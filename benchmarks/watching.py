@@ -1,11 +1,15 @@
 """What it costs to watch a training: bare and watched trainings in processes of their own, in turn.
 
-    python -m benchmarks.watching [turns]
+    python -m benchmarks.watching [pairs]
 
-Both processes of a pair are there at once and train by turns; while one trains, the other waits. A turn tells the processor time
-of a step: wall-clock time says little on a machine that does other things too. Each has one thread, since those of BLAS that wait
-for work take time as well. The first steps, which the doctor examines, are not counted. The ratio is that of turns that follow
-one another, of which now the one comes first and now the other; their median is printed, and the quartiles.
+Both processes of a pair are there at once and train by turns, once the one first and once the other; while one trains, the other
+waits. A turn tells the processor time of a step: wall-clock time says little on a machine that does other things too. Each has
+one thread, since those of BLAS that wait for work take time as well. The first steps, which the doctor examines, are not counted.
+A pair has one ratio; the median of all pairs is printed, and the quartiles. Several pairs are needed, since two processes that do
+the same differ by some percent as long as they live, by where their memory lies.
+
+glibc is asked to keep memory that was freed. Else it depends on the sizes that a program has freed before whether each step maps
+its memory anew, and the bare loop was up to a fifth slower than the same loop watched.
 
 Of PyTorch, `gl.watch` is compared with W&B's `watch` (offline, gradients and parameters, every 100 steps) where that is
 installed, and with a loop that computes the norm of every gradient at every step. Bare against bare, the control, tells how far
@@ -22,7 +26,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from statistics import median, quantiles
+from statistics import mean, median, quantiles
 from time import perf_counter, process_time
 from typing import Any
 
@@ -42,11 +46,12 @@ TRAININGS = (  # library, model, micro-batches of a step
 )
 WAYS = ("watched", "W&B", "norms by hand", "bare")
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+ALONE |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(1 << 26)}
 FIRST, SECONDS, STEPS = 120, 0.5, 8  # steps that are not counted; seconds and steps of a turn, whichever is longer
 
 
-def training(lib: Any, kind: str) -> tuple[Any, Callable[[], Any]]:
-    """Return the model, and a function that computes the loss."""
+def training(lib: Any, kind: str, batches: int) -> tuple[Any, Callable[[], Any]]:
+    """Return the model, and a function that computes the loss of one of so many micro-batches."""
     nn, drawn = lib.nn, np.random.default_rng(0)
     lib.manual_seed(0)
 
@@ -56,7 +61,7 @@ def training(lib: Any, kind: str) -> tuple[Any, Callable[[], Any]]:
     if kind == "GPT":
         from benchmarks.gpt import GPT  # of PyTorch alone
 
-        net, ids = GPT(vocabulary=256, width=320, layers=8, heads=5), lib.tensor(drawn.integers(0, 256, (2, 65)))
+        net, ids = GPT(vocabulary=256, width=320, layers=8, heads=5), lib.tensor(drawn.integers(0, 256, (2, 64 // batches + 1)))
         return net, lambda: nn.functional.cross_entropy(net(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
     if kind == "MLP":
         net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
@@ -94,10 +99,12 @@ def observer(way: str, net: Any, optimizer: Any, stack: ExitStack) -> Callable[[
 
 def trainer(library: str, kind: str, batches: int, way: str) -> None:
     """Train for a turn for each line that is read, and write the processor time of a step."""
+    for name in filter(importlib.util.find_spec, ("gradlab", "wandb")):  # an import alone changes where memory lies
+        importlib.import_module(name)
     lib = importlib.import_module(library)
     if library == "torch":
         lib.set_num_threads(1)
-    net, loss_of = training(lib, kind)
+    net, loss_of = training(lib, kind, batches)
     optimizer = lib.optim.SGD(net.parameters(), lr=1e-3)
 
     def loop(seconds: float, least: int) -> float:
@@ -119,36 +126,35 @@ def trainer(library: str, kind: str, batches: int, way: str) -> None:
             print(loop(SECONDS, STEPS), flush=True)
 
 
-def compared(library: str, kind: str, batches: int, way: str, turns: int) -> list[list[float]]:
-    """Return the seconds of a step, turn by turn, of a bare training and of one in another way."""
+def compared(library: str, kind: str, batches: int, way: str) -> tuple[float, float]:
+    """Return the seconds of a step of a bare training, and of one in another way, in a new pair of processes."""
     command = [sys.executable, "-m", "benchmarks.watching", library, kind, str(batches)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    told: tuple[list[float], list[float]] = [], []
     with ExitStack() as stack:
         two = [stack.enter_context(subprocess.Popen([*command, one], env=ALONE, **pipes)) for one in ("bare", way)]
-        told: list[list[float]] = [[], []]
-        for turn in range(-1, turns):  # the first is warming up
-            for which in (0, 1) if turn % 2 else (1, 0):
-                print(file=two[which].stdin, flush=True)
-                seconds = float(two[which].stdout.readline())
-                if turn >= 0:
-                    told[which].append(seconds)
+        for turn, which in enumerate((0, 1, 0, 1, 1, 0)):  # the first two are warming up
+            print(file=two[which].stdin, flush=True)
+            seconds = float(two[which].stdout.readline())
+            if turn > 1:
+                told[which].append(seconds)
         for process in two:
             process.stdin.close()
-    return told
+    return mean(told[0]), mean(told[1])
 
 
 def main() -> None:
     if len(sys.argv) == 5:
         trainer(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
         return
-    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     ways = [way for way in WAYS if way != "W&B" or importlib.util.find_spec("wandb")]
     for library, kind, batches in TRAININGS:
         print(f"{library:8}{kind}" + (f", {batches} micro-batches" if batches > 1 else ""), flush=True)
         for way in ways if library == "torch" else ("watched", "bare"):
-            bare, other = compared(library, kind, batches, way, turns)
-            low, middle, high = quantiles([b / a for a, b in zip(bare, other, strict=True)], n=4)
-            step = f"of {1e3 * median(bare):.2f} ms" if way == "watched" else ""
+            told = [compared(library, kind, batches, way) for _ in range(pairs)]
+            low, middle, high = quantiles([other / bare for bare, other in told], n=4)
+            step = f"of {1e3 * median(bare for bare, _ in told):.2f} ms" if way == "watched" else ""
             print(f"    {way:14} {middle:.3f} ({low:.3f} to {high:.3f}) {step}", flush=True)
 
 
