@@ -4,16 +4,14 @@ A `Recorder` belongs to one thread and one stretch of time, a cell or a `with tr
 what happens (`Library.recording`); it keeps little: notes on the nodes themselves, and the last sweep that it looked at.
 Cotangents and values are reduced when they pass, so that a number and its neighbour are of the same moment.
 
-Where a NaN or an infinity came to a loss or to a leaf, and the leaf got no finite gradient again, the first such sweep is kept
-and shown in place of the last: what comes after it follows from it. (A scaler that is too large at first makes infinities and
-goes back: then there are finite ones again.)
+Where a NaN or an infinity came to a loss or to a leaf, and the leaf got no finite gradient again (as it does once a loss scaler
+has gone back), the first such sweep is kept and shown in place of the last: what comes after it follows from it.
 
-The graph of the first sweep of each training is kept too, as plain data: it shows how the weights were drawn.
+The time that this takes is bounded (`pacing`): beyond it whole sweeps go by unseen, together with the operations before them. A
+report says which sweep of how many it shows.
 
-There is a bound to the time that this takes (`pacing`): beyond it whole sweeps go by unseen, together with the operations before
-them. A report says which sweep of how many it shows.
-
-A program may train several models (`trainings`). Of each the last sweep is kept, as plain data once another one begins.
+A program may train several models (`trainings`). Of each the last sweep is kept, as plain data once another one begins, and the
+first one as plain data: it shows how the weights were drawn.
 """
 
 from __future__ import annotations
@@ -50,8 +48,7 @@ from gradlab.explore.trace.trainings import Training, Trainings
 
 HELD = 64 * 2**20  # bytes that are kept alive until the next sweep has been seen
 ASKED = 8  # sweeps of a loop after which it is asked again whose they are
-PLACES = 100  # from which backward is called
-CALLS, CUTS = 20_000, 1_000
+PLACES, CALLS, CUTS = 100, 20_000, 1_000  # from which backward is called; of modules; of tensors that lost their history
 SHARED = 16 * 2**20  # bytes of cotangents that wait for the rest of a sum
 CELLS = 64  # a side of what is kept of a matrix-shaped gradient
 
@@ -376,10 +373,11 @@ class Recorder:
             with self.faults:
                 sweep = library.unseen(self.begin)(library, roots, *args, **kwargs)
                 if sweep is not None:
+                    started = clock.now()
                     see = self.faults.guard(partial(self.visited, sweep))
-                    arrivals = () if sweep.private else arrivals_of(sweep)
-                    watching = library.watching([*sweep.nodes], see, arrivals=arrivals)
+                    watching = library.watching([*sweep.nodes], see, arrivals=arrivals_of(sweep))
                     watching.__enter__()
+                    self.took(clock.now() - started)
             yield
         except BaseException as raised:
             error = raised
@@ -387,7 +385,9 @@ class Recorder:
         finally:
             with self.faults:
                 if watching is not None:
+                    started = clock.now()
                     watching.__exit__(None, None, None)
+                    self.took(clock.now() - started)
             with self.faults:
                 library.unseen(self.end)(error)
             del self._running[outer:]

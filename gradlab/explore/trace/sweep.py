@@ -150,7 +150,9 @@ def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[A
 
 def arrivals_of(sweep: RecordedSweep) -> frozenset[Any]:
     """The nodes of which no more is wanted than what arrives at them: what they hand on is all that arrives at their inputs, and
-    they are no activations, of which it is wanted what they passed on."""
+    they are no activations, of which it is wanted what they passed on. None of a sweep of our own."""
+    if sweep.private:
+        return frozenset()
     library, uses = sweep.library, sweep.uses
     return frozenset(
         node
