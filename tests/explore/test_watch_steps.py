@@ -10,6 +10,7 @@ import pytest
 from watched import LIBRARIES, ByHand, data, library, mlp, norm
 
 import gradlab as gl
+from gradlab.diagnose.faults import Faults
 from gradlab.explore.watch.pace import FIRST, Pace
 
 
@@ -203,6 +204,42 @@ def test_hooks_on_the_graph_take_their_share_of_the_time(clock, monkeypatch):
             x.sqrt().sum().backward()
             optimizer.step()
     assert 13 <= len(looks) <= 17
+
+
+@pytest.mark.torch
+def test_sweeps_that_become_slower_are_looked_at_as_often_as_the_time_allows(clock, monkeypatch):
+    """After sweeps of 1 ms, a look of 0.11 s that may take 0.001 of the time: the next one is 100 s later, which would be 100 000
+    such sweeps, and is 100 of those of 1 s that follow."""
+    lib = library("torch")
+    from gradlab.explore.libraries import risky_torch
+
+    risky = risky_torch.Risky(lambda *args: None, 0.001, Faults("looked"), 100)
+    looked, cost = [], 0.0
+    monkeypatch.setattr(risky_torch, "_is_finite", lambda g: clock.move(cost) or True)
+    for step in range(400):
+        clock.move(1e-3 if step <= 50 else 1.0)
+        cost = 0.1 + risky_torch.CREDIT if step == 50 else 0.0
+        loss = lib.ones(3, requires_grad=True).sqrt().sum()
+        if risky.skips:
+            risky.skips -= 1
+        elif risky.arm(loss):
+            looked.append(step)
+            loss.backward()
+            risky.disarm()
+    assert looked[:51] == list(range(51)) and 150 <= looked[51] <= 150 + risky_torch.MOST
+
+
+@pytest.mark.torch
+def test_the_loss_of_a_device_is_not_read_when_a_sweep_begins(monkeypatch):
+    lib = library("torch")
+    net, (x, y) = mlp(lib, 6, 1), data(lib)
+    optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
+    with gl.watch(net, optimizer) as w:
+        monkeypatch.setattr(w.measuring.gauge, "waits", True)
+        for name in ("value", "glance", "is_odd"):
+            monkeypatch.setattr(w.measuring.gauge, name, lambda loss: pytest.fail("the loss was read"))
+        w.begins(((net(x) - y) ** 2).mean())
+    assert not w.trouble
 
 
 def test_the_loss_that_is_logged_is_the_one_of_now(lib):

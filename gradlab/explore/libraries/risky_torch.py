@@ -26,7 +26,7 @@ from gradlab.explore.libraries.forms_torch import PLAIN, has_numbers
 from gradlab.explore.libraries.unseen_torch import are_modes_on, unseen
 from gradlab.explore.operations import lookup
 
-MOST = 1 << 12  # sweeps that are passed over at most
+MOST = 64  # sweeps that are passed over before the clock is read again, since those to come may take longer
 CREDIT = 0.01  # seconds that looking may take before its share of the time counts
 Path = tuple[int, ...]  # which input, from the root on
 Born = Callable[[Any, Sequence[Any]], None]  # the node, and the cotangents that it was given
@@ -76,6 +76,9 @@ class Risky:
         self._credit = min(self._credit + self._share * passed, CREDIT)
         self._each, self._sweeps = passed / (self._sweeps + 1), 0
         self._then = began
+        if self._credit < 0:
+            self._skip()
+            return False
         number, last = root._sequence_nr(), self._last
         self._last = number
         if last is None:  # how many nodes were made since the last root is known of the next sweep
@@ -116,11 +119,16 @@ class Risky:
         return self._took
 
     def _pay(self) -> None:
-        """Count what looking at this sweep took, and plan which one to look at next."""
+        """Count what looking at this sweep took."""
         self._credit -= self._took
-        if self._credit < 0 < self._each:
-            self.skips = self._sweeps = min(ceil(-self._credit / self._share / self._each), MOST)
-            self._last = None
+        if self._credit < 0:
+            self._skip()
+
+    def _skip(self) -> None:
+        """Pass over as many sweeps as it takes until there is time again, as far as those before tell."""
+        self._last = None
+        wanted = ceil(-self._credit / self._share / self._each) if self._each > 0 else 0
+        self.skips = self._sweeps = min(wanted, MOST)
 
     def _look(self, at: int, handed: Any, cotangents: Any) -> None:
         """Look at the cotangents that a node has handed on."""
