@@ -12,7 +12,7 @@ import torch
 from gradlab.explore.libraries.forms_torch import PLAIN, form, has_numbers
 from gradlab.explore.libraries.gauging import DEAD, Gauge, UnreadableError
 from gradlab.explore.libraries.reducing_torch import stored
-from gradlab.explore.libraries.unseen_torch import are_modes_on, count_function_modes, count_modes, is_profiled, unseen
+from gradlab.explore.libraries.unseen_torch import count_function_modes, count_modes, is_profiled, unseen
 
 WIDE = frozenset((torch.float32, torch.float64, torch.complex64, torch.complex128))  # whose squares seldom overflow
 foreach_norm = getattr(torch, "_foreach_norm", None)  # one call for all; where it is not, or cannot, one for each
@@ -64,20 +64,15 @@ class TorchGauge(Gauge):
         )
 
     def value(self, tensor: Any) -> float:
-        if type(tensor) in PLAIN and not are_modes_on():
-            try:
-                number = tensor.item()
-            except RuntimeError:  # it has several, or none, as on the meta device
-                return math.nan
-            return number if type(number) is float else float(abs(number))
-        return self._unseen_value(tensor)
+        glance = self.glance(tensor)
+        return self._unseen_value(tensor) if glance is None else glance[0]
 
     def glance(self, tensor: Any) -> tuple[float, int] | None:
         if self.waits or type(tensor) not in PLAIN or count_modes() or count_function_modes() or is_profiled():
             return None
         try:
             number = tensor.item()
-        except RuntimeError:  # as in `value`
+        except RuntimeError:  # it has several, or none, as on the meta device
             return None
         return number if type(number) is float else float(abs(number)), tensor._version
 
