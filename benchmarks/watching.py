@@ -9,7 +9,7 @@ A pair has one ratio; the median of all pairs is printed, and the quartiles. Sev
 the same differ by some percent as long as they live, by where their memory lies.
 
 glibc is asked to keep memory that was freed. Else it depends on the sizes that a program has freed before whether each step maps
-its memory anew, and the bare loop was up to a fifth slower than the same loop watched.
+its memory anew, and one of two bare loops was up to a fifth slower than the other.
 
 Of PyTorch, `gl.watch` is compared with W&B's `watch` (offline, gradients and parameters, every 100 steps) where that is
 installed, and with a loop that computes the norm of every gradient at every step. Bare against bare, the control, tells how far
