@@ -230,6 +230,32 @@ def test_sweeps_that_become_slower_are_looked_at_as_often_as_the_time_allows(clo
 
 
 @pytest.mark.torch
+def test_graphs_without_a_risky_node_are_looked_at_less_and_less_often(clock, monkeypatch):
+    """Twice as many sweeps are passed over each time, up to 64, and one more whose graph is not compared with the one before. A
+    node that is there later is still found."""
+    lib = library("torch")
+    from gradlab.explore.libraries import risky_torch
+
+    risky = risky_torch.Risky(lambda *args: None, 0.001, Faults("looked"), 100)
+    called, armed = [], []
+    for step in range(600):
+        clock.move(1e-3)
+        x = lib.ones(3, requires_grad=True)
+        loss = ((x * 2).sqrt() if step >= 400 else x * 2).sum()
+        if risky.skips:
+            risky.skips -= 1
+            continue
+        called.append(step)
+        if risky.arm(loss):
+            armed.append(step)
+            loss.backward()
+            risky.disarm()
+    assert called[:9] == [0, 1, 2, 4, 5, 9, 10, 18, 19]
+    assert [step for step in called if step >= 200] == [200, 265, 266, 331, 332, 397, 398, 463, *armed]
+    assert armed == list(range(464, 600))
+
+
+@pytest.mark.torch
 def test_the_loss_of_a_device_is_not_read_when_a_sweep_begins(monkeypatch):
     lib = library("torch")
     net, (x, y) = mlp(lib, 6, 1), data(lib)

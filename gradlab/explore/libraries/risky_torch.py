@@ -7,7 +7,7 @@ infinite, and Python functions of the user's own may do anything.
 
 Where they are is found by a walk through the graph, and remembered for graphs that look the same: a root of the same kind, made
 as many nodes after the last. Walks and hooks together have a share of the time: where they would take more, some sweeps are not
-looked at.
+looked at, and neither are most of those whose graphs have long been without such a node.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gradlab.explore.libraries.forms_torch import PLAIN, has_numbers
 from gradlab.explore.libraries.unseen_torch import are_modes_on, unseen
 from gradlab.explore.operations import lookup
 
-MOST = 64  # sweeps that are passed over before the clock is read again, since those to come may take longer
+MOST = 64  # sweeps in a row that are passed over, since those to come may take longer, or have other nodes
 CREDIT = 0.01  # seconds that looking may take before its share of the time counts
 Path = tuple[int, ...]  # which input, from the root on
 Born = Callable[[Any, Sequence[Any]], None]  # the node, and the cotangents that it was given
@@ -58,6 +58,7 @@ class Risky:
         self._last: int | None = 0  # the number of the last root; None if that sweep was passed over
         self._key: Any = None  # what the graph looked like that the paths are of
         self._paths: list[Path] = []
+        self._tame = 0  # how many sweeps were passed over, since graphs had no risky node
         self._credit, self._then = CREDIT, clock.now()  # seconds, and when they were counted
         self._sweeps, self._each = 0, 0.0  # that were passed over since, and the seconds from one to the next
         self._looking, self._took = False, 0.0  # seconds that looking at this sweep took
@@ -87,7 +88,10 @@ class Risky:
             return False
         key = type(root), number - last
         if key != self._key:
-            self._key, self._paths = key, paths(root, self._most)
+            self._key, self._paths, self._tame = key, paths(root, self._most), 0
+        elif not self._paths:  # graphs without such a node are looked at less and less often
+            self._tame = min(2 * self._tame + 1, MOST)
+            self._last, self.skips, self._sweeps = None, self._tame, self._tame
         for path in self._paths:
             node: Any = root
             for at in path:
