@@ -66,9 +66,9 @@ class Kernel:
         return messages
 
     def value(self, expression):
-        """Return the text of an expression's value."""
-        (text,) = [m["content"]["text"] for m in self.run(f"print({expression})") if m["msg_type"] == "stream"]
-        return text.strip()
+        """Return the text of an expression's value. The kernel may send one line in several messages."""
+        messages = self.run(f"print({expression})")
+        return "".join(m["content"]["text"] for m in messages if m["msg_type"] == "stream").strip()
 
 
 def started():

@@ -13,15 +13,21 @@ class Kernel:
         self.manager, self.client = manager, client
 
     def run(self, code, interrupted=False):
-        """(reply, outputs): the content of the execute_reply, and of every message that is an output. `interrupted`: as soon as
-        the code has printed something."""
+        """Return the contents of the reply and of every output, as (kind, content).
+
+        The kernel may send one line in several messages: as in a notebook, adjacent texts of one stream are one output. With
+        `interrupted`, interrupt the kernel as soon as the code has printed something.
+        """
         outputs = []
 
         def hear(message):
             nonlocal interrupted
-            if message["msg_type"] in ("display_data", "execute_result", "error", "stream"):
-                outputs.append((message["msg_type"], message["content"]))
-            if message["msg_type"] == "stream" and interrupted:
+            kind, content = message["msg_type"], message["content"]
+            if kind == "stream" and outputs and outputs[-1][1].get("name") == content["name"]:
+                outputs[-1][1]["text"] += content["text"]
+            elif kind in ("display_data", "execute_result", "error", "stream"):
+                outputs.append((kind, content))
+            if kind == "stream" and interrupted:
                 interrupted = False
                 self.manager.interrupt_kernel()
 
@@ -43,7 +49,7 @@ def kernel():
 
 
 def printed(kernel, code):
-    """What the code prints. The kernel may send one line in several messages."""
+    """Return what the code prints."""
     reply, outputs = kernel.run(code)
     assert reply["status"] == "ok", outputs
     return "".join(content["text"] for kind, content in outputs if kind == "stream").strip()
