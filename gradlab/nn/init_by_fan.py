@@ -80,7 +80,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     ----------
     tensor : Tensor
         Of any shape, floating point; it is overwritten, and no gradient passes.
-    gain : float, default 1
+    gain : float, default: 1
         As of `calculate_gain`.
     generator : Generator, optional
         The stream that is drawn from; the default one if it is left out.
@@ -118,7 +118,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
     ----------
     tensor : Tensor
         Of any shape, floating point; it is overwritten, and no gradient passes.
-    gain : float, default 1
+    gain : float, default: 1
         As of `calculate_gain`.
     generator : Generator, optional
         The stream that is drawn from; the default one if it is left out.
@@ -165,7 +165,7 @@ def kaiming_uniform_(
     ----------
     tensor : Tensor
         Of any shape, floating point; it is overwritten, and no gradient passes.
-    a : float, default 0
+    a : float, default: 0
         The slope of "leaky_relu".
     mode : {"fan_in", "fan_out"}
         Whether the size is kept on the way forward, or of gradients on the way back.
@@ -209,7 +209,7 @@ def kaiming_normal_(
     ----------
     tensor : Tensor
         Of any shape, floating point; it is overwritten, and no gradient passes.
-    a : float, default 0
+    a : float, default: 0
         The slope of "leaky_relu".
     mode : {"fan_in", "fan_out"}
         Whether the size is kept on the way forward, or of gradients on the way back.

@@ -51,9 +51,9 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
     ----------
     tensor : Tensor
         Of any shape, floating point; it is overwritten, and no gradient passes.
-    mean : float, default 0
+    mean : float, default: 0
         The mean.
-    std : float, default 1
+    std : float, default: 1
         The standard deviation.
     generator : Generator, optional
         The stream that is drawn from; the default one if it is left out.
@@ -152,9 +152,9 @@ def trunc_normal_(
     ----------
     tensor : Tensor
         Of any shape, floating point; it is overwritten, and no gradient passes.
-    mean : float, default 0
+    mean : float, default: 0
         The mean.
-    std : float, default 1
+    std : float, default: 1
         The standard deviation.
     a, b : float
         The bounds.
@@ -241,7 +241,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     ----------
     tensor : Tensor
         (out_channels, in_channels, …), of three to five axes.
-    groups : int, default 1
+    groups : int, default: 1
         How many groups of channels.
 
     Returns
@@ -280,7 +280,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     ----------
     tensor : Tensor
         Of two axes or more: all but the first count as columns.
-    gain : float, default 1
+    gain : float, default: 1
         The factor.
     generator : Generator, optional
         The stream that is drawn from; the default one if it is left out.
@@ -328,7 +328,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         A matrix.
     sparsity : float
         The part.
-    std : float, default 0.01
+    std : float, default: 0.01
         The standard deviation.
     generator : Generator, optional
         The stream that is drawn from; the default one if it is left out.

@@ -548,10 +548,10 @@ w.sum(dtype=X.int32)
 ! Call .detach() first.
 > w.detach().sum(dtype=X.int32)
 F.embedding(n % 2, w, sparse=True)
-! Leave it out; the gradient is then dense.
+! Omit it to get a dense gradient.
 > F.embedding(n % 2, w)
 F.soft_margin_loss(x, w)
-! Give target.detach().
+! Pass target.detach().
 > target = w; F.soft_margin_loss(x, target.detach())
 X.bincount(n[0], w[0]).sum().backward()
 ! Call detach() on its argument if no gradient is needed.

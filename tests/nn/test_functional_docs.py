@@ -8,7 +8,7 @@ import pytest
 
 import gradlab as gl
 import gradlab.nn.functional as F  # noqa: N812  (torch's users call it so)
-from gradlab.nn.functional.descriptions import DESCRIPTIONS, described, twin_of
+from gradlab.nn.functional.descriptions import DESCRIPTIONS, document_twin_of, with_descriptions
 
 TWINS = ["celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"]
 
@@ -44,7 +44,7 @@ def test_descriptions_are_put_in_where_the_compiler_has_taken_the_indentation_of
         pass
 
     function.__doc__ = inspect.cleandoc(function.__doc__)  # as Python 3.13 and later do
-    whole, shortened = described(function).__doc__, twin_of(function)(twin).__doc__
+    whole, shortened = with_descriptions(function).__doc__, document_twin_of(function)(twin).__doc__
     parameters = f"Parameters\n----------\n{DESCRIPTIONS['floats']}\n"
     returns = f"\nReturns\n-------\n{DESCRIPTIONS['same']}"
     assert whole == f"Itself.\n\n{parameters}{DESCRIPTIONS['inplace']}\n{returns}"

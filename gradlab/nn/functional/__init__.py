@@ -1,4 +1,4 @@
-"""Activations, layers and losses as functions of tensors, as `torch.nn.functional` spells them."""
+"""Activations, layers and losses as functions of tensors, with the names of `torch.nn.functional`."""
 
 from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.nn.functional.activations import *

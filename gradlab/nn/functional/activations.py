@@ -1,6 +1,6 @@
-"""Piecewise linear activations, as `torch.nn.functional` spells them, and what activations share.
+"""Piecewise linear activations, with the names of `torch.nn.functional`, and helpers for all activations.
 
-`inplace=True` and the twins `relu_` … write into the argument.
+`inplace=True` and in-place twins such as `relu_` write into the argument.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gradlab.backend.streams import stream
 from gradlab.core.inplace import in_place
 from gradlab.core.operator import composite
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.functional.descriptions import described, twin_of
+from gradlab.nn.functional.descriptions import document_twin_of, with_descriptions
 from gradlab.ops import relu as relu_of
 from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
@@ -45,7 +45,7 @@ RRELU = rules.leaky_relu.with_node("RreluWithNoiseBackward0")
 DRAWN = el.mul.with_node("RreluWithNoiseBackward0")
 IN_PLACE = {
     op: op.with_node(f"{op.node_name[:-1]}1")
-    for op in (  # torch's nodes of the twins
+    for op in (  # the names of torch's nodes for the in-place versions
         rules.elu,
         SELU,
         CELU,
@@ -58,16 +58,16 @@ IN_PLACE = {
 
 
 def run(op: Any, input: Tensor, inplace: bool, *others: Tensor, **meta: Any) -> Tensor:
-    """The operation, or its in-place twin."""
+    """Record the operation, in place if `inplace`."""
     if not inplace:
         return op.record(input, *others, **meta)
     if type(input) is not Tensor or input.array.dtype.kind != "f":
-        op.record(input, *others, **meta)  # refuses what it has no meaning for, before a write
+        op.record(input, *others, **meta)  # raise errors before writing
     return in_place(IN_PLACE.get(op, op), input, *others, **meta)
 
 
 def number(function: str, name: str, position: int, value: Any) -> Any:
-    """A parameter as a Python number."""
+    """Convert a parameter to a Python number."""
     if type(value) is float or type(value) is int:
         return value
     if isinstance(value, (Tensor, np.generic)) and value.ndim == 0:
@@ -80,9 +80,9 @@ def number(function: str, name: str, position: int, value: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------- rectified units
-@described
+@with_descriptions
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    r"""The elements where they are positive, 0 elsewhere (rectified linear unit).
+    r"""Replace negative elements by 0 (rectified linear unit).
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
         If `input` holds bools, or if `inplace` and `input` is a leaf that requires a gradient.
 
@@ -118,14 +118,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return in_place(el.relu, input) if inplace else relu_of(input)
 
 
-@twin_of(relu)
+@document_twin_of(relu)
 def relu_(input: Tensor) -> Tensor:
     return in_place(el.relu, input)
 
 
-@described
+@with_descriptions
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    r"""The elements held between 0 and 6.
+    r"""Clamp elements to [0, 6].
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
         If `input` holds bools, or if `inplace` and `input` is a leaf that requires a gradient.
 
@@ -157,20 +157,20 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.relu6(gl.tensor([-1.0, 2.0, 8.0]))
     tensor([0., 2., 6.])
     """
-    return clamped("relu6", input, 0.0, 6.0, inplace)
+    return clamp_elements("relu6", input, 0.0, 6.0, inplace)
 
 
-@described
+@with_descriptions
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    r"""The elements held between two bounds.
+    r"""Clamp elements to [min_val, max_val].
 
     Parameters
     ----------
     input : Tensor
         The tensor, of any shape, floating point or integers.
-    min_val : float, default -1.0
+    min_val : float, default: -1.0
         The lower bound.
-    max_val : float, default 1.0
+    max_val : float, default: 1.0
         The upper bound.
     {inplace}
 
@@ -181,7 +181,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     ValueError
         If `min_val` is greater than `max_val`.
     RuntimeError
@@ -202,16 +202,16 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     tensor([-1.0000,  0.5000,  1.0000])
     """
     if min_val > max_val:
-        raise ValueError(f"min_val cannot be greater than max_val. They are {min_val} and {max_val}.")
-    return clamped("hardtanh", input, min_val, max_val, inplace)
+        raise ValueError(f"min_val cannot be greater than max_val. Got {min_val} and {max_val}.")
+    return clamp_elements("hardtanh", input, min_val, max_val, inplace)
 
 
-@twin_of(hardtanh)
+@document_twin_of(hardtanh)
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     return hardtanh(input, min_val, max_val, True)
 
 
-def clamped(name: str, input: Tensor, low: float, high: float, inplace: bool) -> Tensor:
+def clamp_elements(name: str, input: Tensor, low: float, high: float, inplace: bool) -> Tensor:
     if type(input) is Tensor and input.array.dtype.kind != "f":
         if input.array.dtype.kind == "b":
             raise RuntimeError("Bool inputs not supported for hardtanh. Call .float() first.")
@@ -221,18 +221,18 @@ def clamped(name: str, input: Tensor, low: float, high: float, inplace: bool) ->
     return run(rules.hardtanh, input, inplace, low=low, high=high)
 
 
-@described
+@with_descriptions
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    r"""The elements that are greater than a threshold; another number for the others.
+    r"""Replace elements that are not greater than a threshold by a constant.
 
     Parameters
     ----------
     input : Tensor
         The tensor, of any shape, floating point or integers.
     threshold : float
-        What an element has to exceed to stay.
+        Elements greater than this are kept.
     value : float
-        What takes the place of the others.
+        Replacement for the other elements.
     {inplace}
 
     Returns
@@ -242,7 +242,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     Raises
     ------
     TypeError
-        If `input` is no tensor, or `threshold` or `value` no number.
+        If `input` is not a Tensor, or `threshold` or `value` is not a number.
     NotImplementedError
         If `input` holds bools.
     RuntimeError
@@ -268,20 +268,20 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return run(rules.threshold, input, inplace, threshold=bound, value=value)
 
 
-@twin_of(threshold)
+@document_twin_of(threshold)
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     return globals()["threshold"](input, threshold, value, True)
 
 
-@described
+@with_descriptions
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    r"""The elements where they are positive, a small multiple of them elsewhere.
+    r"""Multiply negative elements by a small slope.
 
     Parameters
     ----------
     {floats}
-    negative_slope : float, default 0.01
-        The factor of elements that are not positive.
+    negative_slope : float, default: 0.01
+        Factor of negative elements.
     {inplace}
 
     Returns
@@ -308,21 +308,21 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return run(rules.leaky_relu, input, inplace, slope=number("leaky_relu", "negative_slope", 2, negative_slope))
 
 
-@twin_of(leaky_relu)
+@document_twin_of(leaky_relu)
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return leaky_relu(input, negative_slope, True)
 
 
 @composite()
-@described
+@with_descriptions
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    r"""The elements where they are positive, a learned multiple of them elsewhere.
+    r"""Multiply negative elements by a learned slope.
 
     Parameters
     ----------
     {floats}
     weight : Tensor
-        The factor of elements that are not positive: one number, or (C), one for each channel, which is the second axis.
+        Factor of negative elements: one number, or (C), one for each channel (the second axis).
 
     Returns
     -------
@@ -331,17 +331,17 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If one of them is no tensor.
+        If an argument is not a Tensor.
     RuntimeError
-        If the dtypes differ, if `weight` has more than one axis, or not as many elements as there are channels.
+        If the dtypes differ, `weight` has more than one axis, or its length is not the number of channels.
     NotImplementedError
-        If they hold integers or bools.
+        If the tensors hold integers or bools.
 
     Notes
     -----
     .. math:: y = \max(x, 0) + w \min(x, 0)
 
-    He et al. (2015). `weight` gets a gradient too: the sum of the cotangent times x over the elements that are not positive.
+    He et al. (2015). The gradient of `weight` is the sum of the cotangent times x over the elements that are not positive.
 
     Examples
     --------
@@ -368,7 +368,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         )
     if parameters != 1:
         if not rank:
-            raise RuntimeError("Not allow zero-dim input tensor. With one weight it may have any number of axes.")
+            raise RuntimeError("Not allow zero-dim input tensor. With one weight, any number of axes is allowed.")
         channels = input.array.shape[1] if rank > 1 else 1
         if channels != parameters:
             raise RuntimeError(
@@ -380,19 +380,19 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return rules.prelu.record(input, weight)
 
 
-@described
+@with_descriptions
 def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
-    r"""The elements where they are positive, a random multiple of them elsewhere.
+    r"""Multiply negative elements by random slopes.
 
     Parameters
     ----------
     {floats}
-    lower : float, default 1/8
-        The least factor of elements that are not positive.
-    upper : float, default 1/3
-        The greatest.
-    training : bool, default False
-        Whether a factor is drawn for each such element; if not, all are the mean of the bounds.
+    lower : float, default: 1/8
+        Smallest factor of negative elements.
+    upper : float, default: 1/3
+        Largest factor.
+    training : bool, default: False
+        Draw a factor for each negative element. If False, the factor is the mean of the bounds.
     {inplace}
 
     Returns
@@ -420,24 +420,24 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     tensor([-0.5000,  3.0000])
     """
     if lower > upper:
-        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound. They are {lower} and {upper}.")
+        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound. Got {lower} and {upper}.")
     if not training:
         return run(RRELU, input, inplace, slope=(lower + upper) / 2)
-    rules.leaky_relu.record(input, slope=0.0)  # refuses what is no float tensor
+    rules.leaky_relu.record(input, slope=0.0)  # raises if `input` is not a floating-point Tensor
     xp, x = namespace_of[type(input.array)], input.array
     noise, drawn_for = xp.ones_like(x), x <= 0
     noise[drawn_for] = xp.asarray(stream(xp).uniform((int(drawn_for.sum()),), np.float64, lower, upper))
     return run(DRAWN, input, inplace, constant(noise))
 
 
-@twin_of(rrelu)
+@document_twin_of(rrelu)
 def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
     return rrelu(input, lower, upper, training, True)
 
 
-@described
+@with_descriptions
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    r"""A sigmoid of three straight lines.
+    r"""Compute a piecewise linear approximation of the sigmoid.
 
     Parameters
     ----------
@@ -467,9 +467,9 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return run(rules.hardsigmoid, input, inplace)
 
 
-@described
+@with_descriptions
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    r"""x times `hardsigmoid` of x.
+    r"""Multiply each element by its `hardsigmoid`.
 
     Parameters
     ----------
@@ -501,15 +501,15 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return run(rules.hardswish, input, inplace)
 
 
-@described
+@with_descriptions
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    r"""The elements moved towards 0 by a distance, and 0 where that would pass it.
+    r"""Move elements towards 0 by `lambd`. Elements closer to 0 become 0.
 
     Parameters
     ----------
     {floats}
-    lambd : float, default 0.5
-        The distance, at least 0.
+    lambd : float, default: 0.5
+        Distance, at least 0.
 
     Returns
     -------
@@ -537,21 +537,21 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         largest = f"{np.finfo(input.array.dtype).max:g}" if input.array.dtype.kind == "f" else "inf"
         raise RuntimeError(
             f"lambda must be in range [0, {largest}] for input dtype {input.dtype.word}, but found {limit:g}. It "
-            "says how far towards 0 the elements move."
+            "is the distance by which elements move towards 0."
         )
     return rules.softshrink.record(input, limit=limit)
 
 
 @composite()
-@described
+@with_descriptions
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    r"""The elements of a magnitude greater than a limit, 0 in place of the others.
+    r"""Replace elements with absolute value at most `lambd` by 0.
 
     Parameters
     ----------
     {floats}
-    lambd : float, default 0.5
-        The limit.
+    lambd : float, default: 0.5
+        Threshold of the absolute value.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Attention: each query takes the mean of the values, weighted by the softmax of its products with the keys.
+"""Attention: the mean of the values for each query, weighted by the softmax of its products with the keys.
 
-Vaswani et al. 2017, section 3.2.
+Vaswani et al. (2017), section 3.2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gradlab.rules import attention as rules
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
-MATRICES = rules.scores.with_node("MmBackward0"), rules.mixture.with_node("MmBackward0")  # as torch names them in 2-D
+MATRICES = rules.scores.with_node("MmBackward0"), rules.mixture.with_node("MmBackward0")  # the names of torch's nodes in 2-D
 
 
 def scaled_dot_product_attention(
@@ -40,7 +40,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    r"""The mean of the values for each query, weighted by the softmax of its products with the keys.
+    r"""Average the values for each query, weighted by the softmax of its products with the keys.
 
     Parameters
     ----------
@@ -51,28 +51,28 @@ def scaled_dot_product_attention(
     value : Tensor
         The values, (…, S, V).
     attn_mask : Tensor, optional
-        Of a shape that broadcasts to (…, L, S): bools, True where a key may be seen, or floats, which are added to the scores.
-    dropout_p : float, default 0.0
-        The probability that a weight is dropped; there is no evaluation mode here.
-    is_causal : bool, default False
-        Whether query i sees keys 0 … i alone; then there is no `attn_mask`.
+        Mask that broadcasts to (…, L, S): bools, True where a query attends to a key, or floats, which are added to the scores.
+    dropout_p : float, default: 0.0
+        Probability that a weight is dropped. This function has no evaluation mode.
+    is_causal : bool, default: False
+        Let query i attend to the keys 0 … i only. Cannot be combined with `attn_mask`.
     scale : float, optional
-        The factor of the scores, 1/√E if left out.
-    enable_gqa : bool, default False
-        Whether `query` may have a multiple of the heads (dimension -3) of `key` and `value`.
+        Factor of the scores. If omitted, 1/√E.
+    enable_gqa : bool, default: False
+        Allow `query` to have a multiple of the heads (dimension -3) of `key` and `value`.
 
     Returns
     -------
     Tensor
-        Of shape (…, L, V). A query that sees no key gets zeros.
+        Shape (…, L, V). The result is 0 for a query whose keys are all masked.
 
     Raises
     ------
     TypeError
-        If one of the three is no tensor.
+        If one of the three is not a Tensor.
     RuntimeError
-        If the shapes or dtypes do not fit, they hold integers or bools, both masks are asked for, or `dropout_p` is not from 0
-        to 1.
+        If the shapes or dtypes do not fit, a tensor is not floating point, both `attn_mask` and `is_causal` are given, or
+        `dropout_p` is not between 0 and 1.
 
     Notes
     -----
@@ -105,16 +105,16 @@ def scaled_dot_product_attention(
             is_causal,
         )
     if enable_gqa:
-        key, value = (repeated_heads(x, q.shape[-3] if q.ndim > 2 else 1) for x in (key, value))
+        key, value = (repeat_heads(x, q.shape[-3] if q.ndim > 2 else 1) for x in (key, value))
     scores_of, mixture_of = MATRICES if max(q.ndim, k.ndim, v.ndim) == 2 else (rules.scores, rules.mixture)
     scores = scores_of.record(query, key, scale=q.shape[-1] ** -0.5 if scale is None else float(scale))
     mask, xp = None, namespace_of[type(q)]
     if is_causal:
-        mask = forbidding(xp, xp.tri(q.shape[-2], k.shape[-2], dtype=bool), q.dtype)
+        mask = mask_to_bias(xp, xp.tri(q.shape[-2], k.shape[-2], dtype=bool), q.dtype)
     elif attn_mask is not None:
         mask = attn_mask.array
         if mask.dtype.kind == "b":
-            mask = forbidding(xp, mask, q.dtype)
+            mask = mask_to_bias(xp, mask, q.dtype)
         elif attn_mask.node is not None:  # a learned mask
             scores, mask = scores + attn_mask, None
         else:
@@ -125,13 +125,13 @@ def scaled_dot_product_attention(
     return mixture_of.record(dropout(weights, dropout_p, True) if dropout_p else weights, value)
 
 
-def forbidding(xp: Any, seen: Any, dtype: Any) -> Any:
-    """What to add to scores so that only what may be seen counts."""
+def mask_to_bias(xp: Any, seen: Any, dtype: Any) -> Any:
+    """Convert a boolean mask to the bias of the scores: 0 where True, -inf where False."""
     return xp.where(seen, xp.zeros((), dtype=dtype), -np.inf)
 
 
-def repeated_heads(x: Tensor, heads: int) -> Tensor:
-    """Each head of key or value as often as there are heads of the query for it."""
+def repeat_heads(x: Tensor, heads: int) -> Tensor:
+    """Repeat the heads of key or value to match those of the query."""
     *batch, own, length, width = x.array.shape
     if heads % own:
         raise RuntimeError(
@@ -145,7 +145,7 @@ def repeated_heads(x: Tensor, heads: int) -> Tensor:
 def check_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool, dropout_p: float
 ) -> None:
-    """Torch's refusals."""
+    """Raise PyTorch's errors for arguments that do not fit."""
     q, k, v = query.array, key.array, value.array
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise RuntimeError(
@@ -198,7 +198,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of several heads on projections of queries, keys and values.
+    """Compute multi-head attention: project queries, keys and values, attend in each head, and project the result.
 
     Parameters
     ----------
@@ -209,52 +209,52 @@ def multi_head_attention_forward(
     value : Tensor
         The values, (S, N, E), or without N.
     embed_dim_to_check : int
-        What E has to be.
+        Expected value of E.
     num_heads : int
-        How many heads there are; a head has E / num_heads columns.
+        Number of heads. A head has E / num_heads columns.
     in_proj_weight : Tensor or None
-        The weights that project all three, (3E, E).
+        Weights of the three input projections, (3E, E).
     in_proj_bias : Tensor or None
-        What is added to the projections, (3E).
+        Bias of the input projections, (3E).
     bias_k, bias_v : Tensor or None
-        A further key and value at the end, (1, 1, E); both or none.
+        A key and a value to append, (1, 1, E); both or neither.
     add_zero_attn : bool
-        Whether a further key and value of zeros is put at the end.
+        Append a key and a value of zeros.
     dropout_p : float
-        The probability that a weight of the attention is dropped in training.
+        Probability that an attention weight is dropped in training.
     out_proj_weight : Tensor
-        The weights of the last projection, (E, E).
+        Weights of the output projection, (E, E).
     out_proj_bias : Tensor or None
-        What is added there, (E).
-    training : bool, default True
-        Whether weights are dropped.
+        Bias of the output projection, (E).
+    training : bool, default: True
+        Apply dropout.
     key_padding_mask : Tensor, optional
-        (N, S): bools, True where a key is hidden, or floats, which are added to the scores.
-    need_weights : bool, default True
-        Whether the weights of the attention are returned too.
+        (N, S): bools, True where a key is ignored, or floats, which are added to the scores.
+    need_weights : bool, default: True
+        Return the attention weights, too.
     attn_mask : Tensor, optional
-        (L, S) or (N · num_heads, L, S): bools, True where a key is hidden, or floats, which are added to the scores.
-    use_separate_proj_weight : bool, default False
-        Whether the three are projected by weights of their own.
+        (L, S) or (N · num_heads, L, S): bools, True where a key is ignored, or floats, which are added to the scores.
+    use_separate_proj_weight : bool, default: False
+        Use a separate weight for each input projection.
     q_proj_weight, k_proj_weight, v_proj_weight : Tensor, optional
-        These.
+        The separate weights.
     static_k, static_v : Tensor, optional
-        Projected keys and values in place of those of `key` and `value`, (N · num_heads, S, E / num_heads).
-    average_attn_weights : bool, default True
-        Whether the returned weights are the mean over the heads.
-    is_causal : bool, default False
-        A hint that `attn_mask` is the causal one; without a mask it is refused.
+        Projected keys and values to use instead of `key` and `value`, (N · num_heads, S, E / num_heads).
+    average_attn_weights : bool, default: True
+        Average the returned weights over the heads.
+    is_causal : bool, default: False
+        A hint that `attn_mask` is the causal mask. Requires a mask.
 
     Returns
     -------
     tuple of Tensor and Tensor or None
-        The result (L, N, E), and the weights (N, L, S), or (N, num_heads, L, S) if they are not averaged; None if they are not
-        needed.
+        The result (L, N, E), and the weights (N, L, S), or (N, num_heads, L, S) if not averaged. The weights are None if
+        `need_weights` is False.
 
     Raises
     ------
     AssertionError
-        If the shapes do not fit, or what is to go together does not.
+        If the shapes do not fit, or arguments that belong together are not given together.
     RuntimeError
         If `is_causal` is given without a mask.
 
@@ -286,49 +286,47 @@ def multi_head_attention_forward(
             UserWarning,
             stacklevel=2,
         )
-    padding = additive("key_padding_mask", padding, query)
+    padding = float_mask("key_padding_mask", padding, query)
     if is_causal and mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
             "`generate_square_subsequent_mask` to create this mask."
         )
     by_hint = is_causal and padding is None and not need_weights
-    mask = None if by_hint else additive("attn_mask", mask, query)
-    demand(width == embed_dim_to_check, f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
-    demand(width % num_heads == 0, f"embed_dim {width} not divisible by num_heads {num_heads}")
+    mask = None if by_hint else float_mask("attn_mask", mask, query)
+    require(width == embed_dim_to_check, f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
+    require(width % num_heads == 0, f"embed_dim {width} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
-        demand(
+        require(
             key.array.shape[:2] == value.array.shape[:2],
             f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}",
         )
-        q, k, v = separately_projected((query, key, value), (q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias)
+        q, k, v = project_separately((query, key, value), (q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias)
     else:
-        demand(key.array.shape == value.array.shape, f"key shape {key.shape} does not match value shape {value.shape}")
+        require(key.array.shape == value.array.shape, f"key shape {key.shape} does not match value shape {value.shape}")
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = projected(query, key, value, in_proj_weight, in_proj_bias)
-    mask = None if mask is None else of_heads(mask, (length, key.array.shape[0]), batch * num_heads)
-    more = 0  # keys at the end that no mask knows of
-    demand(bias_k is not None or bias_v is None, "bias_v is set but bias_k is None")
-    demand(bias_v is not None or bias_k is None, "bias_k is set but bias_v is None")
+        q, k, v = project_qkv(query, key, value, in_proj_weight, in_proj_bias)
+    mask = None if mask is None else expand_to_heads(mask, (length, key.array.shape[0]), batch * num_heads)
+    more = 0  # number of appended keys, which masks do not cover
+    require(bias_k is not None or bias_v is None, "bias_v is set but bias_k is None")
+    require(bias_v is not None or bias_k is None, "bias_k is set but bias_v is None")
     if bias_k is not None and bias_v is not None:
-        demand(static_k is None, "bias cannot be added to static key.")
-        demand(static_v is None, "bias cannot be added to static value.")
+        require(static_k is None, "bias cannot be added to static key.")
+        require(static_v is None, "bias cannot be added to static value.")
         k, v = (cat([x, expand(bias, 1, batch, width)]) for x, bias in ((k, bias_k), (v, bias_v)))
         more += 1
     heads, size = batch * num_heads, width // num_heads
     q = transpose(reshape(q, length, heads, size), 0, 1)
     k, v = (
-        transpose(reshape(x, x.array.shape[0], heads, size), 0, 1)
-        if static is None
-        else checked_static(what, static, heads, size)
+        transpose(reshape(x, x.array.shape[0], heads, size), 0, 1) if static is None else check_static(what, static, heads, size)
         for what, x, static in (("static_k", k, static_k), ("static_v", v, static_v))
     )
     if add_zero_attn:
         k, v = (cat([x, constant(zeros_like(x, (heads, 1, size)))], 1) for x in (k, v))
         more += 1
     keys = k.array.shape[1]
-    mask = merged(widened(mask, more), widened(padding, more), batch, num_heads, keys)
+    mask = merge_masks(widen_mask(mask, more), widen_mask(padding, more), batch, num_heads, keys)
     dropout_p = dropout_p if training else 0.0
     if need_weights:
         scores = rules.scores.record(q, k, scale=size**-0.5)
@@ -350,8 +348,8 @@ def multi_head_attention_forward(
     return squeeze(out, 1), None if weights is None else squeeze(weights, 0)
 
 
-def demand(met: bool, otherwise: str) -> None:
-    """Torch's AssertionError, where something about the arguments does not hold."""
+def require(met: bool, otherwise: str) -> None:
+    """Raise PyTorch's AssertionError if a condition is not met."""
     if not met:
         raise AssertionError(otherwise)
 
@@ -359,12 +357,12 @@ def demand(met: bool, otherwise: str) -> None:
 def check_ranks(
     query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
 ) -> bool:
-    """Whether there is a batch axis; an error where the arguments do not agree about it."""
+    """Return whether there is a batch axis. Raise if the arguments do not agree about it."""
     check_tensors("multi_head_attention_forward", query=query, key=key, value=value)
     ndim = query.array.ndim
-    demand(ndim in (2, 3), f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor")
+    require(ndim in (2, 3), f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor")
     kind = "batched (3-D)" if ndim == 3 else "unbatched (2-D)"
-    demand(
+    require(
         key.array.ndim == value.array.ndim == ndim,
         f"For {kind} `query`, expected `key` and `value` to be {ndim}-D but found "
         f"{key.array.ndim}-D and {value.array.ndim}-D tensors respectively",
@@ -374,27 +372,27 @@ def check_ranks(
         ("attn_mask", attn_mask, (2, 3), "`None`, 2-D or 3-D"),
     ):
         if mask is not None:
-            demand(
+            require(
                 mask.array.ndim in ranks,
                 f"For {kind} `query`, expected `{what}` to be {words} but found {mask.array.ndim}-D tensor instead",
             )
     if ndim == 2 and attn_mask is not None and attn_mask.array.ndim == 3:
         wanted = (num_heads, query.array.shape[0], key.array.shape[0])
-        demand(attn_mask.array.shape == wanted, f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
+        require(attn_mask.array.shape == wanted, f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
     return ndim == 3
 
 
-def additive(what: str, mask: Tensor | None, query: Tensor) -> Tensor | None:
-    """A mask of floats to add to scores: -inf where one of bools is True."""
+def float_mask(what: str, mask: Tensor | None, query: Tensor) -> Tensor | None:
+    """Convert a mask to floats to add to the scores: -inf where a boolean mask is True."""
     if mask is None or mask.array.dtype.kind == "f":
         return mask
-    demand(mask.array.dtype.kind == "b", f"only bool and floating types of {what} are supported")
+    require(mask.array.dtype.kind == "b", f"only bool and floating types of {what} are supported")
     xp = namespace_of[type(mask.array)]
-    return constant(forbidding(xp, ~mask.array, query.array.dtype))
+    return constant(mask_to_bias(xp, ~mask.array, query.array.dtype))
 
 
-def projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value by their thirds of one weight; in one product where they are the same tensor."""
+def project_qkv(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Project query, key and value by the thirds of one weight, in one product if they are the same tensor."""
     width = query.array.shape[-1]
 
     def part(x: Tensor, first: int, last: int) -> list[Tensor]:
@@ -410,20 +408,20 @@ def projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: T
     return q, k, v
 
 
-def separately_projected(xs: tuple[Tensor, ...], weights: tuple[Tensor | None, ...], bias: Tensor | None) -> list[Tensor]:
-    """Query, key and value each by a weight of its own."""
+def project_separately(xs: tuple[Tensor, ...], weights: tuple[Tensor | None, ...], bias: Tensor | None) -> list[Tensor]:
+    """Project query, key and value by separate weights."""
     width, projections = xs[0].array.shape[-1], []
     for at, (name, letter, x, weight) in enumerate(zip(("query", "key", "value"), "qkv", xs, weights, strict=True)):
-        demand(weight is not None, f"use_separate_proj_weight is True but {letter}_proj_weight is None")
+        require(weight is not None, f"use_separate_proj_weight is True but {letter}_proj_weight is None")
         assert weight is not None
         wanted = width, x.array.shape[-1]
-        demand(weight.array.shape == wanted, f"expecting {name} weights shape of {wanted}, but got {weight.shape}")
+        require(weight.array.shape == wanted, f"expecting {name} weights shape of {wanted}, but got {weight.shape}")
         projections.append(linear(x, weight, None if bias is None else bias[at * width : (at + 1) * width]))
     return projections
 
 
-def of_heads(mask: Tensor, wanted: tuple[int, int], heads: int) -> Tensor:
-    """An `attn_mask` with an axis for the heads of all samples in front."""
+def expand_to_heads(mask: Tensor, wanted: tuple[int, int], heads: int) -> Tensor:
+    """Add an axis for the heads of all samples in front of `attn_mask`."""
     ndim, shape = mask.array.ndim, mask.array.shape
     correct = wanted if ndim == 2 else (heads, *wanted)
     if shape != correct:
@@ -431,9 +429,9 @@ def of_heads(mask: Tensor, wanted: tuple[int, int], heads: int) -> Tensor:
     return unsqueeze(mask, 0) if ndim == 2 else mask
 
 
-def checked_static(what: str, static: Tensor, heads: int, size: int) -> Tensor:
+def check_static(what: str, static: Tensor, heads: int, size: int) -> Tensor:
     for axis, wanted in ((0, heads), (2, size)):
-        demand(
+        require(
             static.array.shape[axis] == wanted, f"expecting {what}.size({axis}) of {wanted}, but got {static.array.shape[axis]}"
         )
     return static
@@ -443,17 +441,17 @@ def zeros_like(x: Tensor, shape: tuple[int, ...]) -> Any:
     return namespace_of[type(x.array)].zeros(shape, dtype=x.array.dtype)
 
 
-def widened(mask: Tensor | None, more: int) -> Tensor | None:
-    """A mask with `more` columns that allow everything."""
+def widen_mask(mask: Tensor | None, more: int) -> Tensor | None:
+    """Append `more` columns that hide nothing to a mask."""
     return mask if mask is None or not more else cat([mask, constant(zeros_like(mask, (*mask.array.shape[:-1], more)))], -1)
 
 
-def merged(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int) -> Tensor | None:
-    """Both masks in one, (N·heads, L, S) or what broadcasts to it."""
+def merge_masks(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int) -> Tensor | None:
+    """Combine both masks to one that broadcasts to (N·heads, L, S)."""
     if padding is None:
         return mask
     for axis, wanted in enumerate((batch, keys)):
-        demand(
+        require(
             padding.array.shape[axis] == wanted,
             f"Expected key_padded_mask.shape[{axis}] to be {wanted}, but got {padding.array.shape[axis]}",
         )

@@ -1,4 +1,4 @@
-"""Means and p-norms of windows. An adaptive average of all is a mean."""
+"""Average pooling and p-norm pooling. Adaptive pooling to size 1 is a mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.descriptions import with_descriptions
 from gradlab.nn.functional.max_pooling import max_pool1d, max_pool2d
 from gradlab.nn.functional.windows import (
     OutputSizes,
@@ -19,12 +19,12 @@ from gradlab.nn.functional.windows import (
     adaptive,
     adaptive_single,
     check_tensor,
+    not_implemented_error,
+    one_per_axis,
     pooled_shape,
-    refused,
-    several,
     single,
     window,
-    with_one_more,
+    with_extra_axis,
 )
 from gradlab.ops import abs, mul, relu, sign
 from gradlab.ops.copies import make_contiguous
@@ -49,7 +49,7 @@ for _op in (*AVERAGE.values(), *ADAPTIVE_AVERAGE.values()):
 
 
 # ---------------------------------------------------------------------------------------------------------------- averages
-@described
+@with_descriptions
 def avg_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -58,7 +58,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window of the last dimension.
+    """Compute the mean of each window of the last dimension.
 
     Parameters
     ----------
@@ -66,16 +66,16 @@ def avg_pool1d(
         The channels, (N, C, L), or without N.
     {kernel_size}
     {pool_stride}
-    padding : int or tuple of ints, default 0
-        How many zeros are put at both ends; at most half of the kernel.
+    padding : int or tuple of ints, default: 0
+        Number of zeros added at both ends; at most half of the kernel size.
     {ceil_mode}
-    count_include_pad : bool, default True
-        Whether zeros of the padding count in the mean.
+    count_include_pad : bool, default: True
+        Include the zeros of the padding in the mean.
 
     Returns
     -------
     Tensor
-        Of shape (N, C, L'), or without N. Means of integers are rounded towards 0.
+        Shape (N, C, L'), or without N. Means of integers are rounded towards 0.
 
     Raises
     ------
@@ -108,10 +108,10 @@ def avg_pool1d(
             ("padding", padding),
         )
     )
-    return with_one_more(lambda x: avg_pool2d(x, (1, k), (1, s), (0, p), ceil_mode, count_include_pad), input)
+    return with_extra_axis(lambda x: avg_pool2d(x, (1, k), (1, s), (0, p), ceil_mode, count_include_pad), input)
 
 
-@described
+@with_descriptions
 def avg_pool2d(
     input: Tensor,
     kernel_size: Sizes,
@@ -121,7 +121,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window of the last two dimensions.
+    """Compute the mean of each window of the last two dimensions.
 
     Parameters
     ----------
@@ -129,18 +129,18 @@ def avg_pool2d(
         The channels, (N, C, H, W), or without N.
     {kernel_size}
     {pool_stride}
-    padding : int or tuple of ints, default 0
-        How many zeros are put at both ends; at most half of the kernel.
+    padding : int or tuple of ints, default: 0
+        Number of zeros added at both ends; at most half of the kernel size.
     {ceil_mode}
-    count_include_pad : bool, default True
-        Whether zeros of the padding count in the mean.
+    count_include_pad : bool, default: True
+        Include the zeros of the padding in the mean.
     divisor_override : int, optional
-        What the sums are divided by instead.
+        Divisor of the sums, in place of the window size.
 
     Returns
     -------
     Tensor
-        Of shape (N, C, H', W'), or without N. Means of integers are rounded towards 0.
+        Shape (N, C, H', W'), or without N. Means of integers are rounded towards 0.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def avg_pool2d(
     return mean_over_windows(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@described
+@with_descriptions
 def avg_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -175,7 +175,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window of the last three dimensions.
+    """Compute the mean of each window of the last three dimensions.
 
     Parameters
     ----------
@@ -183,18 +183,18 @@ def avg_pool3d(
         The channels, (N, C, D, H, W), or without N.
     {kernel_size}
     {pool_stride}
-    padding : int or tuple of ints, default 0
-        How many zeros are put at both ends; at most half of the kernel.
+    padding : int or tuple of ints, default: 0
+        Number of zeros added at both ends; at most half of the kernel size.
     {ceil_mode}
-    count_include_pad : bool, default True
-        Whether zeros of the padding count in the mean.
+    count_include_pad : bool, default: True
+        Include the zeros of the padding in the mean.
     divisor_override : int, optional
-        What the sums are divided by instead.
+        Divisor of the sums, in place of the window size.
 
     Returns
     -------
     Tensor
-        Of shape (N, C, D', H', W'), or without N. Means of integers are rounded towards 0.
+        Shape (N, C, D', H', W'), or without N. Means of integers are rounded towards 0.
 
     Raises
     ------
@@ -236,12 +236,12 @@ def mean_over_windows(
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-max(len(shape), 1)}, "
             f"{max(len(shape), 1) - 1}], but got {-n - 1}). The input needs {n + 1} axes, or {n + 2} with a batch; "
-            "unsqueeze adds one."
+            "use unsqueeze to add one."
         )
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     if input.array.dtype.kind == "b":
-        raise refused(name, input)
+        raise not_implemented_error(name, input)
     out = pooled_shape(input, n, k, s, p, (1,) * n, ceil_mode)
     maps = tuple([window_map(*axis) for axis in zip(shape[-n:], out, k, s, p, strict=True)])
     over = (
@@ -249,7 +249,7 @@ def mean_over_windows(
         if divisor_override is not None
         else divisors([window_lengths(*axis, count_include_pad) for axis in zip(shape[-n:], out, k, s, p, strict=True)])
     )
-    if input.array.dtype.kind in "ui":  # torch's integer averages are rounded to zero
+    if input.array.dtype.kind in "ui":  # as in torch, averages of integers are rounded towards 0
         sums = AVERAGE[n].record(input, maps=maps, over=None, first=False, fill=0).array
         xp = namespace_of[type(sums)]
         return constant(xp.trunc(sums / xp.asarray(over)).astype(sums.dtype))
@@ -257,22 +257,22 @@ def mean_over_windows(
 
 
 def window_lengths(length: int, out: int, k: int, s: int, p: int, count_include_pad: bool) -> np.ndarray:
-    """How many elements each window counts along an axis."""
+    """Return the number of elements that each window averages along an axis."""
     starts = np.arange(out) * s - p
     stops = np.minimum(starts + k, length + p)
     return stops - starts if count_include_pad else np.minimum(stops, length) - np.maximum(starts, 0)
 
 
 def divisors(lengths: list[np.ndarray]) -> Any:
-    """The product of the windows' lengths along the axes; one number if they are all alike."""
+    """Return the product of the lengths of the windows along the axes, as one number if all are equal."""
     if all((row == row[0]).all() for row in lengths if row.size):
         return float(prod([int(row[0]) for row in lengths if row.size]))
     return reduce(np.multiply, np.ix_(*lengths)).astype(float)
 
 
-@described
+@with_descriptions
 def adaptive_avg_pool1d(input: Tensor, output_size: OutputSizes) -> Tensor:
-    """The means of a given number of windows that share the last dimension.
+    """Average windows of the last dimension, to a given output size.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: OutputSizes) -> Tensor:
     Returns
     -------
     Tensor
-        Of the given lengths in the last dimension.
+        The given size in the last dimension.
 
     Raises
     ------
@@ -291,7 +291,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: OutputSizes) -> Tensor:
 
     Notes
     -----
-    Window i of n covers the elements from ⌊i L / n⌋ to ⌈(i + 1) L / n⌉.
+    Window i of n covers the elements ⌊i L / n⌋ to ⌈(i + 1) L / n⌉ - 1.
 
     Examples
     --------
@@ -301,12 +301,12 @@ def adaptive_avg_pool1d(input: Tensor, output_size: OutputSizes) -> Tensor:
     tensor([[2., 4.]])
     """
     size = adaptive_single("adaptive_avg_pool1d", input, output_size)
-    return with_one_more(lambda x: adaptive_avg_pool2d(x, (1, size)), input)
+    return with_extra_axis(lambda x: adaptive_avg_pool2d(x, (1, size)), input)
 
 
-@described
+@with_descriptions
 def adaptive_avg_pool2d(input: Tensor, output_size: OutputSizes) -> Tensor:
-    """The means of a given number of windows that share the last two dimensions.
+    """Average windows of the last two dimensions, to a given output size.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSizes) -> Tensor:
     Returns
     -------
     Tensor
-        Of the given lengths in the last two dimensions.
+        The given size in the last two dimensions.
 
     Raises
     ------
@@ -325,7 +325,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSizes) -> Tensor:
 
     Notes
     -----
-    Window i of n covers the elements from ⌊i L / n⌋ to ⌈(i + 1) L / n⌉.
+    Window i of n covers the elements ⌊i L / n⌋ to ⌈(i + 1) L / n⌉ - 1.
 
     Examples
     --------
@@ -337,9 +337,9 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSizes) -> Tensor:
     return adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
 
 
-@described
+@with_descriptions
 def adaptive_avg_pool3d(input: Tensor, output_size: OutputSizes) -> Tensor:
-    """The means of a given number of windows that share the last three dimensions.
+    """Average windows of the last three dimensions, to a given output size.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSizes) -> Tensor:
     Returns
     -------
     Tensor
-        Of the given lengths in the last three dimensions.
+        The given size in the last three dimensions.
 
     Raises
     ------
@@ -358,7 +358,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSizes) -> Tensor:
 
     Notes
     -----
-    Window i of n covers the elements from ⌊i L / n⌋ to ⌈(i + 1) L / n⌉.
+    Window i of n covers the elements ⌊i L / n⌋ to ⌈(i + 1) L / n⌉ - 1.
 
     Examples
     --------
@@ -377,16 +377,16 @@ def adaptive_mean(name: str, n: int, input: Tensor, output_size: Any) -> Tensor:
     return make_contiguous(ADAPTIVE_AVERAGE[n].record(input, maps=maps, over=divisors(lengths), first=False, fill=0))
 
 
-@described
+@with_descriptions
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Sizes | None = None, ceil_mode: bool = False) -> Tensor:
-    r"""The p-norm of each window of the last dimension.
+    r"""Compute the p-norm of each window of the last dimension.
 
     Parameters
     ----------
     input : Tensor
         The channels, (N, C, L), or without N.
     norm_type : float
-        The order p; infinity gives the greatest magnitude.
+        The order p. Infinity returns the largest absolute value.
     {kernel_size}
     {pool_stride}
     {ceil_mode}
@@ -394,7 +394,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Sizes |
     Returns
     -------
     Tensor
-        Of shape (N, C, L'), or without N.
+        Shape (N, C, L'), or without N.
 
     Raises
     ------
@@ -404,7 +404,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Sizes |
     -----
     .. math:: y = \left(\sum x^p\right)^{1 / p}
 
-    Of x, not of its magnitude, as long as p is finite: a negative sum has no root, and gives NaN (but for p = 1).
+    For finite p, powers of x are summed, not of |x|. The result is NaN if the sum is negative, except for p = 1.
 
     Examples
     --------
@@ -420,18 +420,18 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Sizes |
     return mul(mul(sign(powers), relu(abs(powers))), k) ** (1.0 / norm_type)
 
 
-@described
+@with_descriptions
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    r"""The p-norm of each window of the last two dimensions.
+    r"""Compute the p-norm of each window of the last two dimensions.
 
     Parameters
     ----------
     input : Tensor
         The channels, (N, C, H, W), or without N.
     norm_type : float
-        The order p; infinity gives the greatest magnitude.
+        The order p. Infinity returns the largest absolute value.
     {kernel_size}
     {pool_stride}
     {ceil_mode}
@@ -439,7 +439,7 @@ def lp_pool2d(
     Returns
     -------
     Tensor
-        Of shape (N, C, H', W'), or without N.
+        Shape (N, C, H', W'), or without N.
 
     Raises
     ------
@@ -451,7 +451,7 @@ def lp_pool2d(
     -----
     .. math:: y = \left(\sum x^p\right)^{1 / p}
 
-    Of x, not of its magnitude, as long as p is finite: a negative sum has no root, and gives NaN (but for p = 1).
+    For finite p, powers of x are summed, not of |x|. The result is NaN if the sum is negative, except for p = 1.
 
     Examples
     --------
@@ -460,7 +460,7 @@ def lp_pool2d(
     >>> F.lp_pool2d(gl.ones(1, 2, 2), 1, 2)
     tensor([[[4.]]])
     """
-    k = several("lp_pool2d", "kernel_size", kernel_size, 2)
+    k = one_per_axis("lp_pool2d", "kernel_size", kernel_size, 2)
     if norm_type in (inf, -inf):
         return extreme_pool(max_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
     powers = avg_pool2d(input**norm_type, kernel_size, stride, 0, ceil_mode)
@@ -470,7 +470,7 @@ def lp_pool2d(
 def extreme_pool(
     pool: Callable[..., Any], input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
 ) -> Tensor:
-    """The greatest magnitude in each window for the norm ∞, the smallest for -∞."""
+    """Return the largest absolute value in each window for the norm ∞, the smallest for -∞."""
     if norm_type > 0:
         return pool(abs(input), kernel_size, stride, 0, 1, ceil_mode)
     return -pool(-abs(input), kernel_size, stride, 0, 1, ceil_mode)

@@ -1,4 +1,4 @@
-"""Losses of scores or probabilities of two classes, or of several each of which may apply."""
+"""Losses for binary and multi-label classification."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from gradlab.backend.bounds import check_bounds
 from gradlab.core.errors import Size, broadcast_mismatch, not_implemented
 from gradlab.core.tensor import Tensor
-from gradlab.nn.functional.descriptions import described
-from gradlab.nn.functional.losses import REDUCTIONS, broadcast, divisor, fixed, reduced, settled
+from gradlab.nn.functional.descriptions import with_descriptions
+from gradlab.nn.functional.losses import REDUCTIONS, broadcast, divisor, reduce_loss, refuse_gradients, resolve_reduction
 from gradlab.nn.functional.smooth_activations import logsigmoid
 from gradlab.ops.arguments import check_tensors
 from gradlab.ops.copies import cast
@@ -26,7 +26,7 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------------------------- two classes
-@described
+@with_descriptions
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -35,7 +35,7 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""The cross entropy of probabilities of a class against targets from 0 to 1.
+    r"""Compute the binary cross entropy of probabilities.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def binary_cross_entropy(
     target : Tensor
         The targets, of the shape and dtype of `input`, from 0 to 1.
     weight : Tensor, optional
-        A factor for each term, of a shape that broadcasts to that of `input`. The mean is over the terms.
+        A weight for each term, of a shape that broadcasts to that of `input`. The mean is over the terms.
     {averaging}
     {reduction}
 
@@ -55,9 +55,9 @@ def binary_cross_entropy(
     Raises
     ------
     ValueError
-        If the shapes differ, or `reduction` is none of the three.
+        If the shapes differ, or `reduction` is not one of the three.
     RuntimeError
-        If the dtypes differ, an element is not from 0 to 1, or `weight` does not broadcast or requires a gradient.
+        If the dtypes differ, an element is not between 0 and 1, or `weight` does not broadcast or requires a gradient.
     NotImplementedError
         If both hold integers or bools.
 
@@ -65,7 +65,7 @@ def binary_cross_entropy(
     -----
     .. math:: \ell = -(y \log p + (1 - y) \log(1 - p))
 
-    The logarithms count as at least -100. With scores in place of probabilities, `binary_cross_entropy_with_logits` is exact.
+    Logarithms are clamped to at least -100. `binary_cross_entropy_with_logits` takes scores and needs no clamping.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def binary_cross_entropy(
     tensor([0.6931, -0.0000])
     """
     check_tensors("binary_cross_entropy", input=input, target=target)
-    reduction = settled(reduction, size_average, reduce)
+    reduction = resolve_reduction(reduction, size_average, reduce)
     if target.array.shape != input.array.shape:
         raise ValueError(
             f"Using a target size ({Size(target.array.shape)}) that is different to the input size "
@@ -87,7 +87,7 @@ def binary_cross_entropy(
         raise RuntimeError(f"Found dtype {target.dtype.word} but expected {input.dtype.word}. Call target.to(input.dtype).")
     for name, x in (("input", input.array), ("target", target.array)):
         if x.dtype.kind == "f" and (type(x) is not np.ndarray or (x.size and leaves_unit_interval(x))):
-            hint = " Apply a sigmoid first, or take binary_cross_entropy_with_logits." if name == "input" else ""
+            hint = " Apply a sigmoid first, or use binary_cross_entropy_with_logits." if name == "input" else ""
             check_bounds("binary_cross_entropy", x, 0, 1, partial(outside_unit_interval, name, hint))
     return rules.binary_cross_entropy.record(
         input, target, weight=None if weight is None else weight.array, parameter=None, total=divisor(reduction, input.array.size)
@@ -102,13 +102,16 @@ ONE = {2: (np.uint16, 0x3C00), 4: (np.uint32, 0x3F800000), 8: (np.uint64, 0x3FF0
 
 
 def leaves_unit_interval(x: Any) -> bool:
-    """Whether some element is not from 0 to 1. The bits of those that are, as an integer, are at most those of 1.0: one pass over
-    them is enough, and only where it finds more (a number below 0, perhaps -0.0; a NaN) the elements are compared."""
+    """Return True if some element is not between 0 and 1.
+
+    Read as integers, the bits of numbers from 0 to 1 are at most those of 1.0, so one maximum is enough. Only if it is larger (a
+    negative number, possibly -0.0, or NaN), the elements are compared.
+    """
     bits, one = ONE[x.itemsize]
     return bool(x.view(bits).max() > one) and not (x.min() >= 0 and x.max() <= 1)
 
 
-@described
+@with_descriptions
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -118,7 +121,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    r"""`binary_cross_entropy` of the sigmoid of scores, computed without overflow.
+    r"""Compute the binary cross entropy of scores (logits) without overflow.
 
     Parameters
     ----------
@@ -127,11 +130,11 @@ def binary_cross_entropy_with_logits(
     target : Tensor
         The targets, of the shape of `input`, floating point, from 0 to 1.
     weight : Tensor, optional
-        A factor for each term, of a shape that broadcasts to that of `input`. The mean is over the terms.
+        A weight for each term, of a shape that broadcasts to that of `input`. The mean is over the terms.
     {averaging}
     {reduction}
     pos_weight : Tensor, optional
-        A factor of the terms of y = 1, of a shape that broadcasts to that of `input`.
+        A factor of the terms with y = 1, of a shape that broadcasts to that of `input`.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def binary_cross_entropy_with_logits(
     Raises
     ------
     ValueError
-        If the shapes differ, or `reduction` is none of the three.
+        If the shapes differ, or `reduction` is not one of the three.
     RuntimeError
         If `target` is not floating point, or a weight does not broadcast or requires a gradient.
     NotImplementedError
@@ -150,7 +153,7 @@ def binary_cross_entropy_with_logits(
     -----
     .. math:: \ell = -(w y \log \sigma(x) + (1 - y) \log \sigma(-x))
 
-    w being `pos_weight`. The derivative by x, without it, is σ(x) - y.
+    where w is `pos_weight`. Without it, the derivative with respect to x is σ(x) - y.
 
     Examples
     --------
@@ -162,7 +165,7 @@ def binary_cross_entropy_with_logits(
     tensor([-0.5000,  1.0000])
     """
     check_tensors("binary_cross_entropy_with_logits", input=input, target=target)
-    reduction = settled(reduction, size_average, reduce)
+    reduction = resolve_reduction(reduction, size_average, reduce)
     if target.array.shape != input.array.shape:
         raise ValueError(f"Target size ({Size(target.array.shape)}) must be the same as input size ({Size(input.array.shape)})")
     name = "binary_cross_entropy_with_logits"
@@ -186,8 +189,8 @@ def binary_cross_entropy_with_logits(
 
 
 def matching_weight(function: str, input: Tensor, weight: Tensor, name: str, first: bool = False) -> Tensor:
-    """A weight that broadcasts to the input's shape and has its dtype."""
-    fixed(function, **{name: weight})
+    """Cast a weight to the dtype of the input. Raise if it does not broadcast to the input's shape."""
+    refuse_gradients(function, **{name: weight})
     a, b = input.array.shape, weight.array.shape
     if error := broadcast_mismatch(*(b, a) if first else (a, b)):
         if function == "binary_cross_entropy":
@@ -205,11 +208,11 @@ def matching_weight(function: str, input: Tensor, weight: Tensor, name: str, fir
     return cast(weight, input.dtype)
 
 
-@described
+@with_descriptions
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    r"""The logistic loss of scores against 1 and -1.
+    r"""Compute the logistic loss of scores for targets 1 and -1.
 
     Parameters
     ----------
@@ -244,15 +247,15 @@ def soft_margin_loss(
     tensor([0.6931, 5.0067])
     """
     check_tensors("soft_margin_loss", input=input, target=target)
-    reduction = settled(reduction, size_average, reduce)
-    fixed("soft_margin_loss", target=target)
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    refuse_gradients("soft_margin_loss", target=target)
     if input.array.dtype.kind != "f":
         raise not_implemented("exp_vml", input.dtype)
     input, target = broadcast(input, cast(target, input.dtype))
     return rules.soft_margin_loss.record(input, target, weight=None, parameter=None, total=divisor(reduction, input.array.size))
 
 
-@described
+@with_descriptions
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -261,7 +264,7 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""The mean, over classes each of which may apply, of the cross entropies of their scores.
+    r"""Average the binary cross entropies of the scores over the classes (multi-label classification).
 
     Parameters
     ----------
@@ -270,14 +273,14 @@ def multilabel_soft_margin_loss(
     target : Tensor
         0 or 1 for each, of the shape of `input`.
     weight : Tensor, optional
-        A factor for each class, (C).
+        A weight for each class, (C).
     {averaging}
     {reduction}
 
     Returns
     -------
     Tensor
-        A number; with `reduction="none"` one for each sample, the shape of `input` without its last dimension.
+        A scalar, or with `reduction="none"` one number for each sample, the shape of `input` without its last dimension.
 
     Raises
     ------
@@ -297,11 +300,11 @@ def multilabel_soft_margin_loss(
     tensor(0.3499)
     """
     if size_average is not None or reduce is not None:
-        reduction = settled(reduction, size_average, reduce)
+        reduction = resolve_reduction(reduction, size_average, reduce)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     loss = loss.sum(dim=input.array.ndim - 1) / input.array.shape[-1]
     if reduction not in REDUCTIONS:
-        raise ValueError(f"{reduction} is not valid. The reduction is 'mean', 'sum' or 'none'.")
-    return reduced(loss, reduction)
+        raise ValueError(f"{reduction} is not valid. Use 'mean', 'sum' or 'none'.")
+    return reduce_loss(loss, reduction)

@@ -1,4 +1,4 @@
-"""Losses of scores against one class of many, or against probabilities of all."""
+"""Losses for multi-class classification, with class indices or class probabilities as targets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gradlab.backend.bounds import check_bounds
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.devices import different_devices
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.functional.descriptions import described
-from gradlab.nn.functional.losses import DIV_BY_COUNT, REDUCTIONS, divisor, fixed, settled
+from gradlab.nn.functional.descriptions import with_descriptions
+from gradlab.nn.functional.losses import DIV_BY_COUNT, REDUCTIONS, divisor, refuse_gradients, resolve_reduction
 from gradlab.ops import log_softmax, where
 from gradlab.ops.arguments import check_tensors
 from gradlab.rules import losses as rules
@@ -20,7 +20,7 @@ from gradlab.rules import shapes
 __all__ = ["cross_entropy", "nll_loss"]
 
 
-@described
+@with_descriptions
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -30,14 +30,14 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""The negative log-probabilities of the right classes.
+    r"""Compute the negative log likelihood of the target classes.
 
     Parameters
     ----------
     input : Tensor
         The log-probabilities: (N, C), (C), or (N, C, d₁, …).
     target : Tensor
-        The right classes, int64 or uint8: (N), (), or (N, d₁, …).
+        The target classes, int64 or uint8: (N), (), or (N, d₁, …).
     {class_weight}
     {ignore_index}
     {averaging}
@@ -46,18 +46,18 @@ def nll_loss(
     Returns
     -------
     Tensor
-        A number; with `reduction="none"` one for each target.
+        A scalar, or with `reduction="none"` one number for each target.
 
     Raises
     ------
     TypeError
-        If `target` is no tensor.
+        If `target` is not a Tensor.
     ValueError
-        If the shapes do not fit, or `reduction` is none of the three.
+        If the shapes do not fit, or `reduction` is not one of the three.
     RuntimeError
-        If `target` holds neither int64 nor uint8, its shape does not fit, or `weight` has not one element for each class.
+        If `target` is neither int64 nor uint8, its shape does not fit, or `weight` does not have one element for each class.
     IndexError
-        If a target is no class.
+        If a target is not a class index.
     NotImplementedError
         If `input` holds integers or bools.
 
@@ -65,7 +65,7 @@ def nll_loss(
     -----
     .. math:: \ell_n = -w_{y_n} x_{n, y_n}
 
-    The mean is the sum over Σ w: over the weights of the targets that count.
+    The mean is the sum divided by Σ w over the targets that are not ignored.
 
     Examples
     --------
@@ -76,13 +76,14 @@ def nll_loss(
     tensor([0.2877, 0.6931])
     """
     if size_average is not None or reduce is not None or reduction not in REDUCTIONS:
-        reduction = settled(reduction, size_average, reduce)
-    return picked(input, target, weight, ignore_index, reduction, "nll_loss_nd")
+        reduction = resolve_reduction(reduction, size_average, reduce)
+    return nll_of_indices(input, target, weight, ignore_index, reduction, "nll_loss_nd")
 
 
-# The mean loss over the one tensor axis of class indices, the common case, takes the shortest way through this function: it is
-# what every step of a classifier in training runs.
-def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, function: str) -> Tensor:
+# The common case, the mean over one axis of class indices without weights, takes the shortest path through this function.
+def nll_of_indices(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, function: str
+) -> Tensor:
     if type(target) is not Tensor:
         raise TypeError(f"{function}(): argument 'target' (position 2) must be Tensor, not {type(target).__name__}")
     scores, y = input.array, target.array
@@ -90,7 +91,7 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     if type(y) is not type(scores):
         raise different_devices(function, (scores, y))
     if y.shape != shape[:1] or len(shape) != 2:
-        y = fitting_target(shape, y)
+        y = fit_target(shape, y)
     if y.dtype.char != "l" and y.dtype not in (np.int64, np.uint8):
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {target.dtype.word}. The target holds class "
@@ -101,17 +102,21 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     classes = shape[1] if len(shape) > 1 else shape[0]
     if weight is not None:
         check_weight(weight, input, classes)
-    counted = None  # which targets count; None is all of them, the usual case
-    # Seen as unsigned a negative target is huge: one pass over the targets finds both ends.
-    if type(y) is not np.ndarray:  # a device says later what it was given (see backend.bounds)
+    counted = None  # which targets are not ignored; None for all, the usual case
+    # A negative target is huge if read as unsigned, so one maximum checks both bounds.
+    if type(y) is not np.ndarray:  # devices check later (see backend.bounds)
         counted = y != ignore_index
         check_bounds(
-            function, namespace_of[type(y)].where(counted, y, 0), 0, classes - 1, lambda wrong: out_of_classes(wrong, classes)
+            function,
+            namespace_of[type(y)].where(counted, y, 0),
+            0,
+            classes - 1,
+            lambda wrong: target_out_of_bounds(wrong, classes),
         )
     elif y.size and ((y.view(np.uint64) if y.itemsize == 8 else y).max() >= classes or 0 <= ignore_index < classes):
         counted = y != ignore_index
         if bool((wrong := ((y < 0) | (y >= classes)) & counted).any()):
-            raise out_of_classes(int(y[wrong][0]), classes)
+            raise target_out_of_bounds(int(y[wrong][0]), classes)
         counted = None if bool(counted.all()) else counted
     xp = namespace_of[type(scores)]
     if counted is not None:
@@ -119,7 +124,7 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     if len(shape) == 2:
         at = xp.arange(0, scores.size, max(classes, 1))
         at += y
-    else:  # (N, C, d): (n C + y) D + d, D being what lies behind C
+    else:  # (N, C, d): (n C + y) D + d, D being the product of the axes after C
         behind = 1
         for n in shape[2:]:
             behind *= n
@@ -131,7 +136,7 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
         )
     weights = None if weight is None else weight.array[y]
     if counted is not None:
-        if reduction == "none" or xp is not np:  # (how many count, a device does not say without a wait)
+        if reduction == "none" or xp is not np:  # (counting on a device would wait for it)
             weights = xp.where(counted, 1 if weights is None else weights, 0).astype(scores.dtype)
         else:
             at, weights = at[counted], None if weights is None else weights[counted]
@@ -142,17 +147,17 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     return loss if total is not None or len(shape) == 4 else shapes.reshape.record(loss, shape=loss.array.shape)
 
 
-def out_of_classes(target: int, classes: int) -> IndexError:
+def target_out_of_bounds(target: int, classes: int) -> IndexError:
     return IndexError(f"Target {target} is out of bounds. There are {classes} classes: targets are 0 to {classes - 1}.")
 
 
-def fitting_target(shape: tuple[int, ...], y: Any) -> Any:
-    """The target of scores of a shape, or torch's error if it does not fit."""
+def fit_target(shape: tuple[int, ...], y: Any) -> Any:
+    """Return the target for scores of a shape. Raise PyTorch's error if it does not fit."""
     if not shape:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if len(shape) <= 2 and y.ndim > 1:
         raise RuntimeError(
-            f"0D or 1D target tensor expected, multi-target not supported. It has shape {list(y.shape)}; class "
+            f"0D or 1D target tensor expected, multi-target not supported. Its shape is {list(y.shape)}. Class "
             "indices have one axis less than the scores."
         )
     if len(shape) == 1:
@@ -172,21 +177,21 @@ def fitting_target(shape: tuple[int, ...], y: Any) -> Any:
 
 
 def check_weight(weight: Tensor, input: Tensor, classes: int, function: str = "") -> None:
-    """Raise unless there is a weight, of the scores' dtype, for each class."""
+    """Raise unless `weight` has one element for each class and the dtype of the scores."""
     if weight.array.shape != (classes,):
         raise RuntimeError(
             f"{function}weight tensor should be defined either for all {classes} classes or no classes but got "
             f"weight tensor of shape: {list(weight.array.shape)}"
         )
     if not function:
-        fixed("nll_loss_forward", weight=weight)
+        refuse_gradients("nll_loss_forward", weight=weight)
         if weight.array.dtype != input.array.dtype:
             raise RuntimeError(
                 f"expected scalar type {input.dtype.word} but found {weight.dtype.word}. Call weight.to(input.dtype)."
             )
 
 
-@described
+@with_descriptions
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -197,37 +202,37 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    r"""The negative log-probabilities that a softmax of scores gives to the right classes.
+    r"""Compute the cross entropy of the softmax of scores, for target classes or class probabilities.
 
     Parameters
     ----------
     input : Tensor
         The scores, unnormalised: (N, C), (C), or (N, C, d₁, …).
     target : Tensor
-        The right classes, int64 or uint8: (N), (), or (N, d₁, …); or a probability for each class, of the shape of `input`.
+        The target classes, int64 or uint8: (N), (), or (N, d₁, …); or a probability for each class, of the shape of `input`.
     {class_weight}
     {ignore_index}
     {averaging}
     {reduction}
-    label_smoothing : float, default 0.0
-        The share of each target, from 0 to 1, that is spread over all classes.
+    label_smoothing : float, default: 0.0
+        The part of each target, from 0 to 1, that is distributed equally over all classes.
 
     Returns
     -------
     Tensor
-        A number; with `reduction="none"` one for each target.
+        A scalar, or with `reduction="none"` one number for each target.
 
     Raises
     ------
     TypeError
-        If `target` is no tensor.
+        If `target` is not a Tensor.
     ValueError
-        If the shapes do not fit, or `reduction` is none of the three.
+        If the shapes do not fit, or `reduction` is not one of the three.
     RuntimeError
-        If `target` holds neither classes nor floating point probabilities, its shape does not fit, `weight` has not one element
-        for each class, `label_smoothing` is not from 0 to 1, or `ignore_index` is given with probabilities.
+        If `target` holds neither class indices nor floating-point probabilities, its shape does not fit, `weight` does not have
+        one element for each class, `label_smoothing` is not between 0 and 1, or `ignore_index` is given with probabilities.
     IndexError
-        If a target is no class.
+        If a target is not a class index.
     NotImplementedError
         If `input` holds integers or bools.
 
@@ -235,8 +240,8 @@ def cross_entropy(
     -----
     .. math:: \ell_n = -w_{y_n} \log \operatorname{softmax}(x_n)_{y_n}
 
-    The derivative by the scores, without weights, is softmax(x) less 1 at the right class. A softmax before it is a mistake: it
-    is applied here.
+    Without weights, the derivative with respect to the scores is softmax(x), minus 1 at the target class. Do not apply a softmax
+    first: this function does.
 
     Examples
     --------
@@ -249,16 +254,16 @@ def cross_entropy(
     """
     check_tensors("cross_entropy_loss", input=input, target=target)
     if size_average is not None or reduce is not None or reduction not in REDUCTIONS:
-        reduction = settled(reduction, size_average, reduce)
+        reduction = resolve_reduction(reduction, size_average, reduce)
     if type(target) is Tensor and target.array.shape == input.array.shape:
-        return of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
+        return cross_entropy_of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     axis = 0 if input.array.ndim == 1 else 1
     log_probabilities = log_softmax(input, axis)
     if not label_smoothing:
-        return picked(log_probabilities, target, weight, ignore_index, reduction, "cross_entropy_loss")
+        return nll_of_indices(log_probabilities, target, weight, ignore_index, reduction, "cross_entropy_loss")
     check_smoothing(label_smoothing)
-    plain = picked(log_probabilities, target, weight, ignore_index, reduction, "cross_entropy_loss")
-    terms = log_probabilities if weight is None else log_probabilities * along(weight, input)
+    plain = nll_of_indices(log_probabilities, target, weight, ignore_index, reduction, "cross_entropy_loss")
+    terms = log_probabilities if weight is None else log_probabilities * reshape_weight(weight, input)
     smooth, y = -terms.sum(axis), target.array
     if input.array.ndim == 1:
         y = y.reshape(())
@@ -279,14 +284,14 @@ def check_smoothing(label_smoothing: float) -> None:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
 
 
-def of_probabilities(
+def cross_entropy_of_probabilities(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, label_smoothing: float
 ) -> Tensor:
-    """Cross entropy with class probabilities as targets."""
+    """Compute the cross entropy with class probabilities as targets."""
     if target.array.dtype.kind != "f":
         raise RuntimeError(
             f"Expected floating point type for target with class probabilities, got {target.dtype.word}. A target "
-            "of the input's shape holds probabilities; class indices have one axis less."
+            "of the input's shape holds probabilities. Class indices have one axis less."
         )
     check_smoothing(label_smoothing)
     if ignore_index >= 0:
@@ -298,13 +303,13 @@ def of_probabilities(
     log_probabilities = log_softmax(input, axis)
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / classes
-    terms = log_probabilities * target if weight is None else log_probabilities * target * along(weight, input)
+    terms = log_probabilities * target if weight is None else log_probabilities * target * reshape_weight(weight, input)
     if reduction == "none":
         return -terms.sum(axis)
     loss = -terms.sum()
     return DIV_BY_COUNT.record(loss, input.array.size // max(classes, 1)) if reduction == "mean" else loss
 
 
-def along(weight: Tensor, input: Tensor) -> Tensor:
-    """Weights of the classes, shaped to multiply scores."""
+def reshape_weight(weight: Tensor, input: Tensor) -> Tensor:
+    """Reshape the weights of the classes to multiply scores."""
     return weight.reshape(-1, *[1] * (input.array.ndim - 2)) if input.array.ndim > 2 else weight

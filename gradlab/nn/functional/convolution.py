@@ -1,4 +1,4 @@
-"""Convolutions, as `torch.nn.functional` spells them. Inputs are (N, C, …) or, unbatched, (C, …)."""
+"""Convolutions, with the names of `torch.nn.functional`. Inputs are (N, C, …) or, unbatched, (C, …)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from gradlab.core.errors import invalid_combination, wrong_type
 from gradlab.core.tensor import Tensor
-from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.descriptions import with_descriptions
 from gradlab.nn.functional.padding import pad as padded
 from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import convolution as rules
@@ -18,7 +18,7 @@ POSITIONS = {"stride": 4, "padding": 5, "output_padding": 6, "dilation": 8}
 Sizes = int | tuple[int, ...] | list[int]
 
 
-@described
+@with_descriptions
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -28,7 +28,7 @@ def conv1d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    r"""The cross-correlation of a tensor with kernels, over its last dimension.
+    r"""Compute the cross-correlation of a tensor with kernels, over the last dimension.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def conv1d(
     weight : Tensor
         The kernels, (O, C / groups, K).
     bias : Tensor, optional
-        What is added, (O).
+        The bias, (O).
     {stride}
     {padding}
     {dilation}
@@ -46,7 +46,7 @@ def conv1d(
     Returns
     -------
     Tensor
-        Of shape (N, O, L'), or without N.
+        Shape (N, O, L'), or without N.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def conv1d(
     return convolution("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@described
+@with_descriptions
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -79,7 +79,7 @@ def conv2d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    r"""The cross-correlation of a tensor with kernels, over its last two dimensions.
+    r"""Compute the cross-correlation of a tensor with kernels, over the last two dimensions.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def conv2d(
     weight : Tensor
         The kernels, (O, C / groups, K₁, K₂).
     bias : Tensor, optional
-        What is added, (O).
+        The bias, (O).
     {stride}
     {padding}
     {dilation}
@@ -97,7 +97,7 @@ def conv2d(
     Returns
     -------
     Tensor
-        Of shape (N, O, H', W'), or without N.
+        Shape (N, O, H', W'), or without N.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def conv2d(
     return convolution("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@described
+@with_descriptions
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -132,7 +132,7 @@ def conv3d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    r"""The cross-correlation of a tensor with kernels, over its last three dimensions.
+    r"""Compute the cross-correlation of a tensor with kernels, over the last three dimensions.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def conv3d(
     weight : Tensor
         The kernels, (O, C / groups, K₁, K₂, K₃).
     bias : Tensor, optional
-        What is added, (O).
+        The bias, (O).
     {stride}
     {padding}
     {dilation}
@@ -150,7 +150,7 @@ def conv3d(
     Returns
     -------
     Tensor
-        Of shape (N, O, D', H', W'), or without N.
+        Shape (N, O, D', H', W'), or without N.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def conv3d(
     return convolution("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
-@described
+@with_descriptions
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -183,7 +183,7 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of `conv1d`: each element spreads its multiple of a kernel.
+    """Compute the transposed convolution (the adjoint of `conv1d`): each element adds a multiple of the kernel.
 
     Parameters
     ----------
@@ -192,10 +192,10 @@ def conv_transpose1d(
     weight : Tensor
         The kernels, (C, O / groups, K).
     bias : Tensor, optional
-        What is added, (O).
+        The bias, (O).
     {stride_of_transposed}
-    padding : int or tuple of ints, default 0
-        How many elements are cut off at both ends of the result.
+    padding : int or tuple of ints, default: 0
+        Number of elements removed from both ends of the result.
     {output_padding}
     {groups}
     {dilation}
@@ -203,7 +203,7 @@ def conv_transpose1d(
     Returns
     -------
     Tensor
-        Of shape (N, O, L'), or without N.
+        Shape (N, O, L'), or without N.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def conv_transpose1d(
     return transposed_convolution("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@described
+@with_descriptions
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -235,7 +235,7 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of `conv2d`: each element spreads its multiple of a kernel.
+    """Compute the transposed convolution (the adjoint of `conv2d`): each element adds a multiple of the kernel.
 
     Parameters
     ----------
@@ -244,10 +244,10 @@ def conv_transpose2d(
     weight : Tensor
         The kernels, (C, O / groups, K₁, K₂).
     bias : Tensor, optional
-        What is added, (O).
+        The bias, (O).
     {stride_of_transposed}
-    padding : int or tuple of ints, default 0
-        How many elements are cut off at both ends of the result.
+    padding : int or tuple of ints, default: 0
+        Number of elements removed from both ends of the result.
     {output_padding}
     {groups}
     {dilation}
@@ -255,7 +255,7 @@ def conv_transpose2d(
     Returns
     -------
     Tensor
-        Of shape (N, O, H', W'), or without N.
+        Shape (N, O, H', W'), or without N.
 
     Raises
     ------
@@ -279,7 +279,7 @@ def conv_transpose2d(
     return transposed_convolution("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@described
+@with_descriptions
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,
@@ -290,7 +290,7 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of `conv3d`: each element spreads its multiple of a kernel.
+    """Compute the transposed convolution (the adjoint of `conv3d`): each element adds a multiple of the kernel.
 
     Parameters
     ----------
@@ -299,10 +299,10 @@ def conv_transpose3d(
     weight : Tensor
         The kernels, (C, O / groups, K₁, K₂, K₃).
     bias : Tensor, optional
-        What is added, (O).
+        The bias, (O).
     {stride_of_transposed}
-    padding : int or tuple of ints, default 0
-        How many elements are cut off at both ends of the result.
+    padding : int or tuple of ints, default: 0
+        Number of elements removed from both ends of the result.
     {output_padding}
     {groups}
     {dilation}
@@ -310,7 +310,7 @@ def conv_transpose3d(
     Returns
     -------
     Tensor
-        Of shape (N, O, D', H', W'), or without N.
+        Shape (N, O, D', H', W'), or without N.
 
     Raises
     ------
@@ -335,13 +335,13 @@ def conv_transpose3d(
 def convolution(
     name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Tensor:
-    """What `conv1d` … share: arguments settled and checked, then the primitive."""
+    """Check the arguments of `conv1d`, `conv2d` or `conv3d`, and record the primitive."""
     try:
         check_tensors(name, n, input, weight, bias)
         stride, dilation = sizes("stride", stride, n), sizes("dilation", dilation, n)
         padding = padding if isinstance(padding, str) else sizes("padding", padding, n)
     except (AttributeError, TypeError):
-        raise misfit(name, input, weight, bias, stride, padding, dilation, groups) from None
+        raise wrong_arguments(name, input, weight, bias, stride, padding, dilation, groups) from None
     if isinstance(padding, str):
         input, padding = string_padding(input, weight.array.shape[2:], padding, stride, dilation)
     if input.array.ndim == n + 1:
@@ -363,7 +363,7 @@ def convolution(
     reach = tuple([d * (k - 1) + 1 for k, d in zip(w[2:], dilation, strict=True)])
     if any(s < r for s, r in zip(size, reach, strict=True)):
         raise RuntimeError(
-            f"Calculated padded input size per channel: ({by(size)}). Kernel size: ({by(reach)}). Kernel size "
+            f"Calculated padded input size per channel: ({join_sizes(size)}). Kernel size: ({join_sizes(reach)}). Kernel size "
             "can't be greater than actual input size"
         )
     out = tuple([(s - r) // step + 1 for s, r, step in zip(size, reach, stride, strict=True)])
@@ -385,7 +385,7 @@ def transposed_convolution(
     groups: int,
     dilation: Any,
 ) -> Tensor:
-    """What `conv_transpose1d` … share."""
+    """Check the arguments of `conv_transpose1d`, …, and record the primitive."""
     for position, (argument, x) in enumerate([("input", input), ("weight", weight), ("bias", bias)], 1):
         if type(x) is not Tensor and (x is not None or position < 3) and not isinstance(x, Tensor):
             raise wrong_type(name, argument, position, "Tensor", x)
@@ -426,7 +426,7 @@ def transposed_convolution(
     )
     if any(length < 1 for length in size):
         raise RuntimeError(
-            f"Given input size per channel: ({by(x[2:])}). Calculated output size per channel: ({by(size)}). "
+            f"Given input size per channel: ({join_sizes(x[2:])}). Calculated output size per channel: ({join_sizes(size)}). "
             "Output size is too small"
         )
     plan = rules.plan_of(size, x[2:], w[2:], stride, padding, dilation)
@@ -442,8 +442,10 @@ SIGNATURES = [
 ]
 
 
-def misfit(name: str, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> TypeError:
-    """Torch's error for arguments of the wrong types, as a module spells the call, or as one does by hand."""
+def wrong_arguments(
+    name: str, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+) -> TypeError:
+    """Return PyTorch's error for arguments of the wrong types. It depends on whether a module made the call."""
     if all(isinstance(numbers, tuple) for numbers in (stride, padding, dilation)):
         return invalid_combination(name, (input, weight, bias, stride, padding, dilation, groups), *SIGNATURES)
     named = {
@@ -454,12 +456,12 @@ def misfit(name: str, input: Any, weight: Any, bias: Any, stride: Any, padding: 
     return invalid_combination(name, (input, weight) if bias is None else (input, weight, bias), *SIGNATURES, **named)
 
 
-def by(size: Any) -> str:
+def join_sizes(size: Any) -> str:
     return " x ".join(map(str, size))
 
 
 def sizes(name: str, value: Any, n: int) -> tuple[int, ...]:
-    """One number for each axis, or torch's error."""
+    """Return one number for each axis. Raise PyTorch's error for another length."""
     if type(value) is int:
         return (value,) * n
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
@@ -475,12 +477,12 @@ def sizes(name: str, value: Any, n: int) -> tuple[int, ...]:
 
 
 def check_tensors(name: str, n: int, input: Any, weight: Any, bias: Any) -> None:
-    """Ranks and dtypes."""
+    """Check the numbers of dimensions and the dtypes."""
     if input.array.ndim not in (n + 1, n + 2):
         raise RuntimeError(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
             f"{list(input.array.shape)}. The axes are (batch, channels, "
-            f"{'length' if n == 1 else 'height, width'}); unsqueeze adds one."
+            f"{'length' if n == 1 else 'height, width'}). Use unsqueeze to add one."
         )
     if weight.array.ndim != n + 2:
         raise RuntimeError(
@@ -490,8 +492,8 @@ def check_tensors(name: str, n: int, input: Any, weight: Any, bias: Any) -> None
             f"{list(weight.array.shape)}, but got {n + 2}-dimensional input of size {list(input.array.shape)} instead"
             if n == 1
             else f"expected stride to be a single integer value or a list of {weight.array.ndim - 2} values to match the "
-            f"convolution dimensions, but got stride={[1] * n}. The weight of a {n}-dimensional convolution has {n + 2} axes, "
-            f"this one {weight.array.ndim}."
+            f"convolution dimensions, but got stride={[1] * n}. The weight of a {n}-dimensional convolution has {n + 2} axes; "
+            f"this one has {weight.array.ndim}."
         )
     if input.array.dtype is not weight.array.dtype and input.array.dtype != weight.array.dtype:
         if bias is not None and bias.array.dtype != input.array.dtype:
@@ -532,11 +534,11 @@ def check_bias(context: str, bias: Tensor | None, channels: int) -> None:
 def string_padding(
     input: Tensor, kernel: tuple[int, ...], padding: str, stride: tuple[int, ...], dilation: tuple[int, ...]
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """ "same" and "valid" in numbers; where "same" is uneven, the input with the odd zero on its right side."""
+    """Convert "same" and "valid" to numbers. If "same" is uneven, pad the input on its right side by the extra zero."""
     if padding == "valid":
         return input, (0,) * len(kernel)
     if padding != "same":
-        raise RuntimeError(f"Invalid padding string: '{padding}'. It is 'same' or 'valid'.")
+        raise RuntimeError(f"Invalid padding string: '{padding}'. Use 'same' or 'valid'.")
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions. Give the padding in numbers.")
     total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]

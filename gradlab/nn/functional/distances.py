@@ -1,4 +1,4 @@
-"""Distances and similarities of vectors, as `torch.nn.functional` spells them."""
+"""Distances and similarities of vectors, with the names of `torch.nn.functional`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradlab.core.out_argument import copy_to_out
 from gradlab.core.promotion import agree
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.toplevel import norm
-from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.descriptions import with_descriptions
 from gradlab.ops import clone, div
 from gradlab.ops.arguments import FunctionInfo, check_tensors, negative_dim, not_a_tensor
 from gradlab.ops.broadcasting import expand
@@ -28,22 +28,22 @@ CLAMP_MIN = el.where.with_node("ClampMinBackward0")
 CDIST = reductions.vector_norm.with_node("CdistBackward0")
 
 
-@described
+@with_descriptions
 def normalize(
     input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
-    r"""Vectors over their norms.
+    r"""Divide vectors by their norms.
 
     Parameters
     ----------
     input : Tensor
         The vectors, floating point.
-    p : float, default 2.0
-        The order of the norm.
-    dim : int or tuple of ints, default 1
-        The dimension that the vectors lie along.
-    eps : float, default 1e-12
-        What a norm counts as at least, so that a vector of zeros stays one.
+    p : float, default: 2.0
+        Order of the norm.
+    dim : int or tuple of ints, default: 1
+        Dimension of the vectors.
+    eps : float, default: 1e-12
+        Lower bound of the norm. A vector of zeros remains zero.
     {out}
 
     Returns
@@ -70,17 +70,17 @@ def normalize(
             [0.0000, 0.0000]])
     """
     lengths = norm(input, p, dim, keepdim=True)
-    unit = div(input, expand(at_least(lengths, eps), input.array.shape))
+    unit = div(input, expand(clamp_min(lengths, eps), input.array.shape))
     return unit if out is None else copy_to_out("div", out, unit)
 
 
-def at_least(x: Tensor, low: float) -> Tensor:
-    """max(x, low); where they are equal, the gradient is x's."""
+def clamp_min(x: Tensor, low: float) -> Tensor:
+    """Return max(x, low). Where they are equal, x receives the gradient."""
     return CLAMP_MIN.record(constant(wrap(~(x.array < low))), x, low)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    r"""The cosine of the angle between vectors.
+    r"""Compute the cosine of the angle between vectors.
 
     Parameters
     ----------
@@ -88,24 +88,24 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         The first vectors, floating point.
     x2 : Tensor
         The second, of a shape that broadcasts with that of `x1`.
-    dim : int, default 1
-        The dimension that the vectors lie along, counted in the common shape.
-    eps : float, default 1e-8
-        What a norm counts as at least.
+    dim : int, default: 1
+        Dimension of the vectors in the broadcast shape.
+    eps : float, default: 1e-8
+        Lower bound of each norm.
 
     Returns
     -------
     Tensor
-        The common shape without `dim`.
+        The broadcast shape without `dim`.
 
     Raises
     ------
     TypeError
-        If one of them is no tensor.
+        If an argument is not a Tensor.
     RuntimeError
-        If they hold integers or bools, or the shapes do not broadcast.
+        If the tensors hold integers or bools, or the shapes do not broadcast.
     IndexError
-        If there is no dimension `dim`.
+        If the broadcast shape has no dimension `dim`.
 
     Notes
     -----
@@ -133,18 +133,18 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     shape = np.broadcast_shapes(a.array.shape, b.array.shape)
     a, b = (x if x.array.shape == shape else expand(x, shape) for x in (a, b))
     axis = negative_dim(dim, len(shape))
-    return (directed(a, axis, eps) * directed(b, axis, eps)).sum(axis)
+    return (unit_vectors(a, axis, eps) * unit_vectors(b, axis, eps)).sum(axis)
 
 
-def directed(x: Tensor, axis: int, eps: float) -> Tensor:
-    """x over its norm, which counts as at least eps; its gradient is that of the norm itself, as torch has it."""
+def unit_vectors(x: Tensor, axis: int, eps: float) -> Tensor:
+    """Divide x by its norm, at least eps. As in torch, the gradient ignores this bound."""
     length = clone(reductions.vector_norm.record(x, axis=(axis,) if x.array.ndim else (), keepdims=True, order=2.0))
     length.array = namespace_of[type(x.array)].maximum(length.array, eps)
     return div(x, length)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    r"""The distances of corresponding vectors along the last dimension.
+    r"""Compute the distances of corresponding vectors along the last dimension.
 
     Parameters
     ----------
@@ -152,17 +152,17 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
         The first vectors, (…, d).
     x2 : Tensor
         The second, of a shape that broadcasts with that of `x1`.
-    p : float, default 2.0
-        The order of the norm.
-    eps : float, default 1e-6
-        What is added to each difference, so that the norm has a derivative where the vectors are equal.
-    keepdim : bool, default False
-        Whether the last dimension stays, with length 1.
+    p : float, default: 2.0
+        Order of the norm.
+    eps : float, default: 1e-6
+        Added to each difference, so that the norm is differentiable for equal vectors.
+    keepdim : bool, default: False
+        Keep the last dimension, with length 1.
 
     Returns
     -------
     Tensor
-        The common shape without its last dimension.
+        The broadcast shape without its last dimension.
 
     Raises
     ------
@@ -186,24 +186,24 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 def pdist(input: Tensor, p: float = 2) -> Tensor:
-    r"""The distances of all pairs of rows of a matrix.
+    r"""Compute the distances of all pairs of rows of a matrix.
 
     Parameters
     ----------
     input : Tensor
         The matrix (n, d), floating point.
-    p : float, default 2
-        The order of the norm, at least 0.
+    p : float, default: 2
+        Order of the norm, at least 0.
 
     Returns
     -------
     Tensor
-        Of shape (n (n - 1) / 2), in the order (0, 1), (0, 2) … (1, 2) …
+        Shape (n (n - 1) / 2), in the order (0, 1), (0, 2) … (1, 2) …
 
     Raises
     ------
     RuntimeError
-        If `input` has not two dimensions, holds integers or bools, or `p` is negative.
+        If `input` does not have two dimensions, holds integers or bools, or `p` is negative.
 
     Notes
     -----
@@ -227,7 +227,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    r"""The distances of each row of one matrix from each row of another.
+    r"""Compute the distances between the rows of one matrix and the rows of another.
 
     Parameters
     ----------
@@ -235,25 +235,25 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
         The first rows, (…, n, d), floating point.
     x2 : Tensor
         The second, (…, m, d).
-    p : float, default 2.0
-        The order of the norm, at least 0.
+    p : float, default: 2.0
+        Order of the norm, at least 0.
     compute_mode : str, optional
-        How Euclidean distances are computed: "use_mm_for_euclid_dist" by a product of matrices, which is faster and less exact,
-        "donot_use_mm_for_euclid_dist" by differences, "use_mm_for_euclid_dist_if_necessary", the default, by a product where one
-        has more than 25 rows.
+        How Euclidean distances are computed: "use_mm_for_euclid_dist" uses a matrix product, which is faster and less accurate,
+        "donot_use_mm_for_euclid_dist" uses differences, and "use_mm_for_euclid_dist_if_necessary", the default, uses a product if
+        one of the matrices has more than 25 rows.
 
     Returns
     -------
     Tensor
-        Of shape (…, n, m).
+        Shape (…, n, m).
 
     Raises
     ------
     ValueError
         If `compute_mode` is none of these.
     RuntimeError
-        If one holds integers or bools or has less than two dimensions, the numbers of columns or the dtypes differ, the leading
-        dimensions do not broadcast, or `p` is negative.
+        If a tensor holds integers or bools or has fewer than two dimensions, the numbers of columns or the dtypes differ, the
+        leading dimensions do not broadcast, or `p` is negative.
 
     Notes
     -----
@@ -268,7 +268,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
     check_tensors("cdist", x1=x1, x2=x2)
     modes = (None, "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     if compute_mode not in modes:
-        raise ValueError(f"{compute_mode} is not a valid value for compute_mode. It is one of {modes[1:]}.")
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode. Use one of {modes[1:]}.")
     for name, x in (("X1", x1), ("X2", x2)):
         if x.array.dtype.kind != "f":
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.word}. Call .float() first.")
@@ -291,12 +291,12 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
         if not by_product:
             return rules.cdist.record(a, b, by_product=False)
         distances = EUCLIDEAN.record(a, b, by_product=True)
-        return shapes.reshape.record(distances, shape=distances.array.shape)  # torch's node is a view's
+        return shapes.reshape.record(distances, shape=distances.array.shape)  # torch's graph ends with a view
     return CDIST.record(unsqueeze(x1, -2) - unsqueeze(x2, -3), axis=(-1,), keepdims=False, order=float(p))
 
 
 def check_order(name: str, x: Tensor, p: float) -> None:
     if x.array.dtype.kind != "f":
-        raise RuntimeError(f"{name} only supports floating-point dtypes. This tensor has dtype {x.dtype}; call .float() first.")
+        raise RuntimeError(f"{name} only supports floating-point dtypes. Got {x.dtype}. Call .float() first.")
     if p < 0:
-        raise RuntimeError(f"{name} only supports non-negative p values. It is {p}.")
+        raise RuntimeError(f"{name} only supports non-negative p values. Got {p}.")

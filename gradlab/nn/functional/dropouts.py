@@ -1,4 +1,4 @@
-"""Dropout of elements or of whole channels. See `gradlab.ops.dropping` for how noise is drawn."""
+"""Dropout of elements or whole channels. `gradlab.ops.dropping` draws the noise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from gradlab.core import inplace
 from gradlab.core.tensor import Tensor
-from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.descriptions import with_descriptions
 from gradlab.ops import dropping as drops
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.shapes import squeeze, unsqueeze
@@ -23,15 +23,15 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------------------------- dropout
-def _checked(p: Any) -> float:
+def _check_probability(p: Any) -> float:
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     return float(p)
 
 
-@described
+@with_descriptions
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    r"""Zeros in place of elements drawn at random; the others are scaled up.
+    r"""Zero elements at random with probability `p`, and scale up the rest.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     -----
     .. math:: y = x m / (1 - p), \quad m \sim \operatorname{Bernoulli}(1 - p)
 
-    so that the expected value is x (Srivastava et al. 2014).
+    The expected value is x (Srivastava et al. 2014).
 
     Examples
     --------
@@ -64,12 +64,12 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     >>> F.dropout(gl.ones(3), 0.5, training=False)
     tensor([1., 1., 1.])
     """
-    return (drops.dropout_ if inplace else drops.dropout)(input, _checked(p), training)
+    return (drops.dropout_ if inplace else drops.dropout)(input, _check_probability(p), training)
 
 
-@described
+@with_descriptions
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    r"""Dropout that keeps mean and variance of what `selu` makes.
+    r"""Apply the dropout that preserves the mean and variance of `selu` outputs.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
     Notes
     -----
-    Elements are replaced by -λα = -1.7581, the value that SELU saturates at, and all are then scaled and shifted:
+    Dropped elements are replaced by -λα = -1.7581, the value at which SELU saturates. Then all are scaled and shifted:
 
     .. math:: y = a (x m - \lambda \alpha (1 - m)) + b
 
-    a and b are such that mean 0 and variance 1 stay (Klambauer et al. 2017).
+    where a and b are such that mean 0 and variance 1 are preserved (Klambauer et al. 2017).
 
     Examples
     --------
@@ -103,12 +103,12 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     >>> bool(abs(dropped.mean()) < 0.05), bool(abs(dropped.std() - 1) < 0.05)
     (True, True)
     """
-    return (drops.alpha_dropout_ if inplace else drops.alpha_dropout)(input, _checked(p), training)
+    return (drops.alpha_dropout_ if inplace else drops.alpha_dropout)(input, _check_probability(p), training)
 
 
-@described
+@with_descriptions
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """`alpha_dropout` of whole channels.
+    """Apply `alpha_dropout` to whole channels.
 
     Parameters
     ----------
@@ -127,9 +127,9 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     ValueError
         If `p` is not between 0 and 1.
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
-        In training: if `input` holds integers or bools, or has less than two dimensions.
+        In training: if `input` holds integers or bools, or has fewer than two dimensions.
 
     Notes
     -----
@@ -144,12 +144,12 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     >>> bool((dropped == dropped[..., :1]).all())
     True
     """
-    return (drops.feature_alpha_dropout_ if inplace else drops.feature_alpha_dropout)(input, _checked(p), training)
+    return (drops.feature_alpha_dropout_ if inplace else drops.feature_alpha_dropout)(input, _check_probability(p), training)
 
 
-@described
+@with_descriptions
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of a sequence.
+    """Zero whole channels of sequences at random.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     Notes
     -----
-    Each channel of each sample is zeroed with probability p, else divided by 1 - p (Tompson et al. 2015).
+    Each channel of each sample is zeroed with probability p, otherwise divided by 1 - p (Tompson et al. 2015).
 
     Examples
     --------
@@ -186,24 +186,24 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("dropout1d", input)
-    p, ndim = _checked(p), input.array.ndim
+    p, ndim = _check_probability(p), input.array.ndim
     if ndim not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d exists to "
             "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
             "optional batch dimension (i.e. 2D or 3D inputs)."
         )
-    return of_channels(input, p, training, inplace, ndim == 3)
+    return drop_channels(input, p, training, inplace, ndim == 3)
 
 
-@described
+@with_descriptions
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of an image.
+    """Zero whole channels of images at random.
 
     Parameters
     ----------
     input : Tensor
-        The tensor (N, C, H, W), floating point. One of three dimensions is read as (N, C, L), with a warning.
+        The tensor (N, C, H, W), floating point. Three dimensions are interpreted as (N, C, L), with a warning.
     {p}
     {training}
     {inplace}
@@ -217,11 +217,11 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     ValueError
         If `p` is not between 0 and 1.
     RuntimeError
-        In training: if `input` holds integers or bools, or has less than two dimensions.
+        In training: if `input` holds integers or bools, or has fewer than two dimensions.
 
     Notes
     -----
-    Each channel of each sample is zeroed with probability p, else divided by 1 - p (Tompson et al. 2015).
+    Each channel of each sample is zeroed with probability p, otherwise divided by 1 - p (Tompson et al. 2015).
 
     Examples
     --------
@@ -235,7 +235,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("dropout2d", input)
-    p, ndim = _checked(p), input.array.ndim
+    p, ndim = _check_probability(p), input.array.ndim
     if ndim not in (3, 4):
         warn_of_rank(2, ndim)
     elif ndim == 3:
@@ -247,12 +247,12 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             UserWarning,
             stacklevel=2,
         )
-    return of_channels(input, p, training, inplace, True)
+    return drop_channels(input, p, training, inplace, True)
 
 
-@described
+@with_descriptions
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of a volume.
+    """Zero whole channels of volumes at random.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     Notes
     -----
-    Each channel of each sample is zeroed with probability p, else divided by 1 - p (Tompson et al. 2015).
+    Each channel of each sample is zeroed with probability p, otherwise divided by 1 - p (Tompson et al. 2015).
 
     Examples
     --------
@@ -289,10 +289,10 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """
     if not isinstance(input, Tensor):
         raise not_a_tensor("dropout3d", input)
-    p, ndim = _checked(p), input.array.ndim
+    p, ndim = _check_probability(p), input.array.ndim
     if ndim not in (4, 5):
         warn_of_rank(3, ndim)
-    return of_channels(input, p, training, inplace, ndim == 5)
+    return drop_channels(input, p, training, inplace, ndim == 5)
 
 
 def warn_of_rank(spatial: int, ndim: int) -> None:
@@ -306,10 +306,12 @@ def warn_of_rank(spatial: int, ndim: int) -> None:
     )
 
 
-def of_channels(input: Tensor, p: float, training: bool, in_place: bool, batched: bool) -> Tensor:
-    """Dropout of channels, with a batch axis put in front where there is none."""
+def drop_channels(input: Tensor, p: float, training: bool, in_place: bool, batched: bool) -> Tensor:
+    """Drop channels. Add a batch axis if there is none."""
     if batched:
         return (drops.feature_dropout_ if in_place else drops.feature_dropout)(input, p, training)
     if in_place:
-        return inplace.composed_in_place(lambda x: of_channels(x, p, training, False, False), input) if training and p else input
+        return (
+            inplace.composed_in_place(lambda x: drop_channels(x, p, training, False, False), input) if training and p else input
+        )
     return squeeze(drops.feature_dropout(unsqueeze(input, 0), p, training), 0)

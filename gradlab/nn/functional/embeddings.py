@@ -1,4 +1,4 @@
-"""Tables of embeddings, read by row or by bags of rows, and one-hot rows."""
+"""Embeddings, bags of embeddings, and one-hot encoding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.observers import OBSERVERS, notify_before_write, notify_index
 from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.descriptions import with_descriptions
 from gradlab.ops.arguments import check_storage_size, check_tensors, not_a_tensor
 from gradlab.ops.shapes import reshape, unsqueeze
 from gradlab.rules import elementwise as el
@@ -31,20 +31,20 @@ INDEX_TYPES = np.int64, np.int32
 
 
 def check_indices(name: str, input: Tensor) -> Any:
-    """The array of indices; only int64 and int32 are."""
+    """Return the array of indices. Raise unless it is int64 or int32."""
     if not isinstance(input, Tensor):
         raise not_a_tensor(name, input, "indices", 2)
     if input.array.dtype not in INDEX_TYPES:
         got = "CPUBoolType" if input.array.dtype.kind == "b" else f"gradlab.{input.dtype.legacy}"
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
-            f"got {got} instead (while checking arguments for {name}). Indices come first, the table second; "
-            ".long() makes indices of floats."
+            f"got {got} instead (while checking arguments for {name}). Indices come first, the table second. "
+            "Convert floats with .long()."
         )
     return input.array
 
 
-@described
+@with_descriptions
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -54,16 +54,16 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Rows of a table by number.
+    """Look up rows of a table by index.
 
     Parameters
     ----------
     input : Tensor
-        The numbers of the rows, int64 or int32, of any shape.
+        Indices of the rows, int64 or int32, of any shape.
     weight : Tensor
         The table, (count, width).
     padding_idx : int, optional
-        A row that gets no gradient.
+        A row that receives no gradient.
     {max_norm}
     {norm_type}
     {scale_grad_by_freq}
@@ -72,24 +72,24 @@ def embedding(
     Returns
     -------
     Tensor
-        Of the shape of `input` with `width` behind it, and the dtype of `weight`.
+        Shape of `input` followed by `width`, dtype of `weight`.
 
     Raises
     ------
     TypeError
-        If one of them is no tensor.
+        If an argument is not a Tensor.
     RuntimeError
-        If `input` holds no int64 or int32, or `weight` has not two dimensions.
+        If `input` is neither int64 nor int32, or `weight` does not have two dimensions.
     IndexError
-        If a number is no row's.
+        If an index is out of range.
     AssertionError
-        If `padding_idx` is no row's.
+        If `padding_idx` is out of range.
     NotImplementedError
         If `sparse`.
 
     Notes
     -----
-    y[…] = weight[input[…]]. The gradient of a row is the sum of the cotangents of all places where it was read.
+    y[…] = weight[input[…]]. The gradient of a row is the sum of the cotangents of all elements that read it.
 
     Examples
     --------
@@ -129,11 +129,11 @@ def embedding(
 
 def refuse_sparse(sparse: bool) -> None:
     if sparse:
-        raise NotImplementedError("sparse=True: gradlab has no sparse gradients. Leave it out; the gradient is then dense.")
+        raise NotImplementedError("sparse=True: gradlab has no sparse gradients. Omit it to get a dense gradient.")
 
 
 def row_factors(table: Any, indices: Any, padding_idx: int | None, by_frequency: bool) -> Any:
-    """What each row's gradient is multiplied by, (count, 1)."""
+    """Return the factor of the gradient of each row, (count, 1)."""
     xp = namespace_of[type(table)]
     factor = xp.ones((table.shape[0], 1), dtype=table.dtype)
     if by_frequency:
@@ -144,7 +144,7 @@ def row_factors(table: Any, indices: Any, padding_idx: int | None, by_frequency:
 
 
 def renormalise(weight: Tensor, indices: Any, max_norm: float, norm_type: float) -> None:
-    """Scale the rows that are read down to norm `max_norm`, in place and unrecorded."""
+    """Scale the rows that are read down to norm `max_norm`, in place, without recording it."""
     table, xp = weight.array, namespace_of[type(weight.array)]
     rows = xp.unique(indices)
     norms = xp.linalg.norm(table[rows], norm_type, 1)
@@ -160,7 +160,7 @@ BAG_MAX = indexing.gather.with_node("EmbeddingBagBackward0")
 BAG_WHERE = el.where.with_node("EmbeddingBagBackward0")
 
 
-@described
+@with_descriptions
 def embedding_bag(
     input: Tensor,
     weight: Tensor,
@@ -174,49 +174,49 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    r"""The sums, means or maxima of bags of rows of a table.
+    r"""Compute the sums, means or maxima of bags of rows of a table.
 
     Parameters
     ----------
     input : Tensor
-        The numbers of the rows, int64 or int32: (N, L), of which each row is a bag, or (L), cut into bags at `offsets`.
+        Indices of the rows, int64 or int32: (N, L), where each row is a bag, or (L), split into bags at `offsets`.
     weight : Tensor
         The table, (count, width).
     offsets : Tensor, optional
-        Where the bags of a one-dimensional `input` start, ascending from 0.
+        Starts of the bags of a one-dimensional `input`, ascending from 0.
     {max_norm}
     {norm_type}
     {scale_grad_by_freq}
-    mode : {"mean", "sum", "max"}, default "mean"
-        What is made of the rows of a bag.
+    mode : {"mean", "sum", "max"}, default: "mean"
+        How the rows of a bag are reduced.
     {sparse}
     per_sample_weights : Tensor, optional
-        A factor for each row, of the shape of `input`; only with mode "sum".
-    include_last_offset : bool, default False
-        Whether the last of `offsets` is the end of the last bag rather than the start of one.
+        Weight of each index, of the shape of `input`. Only for mode "sum".
+    include_last_offset : bool, default: False
+        Treat the last of `offsets` as the end of the last bag instead of the start of another.
     padding_idx : int, optional
-        A row that is left out of all bags.
+        A row that is excluded from all bags.
 
     Returns
     -------
     Tensor
-        One row for each bag, (number of bags, width). An empty bag is zeros.
+        One row for each bag, (number of bags, width). The row of an empty bag is 0.
 
     Raises
     ------
     ValueError
-        If the shapes of `input`, `weight`, `offsets` or `per_sample_weights` do not fit, `mode` is none of the three, or
-        "max" is asked with `scale_grad_by_freq`.
+        If the shapes of `input`, `weight`, `offsets` or `per_sample_weights` do not fit, `mode` is not one of the three, or
+        "max" is combined with `scale_grad_by_freq`.
     RuntimeError
-        If `input` holds no int64 or int32, a number or `padding_idx` is no row's, or `offsets` do not ascend from 0.
+        If `input` is neither int64 nor int32, an index or `padding_idx` is out of range, or `offsets` do not ascend from 0.
     NotImplementedError
-        If `sparse`, or `per_sample_weights` with another mode than "sum".
+        If `sparse` is True, or `per_sample_weights` is given with a mode other than "sum".
 
     Notes
     -----
     .. math:: y_b = \frac{1}{n_b} \sum_{i \in b} w_i
 
-    or without the division for "sum". The maximum is that of each column; of equal ones, the first gets the gradient.
+    or without the division for "sum". The maximum is taken in each column; the first of equal elements receives the gradient.
 
     Examples
     --------
@@ -271,13 +271,13 @@ def embedding_bag(
         )
     if max_norm is not None:
         renormalise(weight, indices, max_norm, norm_type)
-    bag, count = bags_of(xp, input.array, offsets, include_last_offset)
-    indices, within = indices[: bag.size], bag.size  # what lies behind the last offset is in no bag
+    bag, count = assign_bags(xp, input.array, offsets, include_last_offset)
+    indices, within = indices[: bag.size], bag.size  # indices after the last offset belong to no bag
     kept = None if padding_idx is None else indices != padding_idx % table.shape[0]
     if kept is not None:
         indices, bag = indices[kept], bag[kept]
     if mode == "max":
-        return largest_of_bags(xp, weight, indices, bag, count)
+        return max_of_bags(xp, weight, indices, bag, count)
     factor = row_factors(table, indices, None, True) if scale_grad_by_freq else None
     rows = rules.embedding.record(weight, indices=indices, factor=factor)
     if per_sample_weights is not None:
@@ -297,7 +297,7 @@ def embedding_bag(
 
 
 def check_bags(input: Tensor, offsets: Tensor | None, mode: str, scale_grad_by_freq: bool, sparse: bool) -> None:
-    """Torch's refusals of what is no bags."""
+    """Raise PyTorch's errors for arguments that do not describe bags."""
     if input.array.ndim not in (1, 2):
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.array.ndim}")
     if input.array.ndim == 2 and offsets is not None:
@@ -314,8 +314,8 @@ def check_bags(input: Tensor, offsets: Tensor | None, mode: str, scale_grad_by_f
     refuse_sparse(sparse)
 
 
-def bags_of(xp: Any, input: Any, offsets: Tensor | None, include_last_offset: bool) -> tuple[Any, int]:
-    """The number of the bag that each index belongs to, and how many bags there are."""
+def assign_bags(xp: Any, input: Any, offsets: Tensor | None, include_last_offset: bool) -> tuple[Any, int]:
+    """Return the bag of each index, and the number of bags."""
     if offsets is None:
         return xp.repeat(xp.arange(input.shape[0]), input.shape[1]), input.shape[0]
     starts = offsets.array.tolist()
@@ -331,7 +331,7 @@ def bags_of(xp: Any, input: Any, offsets: Tensor | None, include_last_offset: bo
             f"offsets[-1] can not be greater than input's length {input.shape[0]} but got offsets[-1] of {starts[-1]}"
         )
     if starts != sorted(starts):
-        raise RuntimeError(f"offsets have to rise from bag to bag, got {starts}.")
+        raise RuntimeError(f"offsets must be in ascending order, got {starts}.")
     if include_last_offset:
         starts, end = starts[:-1], starts[-1]
     else:
@@ -339,8 +339,8 @@ def bags_of(xp: Any, input: Any, offsets: Tensor | None, include_last_offset: bo
     return xp.repeat(xp.arange(len(starts)), xp.asarray(np.diff([*starts, end]).astype(np.intp))), len(starts)
 
 
-def largest_of_bags(xp: Any, weight: Tensor, indices: Any, bag: Any, count: int) -> Tensor:
-    """For each bag and column the largest number, the first of equals; 0 for an empty bag."""
+def max_of_bags(xp: Any, weight: Tensor, indices: Any, bag: Any, count: int) -> Tensor:
+    """Return the maximum of each bag and column, the first of equal elements; 0 for an empty bag."""
     table = weight.array
     at, empty = xp.zeros((count, table.shape[1]), dtype=np.int64), xp.ones((count, 1), dtype=bool)
     for number in np.unique(bag.tolist()).tolist():
@@ -351,26 +351,26 @@ def largest_of_bags(xp: Any, weight: Tensor, indices: Any, bag: Any, count: int)
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
-    """Classes as rows of zeros with a 1 at the class.
+    """Encode classes as rows of zeros with a 1 at the class.
 
     Parameters
     ----------
     input : Tensor
         The classes, int64, of any shape, at least 0.
-    num_classes : int, default -1
-        How many there are; -1: one more than the greatest.
+    num_classes : int, default: -1
+        Number of classes; -1 for one more than the largest.
 
     Returns
     -------
     Tensor
-        int64, of the shape of `input` with `num_classes` behind it.
+        int64, shape of `input` followed by `num_classes`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor, or `num_classes` no integer.
+        If `input` is not a Tensor or `num_classes` is not an integer.
     RuntimeError
-        If `input` holds no int64, a class is negative or no less than `num_classes`, or none is there to infer the number from.
+        If `input` is not int64, a class is negative or at least `num_classes`, or the number cannot be inferred (no elements).
 
     Examples
     --------

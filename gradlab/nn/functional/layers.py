@@ -23,7 +23,7 @@ TRANSPOSED = shapes.permute.with_node("TBackward0")
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The product with a transposed matrix of weights, plus a bias: a fully connected layer.
+    """Multiply by the transpose of a weight matrix, and add a bias: a fully connected layer.
 
     Parameters
     ----------
@@ -32,19 +32,19 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     weight : Tensor
         The weights, (out, in), or (in).
     bias : Tensor, optional
-        What is added, (out).
+        The bias, (out).
 
     Returns
     -------
     Tensor
-        Of shape (…, out); without `out` for a `weight` of one dimension.
+        Shape (…, out), or (…) if `weight` has one dimension.
 
     Raises
     ------
     TypeError
-        If `input` or `weight` is no tensor.
+        If `input` or `weight` is not a Tensor.
     RuntimeError
-        If the shapes do not fit, the dtypes differ, or one of them has no dimension.
+        If the shapes do not fit, the dtypes differ, or a tensor has no dimension.
 
     Notes
     -----
@@ -68,7 +68,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return matmul(input, t(weight))
     b = bias.array
     if w.ndim == 1 and x.ndim == 2:
-        raise RuntimeError("mat2 must be a matrix, got 1-D tensor. A weight is (out, in).")
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor. The weight has shape (out, in).")
     if w.ndim == 1 or not (x.ndim == 2 or (0 < b.ndim < 2 and x.flags.c_contiguous) or (x.ndim == 1 and b.ndim == 2)):
         return matmul(input, t(weight)) + bias
     if not x.dtype == w.dtype == b.dtype:
@@ -87,7 +87,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A form that is linear in each of two inputs, plus a bias.
+    """Compute a bilinear form of two inputs, and add a bias.
 
     Parameters
     ----------
@@ -98,17 +98,17 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     weight : Tensor
         The weights, (out, in1, in2).
     bias : Tensor, optional
-        What is added, (out).
+        The bias, (out).
 
     Returns
     -------
     Tensor
-        Of shape (…, out).
+        Shape (…, out).
 
     Raises
     ------
     TypeError
-        If an input or `weight` is no tensor.
+        If an input or `weight` is not a Tensor.
     IndexError
         If an input has no dimension.
     RuntimeError
@@ -144,7 +144,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         if at >= len(w) or shape[-1] != w[at]:
             raise RuntimeError(
                 f"bilinear(): input{at} size does not match weight size: got {shape[-1]} but expected "
-                f"{w[at] if at < len(w) else 'none'}. The weight is (out, in1, in2)."
+                f"{w[at] if at < len(w) else 'none'}. The weight has shape (out, in1, in2)."
             )
     if bias is not None and bias.array.shape != w[:1]:
         raise RuntimeError(
@@ -156,6 +156,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     rows = prod(one[:-1])
     left = matmul(reshape(input1, rows, one[-1]), reshape(permute(weight, 1, 0, 2), w[1], w[0] * w[2]))
     out = (reshape(left, rows, w[0], w[2]) * unsqueeze(reshape(input2, rows, two[-1]), 1)).sum(-1)
-    out = cast(out, left.array.dtype)  # integers would be int64 now
+    out = cast(out, left.array.dtype)  # integers have become int64
     out = shapes.reshape.record(out, shape=one[:-1] + w[:1])
     return out if bias is None else out + bias

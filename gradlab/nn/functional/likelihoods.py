@@ -1,4 +1,4 @@
-"""Divergences and negative log likelihoods of distributions."""
+"""Divergences and negative log likelihoods."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.functional.descriptions import described
-from gradlab.nn.functional.losses import REDUCTIONS, reduced, settled
+from gradlab.nn.functional.descriptions import with_descriptions
+from gradlab.nn.functional.losses import REDUCTIONS, reduce_loss, resolve_reduction
 from gradlab.ops import clone, exp, log, where, xlogy
 from gradlab.ops.arguments import check_tensors
 from gradlab.ops.shapes import unsqueeze
@@ -24,7 +24,7 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------------------------------------- distributions
-@described
+@with_descriptions
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -33,7 +33,7 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    r"""The Kullback-Leibler divergence of targets from predicted log-probabilities, term by term.
+    r"""Compute the Kullback-Leibler divergence of targets from predicted log-probabilities.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ def kl_div(
     target : Tensor
         The probabilities, of a shape that broadcasts with that of `input`.
     {averaging}
-    reduction : {"mean", "batchmean", "sum", "none"}, default "mean"
-        "batchmean" divides the sum by the batch's size, and is the divergence; "mean" divides by the number of terms, with a
+    reduction : {"mean", "batchmean", "sum", "none"}, default: "mean"
+        "batchmean" divides the sum by the batch size, and is the divergence. "mean" divides by the number of terms, with a
         warning.
-    log_target : bool, default False
-        Whether `target` holds log-probabilities too.
+    log_target : bool, default: False
+        Whether `target` holds log-probabilities, too.
 
     Returns
     -------
@@ -55,15 +55,15 @@ def kl_div(
     Raises
     ------
     ValueError
-        If `reduction` is none of the four.
+        If `reduction` is not one of the four.
     RuntimeError
-        If one holds integers or bools, or the shapes do not broadcast.
+        If a tensor holds integers or bools, or the shapes do not broadcast.
 
     Notes
     -----
     .. math:: \ell = q (\log q - x)
 
-    and 0 where q is 0.
+    The term is 0 if q is 0.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def kl_div(
     """
     check_tensors("kl_div", input=input, target=target)
     if size_average is not None or reduce is not None:
-        reduction = settled(reduction, size_average, reduce)
+        reduction = resolve_reduction(reduction, size_average, reduce)
     elif reduction == "mean":
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
@@ -85,14 +85,14 @@ def kl_div(
             stacklevel=2,
         )
     per_batch = reduction == "batchmean"
-    reduction = "sum" if per_batch else settled(reduction)
+    reduction = "sum" if per_batch else resolve_reduction(reduction)
     if input.array.dtype.kind != "f" or target.array.dtype.kind != "f":
         raise RuntimeError("kl_div: Integral inputs not supported. Call .float() first.")
-    loss = reduced(exp(target) * (target - input) if log_target else xlogy(target, target) - target * input, reduction)
+    loss = reduce_loss(exp(target) * (target - input) if log_target else xlogy(target, target) - target * input, reduction)
     return loss / input.array.shape[0] if per_batch and input.array.ndim else loss
 
 
-@described
+@with_descriptions
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -103,7 +103,7 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""The negative log likelihood of counts under Poisson distributions.
+    r"""Compute the negative log likelihood of counts under Poisson distributions.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ def poisson_nll_loss(
         The logarithms of the expected counts, or the counts.
     target : Tensor
         The observed counts, of a shape that broadcasts with that of `input`.
-    log_input : bool, default True
+    log_input : bool, default: True
         Whether `input` holds logarithms.
-    full : bool, default False
-        Whether Stirling's formula for log y! is added where y > 1.
-    eps : float, default 1e-8
-        What is added to `input` before its logarithm, without `log_input`.
+    full : bool, default: False
+        Add Stirling's formula for log y! where y > 1.
+    eps : float, default: 1e-8
+        Added to `input` before its logarithm is taken, if `log_input` is False.
     {averaging}
     {reduction}
 
@@ -134,7 +134,7 @@ def poisson_nll_loss(
     -----
     .. math:: \ell = e^x - y x
 
-    or, without `log_input`, x - y log(x + ε); with `full` and
+    or, without `log_input`, x - y log(x + ε). `full` adds
 
     .. math:: y \log y - y + \tfrac{1}{2} \log(2 \pi y)
 
@@ -147,18 +147,18 @@ def poisson_nll_loss(
     >>> x.grad
     tensor([-2.])
     """
-    reduction = settled(reduction, size_average, reduce)
+    reduction = resolve_reduction(reduction, size_average, reduce)
     loss = exp(input) - target * input if log_input else input - target * log(input + eps)
     if full:
         loss = loss + where(target <= 1, 0.0, target * log(target) - target + 0.5 * log(2 * pi * target))
-    return reduced(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
-@described
+@with_descriptions
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    r"""The negative log likelihood of targets under normal distributions.
+    r"""Compute the negative log likelihood of targets under normal distributions.
 
     Parameters
     ----------
@@ -167,11 +167,12 @@ def gaussian_nll_loss(
     target : Tensor
         The targets, of a shape that broadcasts with that of `input`.
     var : Tensor or float
-        The variances: of the shape of `input`, or without its last dimension, or with one dimension of length 1; or a float.
-    full : bool, default False
-        Whether the constant log(2π) / 2 is added.
-    eps : float, default 1e-6
-        What a variance counts as at least.
+        The variances: a float, or a tensor of the shape of `input`, of that without the last dimension, or with one dimension of
+        length 1.
+    full : bool, default: False
+        Add the constant log(2π) / 2.
+    eps : float, default: 1e-6
+        Lower bound of the variances.
     {reduction}
 
     Returns
@@ -181,7 +182,7 @@ def gaussian_nll_loss(
     Raises
     ------
     ValueError
-        If a variance is negative, their shape does not fit, or `reduction` is none of the three.
+        If a variance is negative, the shape of `var` does not fit, or `reduction` is not one of the three.
     TypeError
         If `var` is neither a tensor nor a float.
 
@@ -209,16 +210,16 @@ def gaussian_nll_loss(
         if own == shape[:-1]:
             var = unsqueeze(var, -1)
         elif len(own) != len(shape) or sum([n for m, n in zip(shape, own, strict=True) if m != n]) != 1:
-            raise ValueError(f"var is of incorrect size. It has shape {list(own)}, the input {list(shape)}.")
+            raise ValueError(f"var is of incorrect size. It has shape {list(own)}, the input has {list(shape)}.")
     if reduction not in REDUCTIONS:
-        raise ValueError(f"{reduction} is not valid. The reduction is 'mean', 'sum' or 'none'.")
-    var = clone(var)  # its gradient passes where it is raised, as in torch
+        raise ValueError(f"{reduction} is not valid. Use 'mean', 'sum' or 'none'.")
+    var = clone(var)  # as in torch, the gradient ignores the lower bound
     var.array = namespace_of[type(var.array)].maximum(var.array, eps)
     loss = 0.5 * (log(var) + (input - target) ** 2 / var)
-    return reduced(loss + 0.5 * log_of(2 * pi) if full else loss, reduction)
+    return reduce_loss(loss + 0.5 * log_of(2 * pi) if full else loss, reduction)
 
 
-@described
+@with_descriptions
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -228,7 +229,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """The connectionist temporal classification loss, which is not supported.
+    """Raise an error: the connectionist temporal classification loss is not supported.
 
     Parameters
     ----------
@@ -240,16 +241,16 @@ def ctc_loss(
         The lengths of the inputs.
     target_lengths : Tensor or tuple of ints
         The lengths of the targets.
-    blank : int, default 0
-        The class that stands for none.
+    blank : int, default: 0
+        The blank class.
     {reduction}
-    zero_infinity : bool, default False
-        Whether infinite losses would be zeros.
+    zero_infinity : bool, default: False
+        Replace infinite losses by zeros.
 
     Returns
     -------
     Tensor
-        Never: it raises.
+        Never returned.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Losses of differences, and what losses share, as `torch.nn.functional` spells them.
+"""Losses for regression, with the names of `torch.nn.functional`, and helpers for all losses.
 
-`reduction` is "mean", "sum" or "none"; the older `size_average` and `reduce` are translated, with torch's warning.
+`reduction` is "mean", "sum" or "none". The deprecated `size_average` and `reduce` are translated, with PyTorch's warning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from gradlab.core.errors import Size, broadcast_mismatch
 from gradlab.core.tensor import Tensor
-from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.descriptions import with_descriptions
 from gradlab.ops import abs
 from gradlab.ops.arguments import check_tensors
 from gradlab.ops.broadcasting import expand
@@ -31,8 +31,8 @@ REDUCTIONS = frozenset(("mean", "sum", "none"))
 
 
 # -------------------------------------------------------------------------------------------------------------- arguments
-def settled(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
-    """The reduction asked for, one of the three, or torch's error."""
+def resolve_reduction(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
+    """Return the reduction, one of the three. Raise PyTorch's error for others."""
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         warnings.warn(
@@ -46,32 +46,32 @@ def settled(reduction: str, size_average: bool | None = None, reduce: bool | Non
         )
         return "mean"
     if reduction not in REDUCTIONS:
-        raise ValueError(f"{reduction} is not a valid value for reduction. It is 'mean', 'sum' or 'none'.")
+        raise ValueError(f"{reduction} is not a valid value for reduction. Use 'mean', 'sum' or 'none'.")
     return reduction
 
 
-def reduced(loss: Tensor, reduction: str) -> Tensor:
-    """The mean or the sum of the terms, or the terms themselves."""
+def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
+    """Return the mean or the sum of the terms, or the terms."""
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
 def divisor(reduction: str, count: Any) -> Any:
-    """What a fused loss divides the sum of its terms by."""
+    """Return the divisor of the sum of the terms in a fused loss."""
     return count if reduction == "mean" else 1 if reduction == "sum" else None
 
 
-def fixed(function: str, **tensors: Tensor | None) -> None:
-    """Refuse arguments that require gradients where there are none to be had."""
+def refuse_gradients(function: str, **tensors: Tensor | None) -> None:
+    """Raise if an argument requires a gradient that the function does not have."""
     for name, x in tensors.items():
         if x is not None and x.node is not None:
             raise RuntimeError(
                 f"The function '{function}' is not differentiable with respect to argument '{name}'. This input "
-                f"cannot have requires_grad True. Give {name}.detach()."
+                f"cannot have requires_grad True. Pass {name}.detach()."
             )
 
 
-def alike(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in their common shape; with torch's warning if it is not their own, which is seldom meant."""
+def broadcast_with_warning(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Broadcast both, with PyTorch's warning if their shapes differ, which is rarely intended."""
     a, b = input.array.shape, target.array.shape
     warnings.warn(
         f"Using a target size ({Size(b)}) that is different to the input size ({Size(a)}). This will likely lead to "
@@ -83,7 +83,7 @@ def alike(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def broadcast(*tensors: Tensor) -> Any:
-    """The tensors expanded to their common shape."""
+    """Expand tensors to their broadcast shape."""
     for i, x in enumerate(tensors):
         for y in tensors[:i]:
             if error := broadcast_mismatch(y.array.shape, x.array.shape):
@@ -92,20 +92,20 @@ def broadcast(*tensors: Tensor) -> Any:
     return tuple(x if x.array.shape == shape else expand(x, shape) for x in tensors)
 
 
-def weighted(terms: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool) -> Tensor:
-    """The terms times weights of the input's size; the mean is over the weights or, for one loss, over the terms."""
+def apply_weight(terms: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool) -> Tensor:
+    """Multiply the terms by weights of the input's shape. The mean is over the weights, or over the terms for `huber_loss`."""
     if weight.array.shape != input.array.shape:
         raise ValueError(
-            f"Weights and input must have the same size. They are {list(weight.array.shape)} and {list(input.array.shape)}."
+            f"Weights and input must have the same size. Got {list(weight.array.shape)} and {list(input.array.shape)}."
         )
     if reduction not in REDUCTIONS:
         raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
     loss = terms * weight
-    return loss.sum() / weight.sum() if reduction == "mean" and by_weight else reduced(loss, reduction)
+    return loss.sum() / weight.sum() if reduction == "mean" and by_weight else reduce_loss(loss, reduction)
 
 
 # ------------------------------------------------------------------------------------------------------------- differences
-@described
+@with_descriptions
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -114,7 +114,7 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    r"""The squared differences.
+    r"""Compute the squared errors.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def mse_loss(
     {averaging}
     {reduction}
     weight : Tensor, optional
-        A factor for each term, of the shape of `input`. The mean is over the weights.
+        A weight for each term, of the shape of `input`. The mean is over the weights.
 
     Returns
     -------
@@ -152,17 +152,17 @@ def mse_loss(
     """
     check_tensors("mse_loss", input=input, target=target)
     if input.array.shape != target.array.shape:
-        input, target = alike(input, target)
+        input, target = broadcast_with_warning(input, target)
     if size_average is not None or reduce is not None:
-        reduction = settled(reduction, size_average, reduce)
+        reduction = resolve_reduction(reduction, size_average, reduce)
     if weight is not None:
-        return weighted((input - target) ** 2, weight, input, reduction, True)
+        return apply_weight((input - target) ** 2, weight, input, reduction, True)
     if reduction not in REDUCTIONS:
-        reduction = settled(reduction)
+        reduction = resolve_reduction(reduction)
     return rules.mse_loss.record(input, target, weight=None, parameter=None, total=divisor(reduction, input.array.size))
 
 
-@described
+@with_descriptions
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -171,7 +171,7 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    r"""The magnitudes of the differences.
+    r"""Compute the absolute errors.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def l1_loss(
     {averaging}
     {reduction}
     weight : Tensor, optional
-        A factor for each term, of the shape of `input`. The mean is over the weights.
+        A weight for each term, of the shape of `input`. The mean is over the weights.
 
     Returns
     -------
@@ -190,13 +190,13 @@ def l1_loss(
     ------
     {not_a_reduction}
     RuntimeError
-        If the shapes do not broadcast, or the mean of integers is asked for.
+        If the shapes do not broadcast, or `reduction` is "mean" and both hold integers.
 
     Notes
     -----
     .. math:: \ell = |x - y|
 
-    Its derivative where they are equal is 0.
+    The derivative at x = y is 0.
 
     Examples
     --------
@@ -207,15 +207,15 @@ def l1_loss(
     """
     check_tensors("l1_loss", input=input, target=target)
     if input.array.shape != target.array.shape:
-        input, target = alike(input, target)
+        input, target = broadcast_with_warning(input, target)
     if size_average is not None or reduce is not None:
-        reduction = settled(reduction, size_average, reduce)
+        reduction = resolve_reduction(reduction, size_average, reduce)
     if weight is not None:
-        return weighted(abs(input - target), weight, input, reduction, True)
-    return reduced(abs(input - target), settled(reduction))
+        return apply_weight(abs(input - target), weight, input, reduction, True)
+    return reduce_loss(abs(input - target), resolve_reduction(reduction))
 
 
-@described
+@with_descriptions
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -224,7 +224,7 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    r"""The differences, squared where they are small, their magnitudes where they are large.
+    r"""Compute errors that are squared if small and absolute if large.
 
     Parameters
     ----------
@@ -232,8 +232,8 @@ def smooth_l1_loss(
     {target}
     {averaging}
     {reduction}
-    beta : float, default 1.0
-        Where one form passes into the other. 0 makes it `l1_loss`.
+    beta : float, default: 1.0
+        Error at which the loss changes from squared to absolute. 0 gives `l1_loss`.
 
     Returns
     -------
@@ -262,30 +262,30 @@ def smooth_l1_loss(
     """
     check_tensors("smooth_l1_loss", input=input, target=target)
     if input.array.shape != target.array.shape:
-        input, target = alike(input, target)
-    reduction = settled(reduction, size_average, reduce)
+        input, target = broadcast_with_warning(input, target)
+    reduction = resolve_reduction(reduction, size_average, reduce)
     if beta == 0:
-        return reduced(abs(input - target), reduction)
+        return reduce_loss(abs(input - target), reduction)
     if beta < 0:
-        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta. It is {beta}.")
+        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta. Got {beta}.")
     return rules.smooth_l1_loss.record(input, target, weight=None, parameter=beta, total=divisor(reduction, input.array.size))
 
 
-@described
+@with_descriptions
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    r"""The differences, squared where they are small, their magnitudes where they are large.
+    r"""Compute errors that are squared if small and absolute if large.
 
     Parameters
     ----------
     {prediction}
     {target}
     {reduction}
-    delta : float, default 1.0
-        Where one form passes into the other, greater than 0.
+    delta : float, default: 1.0
+        Error at which the loss changes from squared to absolute, greater than 0.
     weight : Tensor, optional
-        A factor for each term, of the shape of `input`. The mean is over the terms.
+        A weight for each term, of the shape of `input`. The mean is over the terms.
 
     Returns
     -------
@@ -315,9 +315,9 @@ def huber_loss(
     check_tensors("huber_loss", input=input, target=target)
     shape = input.array.shape
     if shape != target.array.shape:
-        input, target = alike(input, target)
+        input, target = broadcast_with_warning(input, target)
     if not delta > 0:
-        raise RuntimeError(f"huber_loss does not support non-positive values for delta. It is {delta}.")
-    asked = "none" if weight is not None else settled(reduction)
+        raise RuntimeError(f"huber_loss does not support non-positive values for delta. Got {delta}.")
+    asked = "none" if weight is not None else resolve_reduction(reduction)
     loss = rules.huber_loss.record(input, target, weight=None, parameter=delta, total=divisor(asked, input.array.size))
-    return loss if weight is None else weighted(loss, weight, input, reduction, False)
+    return loss if weight is None else apply_weight(loss, weight, input, reduction, False)

@@ -1,4 +1,4 @@
-"""Losses with a margin, as `torch.nn.functional` spells them: 0 as soon as one number exceeds another by enough."""
+"""Losses with a margin, with the names of `torch.nn.functional`: 0 once one number exceeds another by the margin."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gradlab.backend.bounds import check_bounds
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.functional.descriptions import described
-from gradlab.nn.functional.distances import at_least, pairwise_distance
-from gradlab.nn.functional.losses import REDUCTIONS, fixed, reduced, settled
+from gradlab.nn.functional.descriptions import with_descriptions
+from gradlab.nn.functional.distances import clamp_min, pairwise_distance
+from gradlab.nn.functional.losses import REDUCTIONS, reduce_loss, refuse_gradients, resolve_reduction
 from gradlab.ops import minimum, relu, where
 from gradlab.ops.arguments import check_tensors
 from gradlab.ops.shapes import unsqueeze
@@ -30,24 +30,24 @@ __all__ = [
 ]
 
 
-def last_step(node: str) -> dict[str, Any]:
-    """The reductions of the losses of the samples (of the terms of each, for "none"), under the name of torch's one node."""
+def reduction_ops(node: str) -> dict[str, Any]:
+    """Return the operation for each reduction over the samples (for "none", over their terms), with the name of torch's node."""
     steps = {"mean": reductions.mean_all, "sum": reductions.sum_all, "none": reductions.sum_}
     return {reduction: step.with_node(node) for reduction, step in steps.items()}
 
 
-MULTI_MARGIN = last_step("MultiMarginLossBackward0")
-MULTILABEL_MARGIN = last_step("MultilabelMarginLossBackward0")
+MULTI_MARGIN = reduction_ops("MultiMarginLossBackward0")
+MULTILABEL_MARGIN = reduction_ops("MultilabelMarginLossBackward0")
 
 
-def over_samples(ops: dict[str, Any], terms: Tensor, reduction: str) -> Tensor:
-    """The terms (N, C) of each sample summed, then reduced."""
+def reduce_samples(ops: dict[str, Any], terms: Tensor, reduction: str) -> Tensor:
+    """Sum the terms (N, C) of each sample, then reduce the sums."""
     if reduction == "none":
         return ops["none"].record(terms, axis=(-1,), keepdims=False)
     return ops[reduction].record(terms.sum(-1), axis=(-1,), keepdims=False)
 
 
-@described
+@with_descriptions
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -58,18 +58,18 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""The hinge loss of the scores of several classes.
+    r"""Compute the hinge loss for multi-class classification.
 
     Parameters
     ----------
     input : Tensor
         The scores, (N, C) or (C).
     target : Tensor
-        The right classes, int64, (N) or ().
-    p : int, default 1
-        The power of a term, 1 or 2.
-    margin : float, default 1.0
-        By how much the right class has to exceed the others.
+        The target classes, int64, (N) or ().
+    p : int, default: 1
+        Exponent of the terms, 1 or 2.
+    margin : float, default: 1.0
+        Margin by which the target class must exceed the others.
     {class_weight}
     {averaging}
     {reduction}
@@ -77,14 +77,14 @@ def multi_margin_loss(
     Returns
     -------
     Tensor
-        A number; with `reduction="none"` one for each sample.
+        A scalar, or with `reduction="none"` one number for each sample.
 
     Raises
     ------
     ValueError
-        If `p` is neither 1 nor 2, `weight` has not one dimension, or `reduction` is none of the three.
+        If `p` is neither 1 nor 2, `weight` is not one-dimensional, or `reduction` is not one of the three.
     RuntimeError
-        If the shapes do not fit, `target` holds no int64 or what is no class, or `weight` requires a gradient.
+        If the shapes do not fit, `target` is not int64 or out of range, or `weight` requires a gradient.
 
     Notes
     -----
@@ -98,9 +98,9 @@ def multi_margin_loss(
     tensor(1.1667)
     """
     check_tensors("multi_margin_loss", input=input, target=target)
-    reduction = settled(reduction, size_average, reduce)
+    reduction = resolve_reduction(reduction, size_average, reduce)
     if p not in (1, 2):
-        raise ValueError(f"only p == 1 and p == 2 supported. p is {p}.")
+        raise ValueError(f"only p == 1 and p == 2 supported. Got {p}.")
     shape = input.array.shape
     if weight is not None and weight.array.ndim != 1:
         raise ValueError(f"weight must be one-dimensional. Its shape is {list(weight.array.shape)}.")
@@ -115,10 +115,10 @@ def multi_margin_loss(
             f"{list(shape)}."
         )
     if weight is not None:
-        fixed("multi_margin_loss", weight=weight)
+        refuse_gradients("multi_margin_loss", weight=weight)
         if weight.array.shape != (classes,):
             raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.array.shape)}")
-    y = of_long(target).reshape(-1)
+    y = int64_array(target).reshape(-1)
     check_bounds(
         "multi_margin_loss",
         y,
@@ -133,35 +133,35 @@ def multi_margin_loss(
     if weight is not None:
         terms = terms * constant(weight.array[y][:, None])
     if target.array.ndim:
-        return over_samples(MULTI_MARGIN, terms, reduction)
+        return reduce_samples(MULTI_MARGIN, terms, reduction)
     return MULTI_MARGIN["sum"].record(terms, axis=(-2, -1), keepdims=False)
 
 
-@described
+@with_descriptions
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    r"""The hinge loss of each right class against each wrong one.
+    r"""Compute the hinge loss of each target class against each other class (multi-label classification).
 
     Parameters
     ----------
     input : Tensor
         The scores, (N, C) or (C).
     target : Tensor
-        The right classes, int64, of the shape of `input`; a row ends at its first -1.
+        The target classes, int64, of the shape of `input`. A row ends at its first -1.
     {averaging}
     {reduction}
 
     Returns
     -------
     Tensor
-        A number; with `reduction="none"` one for each sample.
+        A scalar, or with `reduction="none"` one number for each sample.
 
     Raises
     ------
     {not_a_reduction}
     RuntimeError
-        If the shapes do not fit, or `target` holds no int64 or what is neither a class nor -1.
+        If the shapes do not fit, or `target` is not int64 or holds a number that is neither a class nor -1.
 
     Notes
     -----
@@ -175,7 +175,7 @@ def multilabel_margin_loss(
     tensor(0.1667)
     """
     check_tensors("multilabel_margin_loss", input=input, target=target)
-    reduction = settled(reduction, size_average, reduce)
+    reduction = resolve_reduction(reduction, size_average, reduce)
     shape = input.array.shape
     if len(shape) > 2 or 0 in shape[1:] or shape == (0,):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
@@ -183,7 +183,7 @@ def multilabel_margin_loss(
         raise RuntimeError(f"inconsistent target size: {list(target.array.shape)} for input of size: {list(shape)}")
     rows = input.reshape(-1, shape[-1] if shape else 1)
     samples, classes = rows.array.shape
-    y = of_long(target).reshape(samples, classes)
+    y = int64_array(target).reshape(samples, classes)
     check_bounds(
         "multilabel_margin_loss",
         y,
@@ -201,12 +201,12 @@ def multilabel_margin_loss(
     counted = constant(listed[:, :, None] & ~is_target[:, None, :])
     terms = (where(counted, above, 0.0) / classes).reshape(samples, -1)
     if shape[:-1]:
-        return over_samples(MULTILABEL_MARGIN, terms, reduction)
+        return reduce_samples(MULTILABEL_MARGIN, terms, reduction)
     return MULTILABEL_MARGIN["sum"].record(terms, axis=(-2, -1), keepdims=False)
 
 
-def of_long(target: Tensor) -> Any:
-    """An int64 target's array."""
+def int64_array(target: Tensor) -> Any:
+    """Return the array of an int64 target."""
     if target.array.dtype != np.int64:
         raise RuntimeError(
             f"expected scalar type Long but found {target.dtype.word}. The target holds class indices: call target.long()."
@@ -214,7 +214,7 @@ def of_long(target: Tensor) -> Any:
     return target.array
 
 
-@described
+@with_descriptions
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -223,16 +223,16 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""Distances where pairs belong together, and what is lacking to a margin where they do not.
+    r"""Compute the hinge loss of distances: small for similar pairs, at least a margin for dissimilar ones.
 
     Parameters
     ----------
     input : Tensor
         The distances, of any shape.
     target : Tensor
-        1 (together) or -1 for each, of a shape that broadcasts with that of `input`.
-    margin : float, default 1.0
-        The distance that pairs which do not belong together should have.
+        1 (similar) or -1 (dissimilar), of a shape that broadcasts with that of `input`.
+    margin : float, default: 1.0
+        Distance that dissimilar pairs should have.
     {averaging}
     {reduction}
 
@@ -258,11 +258,11 @@ def hinge_embedding_loss(
     tensor([0.2500, 0.7500])
     """
     check_tensors("hinge_embedding_loss", input=input, target=target)
-    reduction = settled(reduction, size_average, reduce)
-    return reduced(where(target != 1, at_least(margin - input, 0.0), 0.0) + where(target != -1, input, 0.0), reduction)
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    return reduce_loss(where(target != 1, clamp_min(margin - input, 0.0), 0.0) + where(target != -1, input, 0.0), reduction)
 
 
-@described
+@with_descriptions
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -272,7 +272,7 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""What is lacking for one score to exceed another by a margin.
+    r"""Compute the hinge loss of pairs of scores, one of which should exceed the other by a margin.
 
     Parameters
     ----------
@@ -281,9 +281,9 @@ def margin_ranking_loss(
     input2 : Tensor
         The second, of a shape that broadcasts with that of `input1`.
     target : Tensor
-        1 where the first should be larger, -1 where the second should.
-    margin : float, default 0
-        By how much.
+        1 if the first should be larger, -1 if the second should.
+    margin : float, default: 0
+        The margin.
     {averaging}
     {reduction}
 
@@ -295,7 +295,7 @@ def margin_ranking_loss(
     ------
     {not_a_reduction}
     RuntimeError
-        If the three have not as many dimensions, or do not broadcast.
+        If the numbers of dimensions differ, or the shapes do not broadcast.
 
     Notes
     -----
@@ -309,16 +309,16 @@ def margin_ranking_loss(
     tensor([0., 1.])
     """
     check_tensors("margin_ranking_loss", input1=input1, input2=input2, target=target)
-    reduction = settled(reduction, size_average, reduce)
+    reduction = resolve_reduction(reduction, size_average, reduce)
     if not input1.array.ndim == input2.array.ndim == target.array.ndim:
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{Size(input1.array.shape)}, input2: {Size(input2.array.shape)}, target: {Size(target.array.shape)} "
         )
-    return reduced(at_least(-target * (input1 - input2) + margin, 0.0), reduction)
+    return reduce_loss(clamp_min(-target * (input1 - input2) + margin, 0.0), reduction)
 
 
-@described
+@with_descriptions
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -328,7 +328,7 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""How far vectors are from pointing the same way, or from not doing so.
+    r"""Compute the cosine loss of pairs of vectors, which should be parallel or have a small cosine.
 
     Parameters
     ----------
@@ -337,22 +337,22 @@ def cosine_embedding_loss(
     input2 : Tensor
         The second.
     target : Tensor
-        1 where they should point the same way, -1 where they should not, (N) or ().
-    margin : float, default 0
-        The cosine that vectors which should not may have.
+        1 if the vectors should be parallel, -1 if not, (N) or ().
+    margin : float, default: 0
+        Cosine allowed for vectors that should not be parallel.
     {averaging}
     {reduction}
 
     Returns
     -------
     Tensor
-        A number; with `reduction="none"` of the shape of `target`.
+        A scalar, or with `reduction="none"` the terms, of the shape of `target`.
 
     Raises
     ------
     {not_a_reduction}
     RuntimeError
-        If `target` has more than one dimension, or the inputs have not one more than it.
+        If `target` has more than one dimension, or the inputs do not have one more than `target`.
 
     Notes
     -----
@@ -366,20 +366,18 @@ def cosine_embedding_loss(
     tensor(0.2929)
     """
     check_tensors("cosine_embedding_loss", input1=input1, input2=input2, target=target)
-    reduction = settled(reduction, size_average, reduce)
+    reduction = resolve_reduction(reduction, size_average, reduce)
     rank, sizes = target.array.ndim, f"{list(input1.array.shape)} and {list(input2.array.shape)}"
     if rank > 1:
-        raise RuntimeError(
-            f"0D or 1D target tensor expected, multi-target not supported. Its shape is {list(target.array.shape)}."
-        )
+        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported. Got shape {list(target.array.shape)}.")
     if not input1.array.ndim == input2.array.ndim == rank + 1:
         raise RuntimeError(f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with sizes {sizes}.")
     cosine = (input1 * input2).sum(-1) / (((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)).sqrt()
-    loss = where(target == 1, 1 - cosine, 0.0) + where(target == -1, at_least(cosine - margin, 0.0), 0.0)
-    return reduced(loss, reduction)
+    loss = where(target == 1, 1 - cosine, 0.0) + where(target == -1, clamp_min(cosine - margin, 0.0), 0.0)
+    return reduce_loss(loss, reduction)
 
 
-@described
+@with_descriptions
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -392,22 +390,22 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""How far anchors are from being nearer to positives than to negatives by a margin.
+    r"""Compute the triplet loss: anchors should be closer to positives than to negatives by a margin.
 
     Parameters
     ----------
     anchor : Tensor
         The anchors, (N, d) or (d).
     positive : Tensor
-        What they should be near.
+        Vectors that should be close to the anchors.
     negative : Tensor
-        What they should be far from.
-    margin : float, default 1.0
-        By how much, greater than 0.
-    p : float, default 2
-        The order of the norm.
-    eps : float, default 1e-6
-        What is added to each difference; see `pairwise_distance`.
+        Vectors that should be far from the anchors.
+    margin : float, default: 1.0
+        The margin, greater than 0.
+    p : float, default: 2
+        Order of the norm.
+    eps : float, default: 1e-6
+        Added to each difference, as in `pairwise_distance`.
     {swap}
     {averaging}
     {reduction}
@@ -415,14 +413,14 @@ def triplet_margin_loss(
     Returns
     -------
     Tensor
-        A number; with `reduction="none"` one for each anchor.
+        A scalar, or with `reduction="none"` one number for each anchor.
 
     Raises
     ------
     ValueError
-        If `margin` is not greater than 0, or `reduction` is none of the three.
+        If `margin` is not greater than 0, or `reduction` is not one of the three.
     RuntimeError
-        If the three have not as many dimensions, or do not broadcast.
+        If the numbers of dimensions differ, or the shapes do not broadcast.
 
     Notes
     -----
@@ -436,11 +434,11 @@ def triplet_margin_loss(
     tensor(0.5000)
     """
     check_tensors("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
-    reduction = settled(reduction, size_average, reduce)
-    return triplets(anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
+    reduction = resolve_reduction(reduction, size_average, reduce)
+    return check_triplets(anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
 
 
-@described
+@with_descriptions
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -451,34 +449,34 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""`triplet_margin_loss` with a distance of one's own.
+    r"""Compute the triplet loss with a custom distance.
 
     Parameters
     ----------
     anchor : Tensor
         The anchors.
     positive : Tensor
-        What they should be near.
+        Vectors that should be close to the anchors.
     negative : Tensor
-        What they should be far from.
+        Vectors that should be far from the anchors.
     distance_function : callable, optional
-        The distance of two tensors; `pairwise_distance` if left out.
-    margin : float, default 1.0
-        By how much, greater than 0.
+        Function that computes the distance of two tensors. If omitted, `pairwise_distance`.
+    margin : float, default: 1.0
+        The margin, greater than 0.
     {swap}
     {reduction}
 
     Returns
     -------
     Tensor
-        A number; with `reduction="none"` of the shape that the distance gives.
+        A scalar, or with `reduction="none"` the terms, of the shape that `distance_function` returns.
 
     Raises
     ------
     ValueError
-        If `margin` is not greater than 0, or `reduction` is none of the three.
+        If `margin` is not greater than 0, or `reduction` is not one of the three.
     RuntimeError
-        If the three have not as many dimensions.
+        If the numbers of dimensions differ.
 
     Notes
     -----
@@ -494,11 +492,11 @@ def triplet_margin_with_distance_loss(
     """
     check_tensors("triplet_margin_with_distance_loss", anchor=anchor, positive=positive, negative=negative)
     if reduction not in REDUCTIONS:
-        raise ValueError(f"{reduction} is not a valid value for reduction. It is 'mean', 'sum' or 'none'.")
-    return triplets(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
+        raise ValueError(f"{reduction} is not a valid value for reduction. Use 'mean', 'sum' or 'none'.")
+    return check_triplets(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
 
 
-def triplets(
+def check_triplets(
     anchor: Tensor,
     positive: Tensor,
     negative: Tensor,
@@ -518,4 +516,4 @@ def triplets(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = minimum(far, distance(positive, negative))
-    return reduced(at_least(margin + near - far, 0.0), reduction)
+    return reduce_loss(clamp_min(margin + near - far, 0.0), reduction)

@@ -1,4 +1,4 @@
-"""Maxima of windows and their places, and what came from them put back."""
+"""Max pooling with indices, and unpooling."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from gradlab.backend.bounds import check_bounds
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.sizes import as_long
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.descriptions import with_descriptions
 from gradlab.nn.functional.windows import (
     OutputSizes,
     Sizes,
     adaptive,
     adaptive_single,
     check_tensor,
+    not_implemented_error,
+    one_per_axis,
     pooled_length,
     pooled_shape,
-    refused,
-    several,
     single,
     window,
-    with_one_more,
+    with_extra_axis,
 )
 from gradlab.ops.copies import make_contiguous
 from gradlab.ops.shapes import squeeze, unsqueeze
@@ -50,7 +50,7 @@ UNPOOLED = reshape.with_node("MaxUnpool2DBackward0", view=False)
 
 
 # ------------------------------------------------------------------------------------------------------------------ maxima
-@described
+@with_descriptions
 def max_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -60,7 +60,7 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of the last dimension.
+    """Compute the maximum of each window of the last dimension.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def max_pool1d(
         The channels, (N, C, L), or without N, floating point.
     {kernel_size}
     {pool_stride}
-    padding : int or tuple of ints, default 0
-        How many elements, less than any number, are put at both ends; at most half of the kernel.
+    padding : int or tuple of ints, default: 0
+        Number of elements (-∞) added at both ends; at most half of the kernel size.
     {dilation}
     {ceil_mode}
     {return_indices}
@@ -77,7 +77,7 @@ def max_pool1d(
     Returns
     -------
     Tensor or tuple of Tensors
-        Of shape (N, C, L'), or without N; with `return_indices` and the places, int64.
+        Shape (N, C, L'), or without N; with `return_indices` also the indices of the maxima, int64.
 
     Raises
     ------
@@ -87,8 +87,7 @@ def max_pool1d(
 
     Notes
     -----
-    Each length becomes (L + 2 padding - dilation (K - 1) - 1) // stride + 1. Of equal elements the first is the maximum, and gets
-    the gradient.
+    Each length becomes (L + 2 padding - dilation (K - 1) - 1) // stride + 1. The first of equal maxima receives the gradient.
 
     Examples
     --------
@@ -103,7 +102,7 @@ def max_pool1d(
     if input.array.ndim not in (2, 3):
         raise RuntimeError(
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
-            f"{list(input.array.shape)}. unsqueeze adds an axis."
+            f"{list(input.array.shape)}. Use unsqueeze to add an axis."
         )
     k, s, p, d = (
         single(name, value)
@@ -129,11 +128,11 @@ def max_pool1d(
             f"{input.array.shape[-1]}."
         )
     if input.array.dtype.kind != "f":
-        raise refused("max_pool1d_impl", input)
-    return with_one_more(lambda x: max_pool2d(x, (1, k), (1, s), (0, p), (1, d), ceil_mode, return_indices), input)
+        raise not_implemented_error("max_pool1d_impl", input)
+    return with_extra_axis(lambda x: max_pool2d(x, (1, k), (1, s), (0, p), (1, d), ceil_mode, return_indices), input)
 
 
-@described
+@with_descriptions
 def max_pool2d(
     input: Tensor,
     kernel_size: Sizes,
@@ -143,7 +142,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of the last two dimensions.
+    """Compute the maximum of each window of the last two dimensions.
 
     Parameters
     ----------
@@ -151,8 +150,8 @@ def max_pool2d(
         The channels, (N, C, H, W), or without N.
     {kernel_size}
     {pool_stride}
-    padding : int or tuple of ints, default 0
-        How many elements, less than any number, are put at both ends; at most half of the kernel.
+    padding : int or tuple of ints, default: 0
+        Number of elements (-∞) added at both ends; at most half of the kernel size.
     {dilation}
     {ceil_mode}
     {return_indices}
@@ -160,7 +159,7 @@ def max_pool2d(
     Returns
     -------
     Tensor or tuple of Tensors
-        Of shape (N, C, H', W'), or without N; with `return_indices` and the places, int64.
+        Shape (N, C, H', W'), or without N; with `return_indices` also the indices of the maxima, int64.
 
     Raises
     ------
@@ -170,8 +169,7 @@ def max_pool2d(
 
     Notes
     -----
-    Each length becomes (L + 2 padding - dilation (K - 1) - 1) // stride + 1. Of equal elements the first is the maximum, and gets
-    the gradient.
+    Each length becomes (L + 2 padding - dilation (K - 1) - 1) // stride + 1. The first of equal maxima receives the gradient.
 
     Examples
     --------
@@ -184,7 +182,7 @@ def max_pool2d(
     return max_over_windows(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@described
+@with_descriptions
 def max_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -194,7 +192,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of the last three dimensions.
+    """Compute the maximum of each window of the last three dimensions.
 
     Parameters
     ----------
@@ -202,8 +200,8 @@ def max_pool3d(
         The channels, (N, C, D, H, W), or without N.
     {kernel_size}
     {pool_stride}
-    padding : int or tuple of ints, default 0
-        How many elements, less than any number, are put at both ends; at most half of the kernel.
+    padding : int or tuple of ints, default: 0
+        Number of elements (-∞) added at both ends; at most half of the kernel size.
     {dilation}
     {ceil_mode}
     {return_indices}
@@ -211,7 +209,7 @@ def max_pool3d(
     Returns
     -------
     Tensor or tuple of Tensors
-        Of shape (N, C, D', H', W'), or without N; with `return_indices` and the places, int64.
+        Shape (N, C, D', H', W'), or without N; with `return_indices` also the indices of the maxima, int64.
 
     Raises
     ------
@@ -221,8 +219,7 @@ def max_pool3d(
 
     Notes
     -----
-    Each length becomes (L + 2 padding - dilation (K - 1) - 1) // stride + 1. Of equal elements the first is the maximum, and gets
-    the gradient.
+    Each length becomes (L + 2 padding - dilation (K - 1) - 1) // stride + 1. The first of equal maxima receives the gradient.
 
     Examples
     --------
@@ -241,10 +238,10 @@ def max_over_windows(
     check_tensor(name, input)
     shape = input.array.shape
     k, s, p = window(name, n, kernel_size, stride, padding)
-    d = several(name, "dilation", dilation, n)
+    d = one_per_axis(name, "dilation", dilation, n)
     out = pooled_shape(input, n, k, s, p, d, ceil_mode)
     if input.array.dtype.kind == "b":
-        raise refused(name, input)
+        raise not_implemented_error(name, input)
     maps = tuple([window_map(*axis) for axis in zip(shape[-n:], out, k, s, p, d, strict=True)])
     return maxima(MAX[n], input, maps, return_indices)
 
@@ -257,9 +254,9 @@ def maxima(op: Any, input: Tensor, maps: tuple[AxisMap, ...], return_indices: bo
     return pooled, constant(as_long(at).reshape(pooled.array.shape))
 
 
-@described
+@with_descriptions
 def adaptive_max_pool1d(input: Tensor, output_size: OutputSizes, return_indices: bool = False) -> Any:
-    """The greatest elements of a given number of windows that share the last dimension.
+    """Compute the maxima of windows of the last dimension, to a given output size.
 
     Parameters
     ----------
@@ -271,7 +268,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: OutputSizes, return_indices:
     Returns
     -------
     Tensor or tuple of Tensors
-        Of the given lengths in the last dimension; with `return_indices` and the places, int64.
+        The given size in the last dimension; with `return_indices` also the indices of the maxima, int64.
 
     Raises
     ------
@@ -279,7 +276,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: OutputSizes, return_indices:
 
     Notes
     -----
-    Window i of n covers the elements from ⌊i L / n⌋ to ⌈(i + 1) L / n⌉.
+    Window i of n covers the elements ⌊i L / n⌋ to ⌈(i + 1) L / n⌉ - 1.
 
     Examples
     --------
@@ -289,12 +286,12 @@ def adaptive_max_pool1d(input: Tensor, output_size: OutputSizes, return_indices:
     tensor([[3., 5.]])
     """
     size = adaptive_single("adaptive_max_pool1d", input, output_size)
-    return with_one_more(lambda x: adaptive_max_pool2d(x, (1, size), return_indices), input)
+    return with_extra_axis(lambda x: adaptive_max_pool2d(x, (1, size), return_indices), input)
 
 
-@described
+@with_descriptions
 def adaptive_max_pool2d(input: Tensor, output_size: OutputSizes, return_indices: bool = False) -> Any:
-    """The greatest elements of a given number of windows that share the last two dimensions.
+    """Compute the maxima of windows of the last two dimensions, to a given output size.
 
     Parameters
     ----------
@@ -306,7 +303,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: OutputSizes, return_indices:
     Returns
     -------
     Tensor or tuple of Tensors
-        Of the given lengths in the last two dimensions; with `return_indices` and the places, int64.
+        The given size in the last two dimensions; with `return_indices` also the indices of the maxima, int64.
 
     Raises
     ------
@@ -314,7 +311,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: OutputSizes, return_indices:
 
     Notes
     -----
-    Window i of n covers the elements from ⌊i L / n⌋ to ⌈(i + 1) L / n⌉.
+    Window i of n covers the elements ⌊i L / n⌋ to ⌈(i + 1) L / n⌉ - 1.
 
     Examples
     --------
@@ -327,7 +324,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: OutputSizes, return_indices:
     return maxima(ADAPTIVE_MAX, input, maps, return_indices)
 
 
-@described
+@with_descriptions
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -336,34 +333,34 @@ def max_unpool1d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Maxima put back where `max_pool1d` found them, with zeros elsewhere.
+    """Put maxima back where `max_pool1d` found them, with zeros elsewhere.
 
     Parameters
     ----------
     input : Tensor
         The maxima, (N, C, L'), or without N.
     indices : Tensor
-        Where they were, int64: what `max_pool1d` returns with `return_indices=True`.
+        Their indices, int64, returned by `max_pool1d` with `return_indices=True`.
     {kernel_size}
     {pool_stride}
-    padding : int or tuple of ints, default 0
-        That of the pooling.
+    padding : int or tuple of ints, default: 0
+        Padding of the pooling.
     output_size : sequence of ints, optional
-        Which of the shapes that pool to that of `input` is meant; its last dimensions count.
+        Shape before pooling, as several shapes have the same pooled shape. Only its last dimensions are used.
 
     Returns
     -------
     Tensor
-        Of shape (N, C, L), or without N. Each length is (L' - 1) stride - 2 padding + K if no `output_size` is given.
+        Shape (N, C, L), or without N. Each length is (L' - 1) stride - 2 padding + K if no `output_size` is given.
 
     Raises
     ------
     ValueError
-        If no tensor of `output_size` pools to the shape of `input`.
+        If pooling a tensor of `output_size` does not give the shape of `input`.
     RuntimeError
-        If `indices` holds no int64, has another shape, or points outside.
+        If `indices` is not int64, has another shape, or is out of range.
     TypeError
-        If one of them is no tensor.
+        If an argument is not a Tensor.
 
     Examples
     --------
@@ -373,7 +370,7 @@ def max_unpool1d(
     >>> F.max_unpool1d(y, places, 2)
     tensor([[0., 3., 0., 4.]])
     """
-    check_unpooled(input, indices)
+    check_unpool(input, indices)
     k, s, p = (
         single(n, v)
         for n, v in (("kernel_size", kernel_size), ("stride", kernel_size if stride is None else stride), ("padding", padding))
@@ -383,7 +380,7 @@ def max_unpool1d(
     return squeeze(flat, -2)
 
 
-@described
+@with_descriptions
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -392,34 +389,34 @@ def max_unpool2d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Maxima put back where `max_pool2d` found them, with zeros elsewhere.
+    """Put maxima back where `max_pool2d` found them, with zeros elsewhere.
 
     Parameters
     ----------
     input : Tensor
         The maxima, (N, C, H', W'), or without N.
     indices : Tensor
-        Where they were, int64: what `max_pool2d` returns with `return_indices=True`.
+        Their indices, int64, returned by `max_pool2d` with `return_indices=True`.
     {kernel_size}
     {pool_stride}
-    padding : int or tuple of ints, default 0
-        That of the pooling.
+    padding : int or tuple of ints, default: 0
+        Padding of the pooling.
     output_size : sequence of ints, optional
-        Which of the shapes that pool to that of `input` is meant; its last dimensions count.
+        Shape before pooling, as several shapes have the same pooled shape. Only its last dimensions are used.
 
     Returns
     -------
     Tensor
-        Of shape (N, C, H, W), or without N. Each length is (L' - 1) stride - 2 padding + K if no `output_size` is given.
+        Shape (N, C, H, W), or without N. Each length is (L' - 1) stride - 2 padding + K if no `output_size` is given.
 
     Raises
     ------
     ValueError
-        If no tensor of `output_size` pools to the shape of `input`.
+        If pooling a tensor of `output_size` does not give the shape of `input`.
     RuntimeError
-        If `indices` holds no int64, has another shape, or points outside.
+        If `indices` is not int64, has another shape, or is out of range.
     TypeError
-        If one of them is no tensor.
+        If an argument is not a Tensor.
 
     Examples
     --------
@@ -430,9 +427,9 @@ def max_unpool2d(
     tensor([[[0., 0.],
              [0., 4.]]])
     """
-    check_unpooled(input, indices)
+    check_unpool(input, indices)
     k, s, p = (
-        several("max_unpool2d", name, value, 2)
+        one_per_axis("max_unpool2d", name, value, 2)
         for name, value in (
             ("kernel_size", kernel_size),
             ("stride", kernel_size if stride is None else stride),
@@ -442,7 +439,7 @@ def max_unpool2d(
     return unpool(input, indices, unpooled_shape(input.array.shape[-2:], k, s, p, output_size))
 
 
-def check_unpooled(input: Any, indices: Any) -> None:
+def check_unpool(input: Any, indices: Any) -> None:
     check_tensor("max_unpool2d", input)
     check_tensor("max_unpool2d", indices, "indices", 2)
 
@@ -459,12 +456,12 @@ def unpooled_shape(shape: tuple[int, ...], k: Any, s: Any, p: Any, output_size: 
 
 
 def unpool(input: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
-    """Zeros of `size` planes with the input at the indices."""
+    """Return zeros of shape `size` with the input at the indices."""
     shape = input.array.shape
     if indices.array.dtype != np.int64:
         raise RuntimeError(
-            f"elements in indices should be type int64 but got: {indices.dtype.word}. They are what max_pool "
-            "gives with return_indices=True."
+            f"elements in indices should be type int64 but got: {indices.dtype.word}. Use the indices that max_pool "
+            "returns with return_indices=True."
         )
     if indices.array.shape != shape:
         raise RuntimeError(
@@ -483,16 +480,15 @@ def unpool(input: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
     front = shape[: -len(size)]
     rows, whole = reshape.record(input, shape=(*front, prod(shape[-len(size) :]))), (*front, prod(size))
     at = indices.array.reshape(rows.array.shape)
-    xp, hidden = namespace_of[type(at)], overwritten(at, whole)
-    if xp is not np or hidden.any():  # (a GPU is not waited for)
+    xp, hidden = namespace_of[type(at)], is_overwritten(at, whole)
+    if xp is not np or hidden.any():  # (on a GPU without waiting for `hidden`)
         rows = masked_fill.record(rows, mask=hidden, value=0)
     placed = put_along.record(rows, shape=whole, axis=-1, indices=at, keepdims=True)
     return UNPOOLED.record(placed, shape=(*front, *size))
 
 
-def overwritten(at: Any, shape: tuple[int, ...]) -> Any:
-    """Of elements written one after the other to the places `at` along the last axis of an array of `shape`: whether a later one
-    is written to the same place."""
+def is_overwritten(at: Any, shape: tuple[int, ...]) -> Any:
+    """Return for each write to the indices `at` of an array of `shape` whether a later write goes to the same index."""
     xp = namespace_of[type(at)]
     numbers, last = xp.broadcast_to(xp.arange(at.shape[-1]), at.shape), xp.zeros(shape, dtype=np.int64)
     np.put_along_axis(last, at, numbers, axis=-1) if xp is np else last.put(element_positions(xp, shape, -1, at), numbers)

@@ -1,4 +1,4 @@
-"""Normalisation over a batch, over features, over groups of channels. See `gradlab.rules.normalization` for the calculus."""
+"""Normalisation over batches, features or groups of channels. `gradlab.rules.normalization` has the derivatives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.descriptions import with_descriptions
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.arithmetic import div
 from gradlab.ops.broadcasting import expand
@@ -31,7 +31,7 @@ GROUP = rules.affine_normalized.with_node("NativeGroupNormBackward0")
 GROUP_PLAIN = rules.normalized.with_node("NativeGroupNormBackward0")
 
 
-@described
+@with_descriptions
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -42,20 +42,20 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    r"""Each channel less its mean over its deviation, over all samples.
+    r"""Normalise each channel by its mean and standard deviation over the batch.
 
     Parameters
     ----------
     input : Tensor
         The channels, (N, C, …), floating point.
     running_mean : Tensor or None
-        The mean of each channel, (C), for evaluation; in training it moves towards that of the batch, in place.
+        Mean of each channel, (C), used in evaluation and updated in place in training.
     running_var : Tensor or None
-        The variance of each channel, (C), likewise.
+        Variance of each channel, (C), likewise.
     {channel_weight}
     {channel_bias}
-    training : bool, default False
-        Whether mean and variance are those of the batch.
+    training : bool, default: False
+        Use the mean and variance of the batch.
     {momentum}
     {eps}
 
@@ -67,18 +67,18 @@ def batch_norm(
     ------
     {norm_refused}
     ValueError
-        In training: if there is one value per channel, `eps` is not greater than 0, or only one of the running numbers is given.
+        In training: if there is one value per channel, `eps` is not positive, or only one of the running statistics is given.
     RuntimeError
-        If the others have not one element for each channel, another dtype, or a running number requires a gradient; out of
-        training, if one of these is missing.
+        If `weight`, `bias` or the running statistics do not have one element for each channel or the dtype of `input`, or a
+        running statistic requires a gradient; in evaluation, if a running statistic is missing.
     IndexError, RuntimeError
-        If `input` has less than two dimensions.
+        If `input` has fewer than two dimensions.
 
     Notes
     -----
     .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
 
-    σ² divides by n, what `running_var` moves towards by n - 1 (Ioffe and Szegedy 2015).
+    σ² divides by n. `running_var` is updated with the variance that divides by n - 1 (Ioffe and Szegedy 2015).
 
     Examples
     --------
@@ -97,17 +97,17 @@ def batch_norm(
     if type(input) is not Tensor:
         raise not_a_tensor("batch_norm", input)
     shape = input.array.shape
-    if shape == (0,):  # torch looks at nothing then
+    if shape == (0,):  # torch checks nothing in this case
         out = input if weight is None else input * weight[0]
         return clone(input) if weight is bias is None else out if bias is None else out + bias[0]
     if training:
-        at_least_two(shape[0] * prod(shape[2:]), "value per channel", Size(shape))
+        check_enough_values(shape[0] * prod(shape[2:]), "value per channel", Size(shape))
         if eps <= 0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
-    return of_channels("batch_norm", input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return normalize_channels("batch_norm", input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
-def of_channels(
+def normalize_channels(
     name: str,
     input: Tensor,
     running_mean: Tensor | None,
@@ -119,7 +119,7 @@ def of_channels(
     eps: float,
     instances: int = 0,
 ) -> Tensor:
-    """`batch_norm`, or with `instances` (the batch size) `instance_norm` of (1, N·C, …), checked as torch checks."""
+    """Check the arguments as PyTorch does, and record `batch_norm`, or with `instances` (N) `instance_norm` of (1, N·C, …)."""
     x = input.array
     channels = x.shape[1] if x.ndim > 1 else 0
     if training and (running_mean is None) != (running_var is None):
@@ -128,7 +128,7 @@ def of_channels(
     for position, (what, parameter) in enumerate(parameters.items(), start=2):
         if parameter is None:
             if not training and what.startswith("running"):
-                raise RuntimeError(f"{what} must be defined in evaluation mode. Give it, or training=True.")
+                raise RuntimeError(f"{what} must be defined in evaluation mode. Pass it, or training=True.")
             continue
         if not isinstance(parameter, Tensor):
             raise not_a_tensor(name, parameter, what, position)
@@ -138,7 +138,7 @@ def of_channels(
             words = f"The function 'native_batch_norm' is not differentiable with respect to argument '{what}'."
             raise RuntimeError(f"{words} This input cannot have requires_grad True.")
     if x.ndim < 2:
-        raise too_few_axes(name)
+        raise too_few_axes_error(name)
     if not isinstance(momentum, (int, float)):
         raise TypeError(f"{name}(): argument 'momentum' (position 7) must be float, not {type(momentum).__name__}")
     check_dtypes("batch_norm", input, (running_mean, weight))
@@ -148,16 +148,16 @@ def of_channels(
         return out if bias is None else out + channelwise(bias, x.ndim)
     batch, length = x.shape[0], prod(x.shape[2:])
     if running_mean is not None and running_var is not None and not training:
-        return evaluated(input, running_mean, running_var, weight, bias, eps, instances or 1)
+        return apply_running_stats(input, running_mean, running_var, weight, bias, eps, instances or 1)
     shape: Any = (instances, channels // instances, length) if instances else (batch, channels, length) if x.ndim > 2 else x.shape
     axis: tuple[int, ...] = (-1,) if instances else (-3, -1) if x.ndim > 2 else (-2,)
     moments: list[Any] = []
-    out = normalised(BATCH, BATCH_PLAIN, input, weight, bias, shape, axis, shape[1:2] + (1,) * (len(shape) - 2), eps, moments)
+    out = record_norm(BATCH, BATCH_PLAIN, input, weight, bias, shape, axis, shape[1:2] + (1,) * (len(shape) - 2), eps, moments)
     if running_mean is not None and running_var is not None:
         mean, _, variance = (m.mean(axis=0) if instances else m for m in moments)
         n = prod(shape[i] for i in axis)
-        move(running_mean, mean, momentum)
-        move(running_var, variance * (n / (n - 1)), momentum)
+        update_running_stat(running_mean, mean, momentum)
+        update_running_stat(running_var, variance * (n / (n - 1)), momentum)
     return out
 
 
@@ -165,11 +165,13 @@ EVALUATED = el.add.with_node("NativeBatchNormBackward0")
 EVALUATED_PLAIN = el.mul.with_node("NativeBatchNormBackward0")
 
 
-def evaluated(
+def apply_running_stats(
     input: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, repeats: int
 ) -> Tensor:
-    """(input - mean) · weight / deviation + bias with given numbers for each channel, as a product and a sum. The channels come
-    `repeats` times over."""
+    """Return (input - mean) · weight / deviation + bias for given statistics, as a product and a sum.
+
+    The channels are repeated `repeats` times.
+    """
     ndim, v = input.array.ndim, variance.array
     scale, shift = constant(1 / namespace_of[type(v)].sqrt(v + eps)), constant(-mean.array)
     if weight is None and bias is None:
@@ -179,7 +181,7 @@ def evaluated(
     return EVALUATED.record(input * channelwise(scale, ndim, repeats), channelwise(shift, ndim, repeats))
 
 
-def normalised(
+def record_norm(
     affine_op: Any,
     plain_op: Any,
     input: Tensor,
@@ -191,7 +193,7 @@ def normalised(
     eps: float,
     moments: list[Any],
 ) -> Tensor:
-    """The primitive with weight and bias, of which the one that is missing does nothing; or the one without."""
+    """Record the primitive with weight and bias (replacing a missing one by ones or zeros), or the one without both."""
     if weight is None and bias is None:
         return plain_op.record(input, shape=shape, axis=axis, eps=eps, moments=moments)
     if weight is None or bias is None:
@@ -201,18 +203,18 @@ def normalised(
     return affine_op.record(input, weight, bias, shape=shape, axis=axis, affine=affine, eps=eps, moments=moments)
 
 
-def move(running: Tensor, batch: Any, momentum: float) -> None:
-    """The running numbers towards those of the batch, in place. (Torch counts no write here.)"""
+def update_running_stat(running: Tensor, batch: Any, momentum: float) -> None:
+    """Move a running statistic towards that of the batch, in place. (As in torch, this does not change the version.)"""
     held = running.array
     held *= 1 - momentum
     held += (batch * momentum).reshape(held.shape)
 
 
-@described
+@with_descriptions
 def layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
 ) -> Tensor:
-    r"""Each sample's features less their mean over their deviation.
+    r"""Normalise the features of each sample by their mean and standard deviation.
 
     Parameters
     ----------
@@ -222,7 +224,7 @@ def layer_norm(
     weight : Tensor, optional
         A factor for each feature, of shape `normalized_shape`.
     bias : Tensor, optional
-        What is added to each, of shape `normalized_shape`.
+        A bias for each feature, of shape `normalized_shape`.
     {eps}
 
     Returns
@@ -233,7 +235,7 @@ def layer_norm(
     ------
     {norm_refused}
     TypeError
-        If `normalized_shape` is no tuple or list.
+        If `normalized_shape` is not a tuple or list.
     RuntimeError
         If the shapes do not fit, or the dtypes differ.
 
@@ -253,7 +255,7 @@ def layer_norm(
     """
     if type(input) is not Tensor:
         raise not_a_tensor("layer_norm", input)
-    features, shape = as_features("layer_norm", input, normalized_shape), input.array.shape
+    features, shape = feature_shape("layer_norm", input, normalized_shape), input.array.shape
     if shape[len(shape) - len(features) :] != features:
         raise RuntimeError(
             f"Given normalized_shape={list(features)}, expected input with shape [*, {sizes(features)}], but got "
@@ -264,21 +266,21 @@ def layer_norm(
         check_features(weight, bias, features)
     check_dtypes("LayerNormKernelImpl", input, (weight, bias))
     rows = prod(shape[: len(shape) - len(features)])
-    return normalised(LAYER, LAYER_PLAIN, input, weight, bias, (rows, n), (-1,), (n,), eps, [])
+    return record_norm(LAYER, LAYER_PLAIN, input, weight, bias, (rows, n), (-1,), (n,), eps, [])
 
 
-@described
+@with_descriptions
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
 ) -> Tensor:
-    r"""Groups of channels of each sample less their mean over their deviation.
+    r"""Normalise groups of channels of each sample by their mean and standard deviation.
 
     Parameters
     ----------
     input : Tensor
         The channels, (N, C, …), floating point.
     num_groups : int
-        How many groups there are; it divides C.
+        Number of groups; must divide C.
     {channel_weight}
     {channel_bias}
     {eps}
@@ -291,10 +293,10 @@ def group_norm(
     ------
     {norm_refused}
     ValueError
-        If there is a single sample, with one value for each group.
+        If there is one sample with one value in each group.
     RuntimeError
-        If `input` has less than two dimensions, `num_groups` is negative or does not divide C, the others have not one
-        element for each channel, or the dtypes differ.
+        If `input` has fewer than two dimensions, `num_groups` is negative or does not divide C, `weight` or `bias` does not have
+        one element for each channel, or the dtypes differ.
     ZeroDivisionError
         If `num_groups` is 0.
 
@@ -302,7 +304,7 @@ def group_norm(
     -----
     .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
 
-    With one group this is the mean over all channels, with C groups `instance_norm` (Wu and He 2018).
+    One group normalises all channels together; C groups give `instance_norm` (Wu and He 2018).
 
     Examples
     --------
@@ -317,7 +319,7 @@ def group_norm(
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     batch, channels = shape[:2]
-    at_least_two(
+    check_enough_values(
         batch * channels // num_groups * prod(shape[2:]),
         "value per channel",
         [batch * channels // num_groups, num_groups, *shape[2:]],
@@ -340,12 +342,12 @@ def group_norm(
     width, length = channels // num_groups, prod(shape[2:])
     if weight is None and bias is None:
         return GROUP_PLAIN.record(input, shape=(batch * num_groups, width * length), axis=(-1,), eps=eps, moments=[])
-    return normalised(
+    return record_norm(
         GROUP, GROUP_PLAIN, input, weight, bias, (batch, num_groups, width, length), (-2, -1), (num_groups, width, 1), eps, []
     )
 
 
-@described
+@with_descriptions
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -356,20 +358,20 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    r"""Each channel of each sample less its mean over its deviation.
+    r"""Normalise each channel of each sample by its mean and standard deviation.
 
     Parameters
     ----------
     input : Tensor
         The channels, (N, C, …), floating point.
     running_mean : Tensor, optional
-        The mean of each channel, (C), for `use_input_stats=False`; else it moves towards that of the batch, in place.
+        Mean of each channel, (C), used if `use_input_stats` is False, otherwise updated in place.
     running_var : Tensor, optional
-        The variance of each channel, (C), likewise.
+        Variance of each channel, (C), likewise.
     {channel_weight}
     {channel_bias}
-    use_input_stats : bool, default True
-        Whether mean and variance are those of the sample.
+    use_input_stats : bool, default: True
+        Use the mean and variance of each sample.
     {momentum}
     {eps}
 
@@ -381,12 +383,12 @@ def instance_norm(
     ------
     {norm_refused}
     ValueError
-        If there is one element per channel, or only one of the running numbers is given.
+        If there is one element per channel, or only one of the running statistics is given.
     RuntimeError
-        If the others have not one element for each channel, or another dtype; without `use_input_stats`, if a running number is
-        missing.
+        If `weight`, `bias` or the running statistics do not have one element for each channel or the dtype of `input`; without
+        `use_input_stats`, if a running statistic is missing.
     IndexError, ValueError
-        If `input` has less than two dimensions.
+        If `input` has fewer than two dimensions.
 
     Notes
     -----
@@ -406,21 +408,23 @@ def instance_norm(
         raise not_a_tensor("instance_norm", input)
     shape = input.array.shape
     if use_input_stats:
-        at_least_two(prod(shape[2:]), "spatial element", Size(shape))
+        check_enough_values(prod(shape[2:]), "spatial element", Size(shape))
     elif running_mean is None or running_var is None:
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     if len(shape) < 2:
-        raise too_few_axes("instance_norm")
+        raise too_few_axes_error("instance_norm")
     joined = reshape(input, 1, shape[0] * shape[1], *shape[2:])
     return reshape(
-        of_channels("instance_norm", joined, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, shape[0]),
+        normalize_channels(
+            "instance_norm", joined, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, shape[0]
+        ),
         *shape,
     )
 
 
-@described
+@with_descriptions
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    r"""Each sample's features over the root of their mean square.
+    r"""Divide the features of each sample by their root mean square.
 
     Parameters
     ----------
@@ -430,7 +434,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     weight : Tensor, optional
         A factor for each feature, of shape `normalized_shape`.
     eps : float, optional
-        What is added to the mean square; the dtype's own `eps` if left out.
+        Added to the mean square. If omitted, the machine epsilon of the dtype.
 
     Returns
     -------
@@ -440,7 +444,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     ------
     {norm_refused}
     TypeError
-        If `normalized_shape` is no tuple or list.
+        If `normalized_shape` is not a tuple or list.
     RuntimeError
         If the shapes do not fit.
 
@@ -459,7 +463,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     """
     if type(input) is not Tensor:
         raise not_a_tensor("rms_norm", input)
-    features, x = as_features("rms_norm", input, normalized_shape), input.array
+    features, x = feature_shape("rms_norm", input, normalized_shape), input.array
     if x.shape[x.ndim - len(features) :] != features:
         raise RuntimeError(
             f"Given normalized_shape={list(features)}, expected input with shape [*{sizes(features)}], but got "
@@ -476,22 +480,22 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     return scaled if weight is None else scaled * weight
 
 
-@described
+@with_descriptions
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    r"""Each element over a power of the mean square of neighbouring channels.
+    r"""Divide each element by a power of the mean square of neighbouring channels.
 
     Parameters
     ----------
     input : Tensor
         The channels, (N, C, …) of at least three dimensions.
     size : int
-        Over how many channels the mean is taken; beyond the ends there are zeros.
-    alpha : float, default 1e-4
-        The factor of the mean.
-    beta : float, default 0.75
-        The power.
-    k : float, default 1.0
-        What is added to the mean.
+        Number of channels in the mean, padded with zeros.
+    alpha : float, default: 1e-4
+        Factor of the mean.
+    beta : float, default: 0.75
+        Exponent.
+    k : float, default: 1.0
+        Added to the mean.
 
     Returns
     -------
@@ -500,7 +504,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     Raises
     ------
     ValueError
-        If `input` has less than three dimensions.
+        If `input` has fewer than three dimensions.
     RuntimeError
         If `size` is less than 1.
 
@@ -526,33 +530,33 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if not x.size:
         return input
     if size < 1:
-        raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1. Give size=1 or more.")
+        raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1. Use size=1 or more.")
     squares, xp = input * input, namespace_of[type(x)]
     ends = [constant(xp.zeros((x.shape[0], n, *x.shape[2:]), dtype=x.dtype)) for n in (size // 2, (size - 1) // 2)]
     padded = cat([ends[0], squares, ends[1]], 1)
     total = padded[:, : x.shape[1]]
     for first in range(1, size):
         total = total + padded[:, first : first + x.shape[1]]
-    mean = total / size if x.dtype.kind == "f" else div(total, size, rounding_mode="trunc")  # of integers an integer
+    mean = total / size if x.dtype.kind == "f" else div(total, size, rounding_mode="trunc")  # integers remain integers
     return input / (mean * alpha + k) ** beta
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments
-def too_few_axes(name: str) -> IndexError:
+def too_few_axes_error(name: str) -> IndexError:
     return IndexError(f"Dimension out of range (expected to be in range of [-1, 0], but got 1). {name} takes (N, C, …).")
 
 
-def at_least_two(count: int, what: str, shape: Any) -> None:
-    """Torch's refusal to normalise single numbers."""
+def check_enough_values(count: int, what: str, shape: Any) -> None:
+    """Raise PyTorch's error if single numbers would be normalised."""
     if count == 1:
         raise ValueError(
-            f"Expected more than 1 {what} when training, got input size {shape}. A single number less its mean is "
-            "0: give more of them, or evaluate with the running mean and variance."
+            f"Expected more than 1 {what} when training, got input size {shape}. A single number minus its mean is "
+            "0. Use more of them, or evaluate with the running mean and variance."
         )
 
 
-def as_features(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
-    """`normalized_shape` as a tuple of integers, at least one."""
+def feature_shape(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
+    """Return `normalized_shape` as a non-empty tuple of integers."""
     if not isinstance(normalized_shape, (tuple, list)):
         raise TypeError(
             f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
@@ -576,7 +580,7 @@ def check_features(weight: Tensor | None, bias: Tensor | None, features: tuple[i
 
 
 def check_dtypes(name: str, input: Tensor, others: tuple[Tensor | None, ...]) -> None:
-    """Torch's refusals: only floats, and all of one dtype."""
+    """Raise PyTorch's errors unless all tensors are floating point and of one dtype."""
     dtype = input.array.dtype
     if dtype.kind != "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.word}'. Call .float() first.")
@@ -594,7 +598,7 @@ def sizes(shape: tuple[int, ...]) -> str:
 
 
 def channelwise(x: Tensor, ndim: int, repeats: int = 1) -> Tensor:
-    """A number for each channel, the channels `repeats` times over, shaped to meet (N, C, …)."""
+    """Reshape numbers for each channel, repeated `repeats` times, to broadcast with (N, C, …)."""
     if repeats > 1:
         x = expand(x, repeats, x.array.size)
     return reshape(x, -1, *[1] * (ndim - 2))

@@ -22,34 +22,34 @@ ENDS = {
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Elements put around a tensor, or cut off it.
+    """Pad or crop a tensor.
 
     Parameters
     ----------
     input : Tensor
         The tensor, of any dtype.
     pad : sequence of ints
-        Two numbers, before and after, for the last dimension, then two for the last but one, and so on. Negative ones cut off.
-    mode : {"constant", "reflect", "replicate", "circular"}, default "constant"
-        What is put there: `value`; a mirror image without the edge; the edge; the other end. All but the first are for the last
-        one to three dimensions of an input that has one or two more.
+        Two numbers, before and after, for the last dimension, then two for the last but one, and so on. Negative numbers crop.
+    mode : {"constant", "reflect", "replicate", "circular"}, default: "constant"
+        Values of the padding: `value`; a mirror image without the edge; the edge; the opposite end. All but "constant" pad the
+        last one to three dimensions of an input with one or two more.
     value : float, optional
-        The constant, 0 if left out.
+        The constant, 0 if omitted.
 
     Returns
     -------
     Tensor
-        Of the dtype of `input`, each dimension as much longer as `pad` says.
+        Same dtype as `input`, with the lengths changed by `pad`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor, or `pad` no tuple or list.
+        If `input` is not a Tensor or `pad` is not a tuple or list.
     RuntimeError
-        If `pad` has an odd length or more than two numbers for a dimension, cuts off more than there is, or is longer than the
-        mode allows; if a `value` is given in another mode.
+        If `pad` has an odd length or more than two numbers for a dimension, crops more than a dimension has, or exceeds the limit
+        of the mode; if `value` is given in a mode other than "constant".
     NotImplementedError
-        If the mode is unknown or not for so many dimensions; for bools in "reflect" and "replicate".
+        If the mode is unknown or does not support the number of dimensions; for bools in "reflect" and "replicate".
 
     Examples
     --------
@@ -85,7 +85,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     for length, (before, after) in zip(shape[len(shape) - n :], ends, strict=True):
         if length + before + after < 0:
             raise RuntimeError(
-                f"narrow(): length must be non-negative. More is cut off than there is: padding {sides} of shape {list(shape)}."
+                f"narrow(): length must be non-negative. Padding {sides} removes more elements than shape {list(shape)} has."
             )
     maps = tuple(
         [padding_map(length, before, after, mode) for length, (before, after) in zip(shape[len(shape) - n :], ends, strict=True)]
@@ -95,28 +95,28 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
-    """A constant put around a tensor, or elements cut off it.
+    """Pad a tensor with a constant, or crop it.
 
     Parameters
     ----------
     input : Tensor
         The tensor, of any dtype.
     pad : sequence of ints
-        Two numbers, before and after, for the last dimension, then two for the last but one, and so on. Negative ones cut off.
-    value : float, default 0
+        Two numbers, before and after, for the last dimension, then two for the last but one, and so on. Negative numbers crop.
+    value : float, default: 0
         The constant.
 
     Returns
     -------
     Tensor
-        Of the dtype of `input`, each dimension as much longer as `pad` says.
+        Same dtype as `input`, with the lengths changed by `pad`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor, or `pad` no tuple or list.
+        If `input` is not a Tensor or `pad` is not a tuple or list.
     RuntimeError
-        If `pad` has an odd length or more than two numbers for a dimension, or cuts off more than there is.
+        If `pad` has an odd length or more than two numbers for a dimension, or crops more than a dimension has.
 
     Examples
     --------
@@ -128,16 +128,16 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
 
 
 def check_mode(shape: tuple[int, ...], sides: list[int], ends: list[tuple[int, int]], mode: str, value: float | None) -> None:
-    """Torch's conditions of the modes that look at the input's own elements."""
+    """Check PyTorch's conditions of the modes that repeat elements of the input."""
     n, ndim = len(ends), len(shape)
     if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}. It is 'constant', 'reflect', 'replicate' or 'circular'.")
+        raise NotImplementedError(f"Unrecognised padding mode {mode}. Use 'constant', 'reflect', 'replicate' or 'circular'.")
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if n not in (1, 2, 3) or ndim not in (n + 1, n + 2):
         raise NotImplementedError(
-            f"Padding size {len(sides)} is not supported for {ndim}D input tensor. In mode {mode!r}, two "
-            "numbers go with 2-D and 3-D inputs, four with 3-D and 4-D ones."
+            f"Padding size {len(sides)} is not supported for {ndim}D input tensor. In mode {mode!r}, use two "
+            "numbers for 2-D and 3-D inputs, four for 3-D and 4-D inputs."
         )
     for axis, (before, after) in enumerate(ends, ndim - n):
         length = shape[axis]

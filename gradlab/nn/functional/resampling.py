@@ -1,4 +1,4 @@
-"""Images at another resolution, and their windows as columns."""
+"""Interpolation to another resolution, and windows of images as columns (`unfold`, `fold`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.average_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from gradlab.nn.functional.descriptions import described
-from gradlab.nn.functional.windows import check_tensor, refused
+from gradlab.nn.functional.descriptions import with_descriptions
+from gradlab.nn.functional.windows import check_tensor, not_implemented_error
 from gradlab.ops.copies import make_contiguous
 from gradlab.rules.resampling import columns_map, interpolation_map, resample
 from gradlab.rules.shapes import permute, reshape
@@ -27,19 +27,19 @@ Sizes = int | tuple[int, ...] | list[int]
 Scales = float | tuple[float, ...] | list[float]
 
 
-def rearranged(node: str) -> Any:
-    """The last step of a function that only moves elements, under its node's name."""
+def rearranging_op(node: str) -> Any:
+    """Return the last operation of a function that only moves elements, with the name of the function's node."""
     return reshape.with_node(f"{node}Backward0", view=False)
 
 
-IM2COL = rearranged("Im2Col")
+IM2COL = rearranging_op("Im2Col")
 COL2IM = resample.with_node("Col2ImBackward0")
 
 
 # ----------------------------------------------------------------------------------------------------- columns of windows
-@described
+@with_descriptions
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
-    """The windows of an image as columns.
+    """Arrange the windows of an image as columns.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
     Returns
     -------
     Tensor
-        Of shape (N, C · K₁ · K₂, number of windows), or without N.
+        Shape (N, C · K₁ · K₂, number of windows), or without N.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
         If `input` has neither 3 nor 4 dimensions, a number is out of range, or the kernel does not fit.
     IndexError
@@ -68,7 +68,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
 
     Notes
     -----
-    A convolution is a product with these columns. `fold` is the adjoint.
+    A convolution is a matrix product with these columns. `fold` is the adjoint.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
             [4., 5., 7., 8.]])
     """
     check_tensor("im2col", input)
-    k, d, p, s = blocks(kernel_size, dilation, padding, stride)
+    k, d, p, s = block_parameters(kernel_size, dilation, padding, stride)
     shape = input.array.shape
     if len(shape) not in (3, 4):
         raise (IndexError if len(shape) == 2 else RuntimeError)(
@@ -96,7 +96,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
             f"input, but got: {list(shape)}"
         )
-    out = counted(shape[-2:], k, d, p, s)
+    out = count_blocks(shape[-2:], k, d, p, s)
     if min(out) < 1:
         raise RuntimeError(
             f"Given input with spatial size {shape[-2:]}, kernel_size={k}, dilation={d}, padding={p}, calculated "
@@ -109,18 +109,18 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
     return make_contiguous(IM2COL.record(apart, shape=(*shape[:-3], shape[-3] * prod(k), prod(out))))
 
 
-@described
+@with_descriptions
 def fold(
     input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
 ) -> Tensor:
-    """The adjoint of `unfold`: columns added up to an image.
+    """Add columns up to an image: the adjoint of `unfold`.
 
     Parameters
     ----------
     input : Tensor
         The columns, (N, C · K₁ · K₂, number of windows), or without N, floating point.
     output_size : int or tuple of ints
-        The image's height and width.
+        Height and width of the image.
     {unfold_kernel}
     {dilation}
     {zeros_around}
@@ -129,20 +129,20 @@ def fold(
     Returns
     -------
     Tensor
-        Of shape (N, C, *output_size), or without N.
+        Shape (N, C, *output_size), or without N.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
-        If `input` has neither 2 nor 3 dimensions, or its lengths do not fit the windows.
+        If `input` has neither 2 nor 3 dimensions, or its shape does not fit the windows.
     NotImplementedError
         If `input` holds integers.
 
     Notes
     -----
-    Elements of several windows are summed.
+    Elements that several windows contain are summed.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def fold(
              [1., 2., 1.]]])
     """
     check_tensor("col2im", input)
-    k, d, p, s = blocks(kernel_size, dilation, padding, stride)
+    k, d, p, s = block_parameters(kernel_size, dilation, padding, stride)
     size = pair("output_size", output_size)
     shape = input.array.shape
     if len(shape) not in (2, 3) or not prod(shape[-2:]):
@@ -168,7 +168,7 @@ def fold(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
             f"input.size(1)={shape[-2]} and kernel_size={k}."
         )
-    out = counted(size, k, d, p, s)
+    out = count_blocks(size, k, d, p, s)
     if shape[-1] != prod(out):
         raise RuntimeError(
             f"Given output_size={size}, kernel_size={k}, dilation={d}, padding={p}, stride={s}, expected size of "
@@ -185,7 +185,7 @@ def fold(
 
 
 def pair(name: str, value: Any) -> tuple[int, int]:
-    """One number for each of two axes."""
+    """Return one number for each of two axes."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if len(values) not in (1, 2):
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
@@ -194,8 +194,8 @@ def pair(name: str, value: Any) -> tuple[int, int]:
     return int(values[0]), int(values[-1])
 
 
-def blocks(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:
-    """What `unfold` and `fold` share, checked."""
+def block_parameters(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:
+    """Check and return the parameters of `unfold` and `fold`, as pairs."""
     arguments = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
     k, d, p, s = (pair(name, value) for name, value in arguments.items())
     for (name, (height, width)), least in zip(
@@ -210,7 +210,7 @@ def blocks(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[
     return k, d, p, s
 
 
-def counted(size: tuple[int, ...], k: Any, d: Any, p: Any, s: Any) -> tuple[int, ...]:
+def count_blocks(size: tuple[int, ...], k: Any, d: Any, p: Any, s: Any) -> tuple[int, ...]:
     return tuple(
         [(n + 2 * pad - gap * (kernel - 1) - 1) // step + 1 for n, kernel, gap, pad, step in zip(size, k, d, p, s, strict=True)]
     )
@@ -218,7 +218,7 @@ def counted(size: tuple[int, ...], k: Any, d: Any, p: Any, s: Any) -> tuple[int,
 
 def refuse_integers(kernel: str, input: Tensor) -> None:
     if input.array.dtype.kind in ("ui" if "col" in kernel else "uib"):
-        raise refused(kernel, input)
+        raise not_implemented_error(kernel, input)
 
 
 # ----------------------------------------------------------------------------------------------------------- interpolation
@@ -241,7 +241,7 @@ AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 AXES = {1: "W", 2: "HW", 3: "DHW"}
 
 
-@described
+@with_descriptions
 def interpolate(
     input: Tensor,
     size: Sizes | None = None,
@@ -251,43 +251,43 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """A tensor at another resolution.
+    """Resize a tensor by interpolation.
 
     Parameters
     ----------
     input : Tensor
         The channels, (N, C, …) with one to three further dimensions, floating point.
     {resized}
-    mode : str, default "nearest"
+    mode : str, default: "nearest"
         "nearest", "nearest-exact", "linear" (one dimension), "bilinear" and "bicubic" (two), "trilinear" (three), or "area",
-        which is `adaptive_avg_pool2d` and its like.
+        which is adaptive average pooling.
     {align_corners}
     recompute_scale_factor : bool, optional
-        Whether places are worked out of the rounded size rather than of `scale_factor`.
-    antialias : bool, default False
+        Compute positions from the rounded size instead of `scale_factor`.
+    antialias : bool, default: False
         Not supported.
 
     Returns
     -------
     Tensor
-        Of shape (N, C, …) with the lengths asked for.
+        Shape (N, C, …) with the requested lengths.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor, or a size no integer.
+        If `input` is not a Tensor or a size is not an integer.
     ValueError
-        If not one of `size` and `scale_factor` is given, it has not one number for each dimension, or `align_corners` is given in
-        a mode that has no use for it.
+        If not exactly one of `size` and `scale_factor` is given, it does not have one number for each dimension, or
+        `align_corners` is given in a mode that does not use it.
     RuntimeError
         If a length is less than 1.
     NotImplementedError
-        If the mode is not for so many dimensions, for integers or bools, or with `antialias`.
+        If the mode does not support the number of dimensions, if `input` holds integers or bools, or if `antialias` is True.
 
     Notes
     -----
-    Without `align_corners` element i lies at (i + ½) L / L' - ½ of the input, with it at i (L - 1) / (L' - 1); "nearest" reads
-    ⌊i L / L'⌋.
+    Element i of the result is at (i + ½) L / L' - ½ of the input, or at i (L - 1) / (L' - 1) with `align_corners`. "nearest"
+    reads ⌊i L / L'⌋.
 
     Examples
     --------
@@ -352,7 +352,7 @@ def interpolate(
 def target_size(
     shape: tuple[int, ...], size: Any, scale_factor: Any, recompute_scale_factor: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """The spatial axes of the result, and the scales that positions are worked out with (None: the sizes' ratio)."""
+    """Return the spatial shape of the result and the scales for positions (None for the ratio of the sizes)."""
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     if size is None and scale_factor is None:
@@ -384,7 +384,7 @@ def target_size(
     return wanted, (None,) * len(shape) if recompute_scale_factor else tuple([float(s) for s in scales])
 
 
-@described
+@with_descriptions
 def upsample(
     input: Tensor,
     size: Sizes | None = None,
@@ -392,26 +392,26 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """`interpolate` under its old name, with a warning.
+    """Resize a tensor by interpolation. Deprecated in favour of `interpolate`.
 
     Parameters
     ----------
     input : Tensor
         The channels, (N, C, …) with one to three further dimensions, floating point.
     {resized}
-    mode : str, default "nearest"
-        As for `interpolate`.
+    mode : str, default: "nearest"
+        As in `interpolate`.
     {align_corners}
 
     Returns
     -------
     Tensor
-        Of shape (N, C, …) with the lengths asked for.
+        Shape (N, C, …) with the requested lengths.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError, NotImplementedError
-        As `interpolate` does.
+        As in `interpolate`.
 
     Examples
     --------
@@ -423,12 +423,12 @@ def upsample(
     >>> len(caught), y.shape
     (1, gradlab.Size([1, 1, 4]))
     """
-    return deprecated("upsample", input, size, scale_factor, mode, align_corners)
+    return warn_and_interpolate("upsample", input, size, scale_factor, mode, align_corners)
 
 
-@described
+@with_descriptions
 def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor: Scales | None = None) -> Tensor:
-    """`interpolate` in mode "nearest" under its old name, with a warning.
+    """Resize a tensor by nearest-neighbour interpolation. Deprecated in favour of `interpolate`.
 
     Parameters
     ----------
@@ -439,12 +439,12 @@ def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor: Sca
     Returns
     -------
     Tensor
-        Of shape (N, C, …) with the lengths asked for.
+        Shape (N, C, …) with the requested lengths.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError, NotImplementedError
-        As `interpolate` does.
+        As in `interpolate`.
 
     Examples
     --------
@@ -456,12 +456,12 @@ def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor: Sca
     >>> y
     tensor([[[1., 1., 2., 2.]]])
     """
-    return deprecated("upsample_nearest", input, size, scale_factor, "nearest", None)
+    return warn_and_interpolate("upsample_nearest", input, size, scale_factor, "nearest", None)
 
 
-@described
+@with_descriptions
 def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor: Scales | None = None) -> Tensor:
-    """`interpolate` in mode "bilinear" with `align_corners=True` under its old name, with a warning.
+    """Resize images by bilinear interpolation with `align_corners=True`. Deprecated in favour of `interpolate`.
 
     Parameters
     ----------
@@ -472,12 +472,12 @@ def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor: Sc
     Returns
     -------
     Tensor
-        Of shape (N, C, …) with the lengths asked for.
+        Shape (N, C, …) with the requested lengths.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError, NotImplementedError
-        As `interpolate` does.
+        As in `interpolate`.
 
     Examples
     --------
@@ -489,9 +489,9 @@ def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor: Sc
     >>> y
     tensor([[[[0., 1., 2.]]]])
     """
-    return deprecated("upsample_bilinear", input, size, scale_factor, "bilinear", True)
+    return warn_and_interpolate("upsample_bilinear", input, size, scale_factor, "bilinear", True)
 
 
-def deprecated(name: str, input: Tensor, size: Any, scale_factor: Any, mode: str, align_corners: bool | None) -> Tensor:
+def warn_and_interpolate(name: str, input: Tensor, size: Any, scale_factor: Any, mode: str, align_corners: bool | None) -> Tensor:
     warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", UserWarning, stacklevel=3)
     return interpolate(input, size, scale_factor, mode, align_corners)

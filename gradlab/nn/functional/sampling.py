@@ -1,8 +1,9 @@
-"""Reading images at places between their pixels: `grid_sample`, and the grids of affine maps (Jaderberg et al. 2015).
+"""Sample images at positions between their pixels: `grid_sample`, and the grids of affine maps (Jaderberg et al. 2015).
 
-A place is -1 at the left (upper, front) border and 1 at the right one: at the outermost pixels' centres with `align_corners`, at
-the image's edges without. All is composed of operations that are there (a gather at each neighbour, times its weight), so that
-gradients of image and grid come to any order. Where padding moves a place into the image its slope is 0, at the border too.
+A coordinate is -1 at the left (upper, front) border and 1 at the right one. The border is the centre of the outermost pixel with
+`align_corners`, otherwise the edge of the image. The functions are composed of recorded operations (a gather for each neighbour,
+times its weight), so image and grid have gradients of any order. The slope is 0 where padding moves a coordinate into the image,
+including the border itself.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ CUBIC = -0.75  # the free coefficient of cubic convolution (Keys 1981)
 
 
 # ------------------------------------------------------------------------------------------------------------------- places
-def pixel(place: Tensor, n: int, align_corners: bool) -> Tensor:
-    """From -1 … 1 to pixels of an axis of length n, the first one's centre being 0."""
+def to_pixels(place: Tensor, n: int, align_corners: bool) -> Tensor:
+    """Convert coordinates from -1 … 1 to pixels of an axis of length n. The centre of the first pixel is 0."""
     return (place + 1) * ((n - 1) / 2) if align_corners else ((place + 1) * n - 1) / 2
 
 
-def folded(xp: Any, x: Any, n: int, align_corners: bool) -> tuple[Any, Any]:
-    """Pixels reflected at the borders until they lie between them, and the slope of that."""
+def reflect_pixels(xp: Any, x: Any, n: int, align_corners: bool) -> tuple[Any, Any]:
+    """Reflect coordinates at the borders until they are between them. Return them and the slope."""
     low, span = (0.0, n - 1.0) if align_corners else (-0.5, float(n))
     if not span:
         return xp.zeros_like(x), xp.zeros_like(x)
@@ -56,36 +57,36 @@ def folded(xp: Any, x: Any, n: int, align_corners: bool) -> tuple[Any, Any]:
     return xp.where(even, rest, span - rest) + low, slope
 
 
-def clipped(xp: Any, x: Any, n: int) -> tuple[Any, Any]:
-    """Pixels held inside the image, and the slope of that. NaN is held too."""
+def clip_pixels(xp: Any, x: Any, n: int) -> tuple[Any, Any]:
+    """Clip coordinates, and NaN, to the image. Return them and the slope."""
     inside = (x > 0) & (x < n - 1)
     return xp.where(inside, x, xp.where(x > 0, n - 1, 0)).astype(x.dtype), inside.astype(x.dtype)
 
 
-def padded(xp: Any, x: Any, n: int, padding_mode: str, align_corners: bool) -> tuple[Any, Any]:
-    """Pixels as the padding has them, and the slope of that."""
+def pad_pixels(xp: Any, x: Any, n: int, padding_mode: str, align_corners: bool) -> tuple[Any, Any]:
+    """Apply the padding mode to coordinates. Return them and the slope."""
     if padding_mode == "zeros":
         return x, xp.ones_like(x)
     slope: Any = 1
     if padding_mode == "reflection":
-        x, slope = folded(xp, x, n, align_corners)
-    x, inside = clipped(xp, x, n)
+        x, slope = reflect_pixels(xp, x, n, align_corners)
+    x, inside = clip_pixels(xp, x, n)
     return x, slope * inside
 
 
-def moved_to(x: Tensor, values: Any, slope: Any) -> Tensor:
-    """A function of x that has these values and slopes here."""
+def with_values(x: Tensor, values: Any, slope: Any) -> Tensor:
+    """Return a function of x with these values and this slope at x."""
     return el.where.record(constant(slope != 0), (x - constant(x.array)) * constant(slope) + constant(values), constant(values))
 
 
-def whole(xp: Any, x: Any, rounded: Any) -> Any:
-    """Pixels as integers; what is no number, or too far away for one, lies outside."""
+def to_indices(xp: Any, x: Any, rounded: Any) -> Any:
+    """Convert rounded coordinates to integers. NaN and coordinates too large for an integer are outside the image."""
     near = xp.absolute(x) < 2**30
     return xp.where(near, rounded(xp.where(near, x, 0)), -100).astype(np.int64)
 
 
-def neighbours(image: Tensor, at: Sequence[Any]) -> Tensor:
-    """The pixels (N, …, C) of an image (N, C, …) at places (N, …), one array for each axis; 0 outside."""
+def gather_pixels(image: Tensor, at: Sequence[Any]) -> Tensor:
+    """Return the pixels (N, …, C) of an image (N, C, …) at indices (N, …), one array for each axis; 0 outside."""
     xp, sizes = namespace_of[type(image.array)], image.array.shape[2:]
     inside: Any = True
     held = []
@@ -97,18 +98,18 @@ def neighbours(image: Tensor, at: Sequence[Any]) -> Tensor:
     return el.where.record(constant(inside[..., None]), pixels, 0.0)
 
 
-def one(t: Tensor) -> list[Tensor]:
-    """The weight of the nearest pixel: a function of the place, with the slope 0."""
+def nearest_weights(t: Tensor) -> list[Tensor]:
+    """Return the weight of the nearest pixel, as a function of t with slope 0."""
     return [zero_derivative.record(constant(namespace_of[type(t.array)].ones_like(t.array)), t)]
 
 
-def two(t: Tensor) -> list[Tensor]:
-    """The weights of the pixels around a place, t behind the first of them."""
+def linear_weights(t: Tensor) -> list[Tensor]:
+    """Return the weights of the two pixels around a position, at distance t after the first."""
     return [1 - t, t]
 
 
 def cubic_weights(t: Tensor) -> list[Tensor]:
-    """Cubic convolution's weights of the four pixels around a place, t behind the second of them."""
+    """Return the weights of cubic convolution for the four pixels around a position, at distance t after the second."""
 
     def inner(d: Tensor) -> Tensor:
         return (d * (CUBIC + 2) - (CUBIC + 3)) * d * d + 1
@@ -119,45 +120,45 @@ def cubic_weights(t: Tensor) -> list[Tensor]:
     return [outer(t + 1), inner(t), inner(1 - t), outer(2 - t)]
 
 
-WEIGHTS = {"nearest": one, "bilinear": two, "bicubic": cubic_weights}
+WEIGHTS = {"nearest": nearest_weights, "bilinear": linear_weights, "bicubic": cubic_weights}
 
 
 # ----------------------------------------------------------------------------------------------------------------- sampling
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """Images, or volumes, read at places between their pixels.
+    """Sample images or volumes at the positions of a grid, by interpolating between pixels.
 
     Parameters
     ----------
     input : Tensor
         The images, (N, C, H, W), or volumes, (N, C, D, H, W), floating point.
     grid : Tensor
-        The places, (N, H', W', 2) or (N, D', H', W', 3), from -1 to 1 inside the image; the last dimension counts x first: width,
-        height, depth.
-    mode : {"bilinear", "nearest", "bicubic"}, default "bilinear"
-        How pixels around a place are weighed; "bilinear" is trilinear in a volume, "bicubic" is for images alone.
-    padding_mode : {"zeros", "border", "reflection"}, default "zeros"
-        What lies outside: 0, the nearest pixel, or a mirror image.
+        The positions, (N, H', W', 2) or (N, D', H', W', 3), from -1 to 1 inside the image. The last dimension holds x (width)
+        first, then y, then z.
+    mode : {"bilinear", "nearest", "bicubic"}, default: "bilinear"
+        Interpolation. "bilinear" is trilinear in a volume; "bicubic" is for images only.
+    padding_mode : {"zeros", "border", "reflection"}, default: "zeros"
+        Values outside the image: 0, the nearest pixel, or a mirror image.
     align_corners : bool, optional
-        Whether -1 and 1 are the centres of the outermost pixels rather than the image's edges; False if left out, with a
+        Whether -1 and 1 are the centres of the outermost pixels instead of the edges of the image. If omitted, False, with a
         warning.
 
     Returns
     -------
     Tensor
-        Of shape (N, C, H', W') or (N, C, D', H', W').
+        Shape (N, C, H', W') or (N, C, D', H', W').
 
     Raises
     ------
     ValueError
-        If `mode` or `padding_mode` is none of the three.
+        If `mode` or `padding_mode` is not one of the three.
     TypeError, ValueError, RuntimeError, NotImplementedError
-        If one of them is no tensor, the shapes or dtypes do not fit, or they hold integers or bools.
+        If an argument is not a Tensor, the shapes or dtypes do not fit, or they hold integers or bools.
 
     Notes
     -----
-    Jaderberg et al. (2015). Image and grid get gradients.
+    Jaderberg et al. (2015). The image and the grid have gradients.
 
     Examples
     --------
@@ -181,20 +182,20 @@ def grid_sample(
     check_samples(input, grid, mode)
     if input.array.dtype.char == "e":
         return compute_in_float32(grid_sample, input, grid, mode, padding_mode, bool(align_corners))
-    return sampled(input, grid, mode, padding_mode, bool(align_corners))
+    return sample_image(input, grid, mode, padding_mode, bool(align_corners))
 
 
-def sampled(image: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool) -> Tensor:
+def sample_image(image: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool) -> Tensor:
     xp, sizes = namespace_of[type(image.array)], image.array.shape[2:]
     rank = len(sizes)
-    places = [pixel(grid[..., rank - 1 - k], n, align_corners) for k, n in enumerate(sizes)]
+    places = [to_pixels(grid[..., rank - 1 - k], n, align_corners) for k, n in enumerate(sizes)]
     offsets = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}[mode]
     if mode != "bicubic":
         places = [
-            moved_to(x, *padded(xp, x.array, n, padding_mode, align_corners)) if padding_mode != "zeros" else x
+            with_values(x, *pad_pixels(xp, x.array, n, padding_mode, align_corners)) if padding_mode != "zeros" else x
             for x, n in zip(places, sizes, strict=True)
         ]
-    first = [whole(xp, x.array, xp.rint if mode == "nearest" else xp.floor) for x in places]
+    first = [to_indices(xp, x.array, xp.rint if mode == "nearest" else xp.floor) for x in places]
     behind = [x - constant(i.astype(x.array.dtype)) for x, i in zip(places, first, strict=True)]
     weights = [WEIGHTS[mode](t) for t in behind]
     total = None
@@ -202,13 +203,13 @@ def sampled(image: Tensor, grid: Tensor, mode: str, padding_mode: str, align_cor
         at = [i + offsets[k] for i, k in zip(first, steps, strict=True)]
         if mode == "bicubic":
             at = [
-                padded(xp, i.astype(image.array.dtype), n, padding_mode, align_corners)[0].astype(np.int64)
+                pad_pixels(xp, i.astype(image.array.dtype), n, padding_mode, align_corners)[0].astype(np.int64)
                 for i, n in zip(at, sizes, strict=True)
             ]
         weight = weights[0][steps[0]]
         for axis in range(1, rank):
             weight = weight * weights[axis][steps[axis]]
-        part = neighbours(image, at) * unsqueeze(weight, -1)
+        part = gather_pixels(image, at) * unsqueeze(weight, -1)
         total = part if total is None else total + part
     assert total is not None
     return SAMPLED[rank].record(channels_first(total))
@@ -219,7 +220,7 @@ def channels_first(x: Tensor) -> Tensor:
 
 
 def check_samples(input: Tensor, grid: Tensor, mode: str) -> None:
-    """Torch's refusals."""
+    """Raise PyTorch's errors for arguments that do not fit."""
     for at, (what, x) in enumerate((("input", input), ("grid", grid)), start=1):
         if not isinstance(x, Tensor):
             raise not_a_tensor("grid_sampler", x, what, at)
@@ -253,36 +254,36 @@ def check_samples(input: Tensor, grid: Tensor, mode: str) -> None:
 
 # -------------------------------------------------------------------------------------------------------------------- grids
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The places that affine maps take pixels to, for `grid_sample`.
+    """Return the grid of affine maps, for `grid_sample`.
 
     Parameters
     ----------
     theta : Tensor
-        The maps, (N, 2, 3), or of volumes (N, 3, 4), floating point.
+        The maps, (N, 2, 3) for images or (N, 3, 4) for volumes, floating point.
     size : sequence of ints
         The shape of the images, (N, C, H, W) or (N, C, D, H, W).
     align_corners : bool, optional
-        As for `grid_sample`.
+        As in `grid_sample`.
 
     Returns
     -------
     Tensor
-        Of shape (N, H, W, 2), or (N, D, H, W, 3).
+        Shape (N, H, W, 2), or (N, D, H, W, 3).
 
     Raises
     ------
     TypeError
-        If `theta` is no tensor.
+        If `theta` is not a Tensor.
     ValueError
-        If it is not floating point or has another shape, or a size is less than 1.
+        If `theta` is not floating point or has another shape, or a size is less than 1.
     NotImplementedError
         If `size` has neither four nor five numbers.
     RuntimeError
-        If there is not one map for each sample.
+        If the number of maps is not the number of samples.
 
     Notes
     -----
-    A place (x, y) of the result is read at θ (x, y, 1)ᵀ.
+    The position (x, y) of the result is sampled at θ (x, y, 1)ᵀ.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Channels laid out as pixels, pixels as channels, and channels in another order."""
+"""Channels rearranged to pixels, pixels to channels, and channels in another order."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gradlab.core.tensor import Tensor
-from gradlab.nn.functional.descriptions import described
-from gradlab.nn.functional.resampling import rearranged
+from gradlab.nn.functional.descriptions import with_descriptions
+from gradlab.nn.functional.resampling import rearranging_op
 from gradlab.nn.functional.windows import check_tensor
 from gradlab.ops.copies import make_contiguous
 from gradlab.rules.shapes import permute, reshape
@@ -17,39 +17,39 @@ __all__ = [
     "pixel_unshuffle",
 ]
 
-SHUFFLED = rearranged("PixelShuffle")
-UNSHUFFLED = rearranged("PixelUnshuffle")
-CHANNELS = rearranged("ChannelShuffle")
+SHUFFLED = rearranging_op("PixelShuffle")
+UNSHUFFLED = rearranging_op("PixelUnshuffle")
+CHANNELS = rearranging_op("ChannelShuffle")
 
 
 # -------------------------------------------------------------------------------------------------------------- shuffles
-def moved(op: Any, input: Tensor, apart: tuple[int, ...], axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
-    """The axes taken apart, exchanged and put together."""
+def split_and_permute(op: Any, input: Tensor, apart: tuple[int, ...], axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """Split axes, permute them and merge them again."""
     x = permute.record(reshape.record(input, shape=apart), axes=(*range(-len(apart), -len(axes)), *axes))
     return make_contiguous(op.record(x, shape=shape))
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Channels laid out as pixels: an image r times as high and wide.
+    """Rearrange channels to pixels: the image becomes r times as high and wide.
 
     Parameters
     ----------
     input : Tensor
         The channels, (…, C · r², H, W).
     upscale_factor : int
-        r.
+        Factor r of height and width.
 
     Returns
     -------
     Tensor
-        Of shape (…, C, H · r, W · r).
+        Shape (…, C, H · r, W · r).
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
-        If `input` has less than three dimensions, r is less than 1, or the number of channels is not divisible by r².
+        If `input` has fewer than three dimensions, r is less than 1, or the number of channels is not divisible by r².
 
     Notes
     -----
@@ -78,30 +78,30 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
         )
     front = (*shape[:-3], c // (r * r))
-    return moved(SHUFFLED, input, (*front, r, r, h, w), (-2, -4, -1, -3), (*front, h * r, w * r))
+    return split_and_permute(SHUFFLED, input, (*front, r, r, h, w), (-2, -4, -1, -3), (*front, h * r, w * r))
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Pixels laid out as channels: the inverse of `pixel_shuffle`.
+    """Rearrange pixels to channels: the inverse of `pixel_shuffle`.
 
     Parameters
     ----------
     input : Tensor
         The image, (…, C, H · r, W · r).
     downscale_factor : int
-        r.
+        Factor r of height and width.
 
     Returns
     -------
     Tensor
-        Of shape (…, C · r², H, W).
+        Shape (…, C · r², H, W).
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
-        If `input` has less than three dimensions, r is less than 1, or height or width is not divisible by r.
+        If `input` has fewer than three dimensions, r is less than 1, or height or width is not divisible by r.
 
     Notes
     -----
@@ -130,19 +130,21 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                 f"input.size({axis})={length} is not divisible by {r}"
             )
     front = shape[:-3]
-    return moved(UNSHUFFLED, input, (*front, c, h // r, r, w // r, r), (-3, -1, -4, -2), (*front, c * r * r, h // r, w // r))
+    return split_and_permute(
+        UNSHUFFLED, input, (*front, c, h // r, r, w // r, r), (-3, -1, -4, -2), (*front, c * r * r, h // r, w // r)
+    )
 
 
-@described
+@with_descriptions
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels taken from groups in turn.
+    """Reorder channels so that they come from the groups in turn.
 
     Parameters
     ----------
     input : Tensor
         The channels, (N, C, …) of at least three dimensions.
     groups : int
-        How many groups there are; it divides C.
+        Number of groups; must divide C.
 
     Returns
     -------
@@ -151,9 +153,9 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
-        If `input` has less than three dimensions, or C is not divisible by `groups`.
+        If `input` has fewer than three dimensions, or C is not divisible by `groups`.
 
     Notes
     -----
@@ -176,4 +178,4 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups.")
     apart = (shape[0], groups, shape[1] // groups, *shape[2:])
     axes = (-len(apart), 2 - len(apart), 1 - len(apart), *range(3 - len(apart), 0))
-    return moved(CHANNELS, input, apart, axes, shape)
+    return split_and_permute(CHANNELS, input, apart, axes, shape)

@@ -1,11 +1,11 @@
-"""Activations with curves: exponential units, gates and smooth forms of `relu`."""
+"""Smooth activations: exponential units, gates and smooth versions of `relu`."""
 
 from __future__ import annotations
 
 from gradlab.core.errors import not_implemented
 from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.activations import CELU, SELU, number, run
-from gradlab.nn.functional.descriptions import described, twin_of
+from gradlab.nn.functional.descriptions import document_twin_of, with_descriptions
 from gradlab.ops import abs, div, sigmoid, sub, tanh
 from gradlab.ops.arguments import negative_dim, not_a_tensor
 from gradlab.ops.copies import compute_in_float32
@@ -35,15 +35,15 @@ GATED = el.mul.with_node("GluBackward0")
 
 
 # ----------------------------------------------------------------------------------------------------------- smooth units
-@described
+@with_descriptions
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    r"""The elements where they are positive, an exponential that tends to -alpha elsewhere.
+    r"""Apply the exponential linear unit: negative elements become an exponential with limit -alpha.
 
     Parameters
     ----------
     {floats}
-    alpha : float, default 1.0
-        What the result tends to, negated, for elements far below 0.
+    alpha : float, default: 1.0
+        Minus the limit for large negative elements.
     {inplace}
 
     Returns
@@ -72,7 +72,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return run(rules.elu, input, inplace, alpha=number("elu", "alpha", 2, alpha), scale=1, rate=1)
 
 
-@twin_of(elu)
+@document_twin_of(elu)
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return elu(input, alpha, True)
 
@@ -80,9 +80,9 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848, 1.0507009873554804934  # Klambauer et al. (2017), equation 14
 
 
-@described
+@with_descriptions
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    r"""`elu` with two constants, chosen so that layers keep mean 0 and variance 1.
+    r"""Apply the scaled exponential linear unit, whose constants preserve mean 0 and variance 1 across layers.
 
     Parameters
     ----------
@@ -115,20 +115,20 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return run(SELU, input, inplace, alpha=SELU_ALPHA, scale=SELU_SCALE, rate=1)
 
 
-@twin_of(selu)
+@document_twin_of(selu)
 def selu_(input: Tensor) -> Tensor:
     return selu(input, True)
 
 
-@described
+@with_descriptions
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    r"""`elu` whose derivative is continuous for every `alpha`.
+    r"""Apply the exponential linear unit with a continuous derivative for every `alpha`.
 
     Parameters
     ----------
     {floats}
-    alpha : float, default 1.0
-        What the result tends to, negated, for elements far below 0. Not 0.
+    alpha : float, default: 1.0
+        Minus the limit for large negative elements. Must not be 0.
     {inplace}
 
     Returns
@@ -160,20 +160,20 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return run(CELU, input, inplace, alpha=alpha, scale=1, rate=1 / alpha)
 
 
-@twin_of(celu)
+@document_twin_of(celu)
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return celu(input, alpha, True)
 
 
-@described
+@with_descriptions
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
-    r"""x times the probability that a normal variable is below x.
+    r"""Multiply each element x by Φ(x), the standard normal distribution function.
 
     Parameters
     ----------
     {floats}
-    approximate : {"none", "tanh"}, default "none"
-        Whether the distribution function is computed as it is or by a formula with tanh.
+    approximate : {"none", "tanh"}, default: "none"
+        Compute Φ exactly, or approximate it with tanh.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     ------
     {refused}
     RuntimeError
-        If `approximate` is neither of the two.
+        If `approximate` is neither "none" nor "tanh".
 
     Notes
     -----
@@ -207,13 +207,13 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     if approximate == "none":
         return rules.gelu.record(input)
     if approximate != "tanh":
-        raise RuntimeError(f"approximate argument must be either none or tanh. It is {approximate!r}.")
+        raise RuntimeError(f"approximate argument must be either none or tanh. Got {approximate!r}.")
     return rules.gelu_tanh.record(input)
 
 
-@described
+@with_descriptions
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    r"""x times its sigmoid, also called swish.
+    r"""Multiply each element by its sigmoid (also called swish).
 
     Parameters
     ----------
@@ -243,9 +243,9 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return run(rules.silu, input, inplace)
 
 
-@described
+@with_descriptions
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    r"""x times the tanh of its softplus.
+    r"""Multiply each element by the tanh of its softplus.
 
     Parameters
     ----------
@@ -277,17 +277,17 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return run(rules.mish, input, inplace)
 
 
-@described
+@with_descriptions
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    r"""A smooth form of `relu`.
+    r"""Apply a smooth version of `relu`.
 
     Parameters
     ----------
     {floats}
-    beta : float, default 1
-        How sharp the bend at 0 is.
-    threshold : float, default 20
-        Where beta · x exceeds it, the result is x itself.
+    beta : float, default: 1
+        Sharpness of the bend at 0.
+    threshold : float, default: 20
+        If beta · x exceeds it, the result is x.
 
     Returns
     -------
@@ -301,7 +301,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     -----
     .. math:: y = \log(1 + e^{\beta x}) / \beta
 
-    Its derivative is σ(βx).
+    The derivative is σ(βx).
 
     Examples
     --------
@@ -315,9 +315,9 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     )
 
 
-@described
+@with_descriptions
 def logsigmoid(input: Tensor) -> Tensor:
-    r"""The logarithm of the sigmoid, computed without overflow.
+    r"""Compute the logarithm of the sigmoid without overflow.
 
     Parameters
     ----------
@@ -346,22 +346,22 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 
 def softsign(input: Tensor) -> Tensor:
-    """x over one more than its magnitude.
+    """Compute x / (1 + |x|) for each element.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, of any shape, floating point; integers are divided in the default dtype.
+        The tensor, of any shape, floating point. Integers are converted to the default dtype.
 
     Returns
     -------
     Tensor
-        Of the shape of `input`, floating point.
+        Same shape as `input`, floating point.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     NotImplementedError
         If `input` holds bools.
 
@@ -380,22 +380,22 @@ def softsign(input: Tensor) -> Tensor:
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    r"""x less its tanh.
+    r"""Subtract the tanh from each element.
 
     Parameters
     ----------
     input : Tensor
-        The tensor, of any shape, floating point; the tanh of integers is of the default dtype.
+        The tensor, of any shape, floating point. Integers are converted to the default dtype.
 
     Returns
     -------
     Tensor
-        Of the shape of `input`, floating point.
+        Same shape as `input`, floating point.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     RuntimeError
         If `input` holds bools.
 
@@ -403,7 +403,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     -----
     .. math:: y = x - \tanh(x)
 
-    Near 0 that is x³ / 3: the derivative there is 0.
+    Near 0 this is x³ / 3, so the derivative at 0 is 0.
 
     Examples
     --------
@@ -416,19 +416,19 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    r"""One half of the input, gated by the sigmoid of the other.
+    r"""Multiply one half of the input by the sigmoid of the other half (gated linear unit).
 
     Parameters
     ----------
     input : Tensor
-        The tensor, floating point, of an even length along `dim`.
-    dim : int, default -1
-        The dimension that is halved.
+        Floating-point tensor with an even length along `dim`.
+    dim : int, default: -1
+        The dimension to halve.
 
     Returns
     -------
     Tensor
-        Of the shape of `input`, but for `dim`, which is half as long.
+        Same shape as `input`, except that `dim` is half as long.
 
     Raises
     ------
@@ -443,7 +443,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     -----
     .. math:: y = a \, \sigma(b)
 
-    a being the first half and b the second (Dauphin et al. 2017).
+    where a is the first half and b the second (Dauphin et al. 2017).
 
     Examples
     --------
@@ -455,7 +455,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if not isinstance(input, Tensor):
         raise not_a_tensor("glu", input)
     if not input.array.ndim:
-        raise RuntimeError("glu does not support scalars because halving size must be even. Give at least one axis.")
+        raise RuntimeError("glu does not support scalars because halving size must be even. Use at least one axis.")
     axis = negative_dim(dim, input.array.ndim)
     n = input.array.shape[axis]
     if n % 2:

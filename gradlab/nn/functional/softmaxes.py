@@ -1,4 +1,4 @@
-"""The softmax along a dimension, its logarithm, and random draws by it."""
+"""The softmax along a dimension, its logarithm, and samples from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.streams import stream
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.descriptions import with_descriptions
 from gradlab.ops import log_softmax as log_softmax_along
 from gradlab.ops import max
 from gradlab.ops import softmax as softmax_along
@@ -24,7 +24,7 @@ __all__ = [
 
 # ---------------------------------------------------------------------------------------------------------------- softmax
 def implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
-    """The axis that torch chooses if none is given, with its warning."""
+    """Return the axis that PyTorch uses if none is given, with its warning."""
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         UserWarning,
@@ -33,29 +33,29 @@ def implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-@described
+@with_descriptions
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
-    r"""The exponentials of the elements over their sum along a dimension: positive numbers that add up to 1.
+    r"""Divide the exponentials of elements by their sum along a dimension: positive numbers with sum 1.
 
     Parameters
     ----------
     {floats}
     dim : int
-        The dimension along which they add up to 1. Left out, one is guessed of the rank, with a warning.
-    _stacklevel : int, default 3
-        Which caller that warning points to.
+        The dimension along which the result sums to 1. If omitted, it is guessed from the number of dimensions, with a warning.
+    _stacklevel : int, default: 3
+        Stack level of that warning.
     dtype : dtype, optional
-        What `input` is converted to first.
+        Dtype to which `input` is converted first.
 
     Returns
     -------
     Tensor
-        Of the shape of `input`, of its dtype or `dtype`.
+        Same shape as `input`, with its dtype or `dtype`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     NotImplementedError
         If `input` holds integers or bools and no `dtype` is given.
     IndexError
@@ -65,7 +65,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     -----
     .. math:: y_i = e^{x_i} / \sum_j e^{x_j}
 
-    The greatest element is subtracted first, so that nothing overflows.
+    The maximum is subtracted first to avoid overflow.
 
     Examples
     --------
@@ -80,29 +80,29 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return softmax_along(input, axis, dtype=dtype)
 
 
-@described
+@with_descriptions
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
-    r"""`softmax` of the negated elements: the smallest gets the greatest share.
+    r"""Compute the softmax of the negated elements: the smallest element has the largest probability.
 
     Parameters
     ----------
     {floats}
     dim : int
-        The dimension along which the result adds up to 1. Left out, one is guessed of the rank, with a warning.
-    _stacklevel : int, default 3
-        Which caller that warning points to.
+        The dimension along which the result sums to 1. If omitted, it is guessed from the number of dimensions, with a warning.
+    _stacklevel : int, default: 3
+        Stack level of that warning.
     dtype : dtype, optional
-        What `input` is converted to first.
+        Dtype to which `input` is converted first.
 
     Returns
     -------
     Tensor
-        Of the shape of `input`, of its dtype or `dtype`.
+        Same shape as `input`, with its dtype or `dtype`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     NotImplementedError, RuntimeError
         If `input` holds integers and no `dtype` is given, or bools.
     IndexError
@@ -125,29 +125,29 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return softmax_along(-input, axis, dtype=dtype)
 
 
-@described
+@with_descriptions
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
-    r"""The logarithm of `softmax`, computed without overflow or loss of small probabilities.
+    r"""Compute the logarithm of the softmax without overflow or underflow.
 
     Parameters
     ----------
     {floats}
     dim : int
-        The dimension along which the probabilities add up to 1. Left out, one is guessed of the rank, with a warning.
-    _stacklevel : int, default 3
-        Which caller that warning points to.
+        The dimension along which probabilities sum to 1. If omitted, it is guessed from the number of dimensions, with a warning.
+    _stacklevel : int, default: 3
+        Stack level of that warning.
     dtype : dtype, optional
-        What `input` is converted to first.
+        Dtype to which `input` is converted first.
 
     Returns
     -------
     Tensor
-        Of the shape of `input`, of its dtype or `dtype`.
+        Same shape as `input`, with its dtype or `dtype`.
 
     Raises
     ------
     TypeError
-        If `input` is no tensor.
+        If `input` is not a Tensor.
     NotImplementedError
         If `input` holds integers or bools and no `dtype` is given.
     IndexError
@@ -171,25 +171,25 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    r"""A random draw of classes whose probabilities are the softmax of scores, with a gradient.
+    r"""Sample from the classes with the softmax of scores as probabilities, with a gradient.
 
     Parameters
     ----------
     logits : Tensor
         The scores, floating point, unnormalised.
-    tau : float, default 1
-        The temperature: the smaller, the closer the draw is to one class alone.
-    hard : bool, default False
-        Whether the result is 1 at one class and 0 elsewhere; its gradient is that of the soft draw.
-    eps : float, default 1e-10
-        Has no effect; another number is warned of.
-    dim : int, default -1
+    tau : float, default: 1
+        Temperature. The smaller it is, the closer the samples are to one-hot.
+    hard : bool, default: False
+        Return one-hot samples with the gradient of the soft samples.
+    eps : float, default: 1e-10
+        Has no effect. Values other than the default cause a warning.
+    dim : int, default: -1
         The dimension of the classes.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of `logits`; along `dim` it adds up to 1.
+        Same shape and dtype as `logits`. The sum along `dim` is 1.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""The windows of pooling: torch's checks of them, and how many there are. Inputs are (N, C, …) or, unbatched, (C, …).
+"""Windows of pooling: PyTorch's checks, and the number of windows. Inputs are (N, C, …) or, unbatched, (C, …).
 
-As in torch's graphs, a pooling over one axis is one over two of which the first has length 1 (`with_one_more`).
+As in torch's graphs, pooling over one axis is pooling over two, where the first has length 1 (`with_extra_axis`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules.resampling import AxisMap, adaptive_map
 
 Sizes = int | tuple[int, ...] | list[int]
-OutputSizes = int | tuple[int | None, ...] | list[int | None] | None  # None: as many as elements
+OutputSizes = int | tuple[int | None, ...] | list[int | None] | None  # None keeps the length of the input
 
 
 # ----------------------------------------------------------------------------------------------------------------- shared
@@ -26,8 +26,8 @@ def check_tensor(function: str, x: Any, argument: str = "input", position: int =
         raise wrong_type(function, argument, position, "Tensor", x)
 
 
-def with_one_more(function: Callable[[Tensor], Any], input: Tensor) -> Any:
-    """A function of two axes on the last one alone."""
+def with_extra_axis(function: Callable[[Tensor], Any], input: Tensor) -> Any:
+    """Apply a function of two axes to the last one only."""
     result = function(unsqueeze(input, -2))
     if isinstance(result, tuple):
         return squeeze(result[0], -2), squeeze(result[1], -2)
@@ -35,7 +35,7 @@ def with_one_more(function: Callable[[Tensor], Any], input: Tensor) -> Any:
 
 
 def single(name: str, value: Any, function: str = "max_pool1d") -> int:
-    """A number that may come in a list of one."""
+    """Return a number that may be given as a list of length 1."""
     if isinstance(value, (tuple, list)):
         if len(value) != 1:
             raise RuntimeError(
@@ -47,7 +47,7 @@ def single(name: str, value: Any, function: str = "max_pool1d") -> int:
     return value.__index__()
 
 
-def refused(kernel: str, input: Tensor) -> NotImplementedError:
+def not_implemented_error(kernel: str, input: Tensor) -> NotImplementedError:
     return NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.word}'. Call .float() first.")
 
 
@@ -55,8 +55,8 @@ COUNTS = {2: "two", 3: "three"}
 POSITIONS = {"kernel_size": 2, "stride": 3, "padding": 4, "dilation": 5}
 
 
-def several(function: str, name: str, value: Any, n: int) -> tuple[int, ...]:
-    """One number for each axis, or torch's error."""
+def one_per_axis(function: str, name: str, value: Any, n: int) -> tuple[int, ...]:
+    """Return one number for each axis. Raise PyTorch's error for another length."""
     if type(value) is int:
         return (value,) * n
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
@@ -72,20 +72,23 @@ def several(function: str, name: str, value: Any, n: int) -> tuple[int, ...]:
 
 
 def window(name: str, n: int, kernel_size: Any, stride: Any, padding: Any) -> tuple[tuple[int, ...], ...]:
-    """Kernel, stride and padding for each axis."""
-    k = several(name, "kernel_size", kernel_size, n)
-    s = k if stride is None or (isinstance(stride, (tuple, list)) and not stride) else several(name, "stride", stride, n)
-    return k, s, several(name, "padding", padding, n)
+    """Return the kernel size, stride and padding for each axis."""
+    k = one_per_axis(name, "kernel_size", kernel_size, n)
+    s = k if stride is None or (isinstance(stride, (tuple, list)) and not stride) else one_per_axis(name, "stride", stride, n)
+    return k, s, one_per_axis(name, "padding", padding, n)
 
 
 def pooled_length(length: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
-    """How many windows there are along an axis; in ceil_mode the last may hang over, but starts inside or in the left padding."""
+    """Return the number of windows along an axis.
+
+    With `ceil_mode` the last may extend past the end, but must start in the input or in the left padding.
+    """
     out = (length + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
     return out - 1 if ceil_mode and (out - 1) * s >= length + p else out
 
 
 def pooled_shape(input: Tensor, n: int, k: Any, s: Any, p: Any, d: Any, ceil_mode: bool) -> tuple[int, ...]:
-    """Torch's checks of a window, and how many of them there are along each axis."""
+    """Run PyTorch's checks of a window. Return the number of windows along each axis."""
     shape = input.array.shape
     letters = "DHW"[3 - n :]
     if min(s) == 0 or min(k) == 0:
@@ -108,7 +111,7 @@ def pooled_shape(input: Tensor, n: int, k: Any, s: Any, p: Any, d: Any, ceil_mod
     if len(shape) not in (n + 1, n + 2):
         raise RuntimeError(
             f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input. Got one of shape "
-            f"{list(shape)}; unsqueeze adds an axis."
+            f"{list(shape)}. Use unsqueeze to add an axis."
         )
     if not prod(shape[-n - 1 :]):
         raise RuntimeError(
@@ -124,7 +127,7 @@ def pooled_shape(input: Tensor, n: int, k: Any, s: Any, p: Any, d: Any, ceil_mod
 
 
 def adaptive_single(name: str, input: Any, output_size: Any) -> int:
-    """Torch's checks of a pooling over one axis, and the one size."""
+    """Run PyTorch's checks of a pooling over one axis. Return the output size."""
     check_tensor(name, input)
     sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,)
     if input.array.ndim not in (2, 3):
@@ -138,7 +141,7 @@ def adaptive_single(name: str, input: Any, output_size: Any) -> int:
 
 
 def adaptive(name: str, n: int, input: Any, output_size: Any) -> tuple[tuple[AxisMap, ...], list[np.ndarray]]:
-    """The windows of an adaptive pooling, and how long they are along each axis."""
+    """Return the windows of an adaptive pooling, and their lengths along each axis."""
     check_tensor(name, input)
     shape = input.array.shape
     sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
@@ -148,7 +151,7 @@ def adaptive(name: str, n: int, input: Any, output_size: Any) -> tuple[tuple[Axi
     if len(shape) not in (n + 1, n + 2):
         colon = ":" if "max" in name else ""
         raise RuntimeError(
-            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(shape)}. unsqueeze adds an axis."
+            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(shape)}. Use unsqueeze to add an axis."
         )
     if min(sizes) < 0:
         raise RuntimeError(
@@ -161,6 +164,6 @@ def adaptive(name: str, n: int, input: Any, output_size: Any) -> tuple[tuple[Axi
                 f"{list(shape)} with dimension {axis} being empty"
             )
     if input.array.dtype.kind != "f":
-        raise refused(name, input)
+        raise not_implemented_error(name, input)
     maps, lengths = zip(*[adaptive_map(length, size) for length, size in zip(shape[-n:], sizes, strict=True)], strict=True)
     return maps, list(lengths)

@@ -54,7 +54,7 @@ class Conversion(Parts):
 
         Parameters
         ----------
-        mode : bool, default True
+        mode : bool, default: True
             Whether it is to train; False is evaluation mode.
 
         Returns
@@ -102,7 +102,7 @@ class Conversion(Parts):
 
         Parameters
         ----------
-        requires_grad : bool, default True
+        requires_grad : bool, default: True
             Whether they are.
 
         Returns
@@ -125,7 +125,7 @@ class Conversion(Parts):
 
         Parameters
         ----------
-        set_to_none : bool, default True
+        set_to_none : bool, default: True
             Whether `.grad` becomes None; if not, its elements become 0.
 
         Returns

@@ -169,7 +169,7 @@ class Module(Conversion, State):
             The attribute under which it is found.
         tensor : Tensor or None
             The tensor; None keeps the place.
-        persistent : bool, default True
+        persistent : bool, default: True
             Whether it is in the `state_dict`.
 
         Returns
@@ -316,9 +316,9 @@ class Module(Conversion, State):
         ----------
         hook : callable
             `hook(module, args)`; what it returns, if not None, takes the place of the arguments.
-        prepend : bool, default False
+        prepend : bool, default: False
             Whether it comes before those that are there.
-        with_kwargs : bool, default False
+        with_kwargs : bool, default: False
             Whether it is `hook(module, args, kwargs)`, and returns None or (args, kwargs).
 
         Returns
@@ -347,11 +347,11 @@ class Module(Conversion, State):
         ----------
         hook : callable
             `hook(module, args, output)`; what it returns, if not None, takes the place of the output.
-        prepend : bool, default False
+        prepend : bool, default: False
             Whether it comes before those that are there.
-        with_kwargs : bool, default False
+        with_kwargs : bool, default: False
             Whether it is `hook(module, args, kwargs, output)`.
-        always_call : bool, default False
+        always_call : bool, default: False
             Whether it is called after an error too.
 
         Returns
@@ -379,7 +379,7 @@ class Module(Conversion, State):
         ----------
         hook : callable
             `hook(module, grad_output)`, with a tuple; what it returns, if not None, takes its place.
-        prepend : bool, default False
+        prepend : bool, default: False
             Whether it comes before those that are there.
 
         Returns
@@ -407,7 +407,7 @@ class Module(Conversion, State):
         hook : callable
             `hook(module, grad_input, grad_output)`, with tuples; what it returns, if not None, takes the place of
             `grad_input`.
-        prepend : bool, default False
+        prepend : bool, default: False
             Whether it comes before those that are there.
 
         Returns

@@ -57,7 +57,7 @@ class Parts:
 
         Parameters
         ----------
-        remove_duplicate : bool, default True
+        remove_duplicate : bool, default: True
             Whether a module that is held in several places comes once.
 
         Returns
@@ -83,9 +83,9 @@ class Parts:
         ----------
         memo : set of Module, optional
             Those that are passed over, to which the others are added.
-        prefix : str, default ""
+        prefix : str, default: ""
             Its own name, which those below begin with.
-        remove_duplicate : bool, default True
+        remove_duplicate : bool, default: True
             Whether a module that is held in several places comes once.
 
         Returns
@@ -115,7 +115,7 @@ class Parts:
 
         Parameters
         ----------
-        recurse : bool, default True
+        recurse : bool, default: True
             Whether those of the modules below come too.
 
         Returns
@@ -139,11 +139,11 @@ class Parts:
 
         Parameters
         ----------
-        prefix : str, default ""
+        prefix : str, default: ""
             What the names begin with.
-        recurse : bool, default True
+        recurse : bool, default: True
             Whether those of the modules below come too.
-        remove_duplicate : bool, default True
+        remove_duplicate : bool, default: True
             Whether one that is shared comes once.
 
         Returns
@@ -164,7 +164,7 @@ class Parts:
 
         Parameters
         ----------
-        recurse : bool, default True
+        recurse : bool, default: True
             Whether those of the modules below come too.
 
         Returns
@@ -187,11 +187,11 @@ class Parts:
 
         Parameters
         ----------
-        prefix : str, default ""
+        prefix : str, default: ""
             What the names begin with.
-        recurse : bool, default True
+        recurse : bool, default: True
             Whether those of the modules below come too.
-        remove_duplicate : bool, default True
+        remove_duplicate : bool, default: True
             Whether one that is shared comes once.
 
         Returns
@@ -246,7 +246,7 @@ class Parts:
             The name, as `named_modules` tells it.
         module : Module
             What takes the place.
-        strict : bool, default False
+        strict : bool, default: False
             Whether there must be one already.
 
         Returns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
-from gradlab.nn.functional.losses import settled
+from gradlab.nn.functional.losses import resolve_reduction
 from gradlab.nn.modules.described import Described
 
 
@@ -13,7 +13,7 @@ class Loss(Described):
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         legacy = size_average is not None or reduce is not None
-        self.reduction = settled(reduction, size_average, reduce) if legacy else reduction
+        self.reduction = resolve_reduction(reduction, size_average, reduce) if legacy else reduction
 
 
 class WeightedLoss(Loss):

@@ -196,7 +196,7 @@ class Embedding(EmbeddingTable):
         ----------
         embeddings : Tensor
             The table, of shape (num_embeddings, embedding_dim).
-        freeze : bool, default True
+        freeze : bool, default: True
             Whether it is left as it is: it requires no gradient then.
         padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse : optional
             As of the class.
@@ -342,7 +342,7 @@ class EmbeddingBag(EmbeddingTable):
         ----------
         embeddings : Tensor
             The table, of shape (num_embeddings, embedding_dim).
-        freeze : bool, default True
+        freeze : bool, default: True
             Whether it is left as it is: it requires no gradient then.
         max_norm, norm_type, scale_grad_by_freq, mode, sparse, include_last_offset, padding_idx : optional
             As of the class.

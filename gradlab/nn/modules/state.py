@@ -132,9 +132,9 @@ class State:
             `destination`, `prefix` and `keep_vars` by position, as torch takes them still, with a warning.
         destination : dict, optional
             What they are put into; a new OrderedDict unless given.
-        prefix : str, default ""
+        prefix : str, default: ""
             What the names begin with.
-        keep_vars : bool, default False
+        keep_vars : bool, default: False
             Whether these are the parameters themselves, with their history.
 
         Returns
@@ -194,9 +194,9 @@ class State:
         ----------
         state_dict : mapping of str to Tensor
             What `state_dict()` gave, perhaps of another model.
-        strict : bool, default True
+        strict : bool, default: True
             Whether both must have the same names.
-        assign : bool, default False
+        assign : bool, default: False
             Whether the given tensors themselves take the place of its own.
 
         Returns

@@ -10,7 +10,7 @@ from typing import Any
 from gradlab.core.modes import is_grad_enabled
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional, init
-from gradlab.nn.functional.attention import additive
+from gradlab.nn.functional.attention import float_mask
 from gradlab.nn.modules.activation import GELU, ReLU
 from gradlab.nn.modules.attention import MultiheadAttention
 from gradlab.nn.modules.container import ModuleList
@@ -41,7 +41,7 @@ def canonical(mask: Tensor | None, name: str, x: Tensor, other: Tensor | None = 
             UserWarning,
             stacklevel=3,
         )
-    return additive(name, mask, x)
+    return float_mask(name, mask, x)
 
 
 def is_causal_mask(mask: Tensor | None, is_causal: bool | None, x: Tensor, batch_first: bool) -> bool:
@@ -548,7 +548,7 @@ class Transformer(Module):
         Returns
         -------
         Tensor
-            Of shape (sz, sz): -inf above the diagonal, 0 elsewhere.
+            Shape (sz, sz): -inf above the diagonal, 0 elsewhere.
 
         Examples
         --------

@@ -31,9 +31,9 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     ----------
     tensors : Tensor or iterable of Tensor
         The tensors.
-    norm_type : float, default 2
+    norm_type : float, default: 2
         Which norm; it may be inf.
-    error_if_nonfinite : bool, default False
+    error_if_nonfinite : bool, default: False
         Whether a norm that is NaN or infinite is an error.
     foreach : bool, optional
         Accepted, without effect.
@@ -133,9 +133,9 @@ def clip_grad_norm_(
         Those whose `.grad` is meant; those without one are passed over.
     max_norm : float
         The bound.
-    norm_type : float, default 2
+    norm_type : float, default: 2
         Which norm; it may be inf.
-    error_if_nonfinite : bool, default False
+    error_if_nonfinite : bool, default: False
         Whether a norm that is NaN or infinite is an error.
     foreach : bool, optional
         Accepted, without effect.
@@ -186,9 +186,9 @@ def clip_grad_norm(
         Those whose `.grad` is meant; those without one are passed over.
     max_norm : float
         The bound.
-    norm_type : float, default 2
+    norm_type : float, default: 2
         Which norm; it may be inf.
-    error_if_nonfinite : bool, default False
+    error_if_nonfinite : bool, default: False
         Whether a norm that is NaN or infinite is an error.
     foreach : bool, optional
         Accepted, without effect.

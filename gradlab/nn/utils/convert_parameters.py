@@ -55,7 +55,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     Raises
     ------
     TypeError
-        If `vec` is no tensor.
+        If `vec` is not a Tensor.
 
     Examples
     --------
