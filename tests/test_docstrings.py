@@ -31,15 +31,15 @@ SPACES |= {
 
 # Internal methods without an underscore, which base classes share with their subclasses.
 INTERNAL = {
-    "RNNBase": ("check_input", "run", "layers", "checked_hidden", "directions"),
+    "RNNBase": ("check_input", "run", "layers", "check_hidden", "directions"),
     "RNNCellBase": ("step",),
     "DecoratorContextManager": ("new_context", "clone"),
     "ChannelNorm": ("check_dims",),
-    "Affine": ("scaled",),
+    "Affine": ("register_affine",),
     "Convolution": ("edges",),
-    "Transposed": ("missing",),
-    "EmbeddingTable": ("described",),
-    "Layer": ("feed_forward", "fed"),
+    "TransposedConvolution": ("missing_output_padding",),
+    "EmbeddingTable": ("repr_fields",),
+    "Layer": ("make_feed_forward", "apply_feed_forward"),
     "Elementwise": ("slots", "numbers", "move", "start", "decay"),
 }
 # `forward` is not called by users. The docstring of the class describes what it computes.

@@ -1,4 +1,4 @@
-"""The layers, a module per family; each family's `__all__` says which of its names are names of `gradlab.nn`."""
+"""The layers, one module for each family. Names in `__all__` of a family are names of `gradlab.nn`."""
 
 from gradlab.nn.modules import (
     activation,

@@ -1,4 +1,4 @@
-"""Activations: the functions of `gradlab.nn.functional` with their settings kept."""
+"""Activation layers: functions of `gradlab.nn.functional` with settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional, init
-from gradlab.nn.modules.described import Described, Plain, unset
+from gradlab.nn.modules.bases import ModuleWithoutSettings, ReprModule, empty_parameter
 from gradlab.nn.modules.rectifiers import (
     CELU,
     ELU,
@@ -56,8 +56,8 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------------------- without settings
-class Sigmoid(Plain):
-    """The logistic function 1 / (1 + exp(-x)) of each element, between 0 and 1.
+class Sigmoid(ModuleWithoutSettings):
+    """The logistic function 1 / (1 + exp(-x)) of each element.
 
     Notes
     -----
@@ -77,8 +77,8 @@ class Sigmoid(Plain):
         return functional.sigmoid(input)
 
 
-class Tanh(Plain):
-    """The hyperbolic tangent of each element, between -1 and 1.
+class Tanh(ModuleWithoutSettings):
+    """The hyperbolic tangent of each element.
 
     Notes
     -----
@@ -96,8 +96,8 @@ class Tanh(Plain):
         return functional.tanh(input)
 
 
-class LogSigmoid(Plain):
-    """log(1 / (1 + exp(-x))) of each element, without overflow.
+class LogSigmoid(ModuleWithoutSettings):
+    """The logarithm of the logistic function, log(1 / (1 + exp(-x))), without overflow.
 
     Notes
     -----
@@ -115,8 +115,8 @@ class LogSigmoid(Plain):
         return functional.logsigmoid(input)
 
 
-class Softsign(Plain):
-    """x / (1 + |x|) of each element.
+class Softsign(ModuleWithoutSettings):
+    """The function x / (1 + |x|) of each element.
 
     Notes
     -----
@@ -134,8 +134,8 @@ class Softsign(Plain):
         return functional.softsign(input)
 
 
-class Tanhshrink(Plain):
-    """x - tanh(x) of each element.
+class Tanhshrink(ModuleWithoutSettings):
+    """The function x - tanh(x) of each element.
 
     Notes
     -----
@@ -154,8 +154,8 @@ class Tanhshrink(Plain):
 
 
 # ----------------------------------------------------------------------------------------------------------- with settings
-class GELU(Described):
-    """x Φ(x) of each element, with Φ the standard normal distribution's cumulative function.
+class GELU(ReprModule):
+    """The function x Φ(x) of each element, where Φ is the standard normal distribution function.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class GELU(Described):
     tensor([-0.1587,  0.0000,  0.8413])
     """
 
-    shown = "approximate={approximate!r}"
+    repr_format = "approximate={approximate!r}"
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -184,15 +184,15 @@ class GELU(Described):
         return functional.gelu(input, approximate=self.approximate)
 
 
-class Softplus(Described):
-    """log(1 + exp(beta x)) / beta of each element: a ReLU without a kink.
+class Softplus(ReprModule):
+    """A smooth ReLU: log(1 + exp(beta x)) / beta of each element.
 
     Parameters
     ----------
     beta : float, optional
-        How sharp the bend is: 1 unless given.
+        Sharpness of the bend (default: 1).
     threshold : float, optional
-        Where beta x is above it (20 unless given), the result is x itself.
+        If beta x exceeds it (default: 20), the result is x.
 
     Notes
     -----
@@ -206,7 +206,7 @@ class Softplus(Described):
     tensor([ 0.3133,  0.6931, 30.0000])
     """
 
-    shown = "beta={beta}, threshold={threshold}"
+    repr_format = "beta={beta}, threshold={threshold}"
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -216,23 +216,23 @@ class Softplus(Described):
         return functional.softplus(input, self.beta, self.threshold)
 
 
-class Shrink(Described):
-    """The settings of the two shrinking functions."""
+class ShrinkBase(ReprModule):
+    """Base of the shrinkage functions, with the setting `lambd`."""
 
-    shown = "{lambd}"
+    repr_format = "{lambd}"
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
 
-class Hardshrink(Shrink):
-    """x, or 0 where |x| is at most lambd.
+class Hardshrink(ShrinkBase):
+    """Replace elements with absolute value at most `lambd` by 0.
 
     Parameters
     ----------
     lambd : float, optional
-        The bound: 0.5 unless given.
+        Threshold of the absolute value (default: 0.5).
 
     Notes
     -----
@@ -250,13 +250,13 @@ class Hardshrink(Shrink):
         return functional.hardshrink(input, self.lambd)
 
 
-class Softshrink(Shrink):
-    """x moved by lambd towards 0, and 0 where that would pass it.
+class Softshrink(ShrinkBase):
+    """Move elements towards 0 by `lambd`. Elements closer to 0 become 0.
 
     Parameters
     ----------
     lambd : float, optional
-        How far, not negative: 0.5 unless given.
+        Distance, not negative (default: 0.5).
 
     Notes
     -----
@@ -274,15 +274,15 @@ class Softshrink(Shrink):
         return functional.softshrink(input, self.lambd)
 
 
-class PReLU(Described):
-    """Leaky ReLU whose slope is learned: x where it is positive, weight · x elsewhere.
+class PReLU(ReprModule):
+    """Leaky ReLU with learned slopes: x if x > 0, otherwise weight · x.
 
     Parameters
     ----------
     num_parameters : int, optional
-        1 for one slope for all (the default), or the number of channels for one slope each.
+        1 for a single slope (the default), or the number of channels for one slope each.
     init : float, optional
-        The slopes at the start: 0.25 unless given.
+        Initial slope (default: 0.25).
     {device}
     {dtype}
 
@@ -293,7 +293,7 @@ class PReLU(Described):
 
     Notes
     -----
-    Input: any shape; with a slope for each channel (N, C, *). Output: the input's shape.
+    Input: any shape, or (N, C, *) with one slope for each channel. Output: the input's shape.
 
     Examples
     --------
@@ -305,16 +305,16 @@ class PReLU(Described):
     tensor([-2.])
     """
 
-    shown = "num_parameters={num_parameters}"
+    repr_format = "num_parameters={num_parameters}"
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = unset(num_parameters, device=device, dtype=dtype)
+        self.weight = empty_parameter(num_parameters, device=device, dtype=dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set every slope to `init`.
+        """Set all slopes to `init`.
 
         Returns
         -------
@@ -334,13 +334,13 @@ class PReLU(Described):
         return functional.prelu(input, self.weight)
 
 
-class GLU(Described):
-    """The gated linear unit: the first half along `dim`, times the sigmoid of the second half.
+class GLU(ReprModule):
+    """The gated linear unit: the first half along `dim` times the sigmoid of the second half.
 
     Parameters
     ----------
     dim : int, optional
-        The dimension that is halved: the last unless given. Its size must be even.
+        The dimension to halve (default: the last). Its size must be even.
 
     Notes
     -----
@@ -354,7 +354,7 @@ class GLU(Described):
     tensor([2., 3.])
     """
 
-    shown = "dim={dim}"
+    repr_format = "dim={dim}"
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -365,18 +365,18 @@ class GLU(Described):
 
 
 # ---------------------------------------------------------------------------------------------------------------- softmaxes
-class Normalized(Described):
-    """The settings of the softmaxes. Without `dim` torch's old choice is made, with its warning."""
+class SoftmaxBase(ReprModule):
+    """Base of the softmaxes, with the setting `dim`. If it is omitted, torch's old choice is used, with its warning."""
 
-    shown = "dim={dim}"
+    repr_format = "dim={dim}"
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
 
-class Softmax(Normalized):
-    """exp(x) divided by its sum along `dim`: numbers between 0 and 1 that sum to 1.
+class Softmax(SoftmaxBase):
+    """The softmax along `dim`: exp(x) divided by its sum.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ class Softmax(Normalized):
 
     Notes
     -----
-    `CrossEntropyLoss` takes logits and does this itself: no softmax stands before it.
+    `CrossEntropyLoss` takes logits and includes the softmax: do not apply one before it.
 
     {elementwise}
 
@@ -400,8 +400,8 @@ class Softmax(Normalized):
         return functional.softmax(input, self.dim, 5)
 
 
-class Softmin(Normalized):
-    """The softmax of -x along `dim`: the smallest element gets the largest share.
+class Softmin(SoftmaxBase):
+    """The softmax of -x along `dim`: the smallest element has the largest probability.
 
     Parameters
     ----------
@@ -423,8 +423,8 @@ class Softmin(Normalized):
         return functional.softmin(input, self.dim, 5)
 
 
-class LogSoftmax(Normalized):
-    """x - log(Σ exp(x)), the sum along `dim`: the logarithm of the softmax, without overflow.
+class LogSoftmax(SoftmaxBase):
+    """The logarithm of the softmax along `dim`, x - log(Σ exp(x)), without overflow.
 
     Parameters
     ----------
@@ -446,13 +446,13 @@ class LogSoftmax(Normalized):
         return functional.log_softmax(input, self.dim, 5)
 
 
-class Softmax2d(Plain):
-    """The softmax over the channels, at each place of a picture.
+class Softmax2d(ModuleWithoutSettings):
+    """The softmax over the channels at each position of an image.
 
     Raises
     ------
     ValueError
-        If the input has not 3 or 4 dimensions.
+        If the input has neither 3 nor 4 dimensions.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Attention of several heads, with its projections kept as parameters."""
+"""Multi-head attention with its projections as parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional, init
-from gradlab.nn.modules.described import unset
+from gradlab.nn.modules.bases import empty_parameter
 from gradlab.nn.modules.linear import Linear
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.shared import with_shared_texts
@@ -15,39 +15,39 @@ __all__ = ["MultiheadAttention"]
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """The output projection: a `Linear` under the name that torch shows."""
+    """The output projection: a `Linear` with torch's name."""
 
 
 @with_shared_texts
 class MultiheadAttention(Module):
-    """Attention softmax(q kᵀ / √d) v by several heads, whose results are joined and projected (Vaswani et al. 2017).
+    """Multi-head attention: softmax(q kᵀ / √d) v in each head; the results are joined and projected (Vaswani et al. 2017).
 
     Parameters
     ----------
     embed_dim, num_heads : int
-        The size E of a query, and the number of heads, each of which has E / num_heads of it.
+        Size E of a query, and number of heads. Each head has E / num_heads columns.
     dropout : float, optional
-        The probability of dropout of the weights while training.
+        Probability that an attention weight is dropped in training.
     bias : bool, optional
-        Whether the projections have biases: True unless given.
+        Whether the projections have biases (default: True).
     add_bias_kv, add_zero_attn : bool, optional
-        Whether a learned key and value, or zeros, are appended to the sequences.
+        Append a learned key and value, or zeros, to the sequences.
     kdim, vdim : int, optional
-        The sizes of a key and of a value: E unless given.
+        Sizes of a key and of a value (default: E).
     batch_first : bool, optional
-        Whether the batch's dimension comes first.
+        Whether the batch dimension comes first.
     {device}
     {dtype}
 
     Attributes
     ----------
     in_proj_weight : Parameter of shape (3 E, E), or None
-        The projections of query, key and value, one below the other. Where `kdim` or `vdim` differ from E they are
-        `q_proj_weight`, `k_proj_weight` and `v_proj_weight`.
+        The stacked projections of query, key and value. If `kdim` or `vdim` differs from E, they are `q_proj_weight`,
+        `k_proj_weight` and `v_proj_weight`.
     in_proj_bias : Parameter of shape (3 E,), or None
-        Their biases, zeros at the start.
+        Their biases, initialised to zeros.
     out_proj : Linear
-        The last projection.
+        The output projection.
 
     Raises
     ------
@@ -58,11 +58,9 @@ class MultiheadAttention(Module):
 
     Notes
     -----
-    Query: (L, N, E), key: (S, N, kdim), value: (S, N, vdim); N first if `batch_first`, or without N. Output: (L, N, E)
-    and the heads'
-    mean weights (N, L, S); (N, heads, L, S) with `average_attn_weights=False`, None with `need_weights=False`. In masks
-    of bools True
-    forbids; masks of floats are added to the scores.
+    Query: (L, N, E), key: (S, N, kdim), value: (S, N, vdim); N first if `batch_first`, or without N. Output: (L, N, E) and the
+    weights averaged over the heads, (N, L, S); (N, heads, L, S) with `average_attn_weights=False`, None with
+    `need_weights=False`. In boolean masks, True hides a key. Masks of floats are added to the scores.
 
     Examples
     --------
@@ -102,21 +100,21 @@ class MultiheadAttention(Module):
             raise AssertionError("embed_dim must be divisible by num_heads")
         same = self._qkv_same_embed_dim
         if same:
-            self.in_proj_weight = unset(3 * embed_dim, embed_dim, device=device, dtype=dtype)
+            self.in_proj_weight = empty_parameter(3 * embed_dim, embed_dim, device=device, dtype=dtype)
         for name, columns in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
-            weight = None if same else unset(embed_dim, columns, device=device, dtype=dtype)
+            weight = None if same else empty_parameter(embed_dim, columns, device=device, dtype=dtype)
             self.register_parameter(f"{name}_proj_weight", weight)
         if not same:
             self.register_parameter("in_proj_weight", None)
-        self.register_parameter("in_proj_bias", unset(3 * embed_dim, device=device, dtype=dtype) if bias else None)
+        self.register_parameter("in_proj_bias", empty_parameter(3 * embed_dim, device=device, dtype=dtype) if bias else None)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         for name in ("bias_k", "bias_v"):
-            setattr(self, name, unset(1, 1, embed_dim, device=device, dtype=dtype) if add_bias_kv else None)
+            setattr(self, name, empty_parameter(1, 1, embed_dim, device=device, dtype=dtype) if add_bias_kv else None)
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        """Draw the projections (Glorot's uniform) and the appended key and value; the projections' biases are zero."""
+        """Initialise the projections (Glorot uniform), their biases (zeros), and the appended key and value."""
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
@@ -140,7 +138,7 @@ class MultiheadAttention(Module):
     ) -> tuple[Tensor, Tensor | None]:
         turned = self.batch_first and query.dim() == 3
         if turned:
-            once = {id(x): x.transpose(1, 0) for x in (query, key, value)}  # the same tensor stays the same
+            once = {id(x): x.transpose(1, 0) for x in (query, key, value)}  # the same tensor remains the same
             query, key, value = once[id(query)], once[id(key)], once[id(value)]
         output, weights = functional.multi_head_attention_forward(
             query,

@@ -1,6 +1,6 @@
-"""What normalizations share: a weight and a bias, and running statistics of channels.
+"""Base classes of normalizations, with weight and bias, and with running statistics of channels.
 
-The statistics are buffers, so that they are saved with the parameters and are not trained.
+The statistics are buffers: they are saved with the parameters and not trained.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import init
-from gradlab.nn.modules.described import Described, unset
+from gradlab.nn.modules.bases import ReprModule, empty_parameter
 from gradlab.ops.creation import empty
 from gradlab.ops.from_data import tensor
 
 
-class Affine(Described):
-    """A normalization followed by `weight`, which starts as ones, and `bias`, which starts as zeros; either may be None."""
+class Affine(ReprModule):
+    """A normalization with `weight` (initially ones) and `bias` (initially zeros). Either may be None."""
 
-    def scaled(self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
-        """Register both parameters, or None in their place."""
+    def register_affine(self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
+        """Register both parameters, or None for those that are disabled."""
         for name, wanted in (("weight", weight), ("bias", weight and bias)):
-            self.register_parameter(name, unset(*shape, device=device, dtype=dtype) if wanted else None)
+            self.register_parameter(name, empty_parameter(*shape, device=device, dtype=dtype) if wanted else None)
 
     def reset_parameters(self) -> None:
         """Set weights to 1 and biases to 0.
@@ -38,7 +38,7 @@ class Affine(Described):
 
 # ----------------------------------------------------------------------------------------------------------- per channel
 class ChannelNorm(Affine):
-    """What batch and instance normalization share: running statistics, and how many axes the input may have."""
+    """Base of batch and instance normalization: running statistics, and the allowed numbers of axes."""
 
     dims: ClassVar[tuple[int, int]]
 
@@ -56,7 +56,7 @@ class ChannelNorm(Affine):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        self.scaled((num_features,), affine, bias, device, dtype)
+        self.register_affine((num_features,), affine, bias, device, dtype)
         track = track_running_stats
         for name in ("running_mean", "running_var"):
             self.register_buffer(name, empty(num_features, device=device, dtype=dtype) if track else None)
@@ -64,7 +64,7 @@ class ChannelNorm(Affine):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Set a running mean of 0, a running variance of 1, no batch seen.
+        """Set the running mean to 0, the running variance to 1 and the number of batches to 0.
 
         Examples
         --------
@@ -88,7 +88,7 @@ class ChannelNorm(Affine):
         super().reset_parameters()
 
     def check_dims(self, input: Tensor) -> None:
-        """Refuse inputs of another number of axes."""
+        """Raise if the input has the wrong number of axes."""
         if input.array.ndim not in self.dims:
             wanted = " or ".join(f"{n}D" for n in dict.fromkeys(self.dims))
             raise ValueError(f"expected {wanted} input (got {input.array.ndim}D input)")

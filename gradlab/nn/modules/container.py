@@ -1,4 +1,4 @@
-"""Modules that hold others in order or by name: Sequential, ModuleList, ModuleDict; and `Identity`, which holds a place."""
+"""Containers of modules: `Sequential`, `ModuleList` and `ModuleDict`; and `Identity`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gradlab.nn.modules.module import Module
 __all__ = ["DataParallel", "Identity", "ModuleDict", "ModuleList", "Sequential"]
 
 
-def position(index: Any, length: int) -> int:
-    """The index from 0 of one that may count from the end."""
+def resolve_index(index: Any, length: int) -> int:
+    """Convert an index that may be negative. Raise if it is out of range."""
     index = operator.index(index)
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
@@ -22,12 +22,12 @@ def position(index: Any, length: int) -> int:
 
 
 class Identity(Module):
-    """Hands its input on: it stands where another layer stood.
+    """Return the input unchanged: a placeholder for another layer.
 
     Parameters
     ----------
     *args, **kwargs : Any
-        Whatever the other layer took. They change nothing.
+        Arguments of the other layer, which are ignored.
 
     Notes
     -----
@@ -46,19 +46,19 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input: Any) -> Any:
-        """The input."""
+        """Return the input."""
         return input
 
 
 class DataParallel(Module):
-    """A module for programs that would spread its batches over several GPUs: here it is called on one device.
+    """Wrapper for programs that distribute batches over several GPUs. Here the module runs on one device.
 
     Parameters
     ----------
     module : Module
-        What is called. It stays under the name `module`, as its parameters do in a state_dict.
+        The module to call. Names in the `state_dict` begin with `module.`.
     device_ids, output_device, dim : optional
-        Where torch would spread the batches. They change nothing.
+        Devices of PyTorch's version, which are ignored.
 
     Examples
     --------
@@ -77,8 +77,8 @@ class DataParallel(Module):
         return self.module(*inputs, **options)
 
 
-class Numbered(Module):
-    """Modules under the names "0", "1", …"""
+class IndexedContainer(Module):
+    """Base of containers whose modules have the names "0", "1", …"""
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -90,7 +90,7 @@ class Numbered(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def _key(self, index: Any) -> str:
-        return list(self._modules)[position(index, len(self))]
+        return list(self._modules)[resolve_index(index, len(self))]
 
     def _renumber(self, modules: Iterable[Any]) -> None:
         self._modules = {str(n): module for n, module in enumerate(modules)}
@@ -109,7 +109,7 @@ class Numbered(Module):
         self._renumber(self._modules.values())
 
     def append(self, module: Any) -> Any:
-        """Add a module at the end.
+        """Append a module.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Numbered(Module):
         Returns
         -------
         Module
-            The container itself.
+            This container.
 
         Examples
         --------
@@ -132,19 +132,19 @@ class Numbered(Module):
         return self
 
     def insert(self, index: int, module: Any) -> Any:
-        """Put a module before the one at an index.
+        """Insert a module before an index.
 
         Parameters
         ----------
         index : int
-            The place; from the end if it is negative.
+            Index, which may be negative.
         module : Module
             The module.
 
         Returns
         -------
         Module
-            The container itself.
+            This container.
 
         Examples
         --------
@@ -159,12 +159,12 @@ class Numbered(Module):
         return self
 
     def pop(self, key: Any) -> Any:
-        """Take a module out.
+        """Remove and return a module.
 
         Parameters
         ----------
         key : int or slice
-            Its place.
+            Index of the module.
 
         Returns
         -------
@@ -183,17 +183,17 @@ class Numbered(Module):
         return module
 
 
-class Sequential(Numbered):
-    """Modules that are called one after the other: `Sequential(a, b)(x)` is `b(a(x))`.
+class Sequential(IndexedContainer):
+    """Call modules one after the other: `Sequential(a, b)(x)` is `b(a(x))`.
 
     Parameters
     ----------
     *args : Module, or one OrderedDict
-        The modules in order. An OrderedDict gives them names; else they are "0", "1", ….
+        The modules in order. An OrderedDict gives their names; otherwise they are "0", "1", …
 
     Notes
     -----
-    Input: what the first module takes. Output: what the last returns. Indices, slices, `+` and `*` work as on a list.
+    Input: that of the first module. Output: that of the last module. Indices, slices, `+` and `*` work as for lists.
 
     Examples
     --------
@@ -220,7 +220,7 @@ class Sequential(Numbered):
                 self.add_module(str(n), module)
 
     def forward(self, input: Any) -> Any:
-        """What the last module makes of what those before it made."""
+        """Call each module with the output of the previous one."""
         for module in self._modules.values():
             input = module(input)
         return input
@@ -245,26 +245,26 @@ class Sequential(Numbered):
     __rmul__ = __mul__
 
     def insert(self, index: int, module: Module) -> Sequential:
-        """Put a module before the one at an index.
+        """Insert a module before an index.
 
         Parameters
         ----------
         index : int
-            The place; from the end if it is negative.
+            Index, which may be negative.
         module : Module
             The module.
 
         Returns
         -------
         Sequential
-            The container itself.
+            This container.
 
         Raises
         ------
         TypeError
-            If `module` is none.
+            If `module` is not a Module.
         IndexError
-            If there is no such place.
+            If `index` is out of range.
 
         Examples
         --------
@@ -280,7 +280,7 @@ class Sequential(Numbered):
         return super().insert(index, module)
 
     def extend(self, sequential: Iterable[Module]) -> Sequential:
-        """Add modules at the end.
+        """Append modules.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class Sequential(Numbered):
         Returns
         -------
         Sequential
-            The container itself.
+            This container.
 
         Examples
         --------
@@ -304,17 +304,17 @@ class Sequential(Numbered):
         return self
 
 
-class ModuleList(Numbered):
-    """A list of modules, whose parameters belong to the module that holds it.
+class ModuleList(IndexedContainer):
+    """A list of modules whose parameters belong to the module that contains the list.
 
     Parameters
     ----------
     modules : iterable of modules, optional
-        What it holds at the start.
+        Initial content.
 
     Notes
     -----
-    It has no forward of its own: index it, or run through it.
+    It has no `forward`: index it or iterate over it.
 
     Examples
     --------
@@ -336,7 +336,7 @@ class ModuleList(Numbered):
         return self.extend(modules)
 
     def extend(self, modules: Iterable[Any]) -> ModuleList:
-        """Add modules at the end.
+        """Append modules.
 
         Parameters
         ----------
@@ -346,12 +346,12 @@ class ModuleList(Numbered):
         Returns
         -------
         ModuleList
-            The list itself.
+            This list.
 
         Raises
         ------
         TypeError
-            If it is no iterable.
+            If `modules` is not iterable.
 
         Examples
         --------
@@ -367,7 +367,7 @@ class ModuleList(Numbered):
         return self
 
     def __repr__(self) -> str:
-        runs: list[tuple[int, int, str]] = []  # first, last, text: equal neighbours stand on one line
+        runs: list[tuple[int, int, str]] = []  # first, last, text: equal neighbours share a line
         for n, text in enumerate(map(repr, self)):
             if runs and runs[-1][2] == text:
                 runs[-1] = (runs[-1][0], n, text)
@@ -383,16 +383,16 @@ class ModuleList(Numbered):
 
 
 class ModuleDict(Module):
-    """Modules by name, in the order of insertion.
+    """A dictionary of modules in insertion order, whose parameters belong to the module that contains it.
 
     Parameters
     ----------
     modules : mapping or iterable of (name, module), optional
-        What it holds at the start.
+        Initial content.
 
     Notes
     -----
-    It has no forward of its own: `modules["name"]` is called.
+    It has no `forward`: call `modules["name"]`.
 
     Examples
     --------
@@ -443,7 +443,7 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Take a module out.
+        """Remove and return a module.
 
         Parameters
         ----------
@@ -458,7 +458,7 @@ class ModuleDict(Module):
         Raises
         ------
         KeyError
-            If there is none of that name.
+            If there is no module with that name.
 
         Examples
         --------
@@ -470,7 +470,7 @@ class ModuleDict(Module):
         return self._modules.pop(key)
 
     def keys(self) -> Any:
-        """The names, in the order in which they came.
+        """Return the names, in insertion order.
 
         Returns
         -------
@@ -486,7 +486,7 @@ class ModuleDict(Module):
         return self._modules.keys()
 
     def items(self) -> Any:
-        """The names and modules.
+        """Return the names and modules.
 
         Returns
         -------
@@ -502,7 +502,7 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def values(self) -> Any:
-        """The modules.
+        """Return the modules.
 
         Returns
         -------
@@ -518,7 +518,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add modules, or put them in the place of those of the same names.
+        """Add modules, replacing modules of the same names.
 
         Parameters
         ----------
@@ -532,7 +532,7 @@ class ModuleDict(Module):
         Raises
         ------
         TypeError, ValueError
-            If it is neither.
+            If `modules` is neither a mapping nor an iterable.
 
         Examples
         --------
@@ -542,12 +542,12 @@ class ModuleDict(Module):
         >>> net["b"]
         ELU(alpha=1.0)
         """
-        for key, module in pairs("ModuleDict", modules):
+        for key, module in key_value_pairs("ModuleDict", modules):
             self[key] = module
 
 
-def pairs(name: str, iterable: Any) -> list[tuple[Any, Any]]:
-    """The (key, value) pairs of a mapping or of an iterable of pairs."""
+def key_value_pairs(name: str, iterable: Any) -> list[tuple[Any, Any]]:
+    """Return the (key, value) pairs of a mapping or of an iterable of pairs."""
     if not isinstance(iterable, Iterable):
         raise TypeError(f"{name}.update should be called with an iterable of key/value pairs, but got {type(iterable).__name__}")
     if hasattr(iterable, "items"):

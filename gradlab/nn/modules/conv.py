@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional, init
-from gradlab.nn.modules.described import Described, sizes, unset
+from gradlab.nn.modules.bases import ReprModule, empty_parameter, sizes
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class Convolution(Described):
-    """What all convolutions share: arguments, parameters and their initialisation.
+class Convolution(ReprModule):
+    """Base of all convolutions: arguments, parameters and their initialisation.
 
-    `weight` and `bias` start uniform within ±1/√fan_in, the fan-in being what an output element is summed over.
+    `weight` and `bias` are initialised uniformly within ±1/√fan_in. The fan-in is the number of terms of an output element.
     """
 
     n: ClassVar[int]
@@ -60,12 +60,12 @@ class Convolution(Described):
         if padding_mode not in PADDING_MODES:
             raise ValueError(f"padding_mode must be one of {PADDING_MODES}, but got padding_mode='{padding_mode}'")
         channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
-        self.weight = unset(*channels, *self.kernel_size, device=device, dtype=dtype)
-        self.register_parameter("bias", unset(out_channels, device=device, dtype=dtype) if bias else None)
+        self.weight = empty_parameter(*channels, *self.kernel_size, device=device, dtype=dtype)
+        self.register_parameter("bias", empty_parameter(out_channels, device=device, dtype=dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weight, then the bias.
+        """Initialise the weight, then the bias.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class Convolution(Described):
         return type(self).function(padded, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
 
     def edges(self) -> list[int]:
-        """The padding before and after each axis, the last axis first, as `functional.pad` takes it."""
+        """Return the padding before and after each axis, the last axis first, for `functional.pad`."""
         if self.padding == "same":
             whole = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
             both = [(total // 2, total - total // 2) for total in whole]
@@ -116,8 +116,8 @@ class Convolution(Described):
         return ", ".join(shown)
 
 
-class Direct(Convolution):
-    """The constructor of the convolutions that are not transposed."""
+class DirectConvolution(Convolution):
+    """Base of the convolutions that are not transposed."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Direct(Convolution):
         )
 
 
-class Conv1d(Direct):
+class Conv1d(DirectConvolution):
     """The convolution (cross-correlation) of sequences with learned kernels.
 
     Parameters
@@ -161,7 +161,7 @@ class Conv1d(Direct):
 
     Notes
     -----
-    fan_in is in_channels / groups times the kernel's number of elements.
+    fan_in is in_channels / groups times the number of elements of the kernel.
 
     Input: (N, in_channels, L), or without N. Output: (N, out_channels, L'), where
     {convolved}
@@ -177,8 +177,8 @@ class Conv1d(Direct):
     n, function = 1, staticmethod(functional.conv1d)
 
 
-class Conv2d(Direct):
-    """The convolution (cross-correlation) of pictures with learned kernels.
+class Conv2d(DirectConvolution):
+    """The convolution (cross-correlation) of images with learned kernels.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class Conv2d(Direct):
 
     Notes
     -----
-    fan_in is in_channels / groups times the kernel's number of elements.
+    fan_in is in_channels / groups times the number of elements of the kernel.
 
     Input: (N, in_channels, H, W), or without N. Output: (N, out_channels, H', W'), where
     {convolved}
@@ -216,7 +216,7 @@ class Conv2d(Direct):
     n, function = 2, staticmethod(functional.conv2d)
 
 
-class Conv3d(Direct):
+class Conv3d(DirectConvolution):
     """The convolution (cross-correlation) of volumes with learned kernels.
 
     Parameters
@@ -239,7 +239,7 @@ class Conv3d(Direct):
 
     Notes
     -----
-    fan_in is in_channels / groups times the kernel's number of elements.
+    fan_in is in_channels / groups times the number of elements of the kernel.
 
     Input: (N, in_channels, D, H, W), or without N. Output: (N, out_channels, D', H', W'), where
     {convolved}
@@ -255,7 +255,7 @@ class Conv3d(Direct):
     n, function = 3, staticmethod(functional.conv3d)
 
 
-class Transposed(Convolution):
+class TransposedConvolution(Convolution):
     """The transpose of a convolution with the same arguments. `weight`: (in_channels, out_channels / groups, *kernel)."""
 
     transposed = True
@@ -293,11 +293,11 @@ class Transposed(Convolution):
         )
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        added = self.output_padding if output_size is None else self.missing(input, list(output_size))
+        added = self.output_padding if output_size is None else self.missing_output_padding(input, list(output_size))
         return type(self).function(input, self.weight, self.bias, self.stride, self.padding, added, self.groups, self.dilation)
 
-    def missing(self, input: Tensor, output_size: list[int]) -> list[int]:
-        """The output padding that makes the output of this size."""
+    def missing_output_padding(self, input: Tensor, output_size: list[int]) -> list[int]:
+        """Return the output padding for an output of this size."""
         n, dims = self.n, input.dim()
         lead = 2 if dims == n + 2 else 1
         if len(output_size) == lead + n:
@@ -321,8 +321,8 @@ class Transposed(Convolution):
         return [size - low for size, low in zip(output_size, least, strict=True)]
 
 
-class ConvTranspose1d(Transposed):
-    """The transpose of `Conv1d`: the map from its output's gradient to its input's.
+class ConvTranspose1d(TransposedConvolution):
+    """The transpose of `Conv1d`: it maps the gradient of its output to the gradient of its input.
 
     Parameters
     ----------
@@ -344,7 +344,7 @@ class ConvTranspose1d(Transposed):
 
     Notes
     -----
-    fan_in is out_channels / groups times the kernel's number of elements.
+    fan_in is out_channels / groups times the number of elements of the kernel.
 
     Input: (N, in_channels, L), or without N. Output: (N, out_channels, L'), where
     {unconvolved}
@@ -360,8 +360,8 @@ class ConvTranspose1d(Transposed):
     n, function = 1, staticmethod(functional.conv_transpose1d)
 
 
-class ConvTranspose2d(Transposed):
-    """The transpose of `Conv2d`: the map from its output's gradient to its input's.
+class ConvTranspose2d(TransposedConvolution):
+    """The transpose of `Conv2d`: it maps the gradient of its output to the gradient of its input.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ class ConvTranspose2d(Transposed):
 
     Notes
     -----
-    fan_in is out_channels / groups times the kernel's number of elements.
+    fan_in is out_channels / groups times the number of elements of the kernel.
 
     Input: (N, in_channels, H, W), or without N. Output: (N, out_channels, H', W'), where
     {unconvolved}
@@ -399,8 +399,8 @@ class ConvTranspose2d(Transposed):
     n, function = 2, staticmethod(functional.conv_transpose2d)
 
 
-class ConvTranspose3d(Transposed):
-    """The transpose of `Conv3d`: the map from its output's gradient to its input's.
+class ConvTranspose3d(TransposedConvolution):
+    """The transpose of `Conv3d`: it maps the gradient of its output to the gradient of its input.
 
     Parameters
     ----------
@@ -422,7 +422,7 @@ class ConvTranspose3d(Transposed):
 
     Notes
     -----
-    fan_in is out_channels / groups times the kernel's number of elements.
+    fan_in is out_channels / groups times the number of elements of the kernel.
 
     Input: (N, in_channels, D, H, W), or without N. Output: (N, out_channels, D', H', W'), where
     {unconvolved}

@@ -1,4 +1,4 @@
-"""What is done to a module and all below it: another mode, device or dtype, gradients forgotten."""
+"""Changes of a module and all its submodules: mode, device, dtype and gradients."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ M = TypeVar("M", bound="Conversion")
 
 
 class Conversion(Parts):
-    """The part of Module that changes the whole of it."""
+    """Methods of Module that change the module and all its submodules."""
 
     training: bool
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
 
     def apply(self: M, fn: Callable[[Any], None]) -> M:
-        """Call a function on every module below, then on itself.
+        """Call a function with every submodule, then with this module.
 
         Parameters
         ----------
         fn : callable
-            `fn(module)`, for instance one that draws the weights anew.
+            `fn(module)`, for instance to initialise the weights.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -50,22 +50,22 @@ class Conversion(Parts):
         return self
 
     def train(self: M, mode: bool = True) -> M:
-        """Set training mode, which dropout and batch norm heed, of itself and of all below.
+        """Set training or evaluation mode, which affects dropout and batch normalization, recursively.
 
         Parameters
         ----------
         mode : bool, default: True
-            Whether it is to train; False is evaluation mode.
+            True for training, False for evaluation.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Raises
         ------
         ValueError
-            If `mode` is no bool.
+            If `mode` is not a bool.
 
         Examples
         --------
@@ -86,7 +86,7 @@ class Conversion(Parts):
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -98,17 +98,17 @@ class Conversion(Parts):
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
-        """Set whether gradients are wanted for its parameters.
+        """Set whether the parameters require gradients.
 
         Parameters
         ----------
         requires_grad : bool, default: True
-            Whether they are.
+            Whether they require gradients.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -121,12 +121,12 @@ class Conversion(Parts):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of its parameters.
+        """Reset the gradients of all parameters.
 
         Parameters
         ----------
         set_to_none : bool, default: True
-            Whether `.grad` becomes None; if not, its elements become 0.
+            Set `.grad` to None instead of zeros.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class Conversion(Parts):
                 parameter.grad_slot.detach_().zero_()
 
     def _apply(self: M, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> M:
-        """Put `fn` of each parameter, gradient and buffer in its place."""
+        """Replace each parameter, gradient and buffer by `fn` of it."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -165,19 +165,19 @@ class Conversion(Parts):
         return self
 
     def to(self: M, *args: Any, **kwargs: Any) -> M:
-        """Move its parameters and buffers to another device, or convert them to another dtype.
+        """Move the parameters and buffers to a device, or convert them to a dtype.
 
         Parameters
         ----------
         *args : device, dtype or Tensor
-            `to(device)`, `to(dtype)`, `to(device, dtype)`, or `to(tensor)` for those of a tensor.
+            `to(device)`, `to(dtype)`, `to(device, dtype)`, or `to(tensor)` for the device and dtype of a tensor.
         **kwargs : optional
             The same as `device=` and `dtype=`; `non_blocking=` has no effect.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class Conversion(Parts):
 
         Notes
         -----
-        Integer buffers keep their dtype. The parameters stay the same objects, so that an optimizer finds them still.
+        Integer buffers keep their dtype. The parameters remain the same objects, so optimizers stay valid.
 
         Examples
         --------
@@ -205,17 +205,17 @@ class Conversion(Parts):
         return self._apply(lambda x: x.to(*rest, **options, dtype=wanted if x.is_floating_point() else None))
 
     def type(self: M, dst_type: Any) -> M:
-        """Convert all its parameters and buffers to a dtype.
+        """Convert all parameters and buffers to a dtype.
 
         Parameters
         ----------
         dst_type : dtype or str
-            The dtype, or the name of a type of tensor.
+            The dtype, or the name of a tensor type.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -226,16 +226,16 @@ class Conversion(Parts):
         """
         return self._apply(lambda x: x.type(dst_type))
 
-    def _floating(self: M, wanted: dtype) -> M:
+    def _convert_floating(self: M, wanted: dtype) -> M:
         return self._apply(lambda x: x.to(wanted) if x.is_floating_point() else x)
 
     def float(self: M) -> M:
-        """Convert its floating point parameters and buffers to float32.
+        """Convert floating-point parameters and buffers to float32.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -243,15 +243,15 @@ class Conversion(Parts):
         >>> nn.Linear(2, 3).double().float().bias.dtype
         gradlab.float32
         """
-        return self._floating(float32)
+        return self._convert_floating(float32)
 
     def double(self: M) -> M:
-        """Convert its floating point parameters and buffers to float64.
+        """Convert floating-point parameters and buffers to float64.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -259,15 +259,15 @@ class Conversion(Parts):
         >>> nn.Linear(2, 3).double().bias.dtype
         gradlab.float64
         """
-        return self._floating(float64)
+        return self._convert_floating(float64)
 
     def half(self: M) -> M:
-        """Convert its floating point parameters and buffers to float16.
+        """Convert floating-point parameters and buffers to float16.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -275,20 +275,20 @@ class Conversion(Parts):
         >>> nn.Linear(2, 3).half().bias.dtype
         gradlab.float16
         """
-        return self._floating(float16)
+        return self._convert_floating(float16)
 
     def bfloat16(self: M) -> M:
-        """Refused: there is no bfloat16 in NumPy.
+        """Raise an error: NumPy has no bfloat16.
 
         Returns
         -------
         Module
-            Never: it raises.
+            Never returned.
 
         Raises
         ------
         TypeError
-            With what to use in its place.
+            Always. The message names alternatives.
 
         Examples
         --------
@@ -302,12 +302,12 @@ class Conversion(Parts):
         return self._apply(lambda x: x.bfloat16())
 
     def cpu(self: M) -> M:
-        """Move its parameters and buffers to the host's memory.
+        """Move the parameters and buffers to host memory.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------
@@ -318,22 +318,22 @@ class Conversion(Parts):
         return self._apply(lambda x: x.cpu())
 
     def cuda(self: M, device: Device = None) -> M:
-        """Move its parameters and buffers to a GPU.
+        """Move the parameters and buffers to a GPU.
 
         Parameters
         ----------
         device : int, str or device, optional
-            Which one; the current one unless given.
+            Which GPU (default: the current one).
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Raises
         ------
         RuntimeError
-            If there is no GPU, or no CuPy.
+            If there is no GPU, or CuPy is not installed.
 
         Examples
         --------
@@ -346,12 +346,12 @@ class Conversion(Parts):
         return self._apply(lambda x: x.cuda(device))
 
     def share_memory(self: M) -> M:
-        """Call `Tensor.share_memory_` of each parameter and buffer.
+        """Call `Tensor.share_memory_` for each parameter and buffer.
 
         Returns
         -------
         Module
-            The module itself.
+            This module.
 
         Examples
         --------

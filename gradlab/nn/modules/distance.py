@@ -15,11 +15,11 @@ class PairwiseDistance(Module):
     Parameters
     ----------
     p : float, optional
-        The norm's order: 2 unless given.
+        Order of the norm (default: 2).
     eps : float, optional
-        Added to the differences, so that the norm has a gradient at 0.
+        Added to the differences, so that the norm is differentiable at 0.
     keepdim : bool, optional
-        Whether the last dimension stays, with size 1.
+        Keep the last dimension, with size 1.
 
     Notes
     -----
@@ -47,9 +47,9 @@ class CosineSimilarity(Module):
     Parameters
     ----------
     dim : int, optional
-        The dimension along which the vectors lie: 1 unless given.
+        Dimension of the vectors (default: 1).
     eps : float, optional
-        Bounds the norms from below, so that nothing is divided by 0.
+        Lower bound of the norms, to avoid division by 0.
 
     Notes
     -----

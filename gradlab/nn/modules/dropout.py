@@ -1,18 +1,18 @@
-"""Layers that set elements to zero at random while training, and hand their input on in evaluation."""
+"""Layers that zero elements at random in training, and return their input in evaluation."""
 
 from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
-from gradlab.nn.modules.described import Described
+from gradlab.nn.modules.bases import ReprModule
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class Dropping(Described):
-    """A probability of dropping, and whether the input is overwritten."""
+class DropoutBase(ReprModule):
+    """Base of the dropout layers, with the settings `p` and `inplace`."""
 
-    shown = "p={p}, inplace={inplace}"
+    repr_format = "p={p}, inplace={inplace}"
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -21,8 +21,8 @@ class Dropping(Described):
         self.p, self.inplace = p, inplace
 
 
-class Dropout(Dropping):
-    """Each element set to zero with probability p, the others divided by 1 - p.
+class Dropout(DropoutBase):
+    """Zero each element with probability p, and divide the others by 1 - p.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class Dropout(Dropping):
         return functional.dropout(input, self.p, self.training, self.inplace)
 
 
-class Dropout1d(Dropping):
-    """Whole channels of sequences set to zero with probability p, the others divided by 1 - p.
+class Dropout1d(DropoutBase):
+    """Zero whole channels of sequences with probability p, and divide the others by 1 - p.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ class Dropout1d(Dropping):
         return functional.dropout1d(input, self.p, self.training, self.inplace)
 
 
-class Dropout2d(Dropping):
-    """Whole channels of pictures set to zero with probability p, the others divided by 1 - p.
+class Dropout2d(DropoutBase):
+    """Zero whole channels of images with probability p, and divide the others by 1 - p.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ class Dropout2d(Dropping):
         return functional.dropout2d(input, self.p, self.training, self.inplace)
 
 
-class Dropout3d(Dropping):
-    """Whole channels of volumes set to zero with probability p, the others divided by 1 - p.
+class Dropout3d(DropoutBase):
+    """Zero whole channels of volumes with probability p, and divide the others by 1 - p.
 
     Parameters
     ----------
@@ -144,14 +144,14 @@ class Dropout3d(Dropping):
         return functional.dropout3d(input, self.p, self.training, self.inplace)
 
 
-class AlphaDropout(Dropping):
-    """Dropout that keeps mean 0 and variance 1, for networks of `SELU`.
+class AlphaDropout(DropoutBase):
+    """Dropout that preserves mean 0 and variance 1, for networks with `SELU`.
 
     Parameters
     ----------
     {dropout}
     inplace : bool, optional
-        Shown by `repr`; the input is never overwritten.
+        Shown by `repr`. The input is never overwritten.
 
     Raises
     ------
@@ -159,7 +159,7 @@ class AlphaDropout(Dropping):
 
     Notes
     -----
-    What is dropped becomes SELU's limit; then all is scaled and moved (Klambauer et al. 2017).
+    Dropped elements are set to the limit of SELU. Then all are scaled and shifted (Klambauer et al. 2017).
 
     {in_evaluation}
 
@@ -177,14 +177,14 @@ class AlphaDropout(Dropping):
         return functional.alpha_dropout(input, self.p, self.training)
 
 
-class FeatureAlphaDropout(Dropping):
-    """Alpha dropout of whole channels: mean 0 and variance 1 are kept.
+class FeatureAlphaDropout(DropoutBase):
+    """Alpha dropout of whole channels, which preserves mean 0 and variance 1.
 
     Parameters
     ----------
     {dropout}
     inplace : bool, optional
-        Shown by `repr`; the input is never overwritten.
+        Shown by `repr`. The input is never overwritten.
 
     Raises
     ------

@@ -1,26 +1,26 @@
-"""Layers that join axes and split them."""
+"""Layers that merge and split dimensions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gradlab.core.tensor import Tensor
-from gradlab.nn.modules.described import Described
+from gradlab.nn.modules.bases import ReprModule
 
 __all__ = ["Flatten", "Unflatten"]
 
 
-class Flatten(Described):
-    """The dimensions start_dim ... end_dim joined into one: by default all but the first, the batch's.
+class Flatten(ReprModule):
+    """Merge the dimensions start_dim ... end_dim into one. By default, only the batch dimension is kept.
 
     Parameters
     ----------
     start_dim, end_dim : int, optional
-        The first and the last that are joined: 1 and -1 unless given.
+        The first and the last dimension to merge (default: 1 and -1).
 
     Notes
     -----
-    Input: (N, *). Output: (N, the product of the others), by default.
+    By default: input (N, *), output (N, product of the other dimensions).
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Flatten(Described):
     True
     """
 
-    shown = "start_dim={start_dim}, end_dim={end_dim}"
+    repr_format = "start_dim={start_dim}, end_dim={end_dim}"
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -40,15 +40,15 @@ class Flatten(Described):
         return input.flatten(self.start_dim, self.end_dim)
 
 
-class Unflatten(Described):
-    """The dimension `dim` split into several.
+class Unflatten(ReprModule):
+    """Split the dimension `dim` into several.
 
     Parameters
     ----------
     dim : int
-        The dimension that is split.
+        The dimension to split.
     unflattened_size : tuple of ints
-        The sizes it is split into. Their product is its size; one may be -1, which then follows from the others.
+        Sizes of the new dimensions. Their product must be the old size; one may be -1, to be inferred from the others.
 
     Raises
     ------
@@ -67,7 +67,7 @@ class Unflatten(Described):
     True
     """
 
-    shown = "dim={dim}, unflattened_size={unflattened_size}"
+    repr_format = "dim={dim}, unflattened_size={unflattened_size}"
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

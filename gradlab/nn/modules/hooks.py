@@ -1,8 +1,8 @@
-"""What a user attached to a module, and how it is run.
+"""Hooks of modules, and calls that run them.
 
-A module without hooks has none of this: `Module.__call__` looks at one attribute and calls `forward`. A full backward hook
-hangs on the gradients of the module's inputs and outputs: they go through `Passing` nodes, and each notes what reaches it.
-Several tensors go through one node, packed into one, so that it is reached when the gradients of all of them are complete.
+For a module without hooks, `Module.__call__` checks one attribute and calls `forward`. A full backward hook needs the gradients
+of the module's inputs and outputs. They pass through identity nodes that run the hook. Several tensors are packed into one tensor
+and share a node, which receives its gradient when those of all tensors are complete.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from gradlab.ops.joins import cat
 from gradlab.ops.splits import split
 from gradlab.rules import shapes
 
-PASSING = shapes.reshape.with_node("BackwardHookFunctionBackward")
+BACKWARD_HOOK = shapes.reshape.with_node("BackwardHookFunctionBackward")
 
 
 class Hooks:
-    """The hooks of one module, in the order of registration; `options` by number: "kwargs", "always"."""
+    """The hooks of one module by number, in the order of registration, and the numbers of those with options."""
 
     def __init__(self) -> None:
         self.before: dict[int, Callable[..., Any]] = {}
@@ -34,10 +34,10 @@ class Hooks:
         self.always: set[int] = set()
 
 
-def registered(
+def register_hook(
     module: Any, kind: str, hook: Callable[..., Any], prepend: bool, with_kwargs: bool = False, always: bool = False
 ) -> RemovableHandle:
-    """Add a hook to a module's, and return what takes it away."""
+    """Add a hook to a module, and return the handle that removes it."""
     if module._hooks is None:
         object.__setattr__(module, "_hooks", Hooks())
     hooks = module._hooks
@@ -55,18 +55,18 @@ def registered(
 
 
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`module(*args, **kwargs)`, with its hooks, and watched."""
+    """Call `module(*args, **kwargs)` with its hooks, and notify observers."""
     if not OBSERVERS:
-        return hooked(module, args, kwargs)
+        return call_with_hooks(module, args, kwargs)
     notify_module_enter(module)
     try:
-        return module.forward(*args, **kwargs) if module._hooks is None else hooked(module, args, kwargs)
+        return module.forward(*args, **kwargs) if module._hooks is None else call_with_hooks(module, args, kwargs)
     finally:
         notify_module_exit(module)
 
 
-def hooked(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`module(*args, **kwargs)`, with its hooks."""
+def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call `module(*args, **kwargs)` with its hooks."""
     hooks, ran, result = module._hooks, set(), None
     try:
         for number, hook in list(hooks.before.items()):
@@ -84,7 +84,7 @@ def hooked(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                     args = changed if isinstance(changed, tuple) else (changed,)
         backward = Backward(module, hooks) if hooks.after_backward or hooks.before_backward else None
         if backward is not None:
-            args = backward.around_inputs(args)
+            args = backward.wrap_inputs(args)
         result = module.forward(*args, **kwargs)
         for number, hook in list(hooks.after.items()):
             ran.add(number)
@@ -98,7 +98,7 @@ def hooked(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                     f"received {type(result)}",
                     stacklevel=3,
                 )
-            result = backward.around_outputs(result)
+            result = backward.wrap_outputs(result)
         return result
     except Exception:
         for number in hooks.always - ran:
@@ -116,16 +116,19 @@ def hooked(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise
 
 
-def passed(values: tuple[Any, ...], react: Callable[[tuple[Any, ...]], Any]) -> tuple[tuple[Any, ...], bool]:
-    """The values again, the tensors among them through one node: `react` is called with the gradients that reach it, in
-    the places of their tensors, and may return others. Whether any gradient will."""
+def pass_through_node(values: tuple[Any, ...], react: Callable[[tuple[Any, ...]], Any]) -> tuple[tuple[Any, ...], bool]:
+    """Pass the tensors among the values through one node, which calls `react` with their gradients.
+
+    The gradients are at the positions of their tensors, and `react` may return others. Return the new values, and whether `react`
+    can be called at all.
+    """
     at = [n for n, x in enumerate(values) if isinstance(x, Tensor) and x.node is not None]
     if not at or not mode.grad:
         return values, False
     sources = [values[n] for n in at]
     sizes = [x.array.size for x in sources]
     whole = sources[0] if len(at) == 1 else cat([x.reshape(-1) for x in sources])
-    through = PASSING.record(whole, shape=whole.array.shape)
+    through = BACKWARD_HOOK.record(whole, shape=whole.array.shape)
 
     def hook(gradient: Tensor) -> Tensor | None:
         parts = (
@@ -133,7 +136,9 @@ def passed(values: tuple[Any, ...], react: Callable[[tuple[Any, ...]], Any]) -> 
             if len(at) == 1
             else [part.reshape(x.array.shape) for part, x in zip(split(gradient, sizes), sources, strict=True)]
         )
-        placed = [constant(x.array * 0) if isinstance(x, Tensor) else None for x in values]  # zeros where none is wanted
+        placed = [
+            constant(x.array * 0) if isinstance(x, Tensor) else None for x in values
+        ]  # zeros for tensors without a gradient
         for n, part in zip(at, parts, strict=True):
             placed[n] = part
         new = react(tuple(placed))
@@ -163,20 +168,20 @@ class Backward:
         self.of_outputs: tuple[Any, ...] | None = None
         self.inputs, self.awaits_inputs = 0, False
 
-    def around_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Have the gradients of the inputs reported."""
+    def wrap_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Call `on_input_gradients` in the backward pass."""
         self.inputs = len(args)
-        args, self.awaits_inputs = passed(args, self.reached_inputs)
+        args, self.awaits_inputs = pass_through_node(args, self.on_input_gradients)
         return args
 
-    def around_outputs(self, result: Any) -> Any:
-        """Have the gradients of the outputs reported."""
+    def wrap_outputs(self, result: Any) -> Any:
+        """Call `on_output_gradients` in the backward pass."""
         if isinstance(result, tuple):
-            values, _ = passed(tuple(result), self.reached_outputs)
+            values, _ = pass_through_node(tuple(result), self.on_output_gradients)
             return values if type(result) is tuple else type(result)(*values)
-        return passed((result,), self.reached_outputs)[0][0]
+        return pass_through_node((result,), self.on_output_gradients)[0][0]
 
-    def reached_outputs(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def on_output_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
         changed = False
         for hook in self.before:
             new = hook(self.module, gradients)
@@ -206,8 +211,8 @@ class Backward:
                     )
         return gradients if changed else None
 
-    def reached_inputs(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if self.of_outputs is None:  # they came by a way around the outputs
+    def on_input_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        if self.of_outputs is None:  # they came by a path around the outputs
             return None
         changed = False
         for hook in self.after:

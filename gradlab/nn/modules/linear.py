@@ -7,29 +7,29 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional, init
-from gradlab.nn.modules.described import Described, unset
+from gradlab.nn.modules.bases import ReprModule, empty_parameter
 
 __all__ = ["Bilinear", "Linear"]
 
 
-class Linear(Described):
-    """The affine map y = x Wᵀ + b over the last dimension.
+class Linear(ReprModule):
+    """The affine map y = x Wᵀ + b of the last dimension.
 
     Parameters
     ----------
     in_features, out_features : int
-        How many numbers come in and go out.
+        Sizes of the inputs and of the output.
     bias : bool, optional
-        Whether b is added: True unless given.
+        Add b (default: True).
     {device}
     {dtype}
 
     Attributes
     ----------
     weight : Parameter of shape (out_features, in_features)
-        W, uniform within ±1/√in_features at the start.
+        W, initialised uniformly within ±1/√in_features.
     bias : Parameter of shape (out_features,), or None
-        b, of the same distribution.
+        b, initialised likewise.
 
     Notes
     -----
@@ -49,12 +49,12 @@ class Linear(Described):
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        self.weight = unset(out_features, in_features, device=device, dtype=dtype)
-        self.register_parameter("bias", unset(out_features, device=device, dtype=dtype) if bias else None)
+        self.weight = empty_parameter(out_features, in_features, device=device, dtype=dtype)
+        self.register_parameter("bias", empty_parameter(out_features, device=device, dtype=dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weight, then the bias.
+        """Initialise the weight, then the bias.
 
         Returns
         -------
@@ -81,24 +81,24 @@ class Linear(Described):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class Bilinear(Described):
-    """The bilinear map y_k = x₁ᵀ W_k x₂ + b_k over the last dimensions of two inputs.
+class Bilinear(ReprModule):
+    """The bilinear map y_k = x₁ᵀ W_k x₂ + b_k of the last dimensions of two inputs.
 
     Parameters
     ----------
     in1_features, in2_features, out_features : int
-        How many numbers come in, and go out.
+        Sizes of the inputs and of the output.
     bias : bool, optional
-        Whether b is added: True unless given.
+        Add b (default: True).
     {device}
     {dtype}
 
     Attributes
     ----------
     weight : Parameter of shape (out_features, in1_features, in2_features)
-        W, uniform within ±1/√in1_features at the start.
+        W, initialised uniformly within ±1/√in1_features.
     bias : Parameter of shape (out_features,), or None
-        b, of the same distribution.
+        b, initialised likewise.
 
     Raises
     ------
@@ -124,12 +124,12 @@ class Bilinear(Described):
         if in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        self.weight = unset(out_features, in1_features, in2_features, device=device, dtype=dtype)
-        self.register_parameter("bias", unset(out_features, device=device, dtype=dtype) if bias else None)
+        self.weight = empty_parameter(out_features, in1_features, in2_features, device=device, dtype=dtype)
+        self.register_parameter("bias", empty_parameter(out_features, device=device, dtype=dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weight, then the bias.
+        """Initialise the weight, then the bias.
 
         Returns
         -------

@@ -1,12 +1,13 @@
-"""Losses as modules: the functions of `gradlab.nn.functional` with their settings kept.
+"""Loss layers: functions of `gradlab.nn.functional` with settings.
 
-Class weights and positive weights are buffers: they move with the module and are in its `state_dict`.
+Class weights and positive weights are buffers: they move with the module and are part of its `state_dict`.
 """
 
 from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
+from gradlab.nn.modules.loss_bases import Loss, WeightedLoss
 from gradlab.nn.modules.margin_losses import (
     CosineEmbeddingLoss,
     HingeEmbeddingLoss,
@@ -18,7 +19,6 @@ from gradlab.nn.modules.margin_losses import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
-from gradlab.nn.modules.reduced import Loss, WeightedLoss
 
 __all__ = [
     "BCELoss",
@@ -47,7 +47,7 @@ __all__ = [
 
 # --------------------------------------------------------------------------------------------------------------- differences
 class MSELoss(Loss):
-    """The squared differences (input - target)², averaged.
+    """The mean squared error: (input - target)², averaged.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class MSELoss(Loss):
 
 
 class L1Loss(Loss):
-    """The absolute differences |input - target|, averaged.
+    """The mean absolute error: |input - target|, averaged.
 
     Parameters
     ----------
@@ -95,14 +95,14 @@ class L1Loss(Loss):
 
 
 class SmoothL1Loss(Loss):
-    """Quadratic for differences below beta, linear above: d² / (2 beta), or |d| - beta / 2.
+    """Loss that is quadratic for errors below beta and linear above: d² / (2 beta), or |d| - beta / 2.
 
     Parameters
     ----------
     {size_average}
     {reduction}
     beta : float, optional
-        Where the two meet: 1 unless given; 0 makes it `L1Loss`.
+        Error at which the loss changes from quadratic to linear (default: 1). 0 gives `L1Loss`.
 
     Notes
     -----
@@ -127,13 +127,13 @@ class SmoothL1Loss(Loss):
 
 
 class HuberLoss(Loss):
-    """Quadratic for differences below delta, linear above: d² / 2, or delta (|d| - delta / 2).
+    """Loss that is quadratic for errors below delta and linear above: d² / 2, or delta (|d| - delta / 2).
 
     Parameters
     ----------
     {reduction}
     delta : float, optional
-        Where the two meet: 1 unless given.
+        Error at which the loss changes from quadratic to linear (default: 1).
 
     Raises
     ------
@@ -142,7 +142,7 @@ class HuberLoss(Loss):
 
     Notes
     -----
-    It is delta times `SmoothL1Loss` with beta = delta.
+    This is delta times `SmoothL1Loss` with beta = delta.
 
     {differences}
 
@@ -166,7 +166,7 @@ class HuberLoss(Loss):
 
 # ------------------------------------------------------------------------------------------------------------- probabilities
 class CrossEntropyLoss(WeightedLoss):
-    """The cross entropy of logits against target classes, or against probabilities of classes.
+    """The cross entropy of logits, for target classes or class probabilities.
 
     Parameters
     ----------
@@ -175,14 +175,14 @@ class CrossEntropyLoss(WeightedLoss):
     {ignore_index}
     {reduction}
     label_smoothing : float, optional
-        Which part of each target, 0 ... 1, is spread evenly over all classes: 0 unless given.
+        Part of each target, between 0 and 1, that is distributed equally over all classes (default: 0).
 
     Notes
     -----
-    Of logits x and class t the loss is log(Σ exp(x_c)) - x_t, so the gradient is softmax(x) - one_hot(t). With class weights the
-    mean divides by the sum of the targets' weights, not by their number.
+    For logits x and class t the loss is log(Σ exp(x_c)) - x_t, with gradient softmax(x) - one_hot(t). With class weights, the
+    mean divides by the sum of the targets' weights instead of their number.
 
-    Input: (C), (N, C) or (N, C, d₁, …), logits: no softmax before it. Target: integers (), (N) or (N, d₁, …) in 0 ... C - 1, or
+    Input: logits (C), (N, C) or (N, C, d₁, …), without a softmax. Target: integers (), (N) or (N, d₁, …) in 0 ... C - 1, or
     probabilities of the input's shape.
 
     {sample}
@@ -221,7 +221,7 @@ class CrossEntropyLoss(WeightedLoss):
 
 
 class NLLLoss(WeightedLoss):
-    """The negative log-probability of the target classes.
+    """The negative log likelihood of the target classes.
 
     Parameters
     ----------
@@ -232,8 +232,8 @@ class NLLLoss(WeightedLoss):
 
     Notes
     -----
-    After `LogSoftmax` over the classes it is `CrossEntropyLoss`. With class weights the mean divides by the sum of the targets'
-    weights.
+    After `LogSoftmax` over the classes this is `CrossEntropyLoss`. With class weights, the mean divides by the sum of the
+    targets' weights.
 
     Input: log-probabilities (C), (N, C) or (N, C, d₁, …). Target: integers (), (N) or (N, d₁, …) in 0 ... C - 1.
 
@@ -274,8 +274,8 @@ class BCELoss(WeightedLoss):
 
     Notes
     -----
-    The logarithms are kept at or above -100, so that the loss is finite at p = 0 and p = 1. For logits `BCEWithLogitsLoss` is
-    more exact than a sigmoid before this.
+    Logarithms are clamped to at least -100, so the loss is finite at p = 0 and p = 1. For logits, `BCEWithLogitsLoss` is more
+    accurate than a sigmoid followed by this loss.
 
     {differences}
 
@@ -292,7 +292,7 @@ class BCELoss(WeightedLoss):
 
 
 class BCEWithLogitsLoss(WeightedLoss):
-    """The binary cross entropy of logits: that of the probabilities sigmoid(x), without overflow.
+    """The binary cross entropy of logits, without overflow.
 
     Parameters
     ----------
@@ -300,11 +300,11 @@ class BCEWithLogitsLoss(WeightedLoss):
     {size_average}
     {reduction}
     pos_weight : Tensor, optional
-        What the terms of positive targets are multiplied by; a buffer, of a shape that broadcasts with the target's.
+        Factor of the terms of positive targets, a buffer of a shape that broadcasts with the target's.
 
     Notes
     -----
-    The gradient is sigmoid(x) - t for each element, divided by their number if the mean is taken.
+    The gradient is sigmoid(x) - t for each element, divided by the number of elements for the mean.
 
     {differences}
 
@@ -336,16 +336,16 @@ class BCEWithLogitsLoss(WeightedLoss):
 
 
 class KLDivLoss(Loss):
-    """The Kullback-Leibler divergence target · (log target - input), for log-probabilities as input.
+    """The Kullback-Leibler divergence target · (log target - input) for log-probabilities as input.
 
     Parameters
     ----------
     {size_average}
     reduction : str, optional
-        "mean" (the default) averages over all elements; "batchmean" adds and divides by the batch's size, which is the
-        divergence; "sum" and "none" as elsewhere.
+        "mean" (the default) averages over all elements; "batchmean" divides the sum by the batch size, which is the divergence;
+        "sum" and "none" as in other losses.
     log_target : bool, optional
-        Whether the targets are log-probabilities too.
+        Whether the targets are log-probabilities, too.
 
     Notes
     -----
@@ -371,17 +371,17 @@ class KLDivLoss(Loss):
 
 
 class PoissonNLLLoss(Loss):
-    """The negative log-likelihood of counts under Poisson distributions.
+    """The negative log likelihood of counts under Poisson distributions.
 
     Parameters
     ----------
     log_input : bool, optional
-        Whether the input x is the logarithm of the rate: exp(x) - t x (the default); else x - t log(x + eps).
+        The input x is the logarithm of the rate, so the loss is exp(x) - t x (the default). Otherwise it is x - t log(x + eps).
     full : bool, optional
-        Whether Stirling's approximation of log(t!) is added where t is above 1.
+        Add Stirling's approximation of log(t!) where t > 1.
     {size_average}
     eps : float, optional
-        Added within the logarithm if `log_input` is False.
+        Added to the argument of the logarithm if `log_input` is False.
     {reduction}
 
     Notes
@@ -413,19 +413,19 @@ class PoissonNLLLoss(Loss):
 
 
 class GaussianNLLLoss(Loss):
-    """The negative log-likelihood of targets under normal distributions: (log var + (input - target)² / var) / 2.
+    """The negative log likelihood of targets under normal distributions: (log var + (input - target)² / var) / 2.
 
     Parameters
     ----------
     full : bool, optional
-        Whether the constant log(2π) / 2 is added.
+        Add the constant log(2π) / 2.
     eps : float, optional
-        The variances are kept at or above it.
+        Lower bound of the variances.
     {reduction}
 
     Notes
     -----
-    The variance is the third argument: of the input's shape, or of one that lacks the last dimension or has 1 there.
+    The variance is the third argument. Its last dimension may be missing or 1; otherwise it has the input's shape.
 
     {differences}
 
@@ -446,20 +446,20 @@ class GaussianNLLLoss(Loss):
 
 
 class CTCLoss(Loss):
-    """Connectionist temporal classification: it can be made, as part of a model, but not called.
+    """Connectionist temporal classification, which is not supported: it can be part of a model, but not be called.
 
     Parameters
     ----------
     blank : int, optional
-        The class that stands for no label: 0 unless given.
+        The blank class (default: 0).
     {reduction}
     zero_infinity : bool, optional
-        Whether infinite losses, of targets too long for their input, become 0.
+        Replace infinite losses by 0.
 
     Raises
     ------
     NotImplementedError
-        If it is called.
+        If the loss is called.
 
     Examples
     --------

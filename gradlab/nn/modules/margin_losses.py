@@ -1,4 +1,4 @@
-"""Losses by margins: by how much a score, or a distance, is to exceed another."""
+"""Losses with a margin by which a score, or a distance, must exceed another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
 from gradlab.nn.modules.distance import PairwiseDistance
-from gradlab.nn.modules.reduced import Loss, WeightedLoss
+from gradlab.nn.modules.loss_bases import Loss, WeightedLoss
 
 __all__ = [
     "CosineEmbeddingLoss",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class SoftMarginLoss(Loss):
-    """log(1 + exp(-target · input)), for targets 1 and -1.
+    """The logistic loss log(1 + exp(-target · input)) for targets 1 and -1.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class SoftMarginLoss(Loss):
 
 
 class MultiLabelMarginLoss(Loss):
-    """The hinge between every target class and every other class, where a sample has several target classes.
+    """The hinge loss between target classes and other classes, for samples with several target classes.
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
 
 
 class MultiMarginLoss(WeightedLoss):
-    """The hinge between the target class and every other class: Σ max(0, margin - x_t + x_i)^p / C.
+    """The hinge loss between the target class and the other classes: Σ max(0, margin - x_t + x_i)^p / C.
 
     Parameters
     ----------
     p : int, optional
-        The power: 1 (the default) or 2.
+        Exponent: 1 (the default) or 2.
     margin : float, optional
-        By how much the target's score is to exceed the others: 1 unless given.
+        Margin by which the target's score must exceed the others (default: 1).
     {class_weight}
     {size_average}
     {reduction}
@@ -165,12 +165,12 @@ class MarginLoss(Loss):
 
 
 class CosineEmbeddingLoss(MarginLoss):
-    """1 - cos of two vectors' angle for targets 1, max(0, cos - margin) for targets -1.
+    """The cosine loss of two vectors: 1 - cos for targets 1, max(0, cos - margin) for targets -1.
 
     Parameters
     ----------
     margin : float, optional
-        Which cosine still counts as unlike: 0 unless given.
+        Cosine allowed for dissimilar vectors (default: 0).
     {size_average}
     {reduction}
 
@@ -194,12 +194,12 @@ class CosineEmbeddingLoss(MarginLoss):
 
 
 class MarginRankingLoss(MarginLoss):
-    """max(0, -target (input1 - input2) + margin): target 1 wants the first input larger, -1 the second.
+    """The ranking loss max(0, -target (input1 - input2) + margin). For target 1 the first input should be larger.
 
     Parameters
     ----------
     margin : float, optional
-        By how much: 0 unless given.
+        The margin (default: 0).
     {size_average}
     {reduction}
 
@@ -222,12 +222,12 @@ class MarginRankingLoss(MarginLoss):
 
 
 class HingeEmbeddingLoss(MarginLoss):
-    """The input, a distance, for targets 1; max(0, margin - input) for targets -1.
+    """The hinge loss of a distance: the input for targets 1, max(0, margin - input) for targets -1.
 
     Parameters
     ----------
     margin : float, optional
-        From which distance on two are unlike enough: 1 unless given.
+        Distance that dissimilar pairs should have (default: 1).
     {size_average}
     {reduction}
 
@@ -253,25 +253,25 @@ class HingeEmbeddingLoss(MarginLoss):
 
 
 class TripletMarginLoss(Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), with d the p-norm's distance.
+    """The triplet loss max(0, d(anchor, positive) - d(anchor, negative) + margin) with the distance d of the p-norm.
 
     Parameters
     ----------
     margin : float, optional
-        By how much the negative is to be further off, above 0: 1 unless given.
+        Margin by which the negative must be further away, positive (default: 1).
     p : float, optional
-        The norm's order: 2 unless given.
+        Order of the norm (default: 2).
     eps : float, optional
-        Added to the differences, so that the norm has a gradient at 0.
+        Added to the differences, so that the norm is differentiable at 0.
     swap : bool, optional
-        Whether d(positive, negative) is taken where it is smaller than d(anchor, negative).
+        Use d(positive, negative) if it is smaller than d(anchor, negative).
     {size_average}
     {reduction}
 
     Raises
     ------
     ValueError
-        If `margin` is not above 0.
+        If `margin` is not positive.
 
     Notes
     -----
@@ -310,26 +310,26 @@ class TripletMarginLoss(Loss):
 
 
 class TripletMarginWithDistanceLoss(Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), with a distance d of one's own.
+    """The triplet loss max(0, d(anchor, positive) - d(anchor, negative) + margin) with a custom distance d.
 
     Parameters
     ----------
     distance_function : callable, optional
-        Takes two tensors, returns their distances: `PairwiseDistance()` unless given.
+        Function that returns the distances of two tensors (default: `PairwiseDistance()`).
     margin : float, optional
-        By how much the negative is to be further off, above 0: 1 unless given.
+        Margin by which the negative must be further away, positive (default: 1).
     swap : bool, optional
-        Whether d(positive, negative) is taken where it is smaller than d(anchor, negative).
+        Use d(positive, negative) if it is smaller than d(anchor, negative).
     {reduction}
 
     Raises
     ------
     ValueError
-        If `margin` is not above 0.
+        If `margin` is not positive.
 
     Notes
     -----
-    Anchor, positive, negative: (N, *), as the distance takes them.
+    Anchor, positive, negative: (N, *), as `distance_function` accepts them.
 
     {sample}
 

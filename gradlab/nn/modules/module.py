@@ -1,7 +1,7 @@
-"""`Module`: a function with state. It holds parameters, buffers and other modules, and calls functions on them.
+"""`Module`: a function with parameters, buffers and submodules.
 
-Parameters, buffers and submodules live in three dictionaries of the instance, and `__getattr__` finds them there, as in
-torch. Hooks live in one object that is made when the first is registered, so that a call without any is one comparison.
+As in torch, parameters, buffers and submodules are stored in three dictionaries of the instance, where `__getattr__` finds them.
+Hooks are stored in an object that is created when the first one is registered, so a call without hooks costs one comparison.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from gradlab.core.observers import OBSERVERS
 from gradlab.core.tensor import Tensor
 from gradlab.nn.modules import hooks
 from gradlab.nn.modules.conversion import Conversion
-from gradlab.nn.modules.state import State, type_named
+from gradlab.nn.modules.state import State, type_name
 from gradlab.nn.parameter import TEMPORARY, Buffer, Parameter
 
 __all__ = ["Module"]
 
 
-def unimplemented(self: Module, *input: Any) -> None:
-    """What the module computes. Every subclass defines its own."""
+def forward_not_defined(self: Module, *input: Any) -> None:
+    """Compute the output. Every subclass defines its own `forward`."""
     raise NotImplementedError(
         f'Module [{type(self).__name__}] is missing the required "forward" function. Define `def forward(self, x):` in the class.'
     )
 
 
-def indented(text: str) -> str:
-    """The text with all lines but the first moved to the right."""
+def indent_lines(text: str) -> str:
+    """Indent all lines but the first."""
     return text.replace("\n", "\n  ")
 
 
 class Module(Conversion, State):
-    """The base of all layers and models: a function that holds parameters, buffers and other modules.
+    """Base class of all layers and models: a function with parameters, buffers and submodules.
 
     Parameters
     ----------
     *args, **kwargs : Any
-        None are taken: they are refused with a TypeError that names the class.
+        Not accepted: a TypeError that names the class is raised.
 
     Notes
     -----
-    A subclass calls `super().__init__()` first, assigns its parts as attributes, and defines `forward`. What is called is the
-    module, not `forward`, so that the hooks run.
+    A subclass calls `super().__init__()` first, assigns its parts as attributes, and defines `forward`. Call the module instead
+    of `forward`, so that its hooks run.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Module(Conversion, State):
     _hooks: hooks.Hooks | None = None
     _version: int = 1
     call_super_init = False
-    forward: Callable[..., Any] = unimplemented
+    forward: Callable[..., Any] = forward_not_defined
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
@@ -87,7 +87,7 @@ class Module(Conversion, State):
     # -------------------------------------------------------------------------------------------------- its attributes
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        if "_modules" in own:  # the last that __init__ makes
+        if "_modules" in own:  # the last attribute that __init__ sets
             if name in own["_parameters"]:
                 return own["_parameters"][name]
             if name in own["_modules"]:
@@ -115,19 +115,19 @@ class Module(Conversion, State):
         elif name in own.get("_parameters", ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type_named(value)}' as parameter '{name}' (gradlab.nn.Parameter or None expected)"
+                    f"cannot assign '{type_name(value)}' as parameter '{name}' (gradlab.nn.Parameter or None expected)"
                 )
             own["_parameters"][name] = None
         elif name in own.get("_modules", ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type_named(value)}' as child module '{name}' (gradlab.nn.Module or None expected)"
+                    f"cannot assign '{type_name(value)}' as child module '{name}' (gradlab.nn.Module or None expected)"
                 )
             own["_modules"][name] = None
         elif name in own.get("_buffers", ()) or isinstance(value, Buffer):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{type_named(value)}' as buffer '{name}' (gradlab.nn.Buffer, gradlab.Tensor or None expected)"
+                    f"cannot assign '{type_name(value)}' as buffer '{name}' (gradlab.nn.Buffer, gradlab.Tensor or None expected)"
                 )
             persistent = value._role != TEMPORARY if isinstance(value, Buffer) else name not in own["_non_persistent_buffers_set"]
             self.register_buffer(name, value, persistent)
@@ -146,11 +146,11 @@ class Module(Conversion, State):
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
         return sorted(name for name in names if not name[:1].isdigit())
 
-    def _checked_name(self, kind: str, name: Any, held: str) -> None:
+    def _check_name(self, kind: str, name: Any, held: str) -> None:
         if held not in self.__dict__:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call. Begin __init__ with super().__init__().")
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {type_named(name)}")
+            raise TypeError(f"{kind} name should be a string. Got {type_name(name)}")
         if kind == "module" and hasattr(self, name) and name not in self.__dict__[held]:
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name:
@@ -161,16 +161,16 @@ class Module(Conversion, State):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Hold a tensor that is state but is not learnt.
+        """Add a buffer: a tensor that is part of the state but is not trained.
 
         Parameters
         ----------
         name : str
-            The attribute under which it is found.
+            Name of the attribute.
         tensor : Tensor or None
-            The tensor; None keeps the place.
+            The tensor, or None for a buffer without a value.
         persistent : bool, default: True
-            Whether it is in the `state_dict`.
+            Include the buffer in the `state_dict`.
 
         Returns
         -------
@@ -179,9 +179,9 @@ class Module(Conversion, State):
         Raises
         ------
         TypeError
-            If `name` is no string, or `tensor` no tensor.
+            If `name` is not a string, or `tensor` is neither a Tensor nor None.
         KeyError
-            If the name is empty, has a dot in it, or means something else already.
+            If the name is empty, contains a dot, or is already in use.
         AttributeError
             If `Module.__init__` has not run.
 
@@ -194,21 +194,21 @@ class Module(Conversion, State):
         >>> list(net.state_dict())
         ['mean']
         """
-        self._checked_name("buffer", name, "_buffers")
+        self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type_named(tensor)}' object to buffer '{name}' (gradlab Tensor or None required)")
+            raise TypeError(f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (gradlab Tensor or None required)")
         self._buffers[name] = tensor
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def register_parameter(self, name: str, param: Any) -> None:
-        """Hold a Parameter, or keep its place by None.
+        """Add a parameter.
 
         Parameters
         ----------
         name : str
-            The attribute under which it is found.
+            Name of the attribute.
         param : Parameter or None
-            What is learnt.
+            The parameter, or None for a parameter without a value.
 
         Returns
         -------
@@ -217,11 +217,11 @@ class Module(Conversion, State):
         Raises
         ------
         TypeError
-            If `name` is no string, or `param` no Parameter.
+            If `name` is not a string, or `param` is neither a Parameter nor None.
         KeyError
-            If the name is empty, has a dot in it, or means something else already.
+            If the name is empty, contains a dot, or is already in use.
         ValueError
-            If `param` was computed: it is no leaf.
+            If `param` is not a leaf.
         AttributeError
             If `Module.__init__` has not run.
 
@@ -234,10 +234,10 @@ class Module(Conversion, State):
         >>> net.weight.requires_grad
         True
         """
-        self._checked_name("parameter", name, "_parameters")
+        self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{type_named(param)}' object to parameter '{name}' (gradlab.nn.Parameter or None required)"
+                f"cannot assign '{type_name(param)}' object to parameter '{name}' (gradlab.nn.Parameter or None required)"
             )
         if param is not None and not param.is_leaf:
             raise ValueError(
@@ -247,14 +247,14 @@ class Module(Conversion, State):
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Hold another module under a name.
+        """Add a submodule.
 
         Parameters
         ----------
         name : str
-            The attribute under which it is found.
+            Name of the attribute.
         module : Module or None
-            The module; None keeps the place.
+            The module, or None for a submodule without a value.
 
         Returns
         -------
@@ -263,9 +263,9 @@ class Module(Conversion, State):
         Raises
         ------
         TypeError
-            If `name` is no string, or `module` no module.
+            If `name` is not a string, or `module` is neither a Module nor None.
         KeyError
-            If the name is empty, has a dot in it, or means something else already.
+            If the name is empty, contains a dot, or is already in use.
         AttributeError
             If `Module.__init__` has not run.
 
@@ -278,19 +278,19 @@ class Module(Conversion, State):
         Linear(in_features=2, out_features=1, bias=True)
         """
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type_named(module)} is not a Module subclass")
-        self._checked_name("module", name, "_modules")
+            raise TypeError(f"{type_name(module)} is not a Module subclass")
+        self._check_name("module", name, "_modules")
         self._modules[name] = module
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """The same as `add_module`.
+        """Alias of `add_module`.
 
         Parameters
         ----------
         name : str
-            The attribute under which it is found.
+            Name of the attribute.
         module : Module or None
-            The module; None keeps the place.
+            The module, or None for a submodule without a value.
 
         Returns
         -------
@@ -310,21 +310,21 @@ class Module(Conversion, State):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Have a function called before `forward`, which may replace the arguments.
+        """Register a hook to run before `forward`. It may replace the arguments.
 
         Parameters
         ----------
         hook : callable
-            `hook(module, args)`; what it returns, if not None, takes the place of the arguments.
+            `hook(module, args)`. If it returns a value other than None, this replaces the arguments.
         prepend : bool, default: False
-            Whether it comes before those that are there.
+            Run the hook before the existing ones.
         with_kwargs : bool, default: False
-            Whether it is `hook(module, args, kwargs)`, and returns None or (args, kwargs).
+            Call `hook(module, args, kwargs)`, which returns None or (args, kwargs).
 
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -336,28 +336,28 @@ class Module(Conversion, State):
         tensor([1., 0.])
         >>> handle.remove()
         """
-        return hooks.registered(self, "before", hook, prepend, with_kwargs)
+        return hooks.register_hook(self, "before", hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """Have a function called after `forward`, which may replace the output.
+        """Register a hook to run after `forward`. It may replace the output.
 
         Parameters
         ----------
         hook : callable
-            `hook(module, args, output)`; what it returns, if not None, takes the place of the output.
+            `hook(module, args, output)`. If it returns a value other than None, this replaces the output.
         prepend : bool, default: False
-            Whether it comes before those that are there.
+            Run the hook before the existing ones.
         with_kwargs : bool, default: False
-            Whether it is `hook(module, args, kwargs, output)`.
+            Call `hook(module, args, kwargs, output)`.
         always_call : bool, default: False
-            Whether it is called after an error too.
+            Run the hook after an error, too.
 
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -370,22 +370,22 @@ class Module(Conversion, State):
         [(5, 3)]
         >>> handle.remove()
         """
-        return hooks.registered(self, "after", hook, prepend, with_kwargs, always_call)
+        return hooks.register_hook(self, "after", hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Have a function called when the gradients of the outputs are known, which may replace them.
+        """Register a hook to run once the gradients of the outputs are known. It may replace them.
 
         Parameters
         ----------
         hook : callable
-            `hook(module, grad_output)`, with a tuple; what it returns, if not None, takes its place.
+            `hook(module, grad_output)`, with a tuple. If it returns a value other than None, this replaces the tuple.
         prepend : bool, default: False
-            Whether it comes before those that are there.
+            Run the hook before the existing ones.
 
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -397,23 +397,23 @@ class Module(Conversion, State):
         >>> x.grad
         tensor([10., 10.])
         """
-        return hooks.registered(self, "before_backward", hook, prepend)
+        return hooks.register_hook(self, "before_backward", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Have a function called when the gradients of the inputs are known, which may replace them.
+        """Register a hook to run once the gradients of the inputs are known. It may replace them.
 
         Parameters
         ----------
         hook : callable
-            `hook(module, grad_input, grad_output)`, with tuples; what it returns, if not None, takes the place of
+            `hook(module, grad_input, grad_output)`, with tuples. If it returns a value other than None, this replaces
             `grad_input`.
         prepend : bool, default: False
-            Whether it comes before those that are there.
+            Run the hook before the existing ones.
 
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -425,19 +425,19 @@ class Module(Conversion, State):
         >>> norms
         [2.0]
         """
-        return hooks.registered(self, "after_backward", hook, prepend)
+        return hooks.register_hook(self, "after_backward", hook, prepend)
 
     # ----------------------------------------------------------------------------------------------------------- its text
     def _get_name(self) -> str:
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of its text: a layer writes its sizes.
+        """Return the text between the parentheses of `repr`, for instance the sizes of a layer.
 
         Returns
         -------
         str
-            Nothing, unless a subclass defines it.
+            Empty unless a subclass overrides this method.
 
         Examples
         --------
@@ -450,7 +450,7 @@ class Module(Conversion, State):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
+        children = [f"({name}): {indent_lines(repr(module))}" for name, module in self._modules.items()]
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({extra})"
         inside = "".join(f"\n  {line}" for line in [*lines, *children])

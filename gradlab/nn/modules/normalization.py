@@ -1,7 +1,6 @@
-"""Normalizations: of a batch's channels, of an instance's, of groups of channels, of the last axes.
+"""Normalization of channels over a batch or an instance, of groups of channels, and of the last axes.
 
-Batch and instance normalization keep running statistics in buffers, so that they are saved with the parameters and are not
-trained.
+Running statistics of batch and instance normalization are buffers: they are saved with the parameters and not trained.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional, init
+from gradlab.nn.modules.bases import ReprModule, empty_parameter
 from gradlab.nn.modules.channel_norm import Affine, ChannelNorm
-from gradlab.nn.modules.described import Described, unset
 
 __all__ = [
     "BatchNorm1d",
@@ -30,10 +29,10 @@ __all__ = [
 
 
 class BatchNorm(ChannelNorm):
-    """(x - mean) / √(var + eps) · weight + bias for each channel, over the batch and all other axes.
+    """(x - mean) / √(var + eps) · weight + bias for each channel, with statistics over the batch and all other axes.
 
-    While training the statistics are the batch's, and running ones are updated by `momentum` (their plain average if that is
-    None); in evaluation the running ones are used.
+    In training, the statistics are those of the batch, and the running statistics are updated with `momentum` (None for the
+    cumulative average). In evaluation the running statistics are used.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class BatchNorm(ChannelNorm):
         if training and self.track_running_stats:
             tracked = self.num_batches_tracked
             if tracked is not None:
-                tracked.array += 1  # no graph reads it, so no version needs to count it
+                tracked.array += 1  # no graph reads it, so the version need not change
                 if self.momentum is None:
                     momentum = 1.0 / tracked.item()
         elif training:
@@ -67,7 +66,7 @@ class BatchNorm(ChannelNorm):
 
 
 class BatchNorm1d(BatchNorm):
-    """(x - mean) / √(var + eps) · weight + bias, the mean and variance of each channel over the batch.
+    """(x - mean) / √(var + eps) · weight + bias, with the mean and variance of each channel over the batch.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ class BatchNorm1d(BatchNorm):
     Raises
     ------
     ValueError
-        If the input has another number of dimensions, or while training one element for each channel.
+        If the input has the wrong number of dimensions, or in training only one element for each channel.
 
     Notes
     -----
@@ -100,7 +99,7 @@ class BatchNorm1d(BatchNorm):
 
 
 class BatchNorm2d(BatchNorm):
-    """(x - mean) / √(var + eps) · weight + bias, the mean and variance of each channel over the batch.
+    """(x - mean) / √(var + eps) · weight + bias, with the mean and variance of each channel over the batch.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ class BatchNorm2d(BatchNorm):
     Raises
     ------
     ValueError
-        If the input has another number of dimensions, or while training one element for each channel.
+        If the input has the wrong number of dimensions, or in training only one element for each channel.
 
     Notes
     -----
@@ -133,7 +132,7 @@ class BatchNorm2d(BatchNorm):
 
 
 class BatchNorm3d(BatchNorm):
-    """(x - mean) / √(var + eps) · weight + bias, the mean and variance of each channel over the batch.
+    """(x - mean) / √(var + eps) · weight + bias, with the mean and variance of each channel over the batch.
 
     Parameters
     ----------
@@ -144,7 +143,7 @@ class BatchNorm3d(BatchNorm):
     Raises
     ------
     ValueError
-        If the input has another number of dimensions, or while training one element for each channel.
+        If the input has the wrong number of dimensions, or in training only one element for each channel.
 
     Notes
     -----
@@ -211,7 +210,7 @@ class InstanceNorm(ChannelNorm):
 
 
 class InstanceNorm1d(InstanceNorm):
-    """(x - mean) / √(var + eps), the mean and variance of each channel of each instance.
+    """(x - mean) / √(var + eps), with the mean and variance of each channel of each instance.
 
     Parameters
     ----------
@@ -222,11 +221,11 @@ class InstanceNorm1d(InstanceNorm):
     Raises
     ------
     ValueError
-        If the input has another number of dimensions, or with `affine` another number of channels.
+        If the input has the wrong number of dimensions, or with `affine` the wrong number of channels.
 
     Notes
     -----
-    By default `affine` and `track_running_stats` are False: no parameters, no buffers, and the same in evaluation.
+    By default `affine` and `track_running_stats` are False: there are no parameters or buffers, and evaluation does the same.
 
     Input: (N, C, L) or (C, L). Output: the same shape.
 
@@ -242,7 +241,7 @@ class InstanceNorm1d(InstanceNorm):
 
 
 class InstanceNorm2d(InstanceNorm):
-    """(x - mean) / √(var + eps), the mean and variance of each channel of each instance.
+    """(x - mean) / √(var + eps), with the mean and variance of each channel of each instance.
 
     Parameters
     ----------
@@ -253,11 +252,11 @@ class InstanceNorm2d(InstanceNorm):
     Raises
     ------
     ValueError
-        If the input has another number of dimensions, or with `affine` another number of channels.
+        If the input has the wrong number of dimensions, or with `affine` the wrong number of channels.
 
     Notes
     -----
-    By default `affine` and `track_running_stats` are False: no parameters, no buffers, and the same in evaluation.
+    By default `affine` and `track_running_stats` are False: there are no parameters or buffers, and evaluation does the same.
 
     Input: (N, C, H, W) or (C, H, W). Output: the same shape.
 
@@ -273,7 +272,7 @@ class InstanceNorm2d(InstanceNorm):
 
 
 class InstanceNorm3d(InstanceNorm):
-    """(x - mean) / √(var + eps), the mean and variance of each channel of each instance.
+    """(x - mean) / √(var + eps), with the mean and variance of each channel of each instance.
 
     Parameters
     ----------
@@ -284,11 +283,11 @@ class InstanceNorm3d(InstanceNorm):
     Raises
     ------
     ValueError
-        If the input has another number of dimensions, or with `affine` another number of channels.
+        If the input has the wrong number of dimensions, or with `affine` the wrong number of channels.
 
     Notes
     -----
-    By default `affine` and `track_running_stats` are False: no parameters, no buffers, and the same in evaluation.
+    By default `affine` and `track_running_stats` are False: there are no parameters or buffers, and evaluation does the same.
 
     Input: (N, C, D, H, W) or (C, D, H, W). Output: the same shape.
 
@@ -309,12 +308,12 @@ class GroupNorm(Affine):
     Parameters
     ----------
     num_groups : int
-        How many groups the channels form.
+        Number of groups of channels.
     num_channels : int
-        How many channels C the input has.
+        Number C of channels.
     {norm_eps}
     affine : bool, optional
-        Whether there are `weight` and `bias`: True unless given.
+        Whether there are `weight` and `bias` (default: True).
     {device}
     {dtype}
     {norm_bias}
@@ -322,7 +321,7 @@ class GroupNorm(Affine):
     Attributes
     ----------
     weight, bias : Parameter of shape (num_channels,), or None
-        Ones and zeros at the start.
+        Initialised to ones and zeros.
 
     Raises
     ------
@@ -357,7 +356,7 @@ class GroupNorm(Affine):
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self.scaled((num_channels,), affine, bias, device, dtype)
+        self.register_affine((num_channels,), affine, bias, device, dtype)
         self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -369,15 +368,15 @@ class GroupNorm(Affine):
 
 # --------------------------------------------------------------------------------------------------------- over the last axes
 class LayerNorm(Affine):
-    """(x - mean) / √(var + eps) · weight + bias, the mean and variance over the last dimensions.
+    """(x - mean) / √(var + eps) · weight + bias, with the mean and variance over the last dimensions.
 
     Parameters
     ----------
     normalized_shape : int or sequence of ints
-        The last dimensions' sizes, over which is normalized.
+        Sizes of the last dimensions, which are normalized together.
     {norm_eps}
     elementwise_affine : bool, optional
-        Whether there are `weight` and `bias`: True unless given.
+        Whether there are `weight` and `bias` (default: True).
     {norm_bias}
     {device}
     {dtype}
@@ -385,11 +384,11 @@ class LayerNorm(Affine):
     Attributes
     ----------
     weight, bias : Parameter of shape `normalized_shape`, or None
-        Ones and zeros at the start.
+        Initialised to ones and zeros.
 
     Notes
     -----
-    It is the same in training and in evaluation (Ba et al. 2016).
+    Training and evaluation are the same (Ba et al. 2016).
 
     Input: (*, *normalized_shape). Output: the same shape.
 
@@ -412,9 +411,9 @@ class LayerNorm(Affine):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = axes_of(normalized_shape)
+        self.normalized_shape = feature_shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.scaled(self.normalized_shape, elementwise_affine, bias, device, dtype)
+        self.register_affine(self.normalized_shape, elementwise_affine, bias, device, dtype)
         self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -426,24 +425,24 @@ class LayerNorm(Affine):
         )
 
 
-class RMSNorm(Described):
-    """x / √(mean(x²) + eps) · weight, the mean over the last dimensions.
+class RMSNorm(ReprModule):
+    """The root-mean-square norm over the last dimensions: x / √(mean(x²) + eps) · weight.
 
     Parameters
     ----------
     normalized_shape : int or sequence of ints
-        The last dimensions' sizes, over which is normalized.
+        Sizes of the last dimensions, which are normalized together.
     eps : float, optional
-        Added to the mean: the dtype's machine epsilon unless given.
+        Added to the mean (default: machine epsilon of the dtype).
     elementwise_affine : bool, optional
-        Whether there is a `weight`: True unless given.
+        Whether there is a `weight` (default: True).
     {device}
     {dtype}
 
     Attributes
     ----------
     weight : Parameter of shape `normalized_shape`, or None
-        Ones at the start.
+        Initialised to ones.
 
     Notes
     -----
@@ -457,7 +456,7 @@ class RMSNorm(Described):
     tensor([[0.2000, 1.4000]], grad_fn=<MulBackward0>)
     """
 
-    shown = "{normalized_shape}, eps={eps}, elementwise_affine={elementwise_affine}"
+    repr_format = "{normalized_shape}, eps={eps}, elementwise_affine={elementwise_affine}"
 
     def __init__(
         self,
@@ -468,14 +467,14 @@ class RMSNorm(Described):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = axes_of(normalized_shape)
+        self.normalized_shape = feature_shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        weight = unset(*self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
+        weight = empty_parameter(*self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
         self.register_parameter("weight", weight)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set every weight to 1.
+        """Set all weights to 1.
 
         Examples
         --------
@@ -492,15 +491,15 @@ class RMSNorm(Described):
         return functional.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
 
-class LocalResponseNorm(Described):
-    """x / (k + alpha · the mean of neighbouring channels' squares)^beta.
+class LocalResponseNorm(ReprModule):
+    """Local response normalization: x / (k + alpha · mean of the squares of neighbouring channels)^beta.
 
     Parameters
     ----------
     size : int
-        How many neighbouring channels, the element's own among them; padded with zeros at the ends.
+        Number of neighbouring channels, including the element's own, padded with zeros.
     alpha, beta, k : float, optional
-        The numbers of the formula: 1e-4, 0.75 and 1 unless given.
+        Coefficients of the formula (default: 1e-4, 0.75 and 1).
 
     Notes
     -----
@@ -515,7 +514,7 @@ class LocalResponseNorm(Described):
              [0.3000]]])
     """
 
-    shown = "{size}, alpha={alpha}, beta={beta}, k={k}"
+    repr_format = "{size}, alpha={alpha}, beta={beta}, k={k}"
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -525,6 +524,6 @@ class LocalResponseNorm(Described):
         return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
 
-def axes_of(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
-    """The shape of the axes that are normalized."""
+def feature_shape(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of the axes to normalize."""
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)

@@ -1,4 +1,4 @@
-"""Layers that pad the last one, two or three axes: with a constant, by reflection, by the edge's element, around the circle."""
+"""Layers that pad the last one, two or three axes with a constant, by reflection, with edge elements, or periodically."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
-from gradlab.nn.modules.described import Described, sizes
+from gradlab.nn.modules.bases import ReprModule, sizes
 
 __all__ = [
     "CircularPad1d",
@@ -27,12 +27,12 @@ __all__ = [
 ]
 
 
-class Padding(Described):
-    """`padding`: how much on each side, or before and after each axis, the last axis first."""
+class Padding(ReprModule):
+    """Base of the padding layers. `padding` is one number, or the numbers before and after each axis, the last axis first."""
 
     n: ClassVar[int]
     mode: ClassVar[str]
-    shown = "{padding}"
+    repr_format = "{padding}"
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -43,10 +43,10 @@ class Padding(Described):
 
 
 class ConstantPad(Padding):
-    """A constant all around."""
+    """Padding with a constant."""
 
     mode = "constant"
-    shown = "padding={padding}, value={value}"
+    repr_format = "padding={padding}, value={value}"
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
@@ -57,7 +57,7 @@ class ConstantPad(Padding):
 
 
 class ConstantPad1d(ConstantPad):
-    """A constant before and after the last dimension.
+    """Padding with a constant in the last dimension.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class ConstantPad1d(ConstantPad):
 
 
 class ConstantPad2d(ConstantPad):
-    """A constant before and after the last two dimensions.
+    """Padding with a constant in the last two dimensions.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class ConstantPad2d(ConstantPad):
 
 
 class ConstantPad3d(ConstantPad):
-    """A constant before and after the last three dimensions.
+    """Padding with a constant in the last three dimensions.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class ConstantPad3d(ConstantPad):
 
 
 class ZeroPad1d(ConstantPad1d):
-    """Zeros before and after the last dimension.
+    """Padding with zeros in the last dimension.
 
     Parameters
     ----------
@@ -153,14 +153,14 @@ class ZeroPad1d(ConstantPad1d):
     tensor([[0., 1., 2., 3., 0.]])
     """
 
-    shown = "{padding}"
+    repr_format = "{padding}"
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
 
 class ZeroPad2d(ConstantPad2d):
-    """Zeros before and after the last two dimensions.
+    """Padding with zeros in the last two dimensions.
 
     Parameters
     ----------
@@ -180,14 +180,14 @@ class ZeroPad2d(ConstantPad2d):
              [0., 3., 4.]]])
     """
 
-    shown = "{padding}"
+    repr_format = "{padding}"
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
 
 class ZeroPad3d(ConstantPad3d):
-    """Zeros before and after the last three dimensions.
+    """Padding with zeros in the last three dimensions.
 
     Parameters
     ----------
@@ -209,14 +209,14 @@ class ZeroPad3d(ConstantPad3d):
               [0., 7., 8.]]]])
     """
 
-    shown = "{padding}"
+    repr_format = "{padding}"
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
 
 class ReflectionPad1d(Padding):
-    """Sequences continued by their reflection, the edge not repeated, in the last dimension.
+    """Sequences padded by reflection, without repeating the edge, in the last dimension.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class ReflectionPad1d(Padding):
 
     Notes
     -----
-    The padding is smaller than the dimension.
+    The padding must be smaller than the dimension.
 
     {padding_1d}
 
@@ -240,7 +240,7 @@ class ReflectionPad1d(Padding):
 
 
 class ReflectionPad2d(Padding):
-    """Pictures continued by their reflection, the edge not repeated, in the last two dimensions.
+    """Images padded by reflection, without repeating the edge, in the last two dimensions.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class ReflectionPad2d(Padding):
 
     Notes
     -----
-    The padding is smaller than the dimension.
+    The padding must be smaller than the dimension.
 
     {padding_2d}
 
@@ -266,7 +266,7 @@ class ReflectionPad2d(Padding):
 
 
 class ReflectionPad3d(Padding):
-    """Volumes continued by their reflection, the edge not repeated, in the last three dimensions.
+    """Volumes padded by reflection, without repeating the edge, in the last three dimensions.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class ReflectionPad3d(Padding):
 
     Notes
     -----
-    The padding is smaller than the dimension.
+    The padding must be smaller than the dimension.
 
     {padding_3d}
 
@@ -294,7 +294,7 @@ class ReflectionPad3d(Padding):
 
 
 class ReplicationPad1d(Padding):
-    """Sequences continued by their edge's elements, in the last dimension.
+    """Sequences padded with their edge elements in the last dimension.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ class ReplicationPad1d(Padding):
 
 
 class ReplicationPad2d(Padding):
-    """Pictures continued by their edge's elements, in the last two dimensions.
+    """Images padded with their edge elements in the last two dimensions.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ class ReplicationPad2d(Padding):
 
 
 class ReplicationPad3d(Padding):
-    """Volumes continued by their edge's elements, in the last three dimensions.
+    """Volumes padded with their edge elements in the last three dimensions.
 
     Parameters
     ----------
@@ -365,8 +365,8 @@ class ReplicationPad3d(Padding):
     n, mode = 3, "replicate"
 
 
-class Circular(Padding):
-    """The input continued from its other end."""
+class CircularPad(Padding):
+    """Padding with elements of the opposite end."""
 
     mode = "circular"
 
@@ -377,8 +377,8 @@ class Circular(Padding):
         return super().forward(input)
 
 
-class CircularPad1d(Circular):
-    """Sequences continued around the circle, from their other end, in the last dimension.
+class CircularPad1d(CircularPad):
+    """Sequences padded periodically, with elements of the opposite end, in the last dimension.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ class CircularPad1d(Circular):
 
     Notes
     -----
-    At most once around: the padding is no larger than the dimension.
+    The padding must not be larger than the dimension.
 
     {padding_1d}
 
@@ -401,8 +401,8 @@ class CircularPad1d(Circular):
     n = 1
 
 
-class CircularPad2d(Circular):
-    """Pictures continued around the circle, from their other end, in the last two dimensions.
+class CircularPad2d(CircularPad):
+    """Images padded periodically, with elements of the opposite end, in the last two dimensions.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ class CircularPad2d(Circular):
 
     Notes
     -----
-    At most once around: the padding is no larger than the dimension.
+    The padding must not be larger than the dimension.
 
     {padding_2d}
 
@@ -427,8 +427,8 @@ class CircularPad2d(Circular):
     n = 2
 
 
-class CircularPad3d(Circular):
-    """Volumes continued around the circle, from their other end, in the last three dimensions.
+class CircularPad3d(CircularPad):
+    """Volumes padded periodically, with elements of the opposite end, in the last three dimensions.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ class CircularPad3d(Circular):
 
     Notes
     -----
-    At most once around: the padding is no larger than the dimension.
+    The padding must not be larger than the dimension.
 
     {padding_3d}
 

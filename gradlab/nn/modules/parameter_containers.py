@@ -1,4 +1,4 @@
-"""Parameters in a list or under names. What is no tensor stands among them as it is."""
+"""Lists and dictionaries of parameters. Other values are stored as they are."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gradlab.core.tensor import Tensor
-from gradlab.nn.modules.container import pairs, position
+from gradlab.nn.modules.container import key_value_pairs, resolve_index
 from gradlab.nn.modules.module import Module
-from gradlab.nn.modules.state import type_named
+from gradlab.nn.modules.state import type_name
 from gradlab.nn.parameter import Parameter
 
 __all__ = ["ParameterDict", "ParameterList"]
 
 
 def as_parameter(value: Any) -> Any:
-    """A tensor as a Parameter; anything else as it is."""
+    """Convert a tensor to a Parameter. Return anything else unchanged."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def described(key: Any, value: Any, typed: Callable[[Tensor], Any]) -> str:
-    """A line of the text of a list or dict of parameters."""
+def describe_item(key: Any, value: Any, typed: Callable[[Tensor], Any]) -> str:
+    """Return a line of `repr` for an item of a list or dictionary of parameters."""
     if not isinstance(value, Tensor):
         return f"  ({key}): Object of type: {type(value).__name__}"
     place = f" ({value.device})" if value.is_cuda else ""
@@ -30,12 +30,12 @@ def described(key: Any, value: Any, typed: Callable[[Tensor], Any]) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters, which belong to the module that holds it.
+    """A list of parameters, which belong to the module that contains the list.
 
     Parameters
     ----------
     values : iterable, optional
-        What it holds at the start. Tensors become parameters; anything else stays as it is.
+        Initial content. Tensors become parameters; other values are stored unchanged.
 
     Examples
     --------
@@ -62,23 +62,23 @@ class ParameterList(Module):
         if isinstance(index, slice):
             part = type(self)()
             return part.extend(self[n] for n in range(*index.indices(len(self))))
-        return getattr(self, str(position(index, len(self))))
+        return getattr(self, str(resolve_index(index, len(self))))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, str(position(index, len(self))), as_parameter(value))
+        setattr(self, str(resolve_index(index, len(self))), as_parameter(value))
 
     def append(self, value: Any) -> ParameterList:
-        """Add one at the end.
+        """Append a value.
 
         Parameters
         ----------
         value : Tensor or Any
-            A tensor becomes a Parameter; something else is kept as it is.
+            A tensor becomes a Parameter; other values are stored unchanged.
 
         Returns
         -------
         ParameterList
-            The list itself.
+            This list.
 
         Examples
         --------
@@ -92,22 +92,22 @@ class ParameterList(Module):
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Add some at the end.
+        """Append values.
 
         Parameters
         ----------
         values : iterable
-            Tensors become Parameters; something else is kept as it is.
+            Tensors become Parameters; other values are stored unchanged.
 
         Returns
         -------
         ParameterList
-            The list itself.
+            This list.
 
         Raises
         ------
         TypeError
-            If it is no iterable.
+            If `values` is not iterable.
 
         Examples
         --------
@@ -128,19 +128,19 @@ class ParameterList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def extra_repr(self) -> str:
-        return "\n".join(described(n, value, lambda x: x.dtype) for n, value in enumerate(self))
+        return "\n".join(describe_item(n, value, lambda x: x.dtype) for n, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
 
 
 class ParameterDict(Module):
-    """Parameters by name, in the order of insertion.
+    """A dictionary of parameters in insertion order, which belong to the module that contains it.
 
     Parameters
     ----------
     parameters : mapping or iterable of (name, value), optional
-        What it holds at the start. Tensors become parameters; anything else stays as it is.
+        Initial content. Tensors become parameters; other values are stored unchanged.
 
     Raises
     ------
@@ -194,7 +194,7 @@ class ParameterDict(Module):
         return key in self._keys
 
     def keys(self) -> Any:
-        """The names, in the order in which they came.
+        """Return the names, in insertion order.
 
         Returns
         -------
@@ -211,7 +211,7 @@ class ParameterDict(Module):
         return self._keys.keys()
 
     def items(self) -> Any:
-        """The names and parameters.
+        """Return the names and parameters.
 
         Returns
         -------
@@ -228,7 +228,7 @@ class ParameterDict(Module):
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Any:
-        """The parameters.
+        """Return the parameters.
 
         Returns
         -------
@@ -245,19 +245,19 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The parameter of a name, or a default.
+        """Return the parameter with a name, or a default.
 
         Parameters
         ----------
         key : str
             The name.
         default : Any, optional
-            What is returned if there is none; None unless given.
+            Value to return if there is none (default: None).
 
         Returns
         -------
         Parameter or Any
-            What stands there.
+            The value.
 
         Examples
         --------
@@ -270,19 +270,19 @@ class ParameterDict(Module):
         return self[key] if key in self._keys else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The parameter of a name; the default is put in if there is none.
+        """Return the parameter with a name. If there is none, add the default.
 
         Parameters
         ----------
         key : str
             The name.
         default : Tensor or Any, optional
-            What is put in.
+            Value to add.
 
         Returns
         -------
         Parameter or Any
-            What stands there.
+            The value.
 
         Examples
         --------
@@ -297,7 +297,7 @@ class ParameterDict(Module):
         return self[key]
 
     def pop(self, key: str) -> Any:
-        """Take a parameter out.
+        """Remove and return a parameter.
 
         Parameters
         ----------
@@ -307,12 +307,12 @@ class ParameterDict(Module):
         Returns
         -------
         Parameter or Any
-            What stands there.
+            The value.
 
         Raises
         ------
         KeyError
-            If there is none of that name.
+            If there is no parameter with that name.
 
         Examples
         --------
@@ -327,17 +327,17 @@ class ParameterDict(Module):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Take the last out.
+        """Remove and return the last parameter, with its name.
 
         Returns
         -------
         (str, Parameter)
-            Its name, and it.
+            The name and the parameter.
 
         Raises
         ------
         KeyError
-            If there is none.
+            If the dictionary is empty.
 
         Examples
         --------
@@ -351,7 +351,7 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def clear(self) -> None:
-        """Remove all.
+        """Remove all parameters.
 
         Returns
         -------
@@ -370,7 +370,7 @@ class ParameterDict(Module):
             del self[key]
 
     def copy(self) -> ParameterDict:
-        """Another with the same parameters.
+        """Return a new dictionary with the same parameters.
 
         Returns
         -------
@@ -387,14 +387,14 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Another, with the same default under each name.
+        """Return a new dictionary with the same default for each name.
 
         Parameters
         ----------
         keys : iterable of str
             The names.
         default : Tensor or Any, optional
-            What stands under each.
+            Value of each name.
 
         Returns
         -------
@@ -411,7 +411,7 @@ class ParameterDict(Module):
         return ParameterDict((key, default) for key in keys)
 
     def update(self, parameters: Any) -> None:
-        """Add parameters, or put them in the place of those of the same names.
+        """Add parameters, replacing parameters of the same names.
 
         Parameters
         ----------
@@ -425,7 +425,7 @@ class ParameterDict(Module):
         Raises
         ------
         TypeError, ValueError
-            If it is neither.
+            If `parameters` is neither a mapping nor an iterable.
 
         Examples
         --------
@@ -436,7 +436,7 @@ class ParameterDict(Module):
         >>> len(weights)
         2
         """
-        for key, value in pairs("ParameterDict", parameters):
+        for key, value in key_value_pairs("ParameterDict", parameters):
             self[key] = value
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
@@ -449,7 +449,7 @@ class ParameterDict(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join(described(key, value, type_named) for key, value in self.items())
+        return "\n".join(describe_item(key, value, type_name) for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")

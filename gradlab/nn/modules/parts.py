@@ -1,4 +1,4 @@
-"""What a module holds, and what is below it: modules, parameters and buffers, by their names or one after the other."""
+"""Iteration over submodules, parameters and buffers, and access by dotted names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gradlab.nn.parameter import Parameter
 
 
 class Parts:
-    """The part of Module that goes through what it holds."""
+    """Methods of Module that iterate over its members."""
 
     _modules: dict[str, Any]
 
     def children(self) -> Iterator[Any]:
-        """The modules it holds itself, each once.
+        """Iterate over the direct submodules, each once.
 
         Returns
         -------
@@ -33,7 +33,7 @@ class Parts:
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
-        """The modules it holds itself with their names, each once.
+        """Iterate over the direct submodules with their names, each once.
 
         Returns
         -------
@@ -53,12 +53,12 @@ class Parts:
                 yield name, module
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
-        """Itself and all modules below, each once.
+        """Iterate over this module and all submodules, each once.
 
         Parameters
         ----------
         remove_duplicate : bool, default: True
-            Whether a module that is held in several places comes once.
+            Yield a module that is used in several places only once.
 
         Returns
         -------
@@ -77,16 +77,16 @@ class Parts:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Itself and all modules below with their dotted names.
+        """Iterate over this module and all submodules with their dotted names.
 
         Parameters
         ----------
         memo : set of Module, optional
-            Those that are passed over, to which the others are added.
+            Modules to skip. Modules that are yielded are added to it.
         prefix : str, default: ""
-            Its own name, which those below begin with.
+            Name of this module, prefix of the names of submodules.
         remove_duplicate : bool, default: True
-            Whether a module that is held in several places comes once.
+            Yield a module that is used in several places only once.
 
         Returns
         -------
@@ -111,12 +111,12 @@ class Parts:
                 yield from module.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """The parameters of itself and of all modules below, each once.
+        """Iterate over the parameters of this module and of all submodules, each once.
 
         Parameters
         ----------
         recurse : bool, default: True
-            Whether those of the modules below come too.
+            Include those of submodules.
 
         Returns
         -------
@@ -135,16 +135,16 @@ class Parts:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """The parameters with their dotted names.
+        """Iterate over the parameters with their dotted names.
 
         Parameters
         ----------
         prefix : str, default: ""
-            What the names begin with.
+            Prefix of the names.
         recurse : bool, default: True
-            Whether those of the modules below come too.
+            Include those of submodules.
         remove_duplicate : bool, default: True
-            Whether one that is shared comes once.
+            Yield a shared tensor only once.
 
         Returns
         -------
@@ -160,12 +160,12 @@ class Parts:
         yield from named_members(self, "_parameters", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of itself and of all modules below, each once.
+        """Iterate over the buffers of this module and of all submodules, each once.
 
         Parameters
         ----------
         recurse : bool, default: True
-            Whether those of the modules below come too.
+            Include those of submodules.
 
         Returns
         -------
@@ -183,16 +183,16 @@ class Parts:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """The buffers with their dotted names.
+        """Iterate over the buffers with their dotted names.
 
         Parameters
         ----------
         prefix : str, default: ""
-            What the names begin with.
+            Prefix of the names.
         recurse : bool, default: True
-            Whether those of the modules below come too.
+            Include those of submodules.
         remove_duplicate : bool, default: True
-            Whether one that is shared comes once.
+            Yield a shared tensor only once.
 
         Returns
         -------
@@ -207,12 +207,12 @@ class Parts:
         yield from named_members(self, "_buffers", prefix, recurse, remove_duplicate)
 
     def get_submodule(self, target: str) -> Any:
-        """The module of a dotted name.
+        """Return the submodule with a dotted name.
 
         Parameters
         ----------
         target : str
-            The name, as `named_modules` tells it; "" is the module itself.
+            Name as in `named_modules`; "" for this module.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class Parts:
         Raises
         ------
         AttributeError
-            If there is nothing of that name, or it is no module.
+            If there is no attribute with that name, or it is not a Module.
 
         Examples
         --------
@@ -238,16 +238,16 @@ class Parts:
         return module
 
     def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
-        """Put another module in the place of a dotted name.
+        """Replace the submodule with a dotted name.
 
         Parameters
         ----------
         target : str
-            The name, as `named_modules` tells it.
+            Name as in `named_modules`.
         module : Module
-            What takes the place.
+            The new module.
         strict : bool, default: False
-            Whether there must be one already.
+            Require that the name exists already.
 
         Returns
         -------
@@ -256,9 +256,9 @@ class Parts:
         Raises
         ------
         ValueError
-            If `target` is empty, or `module` is no module.
+            If `target` is empty, or `module` is not a Module.
         AttributeError
-            If what holds it is not there, or something of that name is no module.
+            If the parent does not exist, or an attribute of the path is not a Module.
 
         Examples
         --------
@@ -272,7 +272,7 @@ class Parts:
             raise ValueError("Cannot set the submodule without a target name!")
         path, _, name = target.rpartition(".")
         if not isinstance(module, Parts):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}. Give a module.")
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}. Pass a module.")
         parent = self.get_submodule(path)
         if strict and not hasattr(parent, name):
             raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
@@ -281,12 +281,12 @@ class Parts:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Any:
-        """The parameter of a dotted name.
+        """Return the parameter with a dotted name.
 
         Parameters
         ----------
         target : str
-            The name, as `named_parameters` tells it.
+            Name as in `named_parameters`.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class Parts:
         Raises
         ------
         AttributeError
-            If there is nothing of that name, or it is no parameter.
+            If there is no attribute with that name, or it is not a Parameter.
 
         Examples
         --------
@@ -311,12 +311,12 @@ class Parts:
         return parameter
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer of a dotted name.
+        """Return the buffer with a dotted name.
 
         Parameters
         ----------
         target : str
-            The name, as `named_buffers` tells it.
+            Name as in `named_buffers`.
 
         Returns
         -------
@@ -325,7 +325,7 @@ class Parts:
         Raises
         ------
         AttributeError
-            If there is nothing of that name, or it is no buffer.
+            If there is no attribute with that name, or it is not a buffer.
 
         Examples
         --------

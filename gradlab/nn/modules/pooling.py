@@ -1,4 +1,4 @@
-"""Pooling over one to three axes: a window's largest element, its mean, its p-norm; and windows that fit an output size."""
+"""Pooling over one to three axes: maximum, mean and p-norm of windows, and adaptive pooling to an output size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
-from gradlab.nn.modules.described import Described, sizes
+from gradlab.nn.modules.bases import ReprModule, sizes
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-class Pooling(Described):
+class Pooling(ReprModule):
     """A layer that calls one function of `functional`."""
 
     function: ClassVar[Callable[..., Any]]
@@ -36,9 +36,9 @@ class Pooling(Described):
 
 # -------------------------------------------------------------------------------------------------------------------- maxima
 class MaxPool(Pooling):
-    """The largest element of each window; with `return_indices` also where it is."""
+    """The maximum of each window, and with `return_indices` its index."""
 
-    shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, ceil_mode={ceil_mode}"
+    repr_format = "kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, ceil_mode={ceil_mode}"
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class MaxPool(Pooling):
 
 
 class MaxPool1d(MaxPool):
-    """The largest element of each window of sequences.
+    """The maximum of each window of sequences.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class MaxPool1d(MaxPool):
 
     Notes
     -----
-    The padding is of -∞. The gradient goes to the element that was taken.
+    The padding is -∞. The maximum receives the gradient.
 
     {pooled_1d}
 
@@ -95,7 +95,7 @@ class MaxPool1d(MaxPool):
 
 
 class MaxPool2d(MaxPool):
-    """The largest element of each window of pictures.
+    """The maximum of each window of images.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class MaxPool2d(MaxPool):
 
     Notes
     -----
-    The padding is of -∞. The gradient goes to the element that was taken.
+    The padding is -∞. The maximum receives the gradient.
 
     {pooled_2d}
 
@@ -125,7 +125,7 @@ class MaxPool2d(MaxPool):
 
 
 class MaxPool3d(MaxPool):
-    """The largest element of each window of volumes.
+    """The maximum of each window of volumes.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class MaxPool3d(MaxPool):
 
     Notes
     -----
-    The padding is of -∞. The gradient goes to the element that was taken.
+    The padding is -∞. The maximum receives the gradient.
 
     {pooled_3d}
 
@@ -154,10 +154,10 @@ class MaxPool3d(MaxPool):
 
 
 class MaxUnpool(Pooling):
-    """Elements put back where `MaxPool` found them, zeros elsewhere."""
+    """The partial inverse of `MaxPool`: elements at their original positions, zeros elsewhere."""
 
     n: ClassVar[int]
-    shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
+    repr_format = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class MaxUnpool(Pooling):
 
 
 class MaxUnpool1d(MaxUnpool):
-    """The partial inverse of `MaxPool1d`: elements back in their places, zeros elsewhere.
+    """The partial inverse of `MaxPool1d`: elements at their original positions, zeros elsewhere.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class MaxUnpool1d(MaxUnpool):
 
     Notes
     -----
-    It is called with the pooled input, the indices that `MaxPool1d(…, return_indices=True)` gave and, optionally, `output_size`.
+    Call it with the pooled input, the indices returned by `MaxPool1d(…, return_indices=True)` and, optionally, `output_size`.
 
     Input, indices: (N, C, L) or (C, L). Output: each size n becomes (n - 1) stride - 2 padding + kernel_size, or
     `output_size`.
@@ -197,7 +197,7 @@ class MaxUnpool1d(MaxUnpool):
 
 
 class MaxUnpool2d(MaxUnpool):
-    """The partial inverse of `MaxPool2d`: elements back in their places, zeros elsewhere.
+    """The partial inverse of `MaxPool2d`: elements at their original positions, zeros elsewhere.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class MaxUnpool2d(MaxUnpool):
 
     Notes
     -----
-    It is called with the pooled input, the indices that `MaxPool2d(…, return_indices=True)` gave and, optionally, `output_size`.
+    Call it with the pooled input, the indices returned by `MaxPool2d(…, return_indices=True)` and, optionally, `output_size`.
 
     Input, indices: (N, C, H, W) or (C, H, W). Output: each size n becomes (n - 1) stride - 2 padding + kernel_size, or
     `output_size`.
@@ -228,7 +228,7 @@ class MaxUnpool2d(MaxUnpool):
 
 
 # --------------------------------------------------------------------------------------------------------------------- means
-class AvgPool1d(Described):
+class AvgPool1d(ReprModule):
     """The mean of each window of sequences.
 
     Parameters
@@ -237,7 +237,7 @@ class AvgPool1d(Described):
     {window_padding}
     {ceil_mode}
     count_include_pad : bool, optional
-        Whether the padding's zeros count in the mean: True unless given.
+        Include the zeros of the padding in the mean (default: True).
 
     Notes
     -----
@@ -252,7 +252,7 @@ class AvgPool1d(Described):
     tensor([[2.0000, 3.5000]])
     """
 
-    shown = MaxUnpool.shown
+    repr_format = MaxUnpool.repr_format
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
@@ -266,9 +266,9 @@ class AvgPool1d(Described):
 
 
 class AvgPool(Pooling):
-    """The mean of each window; `divisor_override` divides the sums instead of the window's size."""
+    """The mean of each window. `divisor_override` replaces the window size as divisor of the sums."""
 
-    shown = MaxUnpool.shown
+    repr_format = MaxUnpool.repr_format
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ class AvgPool(Pooling):
 
 
 class AvgPool2d(AvgPool):
-    """The mean of each window of pictures.
+    """The mean of each window of images.
 
     Parameters
     ----------
@@ -298,9 +298,9 @@ class AvgPool2d(AvgPool):
     {window_padding}
     {ceil_mode}
     count_include_pad : bool, optional
-        Whether the padding's zeros count in the mean: True unless given.
+        Include the zeros of the padding in the mean (default: True).
     divisor_override : int, optional
-        What the windows' sums are divided by, in place of their number of elements.
+        Divisor of the sums, in place of the number of elements.
 
     Notes
     -----
@@ -328,9 +328,9 @@ class AvgPool3d(AvgPool):
     {window_padding}
     {ceil_mode}
     count_include_pad : bool, optional
-        Whether the padding's zeros count in the mean: True unless given.
+        Include the zeros of the padding in the mean (default: True).
     divisor_override : int, optional
-        What the windows' sums are divided by, in place of their number of elements.
+        Divisor of the sums, in place of the number of elements.
 
     Notes
     -----
@@ -351,7 +351,7 @@ class AvgPool3d(AvgPool):
 class LPPool(Pooling):
     """The p-norm of each window."""
 
-    shown = "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}"
+    repr_format = "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}"
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -367,7 +367,7 @@ class LPPool1d(LPPool):
     Parameters
     ----------
     norm_type : float
-        The power p: 1 gives the sum.
+        Order p of the norm; 1 gives the sum.
     {windows}
     {ceil_mode}
 
@@ -388,12 +388,12 @@ class LPPool1d(LPPool):
 
 
 class LPPool2d(LPPool):
-    """The p-norm of each window of pictures: (Σ x^p)^(1/p).
+    """The p-norm of each window of images: (Σ x^p)^(1/p).
 
     Parameters
     ----------
     norm_type : float
-        The power p: 1 gives the sum.
+        Order p of the norm; 1 gives the sum.
     {windows}
     {ceil_mode}
 
@@ -418,7 +418,7 @@ class LPPool2d(LPPool):
 class AdaptiveAvgPool(Pooling):
     """The means of windows that divide the input evenly."""
 
-    shown = "output_size={output_size}"
+    repr_format = "output_size={output_size}"
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -429,7 +429,7 @@ class AdaptiveAvgPool(Pooling):
 
 
 class AdaptiveAvgPool1d(AdaptiveAvgPool):
-    """The means of windows that divide sequences evenly into a given size.
+    """The means of windows that divide sequences evenly, for a given output size.
 
     Parameters
     ----------
@@ -437,7 +437,7 @@ class AdaptiveAvgPool1d(AdaptiveAvgPool):
 
     Notes
     -----
-    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+    Along a dimension of size n, window i of m covers the elements ⌊i n / m⌋ to ⌈(i + 1) n / m⌉ - 1.
 
     Input: (N, C, L) or (C, L). Output: (N, C, *output_size) or (C, *output_size).
 
@@ -454,7 +454,7 @@ class AdaptiveAvgPool1d(AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool2d(AdaptiveAvgPool):
-    """The means of windows that divide pictures evenly into a given size.
+    """The means of windows that divide images evenly, for a given output size.
 
     Parameters
     ----------
@@ -462,7 +462,7 @@ class AdaptiveAvgPool2d(AdaptiveAvgPool):
 
     Notes
     -----
-    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+    Along a dimension of size n, window i of m covers the elements ⌊i n / m⌋ to ⌈(i + 1) n / m⌉ - 1.
 
     Input: (N, C, H, W) or (C, H, W). Output: (N, C, *output_size) or (C, *output_size).
 
@@ -479,7 +479,7 @@ class AdaptiveAvgPool2d(AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool3d(AdaptiveAvgPool):
-    """The means of windows that divide volumes evenly into a given size.
+    """The means of windows that divide volumes evenly, for a given output size.
 
     Parameters
     ----------
@@ -487,7 +487,7 @@ class AdaptiveAvgPool3d(AdaptiveAvgPool):
 
     Notes
     -----
-    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+    Along a dimension of size n, window i of m covers the elements ⌊i n / m⌋ to ⌈(i + 1) n / m⌉ - 1.
 
     Input: (N, C, D, H, W) or (C, D, H, W). Output: (N, C, *output_size) or (C, *output_size).
 
@@ -504,9 +504,9 @@ class AdaptiveAvgPool3d(AdaptiveAvgPool):
 
 
 class AdaptiveMaxPool(Pooling):
-    """The largest elements of windows that divide the input evenly."""
+    """The maxima of windows that divide the input evenly."""
 
-    shown = "output_size={output_size}"
+    repr_format = "output_size={output_size}"
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
@@ -517,7 +517,7 @@ class AdaptiveMaxPool(Pooling):
 
 
 class AdaptiveMaxPool1d(AdaptiveMaxPool):
-    """The largest elements of windows that divide sequences evenly into a given size.
+    """The maxima of windows that divide sequences evenly, for a given output size.
 
     Parameters
     ----------
@@ -526,7 +526,7 @@ class AdaptiveMaxPool1d(AdaptiveMaxPool):
 
     Notes
     -----
-    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+    Along a dimension of size n, window i of m covers the elements ⌊i n / m⌋ to ⌈(i + 1) n / m⌉ - 1.
 
     Input: (N, C, L) or (C, L). Output: (N, C, *output_size) or (C, *output_size).
 
@@ -543,7 +543,7 @@ class AdaptiveMaxPool1d(AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool2d(AdaptiveMaxPool):
-    """The largest elements of windows that divide pictures evenly into a given size.
+    """The maxima of windows that divide images evenly, for a given output size.
 
     Parameters
     ----------
@@ -552,7 +552,7 @@ class AdaptiveMaxPool2d(AdaptiveMaxPool):
 
     Notes
     -----
-    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+    Along a dimension of size n, window i of m covers the elements ⌊i n / m⌋ to ⌈(i + 1) n / m⌉ - 1.
 
     Input: (N, C, H, W) or (C, H, W). Output: (N, C, *output_size) or (C, *output_size).
 

@@ -1,4 +1,4 @@
-"""Activations that may overwrite their input: ReLU and its kin."""
+"""Activations that can overwrite their input: ReLU and its variants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
-from gradlab.nn.modules.described import InPlace
+from gradlab.nn.modules.bases import InPlaceModule
 
 __all__ = [
     "CELU",
@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 
-class Rectifier(InPlace):
-    """`inplace` is the only setting."""
+class Rectifier(InPlaceModule):
+    """Base of activations whose only setting is `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class ReLU(Rectifier):
 
     Notes
     -----
-    The gradient is 1 where x is positive and 0 elsewhere, at 0 too.
+    The gradient is 1 where x > 0, and 0 elsewhere, including x = 0.
 
     {elementwise}
 
@@ -61,7 +61,7 @@ class ReLU(Rectifier):
 
 
 class SELU(Rectifier):
-    """The scaled ELU of self-normalizing networks: scale times x where positive, scale · alpha (exp(x) - 1) elsewhere.
+    """The scaled ELU of self-normalizing networks: scale · x if x > 0, otherwise scale · alpha (exp(x) - 1).
 
     Parameters
     ----------
@@ -69,8 +69,7 @@ class SELU(Rectifier):
 
     Notes
     -----
-    scale = 1.0507… and alpha = 1.6733… are those of Klambauer et al. (2017), which keep mean 0 and variance 1
-    from layer to layer.
+    The constants scale = 1.0507… and alpha = 1.6733… of Klambauer et al. (2017) preserve mean 0 and variance 1 across layers.
 
     {elementwise}
 
@@ -87,7 +86,7 @@ class SELU(Rectifier):
 
 
 class SiLU(Rectifier):
-    """x · sigmoid(x) of each element, also called swish.
+    """The function x · sigmoid(x) of each element, also called swish.
 
     Parameters
     ----------
@@ -110,7 +109,7 @@ class SiLU(Rectifier):
 
 
 class Mish(Rectifier):
-    """x · tanh(log(1 + exp(x))) of each element.
+    """The function x · tanh(log(1 + exp(x))) of each element.
 
     Parameters
     ----------
@@ -133,7 +132,7 @@ class Mish(Rectifier):
 
 
 class Hardsigmoid(Rectifier):
-    """min(max(x + 3, 0), 6) / 6 of each element: straight lines in place of the logistic function.
+    """A piecewise linear approximation of the logistic function: min(max(x + 3, 0), 6) / 6 of each element.
 
     Parameters
     ----------
@@ -159,7 +158,7 @@ class Hardsigmoid(Rectifier):
 
 
 class Hardswish(Rectifier):
-    """x · min(max(x + 3, 0), 6) / 6 of each element.
+    """The function x · min(max(x + 3, 0), 6) / 6 of each element.
 
     Parameters
     ----------
@@ -184,13 +183,13 @@ class Hardswish(Rectifier):
         return ""
 
 
-class Hardtanh(InPlace):
-    """Each element kept within min_val ... max_val.
+class Hardtanh(InPlaceModule):
+    """Clamp each element to [min_val, max_val].
 
     Parameters
     ----------
     min_val, max_val : float, optional
-        The bounds: -1 and 1 unless given.
+        The bounds (default: -1 and 1).
     {inplace}
     min_value, max_value : float, optional
         Deprecated names of the bounds.
@@ -216,7 +215,7 @@ class Hardtanh(InPlace):
     tensor([0., 1., 0.])
     """
 
-    shown = "min_val={min_val}, max_val={max_val}"
+    repr_format = "min_val={min_val}, max_val={max_val}"
 
     def __init__(
         self,
@@ -242,7 +241,7 @@ class Hardtanh(InPlace):
 
 
 class ReLU6(Hardtanh):
-    """min(max(x, 0), 6) of each element.
+    """Clamp each element to [0, 6].
 
     Parameters
     ----------
@@ -260,19 +259,19 @@ class ReLU6(Hardtanh):
     tensor([0., 3., 6.])
     """
 
-    shown = ""
+    repr_format = ""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
 
-class LeakyReLU(InPlace):
-    """x where it is positive, negative_slope · x elsewhere.
+class LeakyReLU(InPlaceModule):
+    """The leaky ReLU: x if x > 0, otherwise negative_slope · x.
 
     Parameters
     ----------
     negative_slope : float, optional
-        The slope below 0: 0.01 unless given.
+        Slope for x < 0 (default: 0.01).
     {inplace}
 
     Notes
@@ -287,7 +286,7 @@ class LeakyReLU(InPlace):
     tensor([-0.2000,  3.0000])
     """
 
-    shown = "negative_slope={negative_slope}"
+    repr_format = "negative_slope={negative_slope}"
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -297,13 +296,13 @@ class LeakyReLU(InPlace):
         return functional.leaky_relu(input, self.negative_slope, self.inplace)
 
 
-class ELU(InPlace):
-    """x where it is positive, alpha (exp(x) - 1) elsewhere.
+class ELU(InPlaceModule):
+    """The exponential linear unit: x if x > 0, otherwise alpha (exp(x) - 1).
 
     Parameters
     ----------
     alpha : float, optional
-        Minus the limit towards -∞: 1 unless given.
+        Minus the limit for x → -∞ (default: 1).
     {inplace}
 
     Notes
@@ -318,7 +317,7 @@ class ELU(InPlace):
     tensor([-0.6321,  0.0000,  1.0000])
     """
 
-    shown = "alpha={alpha}"
+    repr_format = "alpha={alpha}"
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -328,13 +327,13 @@ class ELU(InPlace):
         return functional.elu(input, self.alpha, self.inplace)
 
 
-class CELU(InPlace):
-    """x where it is positive, alpha (exp(x / alpha) - 1) elsewhere: its slope has no jump at 0, whatever alpha is.
+class CELU(InPlaceModule):
+    """The exponential linear unit with a continuous slope for every alpha: x if x > 0, otherwise alpha (exp(x / alpha) - 1).
 
     Parameters
     ----------
     alpha : float, optional
-        Minus the limit towards -∞: 1 unless given.
+        Minus the limit for x → -∞ (default: 1).
     {inplace}
 
     Notes
@@ -349,7 +348,7 @@ class CELU(InPlace):
     tensor([-1.2642,  0.0000,  1.0000])
     """
 
-    shown = "alpha={alpha}"
+    repr_format = "alpha={alpha}"
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -359,15 +358,15 @@ class CELU(InPlace):
         return functional.celu(input, self.alpha, self.inplace)
 
 
-class Threshold(InPlace):
-    """x where it is above the threshold, `value` elsewhere.
+class Threshold(InPlaceModule):
+    """Replace elements that do not exceed the threshold by `value`.
 
     Parameters
     ----------
     threshold : float
-        What an element has to exceed to be kept.
+        Elements greater than this are kept.
     value : float
-        What stands in place of the others, which get no gradient.
+        Replacement for the others, which receive no gradient.
     {inplace}
 
     Notes
@@ -382,7 +381,7 @@ class Threshold(InPlace):
     tensor([-5., -5.,  2.])
     """
 
-    shown = "threshold={threshold}, value={value}"
+    repr_format = "threshold={threshold}, value={value}"
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -392,13 +391,13 @@ class Threshold(InPlace):
         return functional.threshold(input, self.threshold, self.value, self.inplace)
 
 
-class RReLU(InPlace):
-    """Leaky ReLU with slopes drawn anew for each element while training, and with their mean in evaluation.
+class RReLU(InPlaceModule):
+    """Leaky ReLU with a random slope for each element in training, and the mean slope in evaluation.
 
     Parameters
     ----------
     lower, upper : float, optional
-        The slopes are uniform in lower ... upper: 1/8 and 1/3 unless given.
+        Bounds of the uniform distribution of the slopes (default: 1/8 and 1/3).
     {inplace}
 
     Notes
@@ -413,7 +412,7 @@ class RReLU(InPlace):
     tensor([-1.,  3.])
     """
 
-    shown = "lower={lower}, upper={upper}"
+    repr_format = "lower={lower}, upper={upper}"
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""One step of each kind of recurrence, and the checks of sizes that layers and cells share."""
+"""One step of each recurrent layer, and the checks of sizes that layers and cells share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 def plain_step(activation: Callable[[Tensor], Tensor]) -> Callable[..., State]:
-    """h' = activation(W_ih x + b_ih + W_hh h + b_hh)."""
+    """Return the step h' = activation(W_ih x + b_ih + W_hh h + b_hh)."""
 
     def step(x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Any = None, b_hh: Any = None) -> State:
         return (activation(linear(state[0], w_hh, b_hh) + linear(x, w_ih, b_ih)),)
@@ -25,7 +25,7 @@ def plain_step(activation: Callable[[Tensor], Tensor]) -> Callable[..., State]:
 def lstm_step(
     x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Any = None, b_hh: Any = None, w_hr: Tensor | None = None
 ) -> State:
-    """c' = f c + i g, h' = o tanh(c'); with projections h' = W_hr (o tanh(c')). (Hochreiter and Schmidhuber 1997)"""
+    """Compute c' = f c + i g, h' = o tanh(c'), or with projections h' = W_hr (o tanh(c')). (Hochreiter and Schmidhuber 1997)"""
     h, c = state
     i, f, g, o = chunk(linear(h, w_hh, b_hh) + linear(x, w_ih, b_ih), 4, 1)
     c = sigmoid(f) * c + sigmoid(i) * tanh(g)
@@ -34,7 +34,7 @@ def lstm_step(
 
 
 def gru_step(x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Any = None, b_hh: Any = None) -> State:
-    """h' = (1 - z) n + z h, with n = tanh(W_in x + b_in + r (W_hn h + b_hn)). (Cho et al. 2014)"""
+    """Compute h' = (1 - z) n + z h, with n = tanh(W_in x + b_in + r (W_hn h + b_hn)). (Cho et al. 2014)"""
     (h,) = state
     x_r, x_z, x_n = chunk(linear(x, w_ih, b_ih), 3, 1)
     h_r, h_z, h_n = chunk(linear(h, w_hh, b_hh), 3, 1)
@@ -47,7 +47,7 @@ STEPS = {"LSTM": lstm_step, "GRU": gru_step, "RNN_TANH": plain_step(tanh), "RNN_
 
 
 def check_sizes(bias: Any, batch_first: Any, input_size: Any, hidden_size: Any) -> None:
-    """Refuse arguments of other types, and sizes that are not positive."""
+    """Raise if an argument has the wrong type or a size is not positive."""
     for name, value, kind in (
         ("bias", bias, bool),
         ("batch_first", batch_first, bool),

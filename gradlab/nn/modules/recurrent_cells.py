@@ -1,4 +1,4 @@
-"""The cells: one step of a recurrent layer, with parameters of its own."""
+"""Recurrent cells: one step of a recurrent layer, with its own parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import init
-from gradlab.nn.modules.described import unset
+from gradlab.nn.modules.bases import empty_parameter
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.recurrence import STEPS, State
 from gradlab.nn.modules.shared import with_shared_texts
@@ -18,16 +18,16 @@ __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
 @with_shared_texts
 class RNNCellBase(Module):
-    """What the cells share: parameters, checks and the batch's dimension.
+    """Base of the cells: parameters, checks and the batch dimension.
 
     Parameters
     ----------
     input_size, hidden_size : int
-        The sizes of an input and of a state.
+        Sizes of an input and of a state.
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     num_chunks : int
-        How many gates there are.
+        Number of gates.
     {device}
     {dtype}
 
@@ -47,10 +47,10 @@ class RNNCellBase(Module):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         gates = num_chunks * hidden_size
-        self.weight_ih = unset(gates, input_size, device=device, dtype=dtype)
-        self.weight_hh = unset(gates, hidden_size, device=device, dtype=dtype)
+        self.weight_ih = empty_parameter(gates, input_size, device=device, dtype=dtype)
+        self.weight_hh = empty_parameter(gates, hidden_size, device=device, dtype=dtype)
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, unset(gates, device=device, dtype=dtype) if bias else None)
+            self.register_parameter(name, empty_parameter(gates, device=device, dtype=dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -80,7 +80,7 @@ class RNNCellBase(Module):
         return shown if self.nonlinearity == "tanh" else f"{shown}, nonlinearity={self.nonlinearity}"
 
     def step(self, input: Tensor, given: State | None, labels: tuple[str, ...]) -> State:
-        """The next states, of input (N, inputs) or (inputs,); errors call the states given by `labels`."""
+        """Return the next states for input (N, inputs) or (inputs,). `labels` name the given states in errors."""
         cell = type(self).__name__
         if input.dim() not in (1, 2):
             raise ValueError(f"{cell}: Expected input to be 1D or 2D, got {input.dim()}D instead")
@@ -114,9 +114,9 @@ class RNNCell(RNNCellBase):
     Parameters
     ----------
     input_size, hidden_size : int
-        The sizes of an input and of a state.
+        Sizes of an input and of a state.
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     nonlinearity : str, optional
         "tanh" (the default) or "relu".
     {device}
@@ -125,15 +125,15 @@ class RNNCell(RNNCellBase):
     Attributes
     ----------
     weight_ih : Parameter of shape (hidden_size, input_size)
-        Uniform within ±1/√hidden_size at the start, as all.
+        Initialised uniformly within ±1/√hidden_size, as are all parameters.
     weight_hh : Parameter of shape (hidden_size, hidden_size)
-        W of the state.
+        Weights of the state.
     bias_ih, bias_hh : Parameter of shape (hidden_size,), or None
         The biases.
 
     Notes
     -----
-    Input: (N, input_size) or (input_size). State, zeros unless given: (N, hidden_size) or (hidden_size). Output: the
+    Input: (N, input_size) or (input_size). State (default: zeros): (N, hidden_size) or (hidden_size). Output: the
     next state.
 
     Examples
@@ -158,7 +158,7 @@ class RNNCell(RNNCellBase):
 
     @property
     def mode(self) -> str:  # type: ignore[override]
-        """Which step to take."""
+        """Name of the step function."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return f"RNN_{self.nonlinearity.upper()}"
@@ -174,24 +174,24 @@ class GRUCell(RNNCellBase):
     Parameters
     ----------
     input_size, hidden_size : int
-        The sizes of an input and of a state.
+        Sizes of an input and of a state.
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     {device}
     {dtype}
 
     Attributes
     ----------
     weight_ih : Parameter of shape (3 hidden_size, input_size)
-        Uniform within ±1/√hidden_size at the start, as all.
+        Initialised uniformly within ±1/√hidden_size, as are all parameters.
     weight_hh : Parameter of shape (3 hidden_size, hidden_size)
-        W of the state.
+        Weights of the state.
     bias_ih, bias_hh : Parameter of shape (3 hidden_size,), or None
         The biases.
 
     Notes
     -----
-    Input: (N, input_size) or (input_size). State, zeros unless given: (N, hidden_size) or (hidden_size). Output: the
+    Input: (N, input_size) or (input_size). State (default: zeros): (N, hidden_size) or (hidden_size). Output: the
     next state.
 
     Examples
@@ -218,24 +218,24 @@ class LSTMCell(RNNCellBase):
     Parameters
     ----------
     input_size, hidden_size : int
-        The sizes of an input and of a state.
+        Sizes of an input and of a state.
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     {device}
     {dtype}
 
     Attributes
     ----------
     weight_ih : Parameter of shape (4 hidden_size, input_size)
-        Uniform within ±1/√hidden_size at the start, as all.
+        Initialised uniformly within ±1/√hidden_size, as are all parameters.
     weight_hh : Parameter of shape (4 hidden_size, hidden_size)
-        W of the state.
+        Weights of the state.
     bias_ih, bias_hh : Parameter of shape (4 hidden_size,), or None
         The biases.
 
     Notes
     -----
-    Input: (N, input_size) or (input_size). State, zeros unless given: (N, hidden_size) or (hidden_size). Output: the
+    Input: (N, input_size) or (input_size). State (default: zeros): (N, hidden_size) or (hidden_size). Output: the
     next state.
 
     Examples

@@ -1,9 +1,9 @@
-"""Recurrent layers, step by step: the plain one, LSTM and GRU, and the cells that are one step of them.
+"""Recurrent layers: `RNN`, `LSTM` and `GRU`.
 
-A layer hands its outputs to the next as a list of steps, so that backward meets each step's tensor alone, and never a whole
-sequence of zeros for one step of it. Weights of layer k are `weight_ih_lk` (gates · hidden, inputs), `weight_hh_lk`,
-`bias_ih_lk`, `bias_hh_lk`, with `_reverse` for the direction from the end; the gates are one below the other, in the order i, f,
-g, o (LSTM) and r, z, n (GRU). All start uniform within ±1/√hidden_size.
+A layer passes its outputs to the next as a list of steps, so that the backward pass does not create a sequence of zeros for the
+gradient of each step. Weights of layer k are `weight_ih_lk` (gates · hidden, inputs), `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk`,
+with `_reverse` for the reverse direction. Gates are stacked in the order i, f, g, o (LSTM) and r, z, n (GRU). All parameters are
+initialised uniformly within ±1/√hidden_size.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from gradlab.core.errors import advice
 from gradlab.core.tensor import Tensor
 from gradlab.nn import init
 from gradlab.nn.functional import dropout
-from gradlab.nn.modules.described import unset
+from gradlab.nn.modules.bases import empty_parameter
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.recurrence import GATES, State, check_sizes
 from gradlab.nn.modules.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
-from gradlab.nn.modules.sequences import SEQUENCES, runs_whole, stepwise
+from gradlab.nn.modules.sequences import SEQUENCES, is_one_operation, run_steps
 from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.ops import cat, stack
 from gradlab.ops.creation import zeros
@@ -32,35 +32,35 @@ __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "R
 # ------------------------------------------------------------------------------------------------------------------ sequences
 @with_shared_texts
 class RNNBase(Module):
-    """What `RNN`, `LSTM` and `GRU` share: settings, parameters, checks and the loop over layers and steps.
+    """Base of `RNN`, `LSTM` and `GRU`: settings, parameters, checks and the loop over layers and steps.
 
     Parameters
     ----------
     mode : str
         "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
     input_size, hidden_size : int
-        The sizes of an input and of a state.
+        Sizes of an input and of a state.
     num_layers : int, optional
-        How many layers, each of which takes the outputs of the one before: 1 unless given.
+        Number of layers; each takes the outputs of the previous one (default: 1).
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     batch_first : bool, optional
-        Whether the batch's dimension comes before the steps'.
+        Whether the batch dimension comes before the time dimension.
     dropout : float, optional
-        The probability of dropout between layers: 0 unless given.
+        Probability of dropout between layers (default: 0).
     bidirectional : bool, optional
-        Whether each layer also runs from the end; both outputs are joined.
+        Run each layer in both directions, and concatenate the outputs.
     proj_size : int, optional
-        The size of h, which is then projected from hidden_size; none unless given.
+        Size to which h is projected (default: 0, no projection).
     {device}
     {dtype}
 
     Raises
     ------
     ValueError, TypeError
-        If a size is not a positive int, `dropout` not within 0 ... 1, or `proj_size` given where it is not taken.
+        If a size is not a positive int, `dropout` is not between 0 and 1, or `proj_size` is not supported.
     RuntimeError
-        If the input or the state has a shape that does not fit.
+        If the shape of the input or the state does not fit.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class RNNBase(Module):
                 if proj_size:
                     shapes["weight_hr"] = (proj_size, hidden_size)
                 for name, shape in shapes.items():
-                    setattr(self, f"{name}_l{layer}{suffix}", unset(*shape, device=device, dtype=dtype))
+                    setattr(self, f"{name}_l{layer}{suffix}", empty_parameter(*shape, device=device, dtype=dtype))
                 self._all_weights.append([f"{name}_l{layer}{suffix}" for name in shapes])
         self.reset_parameters()
 
@@ -141,7 +141,7 @@ class RNNBase(Module):
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: there is no library here that wants the weights in one block.
+        """No-op, for compatibility: PyTorch stores the weights in one block for cuDNN.
 
         Returns
         -------
@@ -155,12 +155,12 @@ class RNNBase(Module):
 
     @property
     def directions(self) -> int:
-        """1, or 2 if the sequence is also read from its end."""
+        """Number of directions: 2 if bidirectional, otherwise 1."""
         return 2 if self.bidirectional else 1
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
-        """The parameters of each layer and direction."""
+        """Parameters of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def extra_repr(self) -> str:
@@ -169,7 +169,7 @@ class RNNBase(Module):
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *shown])
 
     def check_input(self, input: Tensor) -> None:
-        """Refuse another dtype than the weights', or another number of columns than `input_size`."""
+        """Raise unless the input has the dtype of the weights and `input_size` columns."""
         weights = self.weight_ih_l0.dtype
         if input.dtype != weights:
             raise ValueError(
@@ -180,9 +180,9 @@ class RNNBase(Module):
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}")
 
     def run(self, input: Tensor, given: State | None, widths: tuple[int, ...], labels: tuple[str, ...]) -> tuple[Tensor, State]:
-        """The outputs of the last layer, and the last states; for input with or without a batch axis.
+        """Return the outputs of the last layer and the last states, for input with or without a batch axis.
 
-        given: the first states, of these widths each, or None for zeros; labels: what errors call them.
+        `given` are the first states, of these widths, or None for zeros. `labels` name them in errors.
         """
         batched, axis = input.dim() == 3, 0 if self.batch_first else 1
         if not batched:
@@ -200,12 +200,12 @@ class RNNBase(Module):
         return (output, last) if batched else (output.squeeze(axis), tuple([state.squeeze(1) for state in last]))
 
     def layers(self, x: Tensor, given: State) -> tuple[Tensor, State]:
-        """Over layers and directions, each a whole sequence at once or step by step."""
+        """Run all layers and directions, each as one operation or step by step."""
         if not len(x):
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         weights: list[list[Any]] = self.all_weights
-        whole = not self.proj_size and runs_whole(self.mode, [x, *given, *[w for several in weights for w in several]])
-        if self.proj_size and not self.bias:  # the projection stands behind the biases
+        whole = not self.proj_size and is_one_operation(self.mode, [x, *given, *[w for several in weights for w in several]])
+        if self.proj_size and not self.bias:  # the projection follows the biases
             weights = [[w_ih, w_hh, None, None, w_hr] for w_ih, w_hh, w_hr in weights]
         starts = list(zip(*[state.unbind() for state in given], strict=True))
         xs: Any = x if whole else x.unbind()
@@ -217,7 +217,7 @@ class RNNBase(Module):
                 if whole:
                     hs, *state = SEQUENCES[self.mode].apply(bool(direction), len(given), xs, *starts[at], *weights[at])
                 else:
-                    hs, state = stepwise(self.mode, xs, starts[at], weights[at], bool(direction))
+                    hs, state = run_steps(self.mode, xs, starts[at], weights[at], bool(direction))
                 last.append(state)
                 outputs.append(hs)
             joined = self.bidirectional and (whole or layer < self.num_layers - 1)
@@ -231,8 +231,8 @@ class RNNBase(Module):
                 xs = dropout(xs, self.dropout, True) if whole else tuple([dropout(one, self.dropout, True) for one in xs])
         return xs, tuple([stack(states) for states in zip(*last, strict=True)])
 
-    def checked_hidden(self, input: Tensor, hx: Tensor | None, word: str) -> None:
-        """Refuse ranks that do not fit."""
+    def check_hidden(self, input: Tensor, hx: Tensor | None, word: str) -> None:
+        """Raise if the numbers of dimensions do not fit."""
         dims = input.dim()
         if dims not in (2, 3):
             raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {dims}D{word} instead")
@@ -243,45 +243,45 @@ class RNNBase(Module):
 
 @with_shared_texts
 class RNN(RNNBase):
-    """Recurrence: h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or with ReLU, step by step.
+    """Elman network: h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or with ReLU.
 
     Parameters
     ----------
     input_size, hidden_size : int
-        The sizes of an input and of a state.
+        Sizes of an input and of a state.
     num_layers : int, optional
-        How many layers, each of which takes the outputs of the one before: 1 unless given.
+        Number of layers; each takes the outputs of the previous one (default: 1).
     nonlinearity : str, optional
         "tanh" (the default) or "relu".
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     batch_first : bool, optional
-        Whether the batch's dimension comes before the steps'.
+        Whether the batch dimension comes before the time dimension.
     dropout : float, optional
-        The probability of dropout between layers: 0 unless given.
+        Probability of dropout between layers (default: 0).
     bidirectional : bool, optional
-        Whether each layer also runs from the end; both outputs are joined.
+        Run each layer in both directions, and concatenate the outputs.
     {device}
     {dtype}
     proj_size : int, optional
-        Refused if given: only `LSTM` has projections.
+        Not supported: only `LSTM` has projections.
 
     Attributes
     ----------
     weight_ih_lk : Parameter of shape (hidden_size, inputs)
-        W of the inputs of layer k, with `_reverse` for the other direction; uniform within ±1/√hidden_size at the
-        start, as all.
+        Input weights of layer k, with the suffix `_reverse` for the reverse direction. All parameters are initialised
+        uniformly within ±1/√hidden_size.
     weight_hh_lk : Parameter of shape (hidden_size, hidden_size)
-        W of the state.
+        Weights of the state.
     bias_ih_lk, bias_hh_lk : Parameter of shape (hidden_size,)
         The biases.
 
     Raises
     ------
     ValueError, TypeError
-        If a size is not a positive int, `dropout` not within 0 ... 1, or `proj_size` given where it is not taken.
+        If a size is not a positive int, `dropout` is not between 0 and 1, or `proj_size` is not supported.
     RuntimeError
-        If the input or the state has a shape that does not fit.
+        If the shape of the input or the state does not fit.
 
     Notes
     -----
@@ -332,7 +332,7 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.checked_hidden(input, hx, " tensor")
+        self.check_hidden(input, hx, " tensor")
         output, (last,) = self.run(input, None if hx is None else (hx,), (self.hidden_size,), ("hidden",))
         return output, last
 
@@ -344,44 +344,43 @@ class GRU(RNNBase):
     Parameters
     ----------
     input_size, hidden_size : int
-        The sizes of an input and of a state.
+        Sizes of an input and of a state.
     num_layers : int, optional
-        How many layers, each of which takes the outputs of the one before: 1 unless given.
+        Number of layers; each takes the outputs of the previous one (default: 1).
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     batch_first : bool, optional
-        Whether the batch's dimension comes before the steps'.
+        Whether the batch dimension comes before the time dimension.
     dropout : float, optional
-        The probability of dropout between layers: 0 unless given.
+        Probability of dropout between layers (default: 0).
     bidirectional : bool, optional
-        Whether each layer also runs from the end; both outputs are joined.
+        Run each layer in both directions, and concatenate the outputs.
     {device}
     {dtype}
     proj_size : int, optional
-        Refused if given: only `LSTM` has projections.
+        Not supported: only `LSTM` has projections.
 
     Attributes
     ----------
     weight_ih_lk : Parameter of shape (3 hidden_size, inputs)
-        W of the inputs of layer k, with `_reverse` for the other direction; uniform within ±1/√hidden_size at the
-        start, as all.
+        Input weights of layer k, with the suffix `_reverse` for the reverse direction. All parameters are initialised
+        uniformly within ±1/√hidden_size.
     weight_hh_lk : Parameter of shape (3 hidden_size, hidden_size)
-        W of the state.
+        Weights of the state.
     bias_ih_lk, bias_hh_lk : Parameter of shape (3 hidden_size,)
         The biases.
 
     Raises
     ------
     ValueError, TypeError
-        If a size is not a positive int, `dropout` not within 0 ... 1, or `proj_size` given where it is not taken.
+        If a size is not a positive int, `dropout` is not between 0 and 1, or `proj_size` is not supported.
     RuntimeError
-        If the input or the state has a shape that does not fit.
+        If the shape of the input or the state does not fit.
 
     Notes
     -----
-    h' = (1 - z) n + z h, with n = tanh(W_in x + b_in + r (W_hn h + b_hn)) and r, z logistic functions of their own
-    rows; the rows are in
-    the order r, z, n.
+    h' = (1 - z) n + z h, with n = tanh(W_in x + b_in + r (W_hn h + b_hn)), and r, z logistic functions with their own weights.
+    The rows of the weights are in the order r, z, n.
 
     Input: (T, N, input_size); (N, T, input_size) if `batch_first`; or (T, input_size). State, zeros unless given:
     (layers · directions,
@@ -414,7 +413,7 @@ class GRU(RNNBase):
         super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.checked_hidden(input, hx, "")
+        self.check_hidden(input, hx, "")
         output, (last,) = self.run(input, None if hx is None else (hx,), (self.hidden_size,), ("hidden",))
         return output, last
 
@@ -426,46 +425,45 @@ class LSTM(RNNBase):
     Parameters
     ----------
     input_size, hidden_size : int
-        The sizes of an input and of a state.
+        Sizes of an input and of a state.
     num_layers : int, optional
-        How many layers, each of which takes the outputs of the one before: 1 unless given.
+        Number of layers; each takes the outputs of the previous one (default: 1).
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     batch_first : bool, optional
-        Whether the batch's dimension comes before the steps'.
+        Whether the batch dimension comes before the time dimension.
     dropout : float, optional
-        The probability of dropout between layers: 0 unless given.
+        Probability of dropout between layers (default: 0).
     bidirectional : bool, optional
-        Whether each layer also runs from the end; both outputs are joined.
+        Run each layer in both directions, and concatenate the outputs.
     proj_size : int, optional
-        The size of h, which is then projected from hidden_size; none unless given.
+        Size to which h is projected (default: 0, no projection).
     {device}
     {dtype}
 
     Attributes
     ----------
     weight_ih_lk : Parameter of shape (4 hidden_size, inputs)
-        W of the inputs of layer k, with `_reverse` for the other direction; uniform within ±1/√hidden_size at the
-        start, as all.
+        Input weights of layer k, with the suffix `_reverse` for the reverse direction. All parameters are initialised
+        uniformly within ±1/√hidden_size.
     weight_hh_lk : Parameter of shape (4 hidden_size, hidden_size)
-        W of the state.
+        Weights of the state.
     bias_ih_lk, bias_hh_lk : Parameter of shape (4 hidden_size,)
         The biases.
     weight_hr_lk : Parameter of shape (proj_size, hidden_size)
-        The projection, with `proj_size` only.
+        Weights of the projection, if `proj_size` is given.
 
     Raises
     ------
     ValueError, TypeError
-        If a size is not a positive int, `dropout` not within 0 ... 1, or `proj_size` given where it is not taken.
+        If a size is not a positive int, `dropout` is not between 0 and 1, or `proj_size` is not supported.
     RuntimeError
-        If the input or the state has a shape that does not fit.
+        If the shape of the input or the state does not fit.
 
     Notes
     -----
-    c' = f c + i g, h' = o tanh(c'), with i, f, o logistic functions and g tanh of their own rows; the rows are in the
-    order i, f, g, o.
-    The state is a pair (h, c).
+    c' = f c + i g, h' = o tanh(c'), with logistic functions i, f, o and a tanh g with their own weights. The rows of the weights
+    are in the order i, f, g, o. The state is a pair (h, c).
 
     Input: (T, N, input_size); (N, T, input_size) if `batch_first`; or (T, input_size). State, zeros unless given:
     (layers · directions,
@@ -498,7 +496,7 @@ class LSTM(RNNBase):
         )
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        self.checked_hidden(input, None, "")
+        self.check_hidden(input, None, "")
         if hx is not None:
             h, c, dims = hx[0].dim(), hx[1].dim(), input.dim()
             if h != dims or c != dims:
@@ -511,6 +509,6 @@ class LSTM(RNNBase):
 
 
 def refuse_projections(proj_size: int | None) -> None:
-    """Only LSTM has projections."""
+    """Raise if `proj_size` is given: only LSTM has projections."""
     if proj_size is not None:
         raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")

@@ -1,11 +1,12 @@
-"""A recurrent layer over a whole sequence as one operation, for arrays of NumPy in single or double precision.
+"""A recurrent layer over a whole sequence as one operation, for NumPy arrays in single or double precision.
 
-What needs no state is done for all steps at once: the products with the inputs before them, and in backward the factors of the
-activations before, the gradients of weights, biases and inputs after. In between stand the steps, with a product with the state
-and a few passes over arrays of (N, gates · H) each. Formulas are those of `recurrence`, whose steps are what is recorded wherever
-somebody looks on (`core.observers`), and by which a backward is computed that is itself to be differentiated.
+Work that does not depend on the state is done for all steps at once. In the forward pass these are the products with the inputs,
+in the backward pass the derivatives of the activations (before the steps) and the gradients of weights, biases and inputs (after
+them). Each step has one product with the state and a few loops over arrays of shape (N, gates · H). The formulas are those of
+`recurrence`. Its steps are recorded one by one if there are observers (`core.observers`) or if the backward pass must be
+differentiable.
 
-Arrays lie in the order of the sequence, also where it is read from its end: then the steps go down. Shapes: x (T, N, I),
+Arrays are in the order of the sequence, even if it is read from its end: then the steps run backwards. Shapes: x (T, N, I),
 states (N, H), weights (gates · H, I) and (gates · H, H).
 """
 
@@ -27,8 +28,8 @@ from gradlab.ops import stack
 Array = Any
 
 
-def runs_whole(mode: str, tensors: Iterable[Tensor]) -> bool:
-    """Whether a layer of these inputs, states and weights is one operation."""
+def is_one_operation(mode: str, tensors: Iterable[Tensor]) -> bool:
+    """Return True if a layer with these inputs, states and weights can run as one operation."""
     arrays = [x.array for x in tensors]
     kind = arrays[0].dtype
     return (
@@ -39,8 +40,8 @@ def runs_whole(mode: str, tensors: Iterable[Tensor]) -> bool:
     )
 
 
-def stepwise(name: str, xs: Iterable[Tensor], state: State, weights: Iterable[Any], reverse: bool) -> tuple[list[Tensor], State]:
-    """One layer and direction, step by step: each step's h, in the order of the sequence, and the last state."""
+def run_steps(name: str, xs: Iterable[Tensor], state: State, weights: Iterable[Any], reverse: bool) -> tuple[list[Tensor], State]:
+    """Run one layer and direction step by step. Return h of each step, in the order of the sequence, and the last state."""
     step, hs = STEPS[name], []
     for x in reversed(list(xs)) if reverse else xs:
         state = step(x, state, *weights)
@@ -49,9 +50,12 @@ def stepwise(name: str, xs: Iterable[Tensor], state: State, weights: Iterable[An
 
 
 class Sequence(Function):
-    """apply(reverse, count, x, *states, w_ih, w_hh, *biases) -> (h of each step (T, N, H), *last states); `count` is that of the
-    states. A subclass has the arithmetic: `run` makes (h of each step, last states, what `sweep` wants kept); `sweep` makes of
-    cotangents of these those of the first states, of the products with the inputs, and of those with the state."""
+    """One layer and direction: apply(reverse, count, x, *states, w_ih, w_hh, *biases) -> (h (T, N, H), *last states).
+
+    `count` is the number of states. Subclasses define the arithmetic: `run` returns (h of each step, last states, arrays to
+    save), and `sweep` computes from the cotangents of h and the last states those of the first states, of the products with the
+    inputs, and of the products with the state.
+    """
 
     mode: str
     run: Callable[..., tuple[Array, list[Array], tuple[Array, ...]]]
@@ -62,7 +66,7 @@ class Sequence(Function):
         x, *arrays = [tensor.array for tensor in tensors]
         states, weights, biases = arrays[:count], arrays[count : count + 2], arrays[count + 2 :]
         order = range(len(x) - 1, -1, -1) if reverse else range(len(x))
-        with np.errstate(all="ignore"):  # inf and NaN are computed in silence, as by any operation
+        with np.errstate(all="ignore"):  # no warnings about inf and NaN, as in all operations
             y, last, kept = ctx._forward_cls.run(x, states, *weights, biases, order)
         output = constant(y)
         ctx.settings = order, count, len(tensors)
@@ -75,11 +79,11 @@ class Sequence(Function):
         saved, needed = ctx.saved_tensors, ctx.needs_input_grad[2:]
         tensors = saved[:number]
         if mode.grad:
-            return None, None, *differentiable(ctx._forward_cls.mode, tensors, count, order, needed, cotangents)
+            return None, None, *differentiable_gradients(ctx._forward_cls.mode, tensors, count, order, needed, cotangents)
         x, *arrays = [tensor.array for tensor in tensors]
         y, *kept = [tensor.array for tensor in saved[number:]]
         states, (w_ih, w_hh), biases = arrays[:count], arrays[count : count + 2], arrays[count + 2 :]
-        before = previous(states[0], y, order)
+        before = previous_states(states[0], y, order)
         arrived = [cotangents[0].array, *[cotangent.array.copy() for cotangent in cotangents[1:]]]
         of_states, *slopes = ctx._forward_cls.sweep(arrived, y, before, states, w_hh, kept, order)
         of_inputs, of_products = [slope.reshape(-1, len(w_ih)) for slope in slopes]
@@ -90,7 +94,7 @@ class Sequence(Function):
 
 
 class LSTMSequence(Sequence):
-    """All steps of an LSTM's layer. Kept are the gates i, f, g, o after their activations, each c and its tanh."""
+    """All steps of an LSTM layer. It saves the gates i, f, g, o after their activations, each c and its tanh."""
 
     mode = "LSTM"
 
@@ -98,7 +102,7 @@ class LSTMSequence(Sequence):
     def run(x: Array, states: list[Array], w_ih: Array, w_hh: Array, biases: list[Array], order: range) -> Any:
         h, c = states
         size = h.shape[-1]
-        gates, back = of_all_steps(x, w_ih, biases), np.ascontiguousarray(w_hh.T)
+        gates, back = input_products(x, w_ih, biases), np.ascontiguousarray(w_hh.T)
         y, cells, curves = (np.empty((*x.shape[:2], size), x.dtype) for _ in range(3))
         product, g = np.empty_like(gates[0]), np.empty_like(h)
         for t in order:
@@ -124,9 +128,11 @@ class LSTMSequence(Sequence):
         length, batch, size = y.shape
         i, f, g, o = (gates[:, :, k * size : (k + 1) * size] for k in range(4))
         dy, dh, dc = arrived
-        slopes = np.empty((length, batch, 4, size), y.dtype)  # of the gates before their activations: d/dc of i, f, g; d/dh of o
+        slopes = np.empty(
+            (length, batch, 4, size), y.dtype
+        )  # derivatives of c by the gates i, f, g and of h by o, before their activations
         np.multiply(g * i, 1 - i, out=slopes[:, :, 0])
-        np.multiply(previous(states[1], cells, order) * f, 1 - f, out=slopes[:, :, 1])
+        np.multiply(previous_states(states[1], cells, order) * f, 1 - f, out=slopes[:, :, 1])
         np.multiply(i, 1 - g * g, out=slopes[:, :, 2])
         np.multiply(curves * o, 1 - o, out=slopes[:, :, 3])
         into_cell = o * (1 - curves * curves)
@@ -144,7 +150,7 @@ class LSTMSequence(Sequence):
 
 
 class GRUSequence(Sequence):
-    """All steps of a GRU's layer. Kept are r, z, n, and the product with the state that r is a factor of."""
+    """All steps of a GRU layer. It saves r, z, n, and the product with the state that is multiplied by r."""
 
     mode = "GRU"
 
@@ -152,7 +158,7 @@ class GRUSequence(Sequence):
     def run(x: Array, states: list[Array], w_ih: Array, w_hh: Array, biases: list[Array], order: range) -> Any:
         (h,) = states
         size = h.shape[-1]
-        gates, back = of_all_steps(x, w_ih, biases[:1]), np.ascontiguousarray(w_hh.T)
+        gates, back = input_products(x, w_ih, biases[:1]), np.ascontiguousarray(w_hh.T)
         y, products = (np.empty((*x.shape[:2], size), x.dtype) for _ in range(2))
         product = np.empty_like(gates[0])
         for t in order:
@@ -199,12 +205,12 @@ class GRUSequence(Sequence):
 
 
 class PlainSequence(Sequence):
-    """All steps of a plain layer, which keeps nothing but its output."""
+    """All steps of a plain layer, which saves only its output."""
 
     @classmethod
     def run(cls, x: Array, states: list[Array], w_ih: Array, w_hh: Array, biases: list[Array], order: range) -> Any:
         (h,) = states
-        y, back = of_all_steps(x, w_ih, biases), np.ascontiguousarray(w_hh.T)
+        y, back = input_products(x, w_ih, biases), np.ascontiguousarray(w_hh.T)
         product = np.empty_like(h)
         for t in order:
             np.matmul(h, back, out=product)
@@ -227,11 +233,11 @@ class PlainSequence(Sequence):
 
     @staticmethod
     def activate(h: Array) -> None:
-        """The activation, in place."""
+        """Apply the activation in place."""
 
     @staticmethod
     def slope(y: Array) -> Array:
-        """Its derivative, from what it made."""
+        """Return the derivative of the activation, computed from its result."""
 
 
 class TanhSequence(PlainSequence):
@@ -261,19 +267,19 @@ class ReluSequence(PlainSequence):
 SEQUENCES: dict[str, type[Sequence]] = {one.mode: one for one in (LSTMSequence, GRUSequence, TanhSequence, ReluSequence)}
 
 
-def differentiable(
+def differentiable_gradients(
     name: str, tensors: tuple[Tensor, ...], count: int, order: range, needed: tuple[bool, ...], cotangents: tuple[Tensor, ...]
 ) -> list[Tensor | None]:
-    """The gradients as something that can be differentiated: those of the steps, which are recorded for it."""
+    """Compute differentiable gradients, by recording the layer step by step."""
     x, states, weights = tensors[0], tuple(tensors[1 : 1 + count]), tensors[1 + count :]
-    hs, last = stepwise(name, x.unbind(), states, weights, order.step < 0)
+    hs, last = run_steps(name, x.unbind(), states, weights, order.step < 0)
     wanted = [tensor for tensor, want in zip(tensors, needed, strict=True) if want]
     gradients = iter(grad((stack(hs), *last), wanted, cotangents, create_graph=True, allow_unused=True))
     return [next(gradients) if want else None for want in needed]
 
 
-def previous(first: Array, states: Array, order: range) -> Array:
-    """The state before each step."""
+def previous_states(first: Array, states: Array, order: range) -> Array:
+    """Return the state before each step."""
     before = np.empty_like(states)
     if order.step < 0:
         before[-1], before[:-1] = first, states[1:]
@@ -282,8 +288,8 @@ def previous(first: Array, states: Array, order: range) -> Array:
     return before
 
 
-def of_all_steps(x: Array, w_ih: Array, biases: list[Array]) -> Array:
-    """The products with the inputs, with biases: (T, N, gates · H)."""
+def input_products(x: Array, w_ih: Array, biases: list[Array]) -> Array:
+    """Return the products of all inputs with the weights, plus biases: (T, N, gates · H)."""
     length, batch, width = x.shape
     products = x.reshape(length * batch, width) @ w_ih.T
     for bias in biases:
@@ -292,7 +298,7 @@ def of_all_steps(x: Array, w_ih: Array, biases: list[Array]) -> Array:
 
 
 def logistic(x: Array) -> None:
-    """1 / (1 + e^(-x)), in place."""
+    """Compute 1 / (1 + e^(-x)) in place."""
     np.negative(x, out=x)
     np.exp(x, out=x)
     x += 1

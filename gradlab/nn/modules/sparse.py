@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table looked up by index, and sums, means or maxima of such rows."""
+"""Embeddings: rows of a table looked up by index, and sums, means or maxima of rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class EmbeddingTable(Module):
-    """The table: `weight` (num_embeddings, embedding_dim), drawn from the standard normal distribution.
+    """Base of the embeddings: the table `weight` (num_embeddings, embedding_dim), initially standard normal.
 
-    The row `padding_idx` starts as zeros and gets no gradient.
+    The row `padding_idx` is initialised to zeros and receives no gradient.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class EmbeddingTable(Module):
             self.weight = Parameter(weight, not freeze)
 
     def reset_parameters(self) -> None:
-        """Draw the table, and set the padding's row to zero.
+        """Initialise the table, and set the row of the padding to zero.
 
         Returns
         -------
@@ -73,7 +73,7 @@ class EmbeddingTable(Module):
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
-    def described(self, last: tuple[str, ...]) -> str:
+    def repr_fields(self, last: tuple[str, ...]) -> str:
         usual = {
             "padding_idx": None,
             "max_norm": None,
@@ -86,8 +86,8 @@ class EmbeddingTable(Module):
         return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
 
 
-def two_dim(embeddings: Tensor) -> tuple[int, int]:
-    """The rows and columns of a table."""
+def table_shape(embeddings: Tensor) -> tuple[int, int]:
+    """Return the numbers of rows and columns of a table."""
     if embeddings.dim() != 2:
         raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
     rows, columns = embeddings.shape
@@ -101,24 +101,24 @@ class Embedding(EmbeddingTable):
     Parameters
     ----------
     num_embeddings, embedding_dim : int
-        The table's numbers of rows and columns.
+        Numbers of rows and columns of the table.
     padding_idx : int, optional
-        A row that starts as zeros and gets no gradient; counted from the end if negative.
+        A row that is initialised to zeros and receives no gradient. May be negative.
     max_norm, norm_type : float, optional
-        Rows that are looked up and whose `norm_type`-norm exceeds `max_norm` are shortened to it, in place. Not unless given; 2.
+        Rows that are looked up and whose `norm_type`-norm (default: 2) exceeds `max_norm` are scaled down to it, in place.
     scale_grad_by_freq : bool, optional
-        Whether a row's gradient is divided by how often it was looked up.
+        Divide the gradient of a row by the number of times it was looked up.
     sparse : bool, optional
-        As `functional.embedding` takes it.
+        As in `functional.embedding`.
     _weight, _freeze : optional
-        The table, and whether it is not trained: for `from_pretrained`.
+        The table, and whether it is not trained. Used by `from_pretrained`.
     {device}
     {dtype}
 
     Attributes
     ----------
     weight : Parameter of shape (num_embeddings, embedding_dim)
-        The table, standard normal at the start.
+        The table, initialised from the standard normal distribution.
 
     Raises
     ------
@@ -177,7 +177,7 @@ class Embedding(EmbeddingTable):
         )
 
     def extra_repr(self) -> str:
-        return self.described(("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"))
+        return self.repr_fields(("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"))
 
     @classmethod
     def from_pretrained(
@@ -190,16 +190,16 @@ class Embedding(EmbeddingTable):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """An embedding with a table that is there already.
+        """Create an embedding from an existing table.
 
         Parameters
         ----------
         embeddings : Tensor
             The table, of shape (num_embeddings, embedding_dim).
         freeze : bool, default: True
-            Whether it is left as it is: it requires no gradient then.
+            Do not train the table (`requires_grad=False`).
         padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse : optional
-            As of the class.
+            As in the class.
 
         Returns
         -------
@@ -208,7 +208,7 @@ class Embedding(EmbeddingTable):
         Raises
         ------
         ValueError
-            If the table is not 2-d.
+            If the table is not two-dimensional.
 
         Examples
         --------
@@ -218,39 +218,39 @@ class Embedding(EmbeddingTable):
         >>> layer(gl.tensor([1]))
         tensor([[3., 4.]])
         """
-        rows, columns = two_dim(embeddings)
+        rows, columns = table_shape(embeddings)
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
 
 @with_shared_texts
 class EmbeddingBag(EmbeddingTable):
-    """The mean, sum or maximum of the rows that each bag of indices names.
+    """The mean, sum or maximum of the rows in bags of indices.
 
     Parameters
     ----------
     num_embeddings, embedding_dim : int
-        The table's numbers of rows and columns.
+        Numbers of rows and columns of the table.
     max_norm, norm_type : float, optional
-        Rows that are looked up and whose `norm_type`-norm exceeds `max_norm` are shortened to it, in place. Not unless given; 2.
+        Rows that are looked up and whose `norm_type`-norm (default: 2) exceeds `max_norm` are scaled down to it, in place.
     scale_grad_by_freq : bool, optional
-        Whether a row's gradient is divided by how often it was looked up.
+        Divide the gradient of a row by the number of times it was looked up.
     mode : str, optional
         "mean" (the default), "sum" or "max".
     sparse : bool, optional
-        As `functional.embedding_bag` takes it.
+        As in `functional.embedding_bag`.
     _weight : Tensor, optional
-        The table: for `from_pretrained`.
+        The table. Used by `from_pretrained`.
     include_last_offset : bool, optional
-        Whether the offsets end with the number of indices.
+        Whether the last offset is the number of indices.
     padding_idx : int, optional
-        A row that starts as zeros, counts for nothing in its bag and gets no gradient.
+        A row that is initialised to zeros, excluded from bags and receives no gradient.
     {device}
     {dtype}
 
     Attributes
     ----------
     weight : Parameter of shape (num_embeddings, embedding_dim)
-        The table, standard normal at the start.
+        The table, initialised from the standard normal distribution.
 
     Raises
     ------
@@ -259,7 +259,7 @@ class EmbeddingBag(EmbeddingTable):
 
     Notes
     -----
-    Input: integers (B, L); or flat ones with offsets (B), where each bag begins. Output: (B, embedding_dim).
+    Input: integers (B, L), or one-dimensional with the starts of the bags as offsets (B). Output: (B, embedding_dim).
 
     Examples
     --------
@@ -321,7 +321,7 @@ class EmbeddingBag(EmbeddingTable):
         )
 
     def extra_repr(self) -> str:
-        return self.described(("max_norm", "norm_type", "scale_grad_by_freq", "mode", "padding_idx"))
+        return self.repr_fields(("max_norm", "norm_type", "scale_grad_by_freq", "mode", "padding_idx"))
 
     @classmethod
     def from_pretrained(
@@ -336,16 +336,16 @@ class EmbeddingBag(EmbeddingTable):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """An embedding bag with a table that is there already.
+        """Create an embedding bag from an existing table.
 
         Parameters
         ----------
         embeddings : Tensor
             The table, of shape (num_embeddings, embedding_dim).
         freeze : bool, default: True
-            Whether it is left as it is: it requires no gradient then.
+            Do not train the table (`requires_grad=False`).
         max_norm, norm_type, scale_grad_by_freq, mode, sparse, include_last_offset, padding_idx : optional
-            As of the class.
+            As in the class.
 
         Returns
         -------
@@ -354,7 +354,7 @@ class EmbeddingBag(EmbeddingTable):
         Raises
         ------
         ValueError
-            If the table is not 2-d.
+            If the table is not two-dimensional.
 
         Examples
         --------
@@ -364,7 +364,7 @@ class EmbeddingBag(EmbeddingTable):
         >>> layer(gl.tensor([[0, 1]]))
         tensor([[2., 3.]])
         """
-        rows, columns = two_dim(embeddings)
+        rows, columns = table_shape(embeddings)
         bag = cls(
             rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset, padding_idx
         )

@@ -1,4 +1,4 @@
-"""A module's state as a dictionary of tensors by dotted names, and back."""
+"""State of a module: saving it as a dictionary from dotted names to tensors, and loading it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXTRA = "_extra_state"
 
 
 class _IncompatibleKeys(NamedTuple):
-    """What load_state_dict found no tensor for, and what it had no place for."""
+    """Names in the module that `load_state_dict` found no tensor for, and names that the module does not have."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -28,8 +28,8 @@ class _IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-def type_named(value: Any) -> str:
-    """How torch's errors name a type: of a tensor `gradlab.FloatTensor`, else with its module."""
+def type_name(value: Any) -> str:
+    """Return the name of a type as in PyTorch's errors: `gradlab.FloatTensor` for a tensor, otherwise with its module."""
     if isinstance(value, Tensor):
         return value.type()
     kind = value if hasattr(value, "__qualname__") else type(value)
@@ -38,7 +38,7 @@ def type_named(value: Any) -> str:
 
 
 def named_members(module: Any, held: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
-    """(dotted name, tensor) of what the modules hold in one of their dictionaries."""
+    """Yield (dotted name, tensor) for the members in one dictionary of the modules."""
     seen: set[int] = set()
     named = module.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, module)]
     for path, part in named:
@@ -51,7 +51,7 @@ def named_members(module: Any, held: str, prefix: str, recurse: bool, remove_dup
 
 
 class State:
-    """The part of Module that saves and loads."""
+    """Methods of Module that save and load its state."""
 
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
@@ -61,17 +61,17 @@ class State:
     _state_hooks: dict[str, dict[int, Callable[..., Any]]] | None = None
 
     def get_extra_state(self) -> Any:
-        """What is to be saved besides tensors: defined by a subclass, together with `set_extra_state`.
+        """Return additional state to save. Subclasses define it together with `set_extra_state`.
 
         Returns
         -------
         object
-            Plain data.
+            Picklable data.
 
         Raises
         ------
         RuntimeError
-            If the class does not define it.
+            If the class does not define this method.
 
         Examples
         --------
@@ -88,12 +88,12 @@ class State:
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` gave: defined by a subclass, together with it.
+        """Restore the state returned by `get_extra_state`. Subclasses define both.
 
         Parameters
         ----------
         state : object
-            What was saved.
+            The saved state.
 
         Returns
         -------
@@ -102,7 +102,7 @@ class State:
         Raises
         ------
         RuntimeError
-            If the class does not define it.
+            If the class does not define this method.
 
         Examples
         --------
@@ -124,18 +124,18 @@ class State:
         return getattr(type(self), method) is not getattr(State, method)
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """The tensors of its parameters and persistent buffers by their dotted names.
+        """Return the parameters and persistent buffers by their dotted names.
 
         Parameters
         ----------
         *args : optional
-            `destination`, `prefix` and `keep_vars` by position, as torch takes them still, with a warning.
+            `destination`, `prefix` and `keep_vars` as positional arguments: deprecated, with a warning as in PyTorch.
         destination : dict, optional
-            What they are put into; a new OrderedDict unless given.
+            Dictionary to fill (default: a new OrderedDict).
         prefix : str, default: ""
-            What the names begin with.
+            Prefix of the names.
         keep_vars : bool, default: False
-            Whether these are the parameters themselves, with their history.
+            Return the parameters themselves instead of detached tensors.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class State:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Write the module's own tensors; what its children hold is not its business."""
+        """Write the module's own tensors, without those of its submodules."""
         for name, value in (*self._parameters.items(), *self._buffers.items()):
             if value is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = value if keep_vars else value.detach()
@@ -188,16 +188,16 @@ class State:
             destination[prefix + EXTRA] = self.get_extra_state()
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
-        """Copy the tensors of a `state_dict` into its own, by name.
+        """Copy the tensors of a `state_dict` into the parameters and buffers of the same names.
 
         Parameters
         ----------
         state_dict : mapping of str to Tensor
-            What `state_dict()` gave, perhaps of another model.
+            Result of `state_dict()`, of this or another model.
         strict : bool, default: True
-            Whether both must have the same names.
+            Require the same names in both.
         assign : bool, default: False
-            Whether the given tensors themselves take the place of its own.
+            Use the given tensors in place of the module's own, instead of copying them.
 
         Returns
         -------
@@ -207,9 +207,9 @@ class State:
         Raises
         ------
         RuntimeError
-            If names are missing or unexpected while `strict`, or shapes differ.
+            If shapes differ, or if `strict` and names are missing or unexpected.
         TypeError
-            If `state_dict` is no mapping.
+            If `state_dict` is not a mapping.
 
         Examples
         --------
@@ -223,7 +223,7 @@ class State:
         if not isinstance(state_dict, Mapping):
             raise TypeError(
                 f"Expected state_dict to be dict-like, got {type(state_dict)}. "
-                + advice("Give what model.state_dict() returned or what gradlab.load read.")
+                + advice("Pass the result of model.state_dict() or gradlab.load().")
             )
         missing: list[str] = []
         unexpected: list[str] = []
@@ -254,7 +254,7 @@ class State:
         if strict:
             for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:
-                    errors.insert(0, f"{what} key(s) in state_dict: {', '.join(map(quoted, keys))}. ")
+                    errors.insert(0, f"{what} key(s) in state_dict: {', '.join(map(quote_key, keys))}. ")
         if errors:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
         return _IncompatibleKeys(missing, unexpected)
@@ -269,7 +269,7 @@ class State:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load the module's own tensors, and note what was missing, unexpected or wrong."""
+        """Load the module's own tensors. Append missing and unexpected names, and errors, to the lists."""
         for hook in self._hooks_of_state("before_loading"):
             hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         own = {
@@ -333,7 +333,7 @@ class State:
                 )
             else:
                 setattr(self, name, new)
-        except Exception as error:  # noqa: BLE001  (told with the others)
+        except Exception as error:  # noqa: BLE001  (reported with the others)
             errors.append(
                 f'While copying the parameter named "{key}", whose dimensions in the model are {value.shape} and whose '
                 f"dimensions in the checkpoint are {new.shape}, an exception occurred : {error.args}."
@@ -350,7 +350,7 @@ class State:
         return RemovableHandle(self._state_hooks.setdefault(kind, {}), hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have a function called before `state_dict`.
+        """Register a hook to run before `state_dict`.
 
         Parameters
         ----------
@@ -360,7 +360,7 @@ class State:
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -374,7 +374,7 @@ class State:
         return self._add_state_hook("before_saving", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have a function called after `state_dict`, which may change it in place.
+        """Register a hook to run after `state_dict`. It may change the dictionary in place.
 
         Parameters
         ----------
@@ -384,7 +384,7 @@ class State:
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -399,7 +399,7 @@ class State:
         return self._add_state_hook("after_saving", hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have a function called before its tensors are loaded, which may change the dictionary in place.
+        """Register a hook to run before tensors are loaded. It may change the dictionary in place.
 
         Parameters
         ----------
@@ -409,7 +409,7 @@ class State:
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -424,7 +424,7 @@ class State:
         return self._add_state_hook("before_loading", hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Have a function called after loading, which may change the lists in place.
+        """Register a hook to run after loading. It may change the lists in place.
 
         Parameters
         ----------
@@ -434,7 +434,7 @@ class State:
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -447,5 +447,5 @@ class State:
         return self._add_state_hook("after_loading", hook)
 
 
-def quoted(key: str) -> str:
+def quote_key(key: str) -> str:
     return f'"{key}"'

@@ -1,4 +1,4 @@
-"""Transformer encoders and decoders (Vaswani et al. 2017): attention and a feed-forward part, each added to its input."""
+"""Transformer encoders and decoders (Vaswani et al. 2017): attention and a feed-forward part with residual connections."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Activation = str | Callable[[Tensor], Tensor]
 
 
 # -------------------------------------------------------------------------------------------------------------------- masks
-def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
-    """(size, size): -inf above the diagonal, so that no position sees a later one; 0 elsewhere."""
+def causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """Return the causal mask (size, size): -inf above the diagonal, 0 elsewhere."""
     return triu(full((size, size), float("-inf"), dtype=dtype, device=device), 1)
 
 
-def canonical(mask: Tensor | None, name: str, x: Tensor, other: Tensor | None = None, other_name: str = "") -> Tensor | None:
-    """A mask of floats to be added to scores; with torch's warning where the other mask is of another type."""
+def canonical_mask(mask: Tensor | None, name: str, x: Tensor, other: Tensor | None = None, other_name: str = "") -> Tensor | None:
+    """Convert a mask to floats to add to scores. Give PyTorch's warning if the other mask has another type."""
     if mask is not None and other is not None and mask.dtype != other.dtype:
         warnings.warn(
             f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
@@ -45,18 +45,18 @@ def canonical(mask: Tensor | None, name: str, x: Tensor, other: Tensor | None = 
 
 
 def is_causal_mask(mask: Tensor | None, is_causal: bool | None, x: Tensor, batch_first: bool) -> bool:
-    """What was said; or, if nothing was, whether the mask is the one that hides later positions."""
+    """Return `is_causal` if it is given, otherwise whether the mask is the causal mask."""
     if is_causal is not None or mask is None:
         return is_causal is True
     length = x.shape[1 if batch_first and x.dim() == 3 else 0]
-    return tuple(mask.shape) == (length, length) and bool((mask == square_subsequent_mask(length, mask.device, mask.dtype)).all())
+    return tuple(mask.shape) == (length, length) and bool((mask == causal_mask(length, mask.device, mask.dtype)).all())
 
 
 # -------------------------------------------------------------------------------------------------------------------- layers
 class Layer(Module):
-    """What an encoder's and a decoder's layer share: the feed-forward part, and norms before or after each part."""
+    """Base of encoder and decoder layers: the feed-forward part, and norms before or after each part."""
 
-    def feed_forward(
+    def make_feed_forward(
         self,
         d_model: int,
         width: int,
@@ -69,7 +69,7 @@ class Layer(Module):
         device: Any,
         dtype: Any,
     ) -> None:
-        """Make the parts beside attention, in torch's order."""
+        """Create the parts other than attention, in torch's order."""
         options = {"bias": bias, "device": device, "dtype": dtype}
         self.linear1 = Linear(d_model, width, **options)
         self.dropout = Dropout(dropout)
@@ -85,8 +85,8 @@ class Layer(Module):
             activation = functional.relu if activation == "relu" else functional.gelu
         self.activation = activation
 
-    def fed(self, x: Tensor) -> Tensor:
-        """The feed-forward part."""
+    def apply_feed_forward(self, x: Tensor) -> Tensor:
+        """Apply the feed-forward part."""
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
@@ -97,21 +97,21 @@ class TransformerEncoderLayer(Layer):
     Parameters
     ----------
     d_model, nhead : int
-        The size E of an element, and the number of heads.
+        Size E of an element, and number of heads.
     dim_feedforward : int, optional
-        The size between the two linear layers: 2048 unless given.
+        Size between the two linear layers (default: 2048).
     dropout : float, optional
-        The probability of dropout: 0.1 unless given.
+        Probability of dropout (default: 0.1).
     activation : str or callable, optional
-        What stands between the linear layers: "relu" (the default), "gelu" or a function.
+        Activation between the linear layers: "relu" (the default), "gelu" or a function.
     layer_norm_eps : float, optional
-        Of the layer norms: 1e-5 unless given.
+        `eps` of the layer norms (default: 1e-5).
     batch_first : bool, optional
-        Whether the batch's dimension comes first.
+        Whether the batch dimension comes first.
     norm_first : bool, optional
-        Whether each part is normalized before it, not after the sum.
+        Normalize before each part instead of after the sum.
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     {device}
     {dtype}
 
@@ -123,8 +123,7 @@ class TransformerEncoderLayer(Layer):
     Notes
     -----
     Input: (T, N, E), (N, T, E) if `batch_first`, or (T, E). Output: the same shape. `src_mask` (T, T) and
-    `src_key_padding_mask` (N, T) are
-    those of `MultiheadAttention`.
+    `src_key_padding_mask` (N, T) are used as in `MultiheadAttention`.
 
     Examples
     --------
@@ -151,47 +150,47 @@ class TransformerEncoderLayer(Layer):
     ) -> None:
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype)
-        self.feed_forward(d_model, dim_feedforward, dropout, bias, norm_first, 2, layer_norm_eps, activation, device, dtype)
+        self.make_feed_forward(d_model, dim_feedforward, dropout, bias, norm_first, 2, layer_norm_eps, activation, device, dtype)
 
     def forward(
         self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool = False
     ) -> Tensor:
-        padding = canonical(src_key_padding_mask, "src_key_padding_mask", src, src_mask, "src_mask")
-        mask = canonical(src_mask, "src_mask", src)
+        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", src, src_mask, "src_mask")
+        mask = canonical_mask(src_mask, "src_mask", src)
 
-        def attended(x: Tensor) -> Tensor:
+        def attend_to_self(x: Tensor) -> Tensor:
             return self.dropout1(self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)[0])
 
         x = src
         if self.norm_first:
-            x = x + attended(self.norm1(x))
-            return x + self.dropout2(self.fed(self.norm2(x)))
-        x = self.norm1(x + attended(x))
-        return self.norm2(x + self.dropout2(self.fed(x)))
+            x = x + attend_to_self(self.norm1(x))
+            return x + self.dropout2(self.apply_feed_forward(self.norm2(x)))
+        x = self.norm1(x + attend_to_self(x))
+        return self.norm2(x + self.dropout2(self.apply_feed_forward(x)))
 
 
 @with_shared_texts
 class TransformerDecoderLayer(Layer):
-    """Self-attention, attention to the encoder's output, and two linear layers, each added and normalized.
+    """Self-attention, attention to the encoder's output, and two linear layers, each added to its input and normalized.
 
     Parameters
     ----------
     d_model, nhead : int
-        The size E of an element, and the number of heads.
+        Size E of an element, and number of heads.
     dim_feedforward : int, optional
-        The size between the two linear layers: 2048 unless given.
+        Size between the two linear layers (default: 2048).
     dropout : float, optional
-        The probability of dropout: 0.1 unless given.
+        Probability of dropout (default: 0.1).
     activation : str or callable, optional
-        What stands between the linear layers: "relu" (the default), "gelu" or a function.
+        Activation between the linear layers: "relu" (the default), "gelu" or a function.
     layer_norm_eps : float, optional
-        Of the layer norms: 1e-5 unless given.
+        `eps` of the layer norms (default: 1e-5).
     batch_first : bool, optional
-        Whether the batch's dimension comes first.
+        Whether the batch dimension comes first.
     norm_first : bool, optional
-        Whether each part is normalized before it, not after the sum.
+        Normalize before each part instead of after the sum.
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     {device}
     {dtype}
 
@@ -232,7 +231,7 @@ class TransformerDecoderLayer(Layer):
             setattr(
                 self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype)
             )
-        self.feed_forward(d_model, dim_feedforward, dropout, bias, norm_first, 3, layer_norm_eps, activation, device, dtype)
+        self.make_feed_forward(d_model, dim_feedforward, dropout, bias, norm_first, 3, layer_norm_eps, activation, device, dtype)
 
     def forward(
         self,
@@ -245,27 +244,27 @@ class TransformerDecoderLayer(Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        def attended(x: Tensor) -> Tensor:
+        def attend_to_self(x: Tensor) -> Tensor:
             return self.dropout1(self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0])
 
-        def across(x: Tensor) -> Tensor:
+        def attend_to_memory(x: Tensor) -> Tensor:
             return self.dropout2(
                 self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal)[0]
             )
 
         x = tgt
         if self.norm_first:
-            x = x + attended(self.norm1(x))
-            x = x + across(self.norm2(x))
-            return x + self.dropout3(self.fed(self.norm3(x)))
-        x = self.norm1(x + attended(x))
-        x = self.norm2(x + across(x))
-        return self.norm3(x + self.dropout3(self.fed(x)))
+            x = x + attend_to_self(self.norm1(x))
+            x = x + attend_to_memory(self.norm2(x))
+            return x + self.dropout3(self.apply_feed_forward(self.norm3(x)))
+        x = self.norm1(x + attend_to_self(x))
+        x = self.norm2(x + attend_to_memory(x))
+        return self.norm3(x + self.dropout3(self.apply_feed_forward(x)))
 
 
 # -------------------------------------------------------------------------------------------------------------------- stacks
-def unnested(layer: Module) -> str:
-    """Why torch would not use its nested tensors for this layer, which it says in a warning; empty if it would."""
+def reason_not_nested(layer: Module) -> str:
+    """Return the reason, for the warning, why torch would not use nested tensors for this layer; empty if it would."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -284,26 +283,25 @@ def unnested(layer: Module) -> str:
 
 @with_shared_texts
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other, and a norm at the end if one is given.
+    """A stack of copies of an encoder layer, with an optional norm at the end.
 
     Parameters
     ----------
     encoder_layer : Module
-        The layer, which is copied.
+        The layer to copy.
     num_layers : int
-        How many copies.
+        Number of copies.
     norm : Module, optional
-        What comes last.
+        Norm to apply last.
     enable_nested_tensor, mask_check : bool, optional
-        When padded positions may be left out.
+        Conditions for skipping padded positions.
 
     Notes
     -----
-    Padded positions come out as zeros where torch would leave them out of its computation: in evaluation, without
-    recording, with
-    padding at the end only and no other mask.
+    The result at padded positions is 0 where torch would skip them: in evaluation, without recording, with padding only at the
+    end and no other mask.
 
-    Input and output: as of the layer.
+    Input and output: as in the layer.
 
     Examples
     --------
@@ -326,7 +324,7 @@ class TransformerEncoder(Module):
         self.layers = ModuleList([deepcopy(encoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm, self.mask_check = num_layers, norm, mask_check
         self.enable_nested_tensor = self.use_nested_tensor = enable_nested_tensor
-        if enable_nested_tensor and (why := unnested(encoder_layer)):
+        if enable_nested_tensor and (why := reason_not_nested(encoder_layer)):
             warnings.warn(
                 f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}", UserWarning, stacklevel=2
             )
@@ -335,8 +333,8 @@ class TransformerEncoder(Module):
     def forward(
         self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool | None = None
     ) -> Tensor:
-        padding = canonical(src_key_padding_mask, "src_key_padding_mask", src, mask, "mask")
-        mask = canonical(mask, "mask", src)
+        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", src, mask, "mask")
+        mask = canonical_mask(mask, "mask", src)
         first = self.layers[0]
         causal = is_causal_mask(mask, is_causal, src, first.self_attn.batch_first)
         x = src
@@ -358,20 +356,20 @@ class TransformerEncoder(Module):
 
 @with_shared_texts
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one after the other, and a norm at the end if one is given.
+    """A stack of copies of a decoder layer, with an optional norm at the end.
 
     Parameters
     ----------
     decoder_layer : Module
-        The layer, which is copied.
+        The layer to copy.
     num_layers : int
-        How many copies.
+        Number of copies.
     norm : Module, optional
-        What comes last.
+        Norm to apply last.
 
     Notes
     -----
-    Input and output: as of the layer.
+    Input and output: as in the layer.
 
     Examples
     --------
@@ -421,32 +419,32 @@ class Transformer(Module):
     Parameters
     ----------
     d_model, nhead : int, optional
-        The size E of an element, and the number of heads: 512 and 8 unless given.
+        Size E of an element, and number of heads (default: 512 and 8).
     num_encoder_layers, num_decoder_layers : int, optional
-        How many layers: 6 each unless given.
+        Numbers of layers (default: 6 each).
     custom_encoder, custom_decoder : Module, optional
-        What stands in place of either.
+        Replacements of the encoder and the decoder.
     dim_feedforward : int, optional
-        The size between the two linear layers: 2048 unless given.
+        Size between the two linear layers (default: 2048).
     dropout : float, optional
-        The probability of dropout: 0.1 unless given.
+        Probability of dropout (default: 0.1).
     activation : str or callable, optional
-        What stands between the linear layers: "relu" (the default), "gelu" or a function.
+        Activation between the linear layers: "relu" (the default), "gelu" or a function.
     layer_norm_eps : float, optional
-        Of the layer norms: 1e-5 unless given.
+        `eps` of the layer norms (default: 1e-5).
     batch_first : bool, optional
-        Whether the batch's dimension comes first.
+        Whether the batch dimension comes first.
     norm_first : bool, optional
-        Whether each part is normalized before it, not after the sum.
+        Normalize before each part instead of after the sum.
     bias : bool, optional
-        Whether there are biases: True unless given.
+        Whether there are biases (default: True).
     {device}
     {dtype}
 
     Raises
     ------
     RuntimeError
-        If source and target differ in N, or in E from `d_model`.
+        If the batch sizes of source and target differ, or their number of features is not `d_model`.
 
     Notes
     -----
@@ -534,16 +532,16 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """A mask by which no position sees a later one.
+        """Return the causal mask, which hides later positions.
 
         Parameters
         ----------
         sz : int
-            The length of the sequence.
+            Length of the sequence.
         device : device or str, optional
-            Where the result is.
+            Device of the result.
         dtype : dtype, optional
-            The dtype of the result; the default one if it is left out.
+            Dtype of the result (default: the default dtype).
 
         Returns
         -------
@@ -557,4 +555,4 @@ class Transformer(Module):
         tensor([[0., -inf],
                 [0., 0.]])
         """
-        return square_subsequent_mask(sz, device, dtype)
+        return causal_mask(sz, device, dtype)

@@ -1,4 +1,4 @@
-"""Layers that change a picture's resolution or its arrangement: upsampling, pixel and channel shuffles, sliding blocks."""
+"""Layers that resample or rearrange images: upsampling, pixel and channel shuffles, sliding windows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
-from gradlab.nn.modules.described import Described
+from gradlab.nn.modules.bases import ReprModule
 
 __all__ = [
     "ChannelShuffle",
@@ -20,21 +20,21 @@ __all__ = [
 ]
 
 
-class Upsample(Described):
-    """Pictures, sequences or volumes brought to a size, or enlarged by a factor.
+class Upsample(ReprModule):
+    """Resize images, sequences or volumes to a size or by a factor.
 
     Parameters
     ----------
     size : int or tuple of ints, optional
-        The result's size in the dimensions after N and C.
+        Size of the result in the dimensions after N and C.
     scale_factor : float or tuple of floats, optional
-        In place of `size`: how many times larger the result is.
+        Factor of the size, in place of `size`.
     mode : str, optional
         "nearest" (the default), "linear", "bilinear", "bicubic" or "trilinear", by the input's number of dimensions.
     align_corners : bool, optional
-        Whether the corners' elements lie on each other; for the modes that interpolate.
+        Align the centres of the corner elements. Only for modes that interpolate.
     recompute_scale_factor : bool, optional
-        Whether the factor is computed anew from the sizes, which are whole.
+        Compute positions from the rounded sizes instead of the factor.
 
     Notes
     -----
@@ -75,18 +75,18 @@ class Upsample(Described):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Pictures enlarged by repeating the nearest element.
+    """Enlarge images by repeating the nearest element.
 
     Parameters
     ----------
     size : int or tuple of ints, optional
-        The result's height and width.
+        Height and width of the result.
     scale_factor : float or tuple of floats, optional
-        In place of `size`: how many times larger the result is.
+        Factor of the size, in place of `size`.
 
     Notes
     -----
-    Input: (N, C, H, W). Output: (N, C, ⌊H scale_factor⌋, ⌊W scale_factor⌋), or of the size given.
+    Input: (N, C, H, W). Output: (N, C, ⌊H scale_factor⌋, ⌊W scale_factor⌋), or the given size.
 
     Examples
     --------
@@ -102,18 +102,18 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Pictures enlarged by bilinear interpolation, their corners aligned.
+    """Enlarge images by bilinear interpolation with aligned corners.
 
     Parameters
     ----------
     size : int or tuple of ints, optional
-        The result's height and width.
+        Height and width of the result.
     scale_factor : float or tuple of floats, optional
-        In place of `size`: how many times larger the result is.
+        Factor of the size, in place of `size`.
 
     Notes
     -----
-    Input: (N, C, H, W). Output: (N, C, ⌊H scale_factor⌋, ⌊W scale_factor⌋), or of the size given.
+    Input: (N, C, H, W). Output: (N, C, ⌊H scale_factor⌋, ⌊W scale_factor⌋), or the given size.
 
     Examples
     --------
@@ -127,8 +127,8 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
-class PixelShuffle(Described):
-    """Channels dealt out to places: each r² channels become a picture r times as high and wide.
+class PixelShuffle(ReprModule):
+    """Rearrange channels to pixels: r² channels become an image that is r times as high and wide.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class PixelShuffle(Described):
               [3., 4.]]]])
     """
 
-    shown = "upscale_factor={upscale_factor}"
+    repr_format = "upscale_factor={upscale_factor}"
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -158,8 +158,8 @@ class PixelShuffle(Described):
         return functional.pixel_shuffle(input, self.upscale_factor)
 
 
-class PixelUnshuffle(Described):
-    """Places gathered into channels: the inverse of `PixelShuffle`.
+class PixelUnshuffle(ReprModule):
+    """Rearrange pixels to channels: the inverse of `PixelShuffle`.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class PixelUnshuffle(Described):
     tensor([1., 2., 3., 4.])
     """
 
-    shown = "downscale_factor={downscale_factor}"
+    repr_format = "downscale_factor={downscale_factor}"
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -188,13 +188,13 @@ class PixelUnshuffle(Described):
         return functional.pixel_unshuffle(input, self.downscale_factor)
 
 
-class ChannelShuffle(Described):
-    """Channels dealt out in turn, so that those of different groups stand beside each other.
+class ChannelShuffle(ReprModule):
+    """Reorder channels so that they come from the groups in turn.
 
     Parameters
     ----------
     groups : int
-        The number of groups, which divides that of the channels.
+        Number of groups, which must divide the number of channels.
 
     Notes
     -----
@@ -208,7 +208,7 @@ class ChannelShuffle(Described):
     tensor([1., 3., 2., 4.])
     """
 
-    shown = "groups={groups}"
+    repr_format = "groups={groups}"
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -218,19 +218,19 @@ class ChannelShuffle(Described):
         return functional.channel_shuffle(input, self.groups)
 
 
-class Unfold(Described):
-    """The sliding blocks of pictures as columns: what a convolution multiplies by its kernels.
+class Unfold(ReprModule):
+    """Arrange the sliding windows of images as columns, which a convolution multiplies by its kernels.
 
     Parameters
     ----------
     kernel_size : int or tuple of ints
-        The blocks' size.
+        Size of the windows.
     dilation, padding, stride : int or tuple of ints, optional
-        As of a convolution: 1, 0 and 1 unless given.
+        As in a convolution (default: 1, 0 and 1).
 
     Notes
     -----
-    Input: (N, C, H, W) or (C, H, W). Output: (N, C times the block's elements, the number of blocks).
+    Input: (N, C, H, W) or (C, H, W). Output: (N, C · elements of a window, number of windows).
 
     Examples
     --------
@@ -243,7 +243,7 @@ class Unfold(Described):
              [4., 5.]]])
     """
 
-    shown = "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}"
+    repr_format = "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}"
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
@@ -253,21 +253,21 @@ class Unfold(Described):
         return functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-class Fold(Described):
-    """Columns added up into pictures: the transpose of `Unfold`.
+class Fold(ReprModule):
+    """Add columns up to images: the transpose of `Unfold`.
 
     Parameters
     ----------
     output_size : int or tuple of ints
-        The pictures' height and width.
+        Height and width of the images.
     kernel_size : int or tuple of ints
-        The blocks' size.
+        Size of the windows.
     dilation, padding, stride : int or tuple of ints, optional
-        As of a convolution: 1, 0 and 1 unless given.
+        As in a convolution (default: 1, 0 and 1).
 
     Notes
     -----
-    Input: (N, C times the block's elements, the number of blocks), or without N. Output: (N, C, *output_size).
+    Input: (N, C · elements of a window, number of windows), or without N. Output: (N, C, *output_size).
 
     Examples
     --------
@@ -278,7 +278,7 @@ class Fold(Described):
               [1., 2., 1.]]]])
     """
 
-    shown = "output_size={output_size}, " + Unfold.shown
+    repr_format = "output_size={output_size}, " + Unfold.repr_format
 
     def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradlab.core.tensor import Tensor, constant
-from gradlab.nn.modules.state import type_named
+from gradlab.nn.modules.state import type_name
 from gradlab.ops.joins import cat
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
@@ -67,7 +67,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     tensor([2.], requires_grad=True)
     """
     if not isinstance(vec, Tensor):
-        raise TypeError(f"expected gradlab.Tensor, but got: {type_named(vec)}")
+        raise TypeError(f"expected gradlab.Tensor, but got: {type_name(vec)}")
     at = 0
     for parameter in parameters:
         count = parameter.numel()

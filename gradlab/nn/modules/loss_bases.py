@@ -1,14 +1,14 @@
-"""What the losses share: how their terms are reduced, and weights of classes or elements."""
+"""Base classes of losses: the reduction, and weights of classes or elements."""
 
 from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.losses import resolve_reduction
-from gradlab.nn.modules.described import Described
+from gradlab.nn.modules.bases import ReprModule
 
 
-class Loss(Described):
-    """A loss of terms that are averaged ("mean"), added ("sum") or left ("none")."""
+class Loss(ReprModule):
+    """A loss whose terms are averaged ("mean"), added ("sum") or returned ("none")."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class Loss(Described):
 
 
 class WeightedLoss(Loss):
-    """A loss whose classes, or elements, may have weights."""
+    """A loss with optional weights of classes or elements."""
 
     def __init__(
         self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"

@@ -1,4 +1,4 @@
-"""What layers share: the text that `repr` shows, and parameters before they are initialised."""
+"""Base classes of layers, which define `repr`, and helpers of their constructors."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gradlab.nn.parameter import Parameter
 from gradlab.ops.creation import empty
 
 
-class Described(Module):
-    """A module whose `extra_repr` is a format string over its attributes.
+class ReprModule(Module):
+    """A module whose `extra_repr` formats its attributes with `repr_format`.
 
-    A layer here that takes its constructor from the family that it belongs to has it under its own name, so that Python's
-    message about a missing argument names the layer; and what its docstring shares with others is put in.
+    A layer that inherits the constructor of its family gets a copy with its own name, so that Python's message about a missing
+    argument names the layer. Shared texts are inserted into its docstring.
     """
 
-    shown: ClassVar[str] = ""
+    repr_format: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -33,18 +33,18 @@ class Described(Module):
             cls.__init__ = own  # type: ignore[method-assign]
 
     def extra_repr(self) -> str:
-        return self.shown.format(**vars(self))
+        return self.repr_format.format(**vars(self))
 
 
-class Plain(Described):
+class ModuleWithoutSettings(ReprModule):
     """A module without settings."""
 
     def __init__(self) -> None:
         super().__init__()
 
 
-class InPlace(Described):
-    """A module that overwrites its input if told so, which `repr` then says."""
+class InPlaceModule(ReprModule):
+    """A module that can overwrite its input. `repr` shows it."""
 
     inplace: bool
 
@@ -53,11 +53,11 @@ class InPlace(Described):
         return shown if not self.inplace else f"{shown}, inplace=True" if shown else "inplace=True"
 
 
-def unset(*shape: int, device: Any = None, dtype: Any = None) -> Parameter:
-    """A parameter of this shape, to be initialised."""
+def empty_parameter(*shape: int, device: Any = None, dtype: Any = None) -> Parameter:
+    """Return an uninitialised parameter of this shape."""
     return Parameter(empty(shape, device=device, dtype=dtype))
 
 
 def sizes(value: Any, n: int) -> tuple[Any, ...]:
-    """One value for each of n axes."""
+    """Return one value for each of n axes."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
