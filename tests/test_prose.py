@@ -23,10 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TO_DO = (
     "gradlab/explore",
     "gradlab/homework",
-    "gradlab/nn",
     "gradlab/notebook",
-    "gradlab/optim",
-    "gradlab/utils",
     "tests/advice",
     "tests/data",
     "tests/doctor",

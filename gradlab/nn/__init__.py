@@ -1,4 +1,4 @@
-"""`gradlab.nn`: layers that hold their parameters, and `gradlab.nn.functional`, the functions that they call."""
+"""`gradlab.nn`: layers with parameters, and `gradlab.nn.functional`, the functions that they call."""
 
 from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.nn import functional, init, modules, parameter, utils

@@ -1,4 +1,4 @@
-"""Initial values of parameters, in place: `init.kaiming_uniform_(layer.weight)`. The same seed gives torch's numbers.
+"""Initialise parameters in place: `init.kaiming_uniform_(layer.weight)`. A seed gives the same numbers as in PyTorch.
 
 Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 2013 (orthogonal).
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn.init_by_fan import (
-    _calculate_correct_fan,  # noqa: F401  (torch has them here)
+    _calculate_correct_fan,  # noqa: F401  (defined here in torch)
     _calculate_fan_in_and_fan_out,  # noqa: F401
     calculate_gain,
     kaiming_normal_,
@@ -66,12 +66,12 @@ OLDER = """Deprecated: use `{name}_`.
 Parameters
 ----------
 *args, **kwargs : optional
-    As of `{name}_`.
+    As in `{name}_`.
 
 Returns
 -------
 Tensor
-    The tensor, overwritten.
+    The tensor, which is overwritten.
 
 Examples
 --------
@@ -81,8 +81,8 @@ Examples
 """
 
 
-def deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function under its older name, without the underscore."""
+def older_name(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the deprecated version of a function, without the underscore."""
     name = function.__name__.rstrip("_")
 
     def older(*args: Any, **kwargs: Any) -> Tensor:
@@ -93,14 +93,14 @@ def deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return older
 
 
-uniform = deprecated(uniform_)
-normal = deprecated(normal_)
-constant = deprecated(constant_)
-eye = deprecated(eye_)
-dirac = deprecated(dirac_)
-xavier_uniform = deprecated(xavier_uniform_)
-xavier_normal = deprecated(xavier_normal_)
-kaiming_uniform = deprecated(kaiming_uniform_)
-kaiming_normal = deprecated(kaiming_normal_)
-orthogonal = deprecated(orthogonal_)
-sparse = deprecated(sparse_)
+uniform = older_name(uniform_)
+normal = older_name(normal_)
+constant = older_name(constant_)
+eye = older_name(eye_)
+dirac = older_name(dirac_)
+xavier_uniform = older_name(xavier_uniform_)
+xavier_normal = older_name(xavier_normal_)
+kaiming_uniform = older_name(kaiming_uniform_)
+kaiming_normal = older_name(kaiming_normal_)
+orthogonal = older_name(orthogonal_)
+sparse = older_name(sparse_)

@@ -1,4 +1,4 @@
-"""Initial values whose size follows from how many inputs and outputs a layer has."""
+"""Initialisation scaled by the numbers of inputs (fan-in) and outputs (fan-out) of a layer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """How much the standard deviation is to grow to make up for the activation that follows.
+    """Return the factor of the standard deviation that compensates for the following activation.
 
     Parameters
     ----------
     nonlinearity : str
         "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu", or the name of a convolution.
     param : float, optional
-        The slope of "leaky_relu".
+        Slope of "leaky_relu".
 
     Returns
     -------
@@ -36,7 +36,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     Raises
     ------
     ValueError
-        If there is no such activation.
+        If the activation is not known.
 
     Examples
     --------
@@ -49,12 +49,12 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
             raise ValueError(f"negative_slope {param} not a valid number")
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in GAINS:
-        raise ValueError(f"Unsupported nonlinearity {nonlinearity}. There are: leaky_relu, {', '.join(GAINS)}.")
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}. Use one of: leaky_relu, {', '.join(GAINS)}.")
     return GAINS[nonlinearity]
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """How many numbers go into an output, and how many outputs a number goes into: of weights (out, in, …)."""
+    """Return the fan-in and fan-out of weights (out, in, …): the numbers of inputs of an output, and of outputs of an input."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -74,16 +74,16 @@ def xavier_std(tensor: Tensor, gain: float) -> float:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform numbers in ±gain √(6 / (fan_in + fan_out)).
+    """Fill with uniform random numbers in ±gain √(6 / (fan_in + fan_out)).
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
     gain : float, default: 1
-        As of `calculate_gain`.
+        Factor, usually from `calculate_gain`.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------
@@ -112,16 +112,16 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal numbers of standard deviation gain √(2 / (fan_in + fan_out)).
+    """Fill with normal random numbers with standard deviation gain √(2 / (fan_in + fan_out)).
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
     gain : float, default: 1
-        As of `calculate_gain`.
+        Factor, usually from `calculate_gain`.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------
@@ -159,20 +159,20 @@ def kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Uniform numbers in ±gain √(3 / fan).
+    """Fill with uniform random numbers in ±gain √(3 / fan).
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
     a : float, default: 0
         The slope of "leaky_relu".
     mode : {"fan_in", "fan_out"}
-        Whether the size is kept on the way forward, or of gradients on the way back.
+        Preserve the variance of the outputs in the forward pass, or of the gradients in the backward pass.
     nonlinearity : str
-        What follows the layer, as of `calculate_gain`.
+        Activation that follows the layer, a name as in `calculate_gain`.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------
@@ -203,20 +203,20 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Normal numbers of standard deviation gain / √fan.
+    """Fill with normal random numbers with standard deviation gain / √fan.
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
     a : float, default: 0
         The slope of "leaky_relu".
     mode : {"fan_in", "fan_out"}
-        Whether the size is kept on the way forward, or of gradients on the way back.
+        Preserve the variance of the outputs in the forward pass, or of the gradients in the backward pass.
     nonlinearity : str
-        What follows the layer, as of `calculate_gain`.
+        Activation that follows the layer, a name as in `calculate_gain`.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Initial values that do not depend on a layer's size: numbers, draws, identities, orthonormal rows."""
+"""Initialisation independent of the fan-in: constants, random numbers, identities and orthonormal rows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gradlab.random import randperm
 
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform numbers in [a, b).
+    """Fill with uniform random numbers in [a, b).
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
     a, b : float
-        The bounds, 0 and 1 by default.
+        The bounds (default: 0 and 1).
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------
@@ -45,18 +45,18 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 @no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal numbers.
+    """Fill with normal random numbers.
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
     mean : float, default: 0
         The mean.
     std : float, default: 1
         The standard deviation.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------
@@ -75,14 +75,14 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """The same number everywhere.
+    """Fill with a constant.
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
     val : float
-        The number.
+        The constant.
 
     Returns
     -------
@@ -99,12 +99,12 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """1 everywhere.
+    """Fill with ones.
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
 
     Returns
     -------
@@ -121,12 +121,12 @@ def ones_(tensor: Tensor) -> Tensor:
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """0 everywhere.
+    """Fill with zeros.
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
 
     Returns
     -------
@@ -146,12 +146,12 @@ def zeros_(tensor: Tensor) -> Tensor:
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Normal numbers, drawn again while they lie outside of bounds.
+    """Fill with normal random numbers, truncated to [a, b].
 
     Parameters
     ----------
     tensor : Tensor
-        Of any shape, floating point; it is overwritten, and no gradient passes.
+        Floating-point tensor of any shape. It is overwritten without being recorded.
     mean : float, default: 0
         The mean.
     std : float, default: 1
@@ -159,7 +159,7 @@ def trunc_normal_(
     a, b : float
         The bounds.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------
@@ -181,30 +181,30 @@ def trunc_normal_(
     def below(x: float) -> float:
         return (1 + math.erf((x - mean) / std / math.sqrt(2))) / 2
 
-    if below(b) - below(a) > 0.3:  # most draws are kept: reject the others
+    if below(b) - below(a) > 0.3:  # most draws are accepted: reject and redraw the others
         low, high = tensor.new_tensor(a, device="cpu").item(), tensor.new_tensor(b, device="cpu").item()
         result = tensor.normal_(mean, std, generator=generator)
         while (outside := (result < low) | (result > high)).any():
             result = where(outside, creation.empty_like(result).normal_(mean, std, generator=generator), result)
-    else:  # uniform proposals, kept in proportion to the density
+    else:  # uniform proposals, accepted with probability proportional to the density
         peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
 
-        def refused(proposal: Tensor) -> Tensor:
+        def is_rejected(proposal: Tensor) -> Tensor:
             density = proposal.clone().sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
             return creation.empty_like(tensor).uniform_(generator=generator).log_().gt(density)
 
         result = tensor.uniform_(a, b, generator=generator)
-        pending = refused(result)
+        pending = is_rejected(result)
         while pending.any():
             proposal = creation.empty_like(tensor).uniform_(a, b, generator=generator)
             result = where(pending, proposal, result)
-            pending = pending & refused(proposal)
+            pending = pending & is_rejected(proposal)
     return tensor if result is tensor else tensor.copy_(result)
 
 
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix.
+    """Fill with the identity matrix.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def eye_(tensor: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        If it is no matrix.
+        If `tensor` does not have two axes.
 
     Examples
     --------
@@ -235,14 +235,14 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Weights of a convolution that pass as many channels through unchanged as they can.
+    """Fill the weights of a convolution so that as many channels as possible pass through unchanged.
 
     Parameters
     ----------
     tensor : Tensor
-        (out_channels, in_channels, …), of three to five axes.
+        (out_channels, in_channels, …), with three to five axes.
     groups : int, default: 1
-        How many groups of channels.
+        Number of groups of channels.
 
     Returns
     -------
@@ -252,7 +252,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     Raises
     ------
     ValueError
-        If it has another number of axes, or the channels do not divide into groups.
+        If the number of axes is wrong, or `groups` does not divide the number of channels.
 
     Examples
     --------
@@ -274,16 +274,16 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 @no_grad()
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """A matrix of orthonormal rows or columns, times a factor.
+    """Fill with a matrix of orthonormal rows or columns, times a factor.
 
     Parameters
     ----------
     tensor : Tensor
-        Of two axes or more: all but the first count as columns.
+        Two or more axes. All but the first are treated as columns.
     gain : float, default: 1
         The factor.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------
@@ -320,18 +320,18 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal numbers, and in each column a part of them 0.
+    """Fill with normal random numbers, and set a fraction of each column to 0.
 
     Parameters
     ----------
     tensor : Tensor
         A matrix.
     sparsity : float
-        The part.
+        Fraction of zeros.
     std : float, default: 0.01
         The standard deviation.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------
@@ -341,7 +341,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     Raises
     ------
     ValueError
-        If it is no matrix.
+        If `tensor` does not have two axes.
 
     Examples
     --------

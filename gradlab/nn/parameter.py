@@ -1,7 +1,7 @@
 """Parameters and buffers: tensors that a module registers when they are assigned to it.
 
-Both are plain tensors that carry a mark (`Tensor._role`), and `isinstance` asks for the mark. So a layer's weights take the
-same quick path through every operation as any other tensor; a subclass would be slower everywhere.
+Both are plain tensors with a mark (`Tensor._role`), which `isinstance` checks. So operations on weights take the same fast path
+as on any other tensor. A subclass would make them slower.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["Buffer", "Parameter"]
 PARAMETER, BUFFER, TEMPORARY = "Parameter", "Buffer", "Buffer that is not saved"
 
 
-def marked(data: Any, role: str) -> Tensor:
-    """`data`'s memory as a tensor of its own, without history, that carries the mark."""
+def make_marked(data: Any, role: str) -> Tensor:
+    """Return a new tensor with the memory of `data`, without history, and with a mark."""
     if data is None:
         data = empty(0)
     if not isinstance(data, Tensor):
         raise TypeError(
             f"{role.split()[0]}(): argument 'data' must be Tensor, not {type(data).__name__}. "
-            + advice("Make it one first: gradlab.tensor(…).")
+            + advice("Convert it first: gradlab.tensor(…).")
         )
     tensor = constant(data.array)
     tensor.storage, tensor._role = own_storage(data), role
@@ -35,8 +35,8 @@ def marked(data: Any, role: str) -> Tensor:
     return tensor
 
 
-class Marked(type):
-    """The type of `Parameter` and `Buffer`: `isinstance` asks a tensor for its mark."""
+class MarkedType(type):
+    """Metaclass of `Parameter` and `Buffer`, whose `isinstance` checks the mark of a tensor."""
 
     roles: tuple[str, ...] = ()
 
@@ -44,11 +44,11 @@ class Marked(type):
         return type(instance) is Tensor and getattr(instance, "_role", "") in cls.roles
 
 
-class ParameterType(Marked):
-    """Calling `Parameter` marks a tensor."""
+class ParameterType(MarkedType):
+    """Metaclass of `Parameter`: calling it marks a tensor."""
 
     def __call__(cls, data: Any = None, requires_grad: bool = True) -> Any:
-        tensor = marked(data, PARAMETER)
+        tensor = make_marked(data, PARAMETER)
         if requires_grad:
             if tensor.array.dtype.kind != "f":
                 first = "Only Tensors of floating point and complex dtype can require gradients. This one has dtype"
@@ -57,23 +57,23 @@ class ParameterType(Marked):
         return tensor
 
 
-class BufferType(Marked):
-    """Calling `Buffer` marks a tensor."""
+class BufferType(MarkedType):
+    """Metaclass of `Buffer`: calling it marks a tensor."""
 
     def __call__(cls, data: Any = None, *, persistent: bool = True) -> Any:
-        tensor = marked(data, BUFFER if persistent else TEMPORARY)
+        tensor = make_marked(data, BUFFER if persistent else TEMPORARY)
         return tensor.requires_grad_() if data is not None and data.requires_grad else tensor
 
 
 class Parameter(Tensor, metaclass=ParameterType):
-    """A tensor to be learned: a module that it is assigned to lists it among its parameters.
+    """A tensor to train. A module registers it as a parameter when it is assigned as an attribute.
 
     Parameters
     ----------
     data : Tensor, optional
-        The values, whose memory it shares; without them it is empty.
+        The values, whose memory is shared (default: an empty tensor).
     requires_grad : bool, optional
-        Whether gradients are computed for it: True unless given.
+        Whether the parameter requires a gradient (default: True).
 
     Raises
     ------
@@ -84,7 +84,7 @@ class Parameter(Tensor, metaclass=ParameterType):
 
     Notes
     -----
-    It is a leaf, whatever history `data` had.
+    A parameter is a leaf, even if `data` has a history.
 
     Examples
     --------
@@ -101,18 +101,18 @@ class Parameter(Tensor, metaclass=ParameterType):
     roles = (PARAMETER,)
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        """What `Parameter(…)` takes; the metaclass makes the tensor."""
+        """Declare the arguments of `Parameter(…)`. The metaclass creates the tensor."""
 
 
 class Buffer(Tensor, metaclass=BufferType):
-    """A tensor of a module's state that is not learned: it moves and is saved with the module.
+    """A tensor of a module's state that is not trained. It is moved and saved with the module.
 
     Parameters
     ----------
     data : Tensor, optional
-        The values, whose memory it shares; without them it is empty.
+        The values, whose memory is shared (default: an empty tensor).
     persistent : bool, optional
-        Whether it is in the `state_dict`: True unless given.
+        Include the buffer in the `state_dict` (default: True).
 
     Raises
     ------
@@ -134,4 +134,4 @@ class Buffer(Tensor, metaclass=BufferType):
     roles = (BUFFER, TEMPORARY)
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
-        """What `Buffer(…)` takes; the metaclass makes the tensor."""
+        """Declare the arguments of `Buffer(…)`. The metaclass creates the tensor."""

@@ -1,4 +1,4 @@
-"""Optimizers that divide the gradient by a size of its past, without a bias correction."""
+"""Optimizers that divide the gradient by a norm of past gradients, without bias correction."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.optim.moments import follow, follow_square
-from gradlab.optim.optimizer import Elementwise, Group, add_scaled, checked_ways, not_negative
+from gradlab.optim.optimizer import Elementwise, Group, add_scaled, check_implementation, check_not_negative
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
 
 class RMSprop(Elementwise):
-    """Steps by the gradient over the root of the running mean of its square (Hinton 2012).
+    """RMSprop: divide the gradient by the root of the running mean of its square (Hinton 2012).
 
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     lr : float or Tensor, optional
-        The learning rate: 0.01 unless given.
+        The learning rate (default: 0.01).
     alpha : float, optional
-        How much the running mean keeps at a step: 0.99 unless given.
+        Decay rate of the running mean (default: 0.99).
     eps : float, optional
-        Added to the divisor: 1e-8 unless given.
+        Added to the divisor (default: 1e-8).
     weight_decay : float, optional
-        What part of a parameter is added to its gradient: 0 unless given.
+        Multiple of the parameter that is added to its gradient (default: 0).
     momentum : float, optional
-        How much of the last direction is kept: none unless given.
+        Decay rate of the direction of previous steps (default: 0).
     centered : bool, optional
-        Whether the square of the running mean of g is taken off: the variance in place of the square.
+        Subtract the square of the running mean of g, to use the variance instead of the mean square.
     maximize : bool, optional
-        Whether the objective is maximized: the gradient's sign is turned.
+        Maximize the objective: negate the gradients.
     capturable, foreach : bool, optional
-        How torch would compute; the result here is the same.
+        Options of PyTorch's implementation, without effect.
     differentiable : bool, optional
-        Refused with a NotImplementedError if True: steps are not recorded.
+        Not supported: steps are not recorded. True raises a NotImplementedError.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class RMSprop(Elementwise):
 
     Notes
     -----
-    v ← alpha v + (1 - alpha) g²; p ← p - lr g / (√v + eps). With momentum the quotients are accumulated first.
+    v ← alpha v + (1 - alpha) g²; p ← p - lr g / (√v + eps). With momentum, the quotients are accumulated first.
 
     Examples
     --------
@@ -72,10 +72,10 @@ class RMSprop(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        not_negative(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        check_not_negative(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         super().__init__(
             params,
-            checked_ways(
+            check_implementation(
                 {
                     "lr": lr,
                     "momentum": momentum,
@@ -122,28 +122,28 @@ class RMSprop(Elementwise):
 
 
 class Adagrad(Elementwise):
-    """Steps that shrink by the sum of all squared gradients (Duchi, Hazan and Singer 2011).
+    """Adagrad: divide the gradient by the root of the sum of all squared gradients (Duchi, Hazan and Singer 2011).
 
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     lr : float or Tensor, optional
-        The learning rate: 0.01 unless given.
+        The learning rate (default: 0.01).
     lr_decay : float, optional
-        lr is divided by 1 + (t - 1) lr_decay at step t.
+        The learning rate is divided by 1 + (t - 1) lr_decay at step t (default: 0).
     weight_decay : float, optional
-        What part of a parameter is added to its gradient: 0 unless given.
+        Multiple of the parameter that is added to its gradient (default: 0).
     initial_accumulator_value : float, optional
-        What the sums of squares start from: 0 unless given.
+        Initial value of the sums of squares (default: 0).
     eps : float, optional
-        Added to the divisor: 1e-10 unless given.
+        Added to the divisor (default: 1e-10).
     maximize : bool, optional
-        Whether the objective is maximized: the gradient's sign is turned.
+        Maximize the objective: negate the gradients.
     foreach, fused : bool, optional
-        How torch would compute; the result here is the same.
+        Options of PyTorch's implementation, without effect.
     differentiable : bool, optional
-        Refused with a NotImplementedError if True: steps are not recorded.
+        Not supported: steps are not recorded. True raises a NotImplementedError.
 
     Raises
     ------
@@ -180,12 +180,12 @@ class Adagrad(Elementwise):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        not_negative(
+        check_not_negative(
             lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps
         )
         super().__init__(
             params,
-            checked_ways(
+            check_implementation(
                 {
                     "lr": lr,
                     "lr_decay": lr_decay,
@@ -224,31 +224,31 @@ class Adagrad(Elementwise):
 
 
 class Adadelta(Elementwise):
-    """Steps in the parameters' own units (Zeiler 2012).
+    """Adadelta: scale the gradient by the ratio of the running norms of steps and gradients (Zeiler 2012).
 
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     lr : float or Tensor, optional
-        The learning rate: 1 unless given.
+        The learning rate (default: 1).
     rho : float, optional
-        How much the running means keep at a step: 0.9 unless given.
+        Decay rate of the running means (default: 0.9).
     eps : float, optional
-        Added to the divisor: 1e-6 unless given.
+        Added to the divisor (default: 1e-6).
     weight_decay : float, optional
-        What part of a parameter is added to its gradient: 0 unless given.
+        Multiple of the parameter that is added to its gradient (default: 0).
     maximize : bool, optional
-        Whether the objective is maximized: the gradient's sign is turned.
+        Maximize the objective: negate the gradients.
     foreach, capturable : bool, optional
-        How torch would compute; the result here is the same.
+        Options of PyTorch's implementation, without effect.
     differentiable : bool, optional
-        Refused with a NotImplementedError if True: steps are not recorded.
+        Not supported: steps are not recorded. True raises a NotImplementedError.
 
     Raises
     ------
     ValueError
-        If a setting is negative or `rho` not within 0 ... 1, or `params` is empty.
+        If a setting is negative, `rho` is not between 0 and 1, or `params` is empty.
 
     Notes
     -----
@@ -279,13 +279,13 @@ class Adadelta(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        not_negative(lr=lr)
+        check_not_negative(lr=lr)
         if not 0.0 <= rho <= 1.0:
-            raise ValueError(f"Invalid rho value: {rho}. It must lie between 0 and 1.")
-        not_negative(eps=eps, weight_decay=weight_decay)
+            raise ValueError(f"Invalid rho value: {rho}. It must be between 0 and 1.")
+        check_not_negative(eps=eps, weight_decay=weight_decay)
         super().__init__(
             params,
-            checked_ways(
+            check_implementation(
                 {
                     "lr": lr,
                     "rho": rho,

@@ -1,4 +1,4 @@
-"""Schedules that go up and down again, momentum the other way."""
+"""Cyclical schedules of the learning rate, with the momentum in the opposite direction."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from collections.abc import Callable
 from typing import Any
 
 from gradlab.optim.optimizer import Optimizer
-from gradlab.optim.schedule import LRScheduler, Rate, checked, cycles_momentum, momentum_of, put, spread
+from gradlab.optim.schedule import LRScheduler, Rate, check_optimizer, cycles_momentum, momentum_of, per_group, set_rate
 
 
 class OneCycleLR(LRScheduler):
-    """The rate up to a greatest one and down to almost nothing, momentum the other way.
+    """Increase the learning rate to a maximum, then decrease it to almost 0, and the momentum in the opposite direction.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     max_lr : float or list of float
-        The greatest rate, or one for each group.
+        Maximal rate, or one for each group.
     total_steps : int, optional
-        The steps; or `epochs` times `steps_per_epoch`.
+        Number of steps. If omitted, `epochs` times `steps_per_epoch`.
     epochs, steps_per_epoch : int, optional
         See `total_steps`.
-    pct_start : float, default 0.3
-        The share of the steps that go up.
+    pct_start : float, default: 0.3
+        Fraction of the steps in which the rate increases.
     anneal_strategy : {"cos", "linear"}
-        Along which curve.
-    cycle_momentum : bool, default True
-        Whether momentum goes too.
+        Shape of the curve.
+    cycle_momentum : bool, default: True
+        Change the momentum, too.
     base_momentum, max_momentum : float or list of float
-        Its bounds.
-    div_factor : float, default 25
-        The first rate is max_lr over this.
-    final_div_factor : float, default 1e4
-        The last rate is the first one over this.
-    three_phase : bool, default False
-        Whether it goes down as it came, and then to the last rate.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+        Bounds of the momentum.
+    div_factor : float, default: 25
+        The initial rate is `max_lr` divided by this.
+    final_div_factor : float, default: 1e4
+        The final rate is the initial rate divided by this.
+    three_phase : bool, default: False
+        Decrease the rate to the initial rate first, then to the final rate.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Notes
     -----
-    Smith and Topin, 2018.
+    Smith and Topin (2018).
 
     Examples
     --------
@@ -71,7 +71,7 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        self.optimizer = checked(optimizer)
+        self.optimizer = check_optimizer(optimizer)
         lengths = {"epochs": epochs, "steps_per_epoch": steps_per_epoch} if total_steps is None else {"total_steps": total_steps}
         if None in lengths.values():
             raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
@@ -99,7 +99,7 @@ class OneCycleLR(LRScheduler):
             for end, (a, b, c, d) in zip(ends, ways, strict=True)
         ]
         self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
-        peaks = spread(optimizer, "max_lr", max_lr)
+        peaks = per_group(optimizer, "max_lr", max_lr)
         if last_epoch == -1:
             for group, peak in zip(optimizer.param_groups, peaks, strict=True):
                 group.update(initial_lr=peak / div_factor, max_lr=peak, min_lr=peak / div_factor / final_div_factor)
@@ -108,7 +108,7 @@ class OneCycleLR(LRScheduler):
             self.use_beta1 = "betas" in optimizer.defaults
             if last_epoch == -1:
                 most, least = (
-                    spread(optimizer, name, value)
+                    per_group(optimizer, name, value)
                     for name, value in (("max_momentum", max_momentum), ("base_momentum", base_momentum))
                 )
                 for group, high, low in zip(optimizer.param_groups, most, least, strict=True):
@@ -122,7 +122,7 @@ class OneCycleLR(LRScheduler):
         return (end - start) * part + start
 
     def get_lr(self) -> list[Rate]:
-        self._said()
+        self._warn_if_called_directly()
         at = self.last_epoch
         if at > self.total_steps:
             raise ValueError(f"Tried to step {at} times. The specified number of total steps is {self.total_steps}")
@@ -142,36 +142,36 @@ class OneCycleLR(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """The rate up and down between two bounds, momentum the other way.
+    """Move the learning rate up and down between two bounds, and the momentum in the opposite direction.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     base_lr, max_lr : float or list of float
-        The bounds, or some for each group.
-    step_size_up : int, default 2000
-        The steps up.
+        The bounds, one number or a list with one for each group.
+    step_size_up : int, default: 2000
+        Number of steps up.
     step_size_down : int, optional
-        The steps down; as many by default.
+        Number of steps down (default: `step_size_up`).
     mode : {"triangular", "triangular2", "exp_range"}
-        The height stays, halves with every cycle, or shrinks by `gamma` with every step.
-    gamma : float, default 1
-        See `mode`.
+        The amplitude is constant, is halved in each cycle, or is multiplied by `gamma` in each step.
+    gamma : float, default: 1
+        Factor of mode "exp_range".
     scale_fn : callable, optional
-        A function for the height, in place of `mode`.
+        Function that returns the amplitude, in place of `mode`.
     scale_mode : {"cycle", "iterations"}
-        What it is a function of.
-    cycle_momentum : bool, default True
-        Whether momentum cycles.
+        Argument of `scale_fn`: the number of the cycle or of the step.
+    cycle_momentum : bool, default: True
+        Change the momentum, too.
     base_momentum, max_momentum : float
-        Its bounds.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+        Bounds of the momentum.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Notes
     -----
-    Smith, 2017.
+    Smith (2017).
 
     Examples
     --------
@@ -199,12 +199,12 @@ class CyclicLR(LRScheduler):
         max_momentum: float = 0.9,
         last_epoch: int = -1,
     ) -> None:
-        self.optimizer = checked(optimizer)
-        bases = spread(optimizer, "base_lr", base_lr)
+        self.optimizer = check_optimizer(optimizer)
+        bases = per_group(optimizer, "base_lr", base_lr)
         if last_epoch == -1:
             for base, group in zip(bases, optimizer.param_groups, strict=True):
-                put(group, "lr", base)
-        self.max_lrs = spread(optimizer, "max_lr", max_lr)
+                set_rate(group, "lr", base)
+        self.max_lrs = per_group(optimizer, "max_lr", max_lr)
         up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
         self.total_size, self.step_ratio = up + down, up / (up + down)
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
@@ -215,8 +215,8 @@ class CyclicLR(LRScheduler):
         if cycle_momentum:
             cycles_momentum(optimizer)
             self.use_beta1 = "betas" in optimizer.defaults
-            self.base_momentums = spread(optimizer, "base_momentum", base_momentum)
-            self.max_momentums = spread(optimizer, "max_momentum", max_momentum)
+            self.base_momentums = per_group(optimizer, "base_momentum", base_momentum)
+            self.max_momentums = per_group(optimizer, "max_momentum", max_momentum)
             if last_epoch == -1:
                 for high, low, group in zip(self.max_momentums, self.base_momentums, optimizer.param_groups, strict=True):
                     momentum_of(group, high)
@@ -231,12 +231,12 @@ class CyclicLR(LRScheduler):
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
 
     def scale_fn(self, x: float) -> float:
-        """The height of a cycle, relative to the first.
+        """Return the amplitude of a cycle relative to the first.
 
         Parameters
         ----------
         x : float
-            The number of the cycle, or that of the step if `scale_mode` is "iterations".
+            Number of the cycle, or of the step if `scale_mode` is "iterations".
 
         Returns
         -------
@@ -255,7 +255,7 @@ class CyclicLR(LRScheduler):
         return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
 
     def get_lr(self) -> list[Rate]:
-        self._said()
+        self._warn_if_called_directly()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)

@@ -1,7 +1,7 @@
-"""L-BFGS: a quasi-Newton method that knows the curvature by the last steps and the changes of the gradient along them.
+"""L-BFGS: a quasi-Newton method that estimates the curvature from the last steps and the changes of the gradient.
 
 Nocedal and Wright, *Numerical Optimization* (2006): algorithm 7.4 (two loops) for the direction, 3.5 and 3.6 for the line search
-with the strong Wolfe conditions, 3.59 for the cubic. The parameters are one flat vector here.
+with the strong Wolfe conditions, equation 3.59 for the cubic. All parameters form one flat vector.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from gradlab.core.modes import no_grad
 from gradlab.core.observers import OBSERVERS, notify_before_write
 from gradlab.core.storage import mark_written
 from gradlab.core.tensor import Tensor, constant
-from gradlab.optim.optimizer import Closure, Optimizer, evaluated, not_negative
+from gradlab.optim.optimizer import Closure, Optimizer, check_not_negative, evaluate_closure
 
 __all__ = ["LBFGS"]
 
 
 class Point(NamedTuple):
-    """A point of a line search: the step, the loss there, its gradient, and the slope along the direction."""
+    """A point of a line search: the step, and the loss, its gradient and the slope along the direction at this step."""
 
     t: float
     loss: float
@@ -29,26 +29,26 @@ class Point(NamedTuple):
 
 
 class LBFGS(Optimizer):
-    """L-BFGS: a quasi-Newton method, which calls the closure several times a step (Liu and Nocedal 1989).
+    """L-BFGS: a quasi-Newton method that calls the closure several times in each step (Liu and Nocedal 1989).
 
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     lr : float or Tensor, optional
-        The learning rate: 1 unless given.
+        The learning rate (default: 1).
     max_iter : int, optional
-        How many iterations a step has at most: 20 unless given.
+        Maximal number of iterations in a step (default: 20).
     max_eval : int, optional
-        How many times a step calls the closure at most: 1.25 max_iter unless given.
+        Maximal number of calls of the closure in a step (default: 1.25 max_iter).
     tolerance_grad : float, optional
-        A step ends when no element of the gradient is larger.
+        A step ends when no element of the gradient exceeds it.
     tolerance_change : float, optional
-        A step ends when loss and parameters change by less.
+        A step ends when the loss or the parameters change by less.
     history_size : int, optional
-        How many pairs of changes approximate the Hessian: 100 unless given.
+        Number of previous steps that approximate the Hessian (default: 100).
     line_search_fn : str, optional
-        None (a fixed lr) or "strong_wolfe".
+        None for a fixed step, or "strong_wolfe".
 
     Raises
     ------
@@ -82,7 +82,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        not_negative(lr=lr)
+        check_not_negative(lr=lr)
         super().__init__(
             params,
             {
@@ -106,7 +106,7 @@ class LBFGS(Optimizer):
         )
 
     def _place(self, starts: list[Any], t: float, d: Any) -> None:
-        """Put the parameters at `starts` + t·d."""
+        """Set the parameters to `starts` + t·d."""
         at = 0
         for p, start in zip(self.param_groups[0]["params"], starts, strict=True):
             if OBSERVERS:
@@ -116,12 +116,12 @@ class LBFGS(Optimizer):
             mark_written(p)
 
     def step(self, closure: Closure | None = None) -> Any:
-        """Iterate until it has converged, or `max_iter` or `max_eval` is reached.
+        """Iterate until convergence, or until `max_iter` or `max_eval` is reached.
 
         Parameters
         ----------
         closure : callable
-            It clears the gradients, computes the loss, calls its backward, and returns it.
+            Function that clears the gradients, computes the loss, calls `backward()` and returns the loss.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class LBFGS(Optimizer):
         Raises
         ------
         TypeError
-            If there is no closure.
+            If no closure is given.
 
         Examples
         --------
@@ -162,7 +162,7 @@ class LBFGS(Optimizer):
         state = self.state[first]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
-        original = evaluated(closure)
+        original = evaluate_closure(closure)
         loss, evaluations = _number(original), 1
         state["func_evals"] += 1
         g = self._gradient()
@@ -185,7 +185,7 @@ class LBFGS(Optimizer):
 
                 def at(t: float, starts: Any = starts, d: Any = d) -> Point:
                     self._place(starts, t, d)
-                    loss = _number(evaluated(closure))
+                    loss = _number(evaluate_closure(closure))
                     g = self._gradient()
                     return Point(t, loss, g, (g @ d).item())
 
@@ -195,7 +195,7 @@ class LBFGS(Optimizer):
             else:
                 self._place(starts, t, d)
                 if iteration != group["max_iter"]:
-                    loss, calls = _number(evaluated(closure)), 1
+                    loss, calls = _number(evaluate_closure(closure)), 1
                     g = self._gradient()
             state["t"] = t
             evaluations += calls
@@ -211,7 +211,7 @@ class LBFGS(Optimizer):
 
     @staticmethod
     def _direction(state: dict[str, Any], g: Any, history: int) -> Any:
-        """Minus the inverse Hessian's estimate times the gradient; the estimate learns of the last step first."""
+        """Update the estimate of the inverse Hessian H with the last step, and return the direction -H g."""
         if state["n_iter"] == 1:
             state.update(d=constant(-g), t=1.0, old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
             return state["d"].array
@@ -246,7 +246,7 @@ def _reaches(g: Any, tolerance: float) -> bool:
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Where the cubic with the losses and slopes of two points is least, within the bounds (default: between the points)."""
+    """Return the minimum of the cubic with the losses and slopes of two points, within bounds (default: the two points)."""
     if a.t > b.t:
         a, b = b, a
     low, high = bounds or (a.t, b.t)
@@ -271,9 +271,9 @@ def strong_wolfe(
     change: float = 1e-9,
     most: int = 25,
 ) -> tuple[Point, int]:
-    """A point along the direction that satisfies the strong Wolfe conditions, and how often the loss was computed.
+    """Find a point along the direction that satisfies the strong Wolfe conditions. Return it and the number of evaluations.
 
-    `at(t)` computes a point; `length` is the direction's largest element.
+    `at(t)` computes a point. `length` is the largest element of the direction.
     """
 
     def too_high(point: Point) -> bool:
@@ -282,7 +282,7 @@ def strong_wolfe(
     def flat(point: Point) -> bool:
         return abs(point.slope) <= -flatness * start.slope
 
-    # Go on until a minimum lies between two points.
+    # Extend the interval until it contains a minimum.
     before, new, calls, rounds = start, at(t), 1, 0
     bracket: list[Point] = []
     while rounds < most:
@@ -299,7 +299,7 @@ def strong_wolfe(
         calls, rounds = calls + 1, rounds + 1
     low, high = sorted(bracket or [start, new], key=lambda point: point.loss)
 
-    # Narrow the interval. A point too near its ends twice in a row is moved inwards.
+    # Narrow the interval. A point too close to its ends twice in a row is moved inwards.
     crept = False
     while rounds < most and abs(high.t - low.t) * length >= change:
         left, right = sorted((low.t, high.t))

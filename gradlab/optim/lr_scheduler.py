@@ -1,7 +1,7 @@
 """Schedules of the learning rate: `scheduler.step()` after each epoch (or batch) sets `lr` in the optimizer's groups.
 
-A schedule either says by what the present rate changes from one epoch to the next (`get_lr`), so that several of them compose,
-or, where torch does, computes it anew from the epoch. Making a scheduler takes the first step, to epoch 0.
+`get_lr` of most schedules computes the new rate from the current one, so several schedules can be combined. Some compute it from
+the epoch, as in torch. Creating a scheduler takes the first step, to epoch 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from gradlab.optim.cyclical import CyclicLR, OneCycleLR
 from gradlab.optim.optimizer import Optimizer
 from gradlab.optim.plateau import ReduceLROnPlateau
-from gradlab.optim.schedule import LRScheduler, Rate, checked, put
+from gradlab.optim.schedule import LRScheduler, Rate, check_optimizer, set_rate
 
 __all__ = [
     "ConstantLR",
@@ -38,12 +38,12 @@ __all__ = [
 
 
 class _Lambdas(LRScheduler):
-    """A function of the epoch, or a list of them, one a group."""
+    """Base of schedules with a function of the epoch, or one function for each group."""
 
     def __init__(
         self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | list[Callable[[int], float]], last_epoch: int = -1
     ) -> None:
-        self.optimizer = checked(optimizer)
+        self.optimizer = check_optimizer(optimizer)
         groups = len(optimizer.param_groups)
         self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups:
@@ -62,16 +62,16 @@ class _Lambdas(LRScheduler):
 
 
 class LambdaLR(_Lambdas):
-    """The initial rate times a function of the epoch.
+    """Multiply the initial learning rate by a function of the epoch.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     lr_lambda : callable or list of callable
         The function, or one for each group of parameters.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Examples
     --------
@@ -84,21 +84,21 @@ class LambdaLR(_Lambdas):
     """
 
     def get_lr(self) -> list[Rate]:
-        self._said()
+        self._warn_if_called_directly()
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(_Lambdas):
-    """The rate times what a function of the epoch returns, every epoch.
+    """Multiply the learning rate by a function of the epoch in each epoch.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     lr_lambda : callable or list of callable
         The function, or one for each group of parameters.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Examples
     --------
@@ -111,25 +111,25 @@ class MultiplicativeLR(_Lambdas):
     """
 
     def get_lr(self) -> list[Rate]:
-        self._said()
+        self._warn_if_called_directly()
         if self._is_initial:
             return self._rates()
         return [rate * f(self.last_epoch) for f, rate in zip(self.lr_lambdas, self._rates(), strict=True)]
 
 
 class StepLR(LRScheduler):
-    """The rate times a factor every so many epochs.
+    """Multiply the learning rate by a factor every `step_size` epochs.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     step_size : int
-        The epochs.
-    gamma : float, default 0.1
+        Number of epochs between two changes.
+    gamma : float, default: 0.1
         The factor.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Examples
     --------
@@ -146,26 +146,26 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        self._said()
-        return self._scaled(1 if self.last_epoch == 0 or self.last_epoch % self.step_size else self.gamma)
+        self._warn_if_called_directly()
+        return self._scale_rates(1 if self.last_epoch == 0 or self.last_epoch % self.step_size else self.gamma)
 
     def _get_closed_form_lr(self) -> list[Rate]:
         return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times a factor at each of some epochs.
+    """Multiply the learning rate by a factor at given epochs.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     milestones : iterable of int
-        The epochs.
-    gamma : float, default 0.1
+        The epochs at which the rate changes.
+    gamma : float, default: 0.1
         The factor.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Examples
     --------
@@ -182,8 +182,8 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        self._said()
-        return self._scaled(self.gamma ** self.milestones[self.last_epoch] if self.last_epoch in self.milestones else 1)
+        self._warn_if_called_directly()
+        return self._scale_rates(self.gamma ** self.milestones[self.last_epoch] if self.last_epoch in self.milestones else 1)
 
     def _get_closed_form_lr(self) -> list[Rate]:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
@@ -191,18 +191,18 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The rate times a factor for some epochs, then the rate.
+    """Multiply the learning rate by a factor for the first epochs.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
-    factor : float, default 1/3
+        Optimizer whose learning rates are set.
+    factor : float, default: 1/3
         The factor.
-    total_iters : int, default 5
-        The epochs.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+    total_iters : int, default: 5
+        Number of epochs with the factor.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Examples
     --------
@@ -221,8 +221,8 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        self._said()
-        return self._scaled(
+        self._warn_if_called_directly()
+        return self._scale_rates(
             self.factor if self.last_epoch == 0 else 1.0 / self.factor if self.last_epoch == self.total_iters else 1
         )
 
@@ -231,20 +231,20 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that goes from one number to another in equal steps.
+    """Multiply the learning rate by a factor that changes linearly.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
-    start_factor : float, default 1/3
-        The first.
-    end_factor : float, default 1
-        The last.
-    total_iters : int, default 5
-        The steps.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+        Optimizer whose learning rates are set.
+    start_factor : float, default: 1/3
+        First factor.
+    end_factor : float, default: 1
+        Last factor.
+    total_iters : int, default: 5
+        Number of epochs until the last factor.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Examples
     --------
@@ -272,13 +272,13 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        self._said()
+        self._warn_if_called_directly()
         if self.last_epoch == 0:
-            return self._scaled(self.start_factor)
+            return self._scale_rates(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         rise = self.end_factor - self.start_factor
-        return self._scaled(1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
+        return self._scale_rates(1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
 
     def _get_closed_form_lr(self) -> list[Rate]:
         part = min(self.total_iters, self.last_epoch) / self.total_iters
@@ -286,16 +286,16 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times a factor every epoch.
+    """Multiply the learning rate by a factor in each epoch.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     gamma : float
         The factor.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Examples
     --------
@@ -312,26 +312,26 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        self._said()
-        return self._scaled(1 if self._is_initial else self.gamma)
+        self._warn_if_called_directly()
+        return self._scale_rates(1 if self._is_initial else self.gamma)
 
     def _get_closed_form_lr(self) -> list[Rate]:
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
-    r"""The rate down to 0 along a polynomial.
+    r"""Decrease the learning rate to 0 along a polynomial.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
-    total_iters : int, default 5
-        The epochs that it takes; from there on it is 0.
-    power : float, default 1
-        The power.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+        Optimizer whose learning rates are set.
+    total_iters : int, default: 5
+        Number of epochs until the rate is 0.
+    power : float, default: 1
+        Exponent.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Notes
     -----
@@ -352,35 +352,35 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        self._said()
+        self._warn_if_called_directly()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         here, before = (1.0 - at / self.total_iters for at in (self.last_epoch, self.last_epoch - 1))
-        return self._scaled((here / before) ** self.power)
+        return self._scale_rates((here / before) ** self.power)
 
     def _get_closed_form_lr(self) -> list[Rate]:
         return [base * (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power for base in self.base_lrs]
 
 
 class CosineAnnealingLR(LRScheduler):
-    r"""The rate along half a cosine, down to a least one.
+    r"""Decrease the learning rate to a minimum along a half cosine.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     T_max : int
-        The epochs that it takes.
-    eta_min : float, default 0
-        The least rate.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+        Number of epochs until the minimum.
+    eta_min : float, default: 0
+        Minimal rate.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Notes
     -----
     .. math:: \eta = \eta_{min} + (\eta_0 - \eta_{min}) \frac{1 + \cos(\pi t / T_{max})}{2}
 
-    Loshchilov and Hutter, 2017.
+    Loshchilov and Hutter (2017).
 
     Examples
     --------
@@ -397,7 +397,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        self._said()
+        self._warn_if_called_directly()
         if self._is_initial:
             return self._rates()
         if self._step_count == 1 and self.last_epoch > 0:
@@ -414,26 +414,26 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine annealing that starts anew again and again.
+    """Repeat cosine annealing with warm restarts.
 
-    `step(epoch)` takes fractions of epochs too.
+    `step(epoch)` accepts fractions of epochs.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     T_0 : int
-        The epochs of the first round.
-    T_mult : int, default 1
-        By how much each round is longer than the one before.
-    eta_min : float, default 0
-        The least rate.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+        Number of epochs until the first restart.
+    T_mult : int, default: 1
+        Factor of the length of each period relative to the previous one.
+    eta_min : float, default: 0
+        Minimal rate.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Notes
     -----
-    SGDR: Loshchilov and Hutter, 2017.
+    SGDR: Loshchilov and Hutter (2017).
 
     Examples
     --------
@@ -454,17 +454,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Rate]:
-        self._said()
+        self._warn_if_called_directly()
         part = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
-        """Go on to the next epoch, or to the one given, and set the rates.
+        """Go to the next epoch, or to a given one, and set the rates.
 
         Parameters
         ----------
         epoch : float, optional
-            Which epoch; it may be a fraction, for steps within one.
+            The epoch, possibly fractional, for steps within an epoch.
 
         Returns
         -------
@@ -473,7 +473,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         Raises
         ------
         ValueError
-            If it is negative.
+            If `epoch` is negative.
 
         Examples
         --------
@@ -513,18 +513,18 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after another.
+    """Run several schedules one after the other.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     schedulers : list of LRScheduler
         The schedules.
     milestones : list of int
-        The epochs at which the next one takes over.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+        Epochs at which the next schedule starts.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Examples
     --------
@@ -542,7 +542,9 @@ class SequentialLR(LRScheduler):
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
-            raise ValueError("SequentialLR expects all schedulers to belong to the same optimizer, but got one of another.")
+            raise ValueError(
+                "SequentialLR expects all schedulers to belong to the same optimizer, but one has a different optimizer."
+            )
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
@@ -552,8 +554,8 @@ class SequentialLR(LRScheduler):
         self._schedulers, self._milestones = schedulers, milestones
         self.last_epoch, self.optimizer = last_epoch + 1, optimizer
         for group in optimizer.param_groups:
-            put(group, "lr", group["initial_lr"])
-        for scheduler in schedulers:  # take back the steps that making them took
+            set_rate(group, "lr", group["initial_lr"])
+        for scheduler in schedulers:  # undo the steps taken when they were created
             scheduler.last_epoch -= 1
         schedulers[0]._start()
         self._last_lr = schedulers[0].get_last_lr()

@@ -1,7 +1,7 @@
-"""Adam and its relatives: running means of the gradient and of its square, corrected for their start at zero.
+"""Adam and variants: running means of the gradient and of its square, with bias correction.
 
-The corrections are numbers, so they are moved out of the arrays: m̂ / (√v̂ + ε) = (√c₂ / c₁) · m / (√v + ε·√c₂) with
-cᵢ = 1 - βᵢᵗ, which saves a pass.
+The bias corrections are numbers, so they are factored out of the arrays, which saves a loop over memory:
+m̂ / (√v̂ + ε) = (√c₂ / c₁) · m / (√v + ε·√c₂) with cᵢ = 1 - βᵢᵗ.
 """
 
 from __future__ import annotations
@@ -12,58 +12,58 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.tensor import Tensor, constant
-from gradlab.optim.optimizer import Elementwise, Group, add_scaled, checked_betas, checked_ways, not_negative
+from gradlab.optim.optimizer import Elementwise, Group, add_scaled, check_betas, check_implementation, check_not_negative
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam"]
 
 
 def follow(xp: Any, mean: Any, x: Any, beta: float, t: Any) -> None:
-    """mean ← β·mean + (1 - β)·x, with `t` as scratch."""
+    """Update a running mean in place: mean ← β·mean + (1 - β)·x, with `t` as scratch."""
     mean *= beta
     add_scaled(xp, mean, x, 1.0 - beta, t)
 
 
 def follow_square(xp: Any, mean: Any, x: Any, beta: float, t: Any) -> None:
-    """mean ← β·mean + (1 - β)·x², with `t` as scratch."""
+    """Update a running mean of squares in place: mean ← β·mean + (1 - β)·x², with `t` as scratch."""
     mean *= beta
     add_scaled(xp, mean, xp.multiply(x, x, out=t), 1.0 - beta, t)
 
 
 class Adam(Elementwise):
-    """Adam: steps by running means of the gradient and of its square (Kingma and Ba 2015).
+    """Adam: steps from running means of the gradient and of its square (Kingma and Ba 2015).
 
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     lr : float or Tensor, optional
-        The learning rate: 0.001 unless given.
+        The learning rate (default: 0.001).
     betas : (float, float), optional
-        How much the running means of g and of g² keep at a step: 0.9 and 0.999 unless given.
+        Decay rates of the running means of g and g² (default: 0.9 and 0.999).
     eps : float, optional
-        Added to the divisor: 1e-8 unless given.
+        Added to the divisor (default: 1e-8).
     weight_decay : float, optional
-        What part of a parameter is added to its gradient: 0 unless given.
+        Multiple of the parameter that is added to its gradient (default: 0).
     amsgrad : bool, optional
-        Whether the largest v so far is taken (Reddi et al. 2018).
+        Use the largest v so far (Reddi et al. 2018).
     maximize : bool, optional
-        Whether the objective is maximized: the gradient's sign is turned.
+        Maximize the objective: negate the gradients.
     decoupled_weight_decay : bool, optional
-        Whether p shrinks by lr weight_decay instead, as in `AdamW`.
+        Multiply p by 1 - lr weight_decay instead, as in `AdamW`.
     foreach, capturable, fused : bool, optional
-        How torch would compute; the result here is the same.
+        Options of PyTorch's implementation, without effect.
     differentiable : bool, optional
-        Refused with a NotImplementedError if True: steps are not recorded.
+        Not supported: steps are not recorded. True raises a NotImplementedError.
 
     Raises
     ------
     ValueError
-        If a setting is negative or a beta not within 0 ... 1, or `params` is empty.
+        If a setting is negative, a beta is not between 0 and 1, or `params` is empty.
 
     Notes
     -----
-    m ← β₁ m + (1 - β₁) g, v ← β₂ v + (1 - β₂) g²; p ← p - lr m̂ / (√v̂ + eps), with m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1
-    - β₂ᵗ).
+    m ← β₁ m + (1 - β₁) g, v ← β₂ v + (1 - β₂) g²; p ← p - lr m̂ / (√v̂ + eps), with m̂ = m / (1 - β₁ᵗ) and
+    v̂ = v / (1 - β₂ᵗ).
 
     Examples
     --------
@@ -95,12 +95,12 @@ class Adam(Elementwise):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        not_negative(lr=lr, eps=eps)
-        checked_betas(betas)
-        not_negative(weight_decay=weight_decay)
+        check_not_negative(lr=lr, eps=eps)
+        check_betas(betas)
+        check_not_negative(weight_decay=weight_decay)
         super().__init__(
             params,
-            checked_ways(
+            check_implementation(
                 {
                     "lr": lr,
                     "betas": betas,
@@ -149,28 +149,28 @@ class AdamW(Adam):
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     lr : float or Tensor, optional
-        The learning rate: 0.001 unless given.
+        The learning rate (default: 0.001).
     betas : (float, float), optional
-        How much the running means of g and of g² keep at a step: 0.9 and 0.999 unless given.
+        Decay rates of the running means of g and g² (default: 0.9 and 0.999).
     eps : float, optional
-        Added to the divisor: 1e-8 unless given.
+        Added to the divisor (default: 1e-8).
     weight_decay : float, optional
-        A parameter shrinks by lr weight_decay of itself before each step: 0.01 unless given.
+        Parameters are multiplied by 1 - lr weight_decay before each step (default: 0.01).
     amsgrad : bool, optional
-        Whether the largest v so far is taken (Reddi et al. 2018).
+        Use the largest v so far (Reddi et al. 2018).
     maximize : bool, optional
-        Whether the objective is maximized: the gradient's sign is turned.
+        Maximize the objective: negate the gradients.
     foreach, capturable, fused : bool, optional
-        How torch would compute; the result here is the same.
+        Options of PyTorch's implementation, without effect.
     differentiable : bool, optional
-        Refused with a NotImplementedError if True: steps are not recorded.
+        Not supported: steps are not recorded. True raises a NotImplementedError.
 
     Raises
     ------
     ValueError
-        If a setting is negative or a beta not within 0 ... 1, or `params` is empty.
+        If a setting is negative, a beta is not between 0 and 1, or `params` is empty.
 
     Notes
     -----
@@ -220,31 +220,31 @@ class AdamW(Adam):
 
 
 class Adamax(Elementwise):
-    """Adam with the largest recent |g| in place of √v (Kingma and Ba 2015, section 7).
+    """Adamax: Adam with the decayed maximum of |g| in place of √v (Kingma and Ba 2015, section 7).
 
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     lr : float or Tensor, optional
-        The learning rate: 0.002 unless given.
+        The learning rate (default: 0.002).
     betas : (float, float), optional
-        How much the running means of g and of g² keep at a step: 0.9 and 0.999 unless given.
+        Decay rates of the running means of g and g² (default: 0.9 and 0.999).
     eps : float, optional
-        Added to the divisor: 1e-8 unless given.
+        Added to the divisor (default: 1e-8).
     weight_decay : float, optional
-        What part of a parameter is added to its gradient: 0 unless given.
+        Multiple of the parameter that is added to its gradient (default: 0).
     maximize : bool, optional
-        Whether the objective is maximized: the gradient's sign is turned.
+        Maximize the objective: negate the gradients.
     foreach, capturable : bool, optional
-        How torch would compute; the result here is the same.
+        Options of PyTorch's implementation, without effect.
     differentiable : bool, optional
-        Refused with a NotImplementedError if True: steps are not recorded.
+        Not supported: steps are not recorded. True raises a NotImplementedError.
 
     Raises
     ------
     ValueError
-        If a setting is negative or a beta not within 0 ... 1, or `params` is empty.
+        If a setting is negative, a beta is not between 0 and 1, or `params` is empty.
 
     Notes
     -----
@@ -275,12 +275,12 @@ class Adamax(Elementwise):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        not_negative(lr=lr, eps=eps)
-        checked_betas(betas)
-        not_negative(weight_decay=weight_decay)
+        check_not_negative(lr=lr, eps=eps)
+        check_betas(betas)
+        check_not_negative(weight_decay=weight_decay)
         super().__init__(
             params,
-            checked_ways(
+            check_implementation(
                 {
                     "lr": lr,
                     "betas": betas,
@@ -314,35 +314,35 @@ class Adamax(Elementwise):
 
 
 class NAdam(Elementwise):
-    """Adam with Nesterov's momentum (Dozat 2016).
+    """NAdam: Adam with Nesterov momentum (Dozat 2016).
 
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     lr : float or Tensor, optional
-        The learning rate: 0.002 unless given.
+        The learning rate (default: 0.002).
     betas : (float, float), optional
-        How much the running means of g and of g² keep at a step: 0.9 and 0.999 unless given.
+        Decay rates of the running means of g and g² (default: 0.9 and 0.999).
     eps : float, optional
-        Added to the divisor: 1e-8 unless given.
+        Added to the divisor (default: 1e-8).
     weight_decay : float, optional
-        What part of a parameter is added to its gradient: 0 unless given.
+        Multiple of the parameter that is added to its gradient (default: 0).
     momentum_decay : float, optional
-        How fast the momentum grows towards β₁: 0.004 unless given.
+        Rate at which the momentum approaches β₁ (default: 0.004).
     decoupled_weight_decay : bool, optional
-        Whether p shrinks by lr weight_decay instead, as in `AdamW`.
+        Multiply p by 1 - lr weight_decay instead, as in `AdamW`.
     maximize : bool, optional
-        Whether the objective is maximized: the gradient's sign is turned.
+        Maximize the objective: negate the gradients.
     foreach, capturable : bool, optional
-        How torch would compute; the result here is the same.
+        Options of PyTorch's implementation, without effect.
     differentiable : bool, optional
-        Refused with a NotImplementedError if True: steps are not recorded.
+        Not supported: steps are not recorded. True raises a NotImplementedError.
 
     Raises
     ------
     ValueError
-        If a setting is negative or a beta not within 0 ... 1, or `params` is empty.
+        If a setting is negative, a beta is not between 0 and 1, or `params` is empty.
 
     Examples
     --------
@@ -371,12 +371,12 @@ class NAdam(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        not_negative(lr=lr, eps=eps)
-        checked_betas(betas)
-        not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        check_not_negative(lr=lr, eps=eps)
+        check_betas(betas)
+        check_not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
         super().__init__(
             params,
-            checked_ways(
+            check_implementation(
                 {
                     "lr": lr,
                     "betas": betas,

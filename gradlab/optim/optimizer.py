@@ -1,8 +1,8 @@
-"""What all optimizers share: groups of parameters, the state kept for each, and the walk over them in `step`.
+"""Base classes of optimizers: groups of parameters, their state, and the loop over them in `step`.
 
-An optimizer whose formula works on each element by itself derives from `Elementwise` and writes down the formula alone. The
-walk hands it flat pieces that fit in the cache together (`BLOCK`), with scratch space of the same shape, so that a step makes
-one trip through memory and allocates nothing. Writes are noted (`mark_written`), nothing is recorded.
+An optimizer with an elementwise formula derives from `Elementwise` and defines only the formula. The loop passes it flat pieces
+that fit in the cache together (`BLOCK`), and scratch arrays of the same shape, so that a step reads memory once and allocates
+nothing. Writes change the versions of parameters (`mark_written`). Nothing is recorded.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["Optimizer"]
 
 Closure = Callable[[], Any]
 Group = dict[str, Any]
-BLOCK = 1 << 17  # elements; six pieces of float32 are 3 MB. Smaller ones cost more in calls
+BLOCK = 1 << 17  # elements: six pieces of float32 are 3 MB. With smaller pieces, the calls take more time
 
 
-def stepping(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A class's own `step`, with the hooks around it; it notes that it was called, for the schedulers' warning."""
+def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `step` of a class to run the hooks, and to record that it was called, for the warning of schedulers."""
 
     @functools.wraps(step)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -51,44 +51,44 @@ def stepping(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Handle:
-    """What registering a hook returns: `remove()` takes the hook out again."""
+    """Handle of a registered hook."""
 
     def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
         self.hooks, self.key = hooks, id(self)
         hooks[self.key] = hook
 
     def remove(self) -> None:
-        """Take the hook out."""
+        """Remove the hook."""
         self.hooks.pop(self.key, None)
 
 
 class Optimizer:
-    """The base of all optimizers: it keeps groups of parameters, their settings and their state.
+    """Base class of all optimizers, with groups of parameters, their settings and their state.
 
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     defaults : dict
-        The settings of the groups that give none.
+        Default settings of the groups.
 
     Attributes
     ----------
     param_groups : list of dicts
-        The groups: "params" and the settings. A change of a setting is felt at the next step.
+        The groups: "params" and the settings. A changed setting applies from the next step.
     state : dict
-        What is kept for each parameter.
+        State of each parameter.
 
     Raises
     ------
     TypeError
-        If `params` is a single tensor, or holds something else than tensors.
+        If `params` is a single tensor, or contains an object other than tensors.
     ValueError
-        If `params` is empty, a parameter stands in two groups, or is no leaf.
+        If `params` is empty, or a parameter is in two groups or is not a leaf.
 
     Notes
     -----
-    A class of one's own defines `step`.
+    Subclasses define `step`.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in vars(cls):
-            cls.step = stepping(vars(cls)["step"])  # type: ignore[method-assign]
+            cls.step = with_step_hooks(vars(cls)["step"])  # type: ignore[method-assign]
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -127,7 +127,7 @@ class Optimizer:
         self._after: dict[int, Any] = OrderedDict()
         groups = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list. A generator gives its items once: was it used up before?")
+            raise ValueError("optimizer got an empty parameter list. A generator yields its items only once: was it used before?")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
@@ -146,12 +146,12 @@ class Optimizer:
         return text + ")"
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add a group of parameters with settings of its own.
+        """Add a group of parameters with its own settings.
 
         Parameters
         ----------
         param_group : dict
-            "params": a tensor or several, and settings; what it leaves out is taken from the defaults.
+            "params" (one or several tensors) and settings. Missing settings are taken from the defaults.
 
         Returns
         -------
@@ -160,9 +160,9 @@ class Optimizer:
         Raises
         ------
         TypeError
-            If it is no dict, or "params" is a set or holds something else than tensors.
+            If it is not a dict, or "params" is a set or contains an object other than tensors.
         ValueError
-            If a parameter is no leaf or is in a group already, or a required setting is missing.
+            If a parameter is not a leaf or is already in a group, or a required setting is missing.
 
         Examples
         --------
@@ -194,7 +194,7 @@ class Optimizer:
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(p)}")
             if not (p.is_leaf or p.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError(
-                    "can't optimize a non-leaf Tensor. Its values come from other tensors: give those to the "
+                    "can't optimize a non-leaf Tensor. It is computed from other tensors: pass those to the "
                     "optimizer, or p.detach().requires_grad_()."
                 )
         for name, value in self.defaults.items():
@@ -216,12 +216,12 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters.
+        """Reset the gradients of all parameters.
 
         Parameters
         ----------
-        set_to_none : bool, default True
-            Whether `.grad` becomes None; if not, its elements become 0.
+        set_to_none : bool, default: True
+            Set `.grad` to None instead of zeros.
 
         Returns
         -------
@@ -247,22 +247,22 @@ class Optimizer:
                     grad.zero_()
 
     def step(self, closure: Closure | None = None) -> Any:
-        """Change the parameters by their gradients.
+        """Update the parameters from their gradients.
 
         Parameters
         ----------
         closure : callable, optional
-            It computes the loss anew, calls its backward, and returns it.
+            Function that computes the loss, calls `backward()` and returns the loss.
 
         Returns
         -------
         Tensor or None
-            What the closure returned.
+            Result of the closure.
 
         Raises
         ------
         NotImplementedError
-            If the class does not define it.
+            If the class does not define this method.
 
         Examples
         --------
@@ -278,13 +278,12 @@ class Optimizer:
 
     # -------------------------------------------------------------------------------------------------- saving and loading
     def state_dict(self) -> dict[str, Any]:
-        """The state and the settings as plain data.
+        """Return the state and the settings.
 
         Returns
         -------
         dict
-            "state", by the numbers of the parameters in the order of the groups, and "param_groups". Tensors are the
-            optimizer's own.
+            "state", by the number of each parameter in the order of the groups, and "param_groups". Tensors are not copied.
 
         Examples
         --------
@@ -307,12 +306,12 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned.
+        """Load the result of `state_dict`.
 
         Parameters
         ----------
         state_dict : dict
-            Of an optimizer with as many groups, of as many parameters each.
+            State of an optimizer with the same numbers of groups and of parameters in each group.
 
         Returns
         -------
@@ -321,7 +320,7 @@ class Optimizer:
         Raises
         ------
         ValueError
-            If the numbers differ.
+            If these numbers differ.
 
         Examples
         --------
@@ -337,12 +336,12 @@ class Optimizer:
         if len(saved) != len(self.param_groups):
             raise ValueError(
                 "loaded state dict has a different number of parameter groups. It has "
-                f"{len(saved)}, this optimizer {len(self.param_groups)}."
+                f"{len(saved)}, this optimizer has {len(self.param_groups)}."
             )
         if any(len(new["params"]) != len(old["params"]) for new, old in zip(saved, self.param_groups, strict=True)):
             raise ValueError(
                 "loaded state dict contains a parameter group that doesn't match the size of optimizer's group. "
-                f"It has groups of {[len(g['params']) for g in saved]} parameters, this optimizer of "
+                f"It has groups of {[len(g['params']) for g in saved]} parameters, this optimizer has groups of "
                 f"{[len(g['params']) for g in self.param_groups]}."
             )
         params: dict[int, Tensor] = {}
@@ -353,21 +352,21 @@ class Optimizer:
                 new.setdefault(name, value)
         state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
-            state[params.get(key, key)] = _fitted(value, params[key]) if key in params else value
+            state[params.get(key, key)] = _cast_state(value, params[key]) if key in params else value
         self.state, self.param_groups = state, saved
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Have a function called before each step.
+        """Register a hook to run before each step.
 
         Parameters
         ----------
         hook : callable
-            `hook(optimizer, args, kwargs)`; it may return other (args, kwargs).
+            `hook(optimizer, args, kwargs)`. It may return other (args, kwargs).
 
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -383,7 +382,7 @@ class Optimizer:
         return Handle(self._before, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Have a function called after each step.
+        """Register a hook to run after each step.
 
         Parameters
         ----------
@@ -393,7 +392,7 @@ class Optimizer:
         Returns
         -------
         RemovableHandle
-            Its `remove()` takes the hook away.
+            Handle with `remove()`, which removes the hook.
 
         Examples
         --------
@@ -414,20 +413,20 @@ def _type_name(p: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _fitted(value: Any, p: Tensor, key: Any = None) -> Any:
-    """Saved state in the parameter's dtype and on its device; of a step count, neither changes."""
+def _cast_state(value: Any, p: Tensor, key: Any = None) -> Any:
+    """Convert saved state to the dtype and device of the parameter, except the step count."""
     if isinstance(value, Tensor):
         return value if key == "step" or not p.is_floating_point() else value.to(dtype=p.dtype, device=p.device)
     if isinstance(value, dict):
-        return {k: _fitted(v, p, k) for k, v in value.items()}
+        return {k: _cast_state(v, p, k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_fitted(v, p) for v in value)
+        return type(value)(_cast_state(v, p) for v in value)
     return value
 
 
 # ------------------------------------------------------------------------------------------------------------- settings
-def not_negative(**settings: Any) -> None:
-    """Torch's error for a negative setting; its words for lr and eps are others."""
+def check_not_negative(**settings: Any) -> None:
+    """Raise PyTorch's error for a negative setting."""
     words = {"lr": "learning rate", "eps": "epsilon value"}
     for name, value in settings.items():
         if isinstance(value, Tensor) and value.numel() != 1:
@@ -436,15 +435,15 @@ def not_negative(**settings: Any) -> None:
             raise ValueError(f"Invalid {words.get(name, f'{name} value')}: {value}. It must not be negative.")
 
 
-def checked_betas(betas: tuple[float, float]) -> None:
-    """Torch's error for a decay rate outside [0, 1)."""
+def check_betas(betas: tuple[float, float]) -> None:
+    """Raise PyTorch's error for a decay rate outside [0, 1)."""
     for i, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {i}: {beta}. It must be at least 0 and less than 1.")
 
 
-def checked_ways(settings: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what cannot be: foreach, fused and capturable say how torch computes the same numbers, and change nothing here."""
+def check_implementation(settings: dict[str, Any]) -> dict[str, Any]:
+    """Raise for options that are not supported. `foreach`, `fused` and `capturable` do not change results and are ignored."""
     if settings.get("differentiable"):
         raise NotImplementedError(
             "differentiable=True is not supported: steps are not recorded. For a gradient through a step, "
@@ -456,8 +455,8 @@ def checked_ways(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------- steps
-def evaluated(closure: Closure | None) -> Any:
-    """What the closure returns, recorded; None without one."""
+def evaluate_closure(closure: Closure | None) -> Any:
+    """Call the closure with recording enabled. Return its result, or None without a closure."""
     if closure is None:
         return None
     with enable_grad():
@@ -470,16 +469,16 @@ def _scratch(dtype: np.dtype, count: int, size: int) -> tuple[np.ndarray, ...]:
 
 
 class Elementwise(Optimizer):
-    """An optimizer with a formula for each element. A class defines
+    """An optimizer with a formula for each element. Subclasses define
 
-    - `slots(group)`: the names of the arrays it keeps for a parameter, which start as zeros (`start`);
-    - `numbers(group, state)`: what depends on the step alone, computed once a parameter;
-    - `move(xp, numbers, s, p, g, *kept)`: the formula, in place on p and kept; `s` is scratch, and g must stay as it is. (Scratch
-      `s[-1]` holds the gradient if maximize or weight decay changed it.)
+    - `slots(group)`: the names of the state arrays of a parameter, which are initialised to zeros (`start`);
+    - `numbers(group, state)`: coefficients that depend only on the step, computed once for each parameter;
+    - `move(xp, numbers, s, p, g, *kept)`: the formula, in place on p and the state arrays `kept`. `s` are scratch arrays; g must
+      not be changed. (Scratch `s[-1]` holds the gradient if `maximize` or weight decay changed it.)
     """
 
     scratch = 3
-    counts = True  # keeps the number of steps, as torch does: a float32 tensor
+    counts = True  # the state contains the number of steps, as in torch: a float32 tensor
 
     def slots(self, group: Group) -> tuple[str, ...]:
         raise NotImplementedError
@@ -491,7 +490,7 @@ class Elementwise(Optimizer):
         raise NotImplementedError
 
     def start(self, p: Tensor, group: Group, state: dict[str, Any]) -> None:
-        """The state of a parameter before its first step."""
+        """Initialise the state of a parameter before its first step."""
         xp = namespace_of[type(p.array)]
         if self.counts:
             state["step"] = constant(np.zeros((), np.float32))
@@ -499,11 +498,11 @@ class Elementwise(Optimizer):
             state[name] = constant(xp.zeros_like(p.array))
 
     def decay(self, group: Group) -> tuple[float, float]:
-        """The factor on the parameter (decoupled decay), and the weight of the parameter in the gradient."""
+        """Return the factor of the parameter (decoupled decay), and the multiple of the parameter to add to its gradient."""
         return 1.0, float(group["weight_decay"])
 
     def step(self, closure: Closure | None = None) -> Any:
-        loss = evaluated(closure)
+        loss = evaluate_closure(closure)
         with no_grad():
             for group in self.param_groups:
                 slots, shrink, weight = self.slots(group), *self.decay(group)
@@ -541,15 +540,15 @@ class Elementwise(Optimizer):
 
 
 def add_scaled(xp: Any, y: Any, x: Any, a: float, t: Any) -> None:
-    """y ← y + a·x, with `t` as scratch, which may be x.
+    """Add in place: y ← y + a·x, with `t` as scratch, which may be x.
 
-    (BLAS has this in one pass, but SciPy's copy of it keeps threads of its own, which fight with NumPy's for the cores.)
+    (BLAS does this in one loop, but SciPy's BLAS has its own threads, which compete with NumPy's for the cores.)
     """
     y += xp.multiply(x, a, out=t)
 
 
 def pieces(xp: Any, count: int, arrays: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
-    """Arrays of one shape in pieces of at most BLOCK elements where they can be cut; before each, `count` scratch arrays."""
+    """Split arrays of one shape into pieces of at most BLOCK elements, if possible. Yield (`count` scratch arrays, *pieces)."""
     first = arrays[0]
     size = first.size
     if xp is not np:
@@ -557,7 +556,7 @@ def pieces(xp: Any, count: int, arrays: tuple[Any, ...]) -> Iterable[tuple[Any, 
         return
     if not all(a.flags.c_contiguous for a in arrays) and size:
         order = sorted(range(first.ndim), key=lambda axis: -abs(first.strides[axis]))
-        arrays = tuple(a.transpose(order) for a in arrays)  # as the parameter lies in memory
+        arrays = tuple(a.transpose(order) for a in arrays)  # in the memory order of the parameter
     if all(a.flags.c_contiguous for a in arrays):
         arrays = tuple(a.reshape(-1) for a in arrays)
         rows, per_row = size, 1

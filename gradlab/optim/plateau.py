@@ -1,4 +1,4 @@
-"""The schedule that waits until a metric no longer improves."""
+"""The schedule that reduces the learning rate when a metric stops improving."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ import warnings
 from typing import Any
 
 from gradlab.optim.optimizer import Optimizer
-from gradlab.optim.schedule import EPOCH, LRScheduler, checked, put
+from gradlab.optim.schedule import EPOCH, LRScheduler, check_optimizer, set_rate
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times a factor when a metric no longer improves.
+    """Multiply the learning rate by a factor when a metric stops improving.
 
-    `scheduler.step(loss)` tells it the metric.
+    Pass the metric to `scheduler.step(loss)`.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
+        Optimizer whose learning rates are set.
     mode : {"min", "max"}
-        Whether a smaller or a greater metric is better.
-    factor : float, default 0.1
+        Whether a smaller or a larger metric is better.
+    factor : float, default: 0.1
         The factor.
-    patience : int, default 10
-        How many epochs without improvement are borne.
-    threshold : float, default 1e-4
-        How much better is better.
+    patience : int, default: 10
+        Number of epochs without improvement that are tolerated.
+    threshold : float, default: 1e-4
+        Smallest change that is an improvement.
     threshold_mode : {"rel", "abs"}
-        Whether that is a share of the best, or a difference from it.
-    cooldown : int, default 0
-        How many epochs after a reduction nothing is counted.
-    min_lr : float or list of float, default 0
-        The least rate, or one for each group.
-    eps : float, default 1e-8
-        A change that is smaller is not made.
+        Whether the threshold is relative to the best metric or absolute.
+    cooldown : int, default: 0
+        Number of epochs after a reduction in which bad epochs are not counted.
+    min_lr : float or list of float, default: 0
+        Minimal rate, or one for each group.
+    eps : float, default: 1e-8
+        Smaller changes of the rate are not made.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class ReduceLROnPlateau(LRScheduler):
     ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
-        self.factor, self.optimizer = factor, checked(optimizer)
+        self.factor, self.optimizer = factor, check_optimizer(optimizer)
         groups = len(optimizer.param_groups)
         if isinstance(min_lr, (list, tuple)):
             if len(min_lr) != groups:
@@ -82,7 +82,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.best, self.cooldown_counter, self.num_bad_epochs = self.mode_worse, 0, 0
 
     def _least(self) -> list[float]:
-        """The least rate of each group, those that came later included."""
+        """Return the minimal rate of each group, including groups that were added later."""
         groups = len(self.optimizer.param_groups)
         if len(self.min_lrs) != groups:
             if self.default_min_lr is None:
@@ -96,11 +96,11 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether bad epochs do not count at present."""
+        """True if bad epochs are currently not counted."""
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
-        """Whether a metric improves on the best by more than the threshold.
+        """Return True if a metric improves on the best by more than the threshold.
 
         Parameters
         ----------
@@ -126,14 +126,14 @@ class ReduceLROnPlateau(LRScheduler):
         return a < bound if self.mode == "min" else a > bound
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Note the epoch's metric, and lower the rates if it is time.
+        """Record the metric of the epoch, and reduce the rates if it has not improved for `patience` epochs.
 
         Parameters
         ----------
         metrics : float or Tensor
-            What is watched, such as the loss on data that is not trained on.
+            The metric, for instance the validation loss.
         epoch : int, optional
-            Deprecated in torch: which epoch it is.
+            The epoch (deprecated in torch).
 
         Returns
         -------
@@ -163,6 +163,6 @@ class ReduceLROnPlateau(LRScheduler):
             for group, least in zip(self.optimizer.param_groups, self._least(), strict=True):
                 before = float(group["lr"])
                 if before - (after := max(before * self.factor, least)) > self.eps:
-                    put(group, "lr", after)
+                    set_rate(group, "lr", after)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._rates()

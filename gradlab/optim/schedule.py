@@ -1,4 +1,4 @@
-"""The base of the schedules of the learning rate, and how they reach into an optimizer's groups."""
+"""Base class of the schedules of the learning rate, and access to the groups of an optimizer."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ TOO_EARLY = (
 )
 
 
-def copied(value: Rate) -> Rate:
+def copy_rate(value: Rate) -> Rate:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def put(group: dict[str, Any], key: str, value: Rate) -> None:
-    """Set a group's number; one that is kept in a tensor stays in that tensor."""
+def set_rate(group: dict[str, Any], key: str, value: Rate) -> None:
+    """Set a number of a group. If it is a tensor, write to the tensor."""
     if isinstance(group[key], Tensor):
         group[key].fill_(float(value))
     else:
         group[key] = value
 
 
-def spread(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
-    """One value a group: the list given, or the number for all."""
+def per_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
+    """Return one value for each group, from a list or from one number for all."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [value] * groups
@@ -48,7 +48,7 @@ def spread(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
 
 
 def momentum_of(group: dict[str, Any], value: float | None = None) -> float:
-    """A group's momentum, or its first beta; set if a value is given."""
+    """Return the momentum of a group, or its first beta. Set it if a value is given."""
     if value is not None:
         group.update({"betas": (value, *group["betas"][1:])} if "betas" in group else {"momentum": value})
     return group["betas"][0] if "betas" in group else group["momentum"]
@@ -59,23 +59,23 @@ def cycles_momentum(optimizer: Optimizer) -> None:
         raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
 
 
-def checked(optimizer: Any) -> Optimizer:
+def check_optimizer(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
 
 
 class LRScheduler:
-    """Base of the schedules: a class of one's own defines `get_lr`.
+    """Base class of the schedules. Subclasses define `get_lr`.
 
     `get_lr` returns the rates of this epoch (`last_epoch`), one for each group of parameters.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set.
-    last_epoch : int, default -1
-        The epoch that was the last one, where training goes on; -1: none.
+        Optimizer whose learning rates are set.
+    last_epoch : int, default: -1
+        Last epoch of the run to resume, or -1 for a new run.
 
     Examples
     --------
@@ -90,17 +90,17 @@ class LRScheduler:
     _get_lr_called_within_step = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        self.optimizer = checked(optimizer)
+        self.optimizer = check_optimizer(optimizer)
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", copied(group["lr"]))
+                group.setdefault("initial_lr", copy_rate(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
                     "This typically happens when:\n1. You're trying to resume training from a checkpoint but haven't properly "
                     "loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)"
                 )
-        self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
+        self.base_lrs = [copy_rate(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._start()
 
@@ -110,12 +110,12 @@ class LRScheduler:
         self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """What the schedule keeps, but for the optimizer and functions of the user's.
+        """Return the state of the schedule, without the optimizer and the user's functions.
 
         Returns
         -------
         dict
-            Plain data.
+            Picklable data.
 
         Examples
         --------
@@ -128,12 +128,12 @@ class LRScheduler:
         return {k: v for k, v in vars(self).items() if k != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned. Functions of the user's stay.
+        """Load the result of `state_dict`. The user's functions are kept.
 
         Parameters
         ----------
         state_dict : dict
-            Of a schedule of the same kind.
+            State of a schedule of the same class.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class LRScheduler:
         vars(self).update(state_dict)
 
     def get_last_lr(self) -> list[Rate]:
-        """The rates that the last step set.
+        """Return the rates set by the last step.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class LRScheduler:
         return self._last_lr
 
     def get_lr(self) -> list[Rate]:
-        """The rates of epoch `last_epoch`: what `step` asks for, and a schedule of your own defines.
+        """Return the rates of epoch `last_epoch`. `step` calls it, and subclasses define it.
 
         Returns
         -------
@@ -179,7 +179,7 @@ class LRScheduler:
         Raises
         ------
         NotImplementedError
-            If the class does not define it.
+            If the class does not define this method.
 
         Examples
         --------
@@ -197,25 +197,25 @@ class LRScheduler:
         raise NotImplementedError(f"{type(self).__name__} defines no get_lr.")
 
     def _rates(self) -> list[Rate]:
-        """The present rates."""
-        return [copied(group["lr"]) for group in self.optimizer.param_groups]
+        """Return the current rates."""
+        return [copy_rate(group["lr"]) for group in self.optimizer.param_groups]
 
-    def _scaled(self, factor: float) -> list[Rate]:
+    def _scale_rates(self, factor: float) -> list[Rate]:
         return self._rates() if factor == 1 else [rate * factor for rate in self._rates()]
 
-    def _said(self) -> None:
+    def _warn_if_called_directly(self) -> None:
         if not self._get_lr_called_within_step:
             warnings.warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=3
             )
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch, and set the rates.
+        """Go to the next epoch and set the rates.
 
         Parameters
         ----------
         epoch : int, optional
-            Deprecated in torch: which epoch to jump to.
+            Epoch to jump to (deprecated in torch).
 
         Returns
         -------
@@ -253,5 +253,5 @@ class LRScheduler:
 
     def _set(self, rates: list[Rate]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            put(group, "lr", rate)
+            set_rate(group, "lr", rate)
         self._last_lr = self._rates()

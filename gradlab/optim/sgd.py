@@ -6,45 +6,44 @@ from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.optim.optimizer import Elementwise, Group, add_scaled, checked_ways, not_negative
+from gradlab.optim.optimizer import Elementwise, Group, add_scaled, check_implementation, check_not_negative
 
 __all__ = ["SGD"]
 
 
 class SGD(Elementwise):
-    """Stochastic gradient descent, with momentum if asked for.
+    """Stochastic gradient descent, optionally with momentum.
 
     Parameters
     ----------
     params : iterable
-        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+        Parameters, (name, parameter) pairs, or dicts with the key "params" and their own settings.
     lr : float or Tensor, optional
-        The learning rate: 0.001 unless given.
+        The learning rate (default: 0.001).
     momentum : float, optional
-        How much of the last direction b is kept: none unless given.
+        Decay rate of the direction b of previous steps (default: 0).
     dampening : float, optional
-        What part of the gradient is left out of b after the first step.
+        Fraction by which the gradient is reduced in b after the first step (default: 0).
     weight_decay : float, optional
-        What part of a parameter is added to its gradient: 0 unless given.
+        Multiple of the parameter that is added to its gradient (default: 0).
     nesterov : bool, optional
-        Whether Nesterov's look ahead is taken; it needs momentum and no dampening.
+        Use Nesterov momentum, which requires momentum and no dampening.
     maximize : bool, optional
-        Whether the objective is maximized: the gradient's sign is turned.
+        Maximize the objective: negate the gradients.
     foreach, fused : bool, optional
-        How torch would compute; the result here is the same.
+        Options of PyTorch's implementation, without effect.
     differentiable : bool, optional
-        Refused with a NotImplementedError if True: steps are not recorded.
+        Not supported: steps are not recorded. True raises a NotImplementedError.
 
     Raises
     ------
     ValueError
-        If a setting is negative, `nesterov` lacks momentum, or `params` is empty.
+        If a setting is negative, `nesterov` is used without momentum or with dampening, or `params` is empty.
 
     Notes
     -----
-    b ← momentum b + (1 - dampening) g, and b = g at the first step; p ← p - lr b, or with nesterov p - lr (g + momentum
-    b) (Sutskever
-    et al. 2013).
+    b ← momentum b + (1 - dampening) g, with b = g in the first step; p ← p - lr b, or with nesterov
+    p ← p - lr (g + momentum b) (Sutskever et al. 2013).
 
     Examples
     --------
@@ -74,12 +73,12 @@ class SGD(Elementwise):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        not_negative(lr=lr, momentum=momentum, weight_decay=weight_decay)
+        check_not_negative(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(
             params,
-            checked_ways(
+            check_implementation(
                 {
                     "lr": lr,
                     "momentum": momentum,

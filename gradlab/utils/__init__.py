@@ -1,4 +1,4 @@
-"""`torch.utils`: what stands beside tensors and modules."""
+"""`gradlab.utils`: activation checkpointing, data loading and DLPack, with the names of `torch.utils`."""
 
 from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.utils import checkpoint, data, dlpack

@@ -1,13 +1,13 @@
-"""Activation checkpointing: keep the inputs of a part of the model, and compute what it saved again when backward needs it.
+"""Activation checkpointing: save only the inputs of a part of the model, and recompute its saved tensors in the backward pass.
 
-`checkpoint(f, x, use_reentrant=False)` runs `f(x)` under hooks on saved tensors that keep nothing but a number: the k-th tensor
-saved. When backward asks for the first of them, `f(x)` runs once more under hooks that note the k-th tensor saved, from the same
-state of the random stream, and stops when the last one is there. That the second run saves the same tensors is checked.
+`checkpoint(f, x, use_reentrant=False)` runs `f(x)` under hooks on saved tensors that replace the k-th saved tensor by the number
+k. When the backward pass unpacks the first of them, `f(x)` runs again, from the same state of the random generator, under hooks
+that collect the saved tensors. It stops after the last one. Both runs must save the same tensors, which is checked.
 
-The graph is the one that the first run recorded, so everything works on it that works on any graph: `autograd.grad`, `inputs=`,
-`create_graph`. A checkpoint inside another keeps its inputs through the outer one's hooks, so those too are computed again.
+The graph is the one recorded by the first run, so `autograd.grad`, `inputs=` and `create_graph` work as for any graph. A nested
+checkpoint saves its inputs through the hooks of the outer one, so they are recomputed, too.
 
-The reentrant variant is a custom Function whose backward runs `f` again with a graph and calls `backward` on that.
+The reentrant variant is a custom Function. Its backward runs `f` again with a graph and calls `backward` on it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __getattr__ = module_getattr("gradlab.utils.checkpoint")
 
 
 class CheckpointError(RuntimeError):
-    """The second run of a checkpointed function did not save what the first one did."""
+    """Error raised if the second run of a checkpointed function does not save the same tensors as the first."""
 
 
 class _Defaults(threading.local):
@@ -58,12 +58,12 @@ _defaults = _Defaults()
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Set whether checkpoints made inside the block stop their second run as soon as all is computed that is needed.
+    """Set whether checkpoints created in the block stop their second run once all saved tensors are recomputed.
 
     Parameters
     ----------
     enable : bool
-        Whether they do.
+        Whether to stop early.
 
     Returns
     -------
@@ -88,12 +88,12 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Let checkpoints made inside the block report all operations in an error, or none.
+    """Set whether errors of checkpoints created in the block list all operations.
 
     Parameters
     ----------
     enabled : bool or None
-        Whether they do; None: as each is asked to.
+        Whether to list operations. None uses the argument `debug` of each checkpoint.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
-    """Two contexts that do nothing, for the first and for the second run.
+    """Return two null contexts, for the first and for the second run.
 
     Returns
     -------
@@ -137,17 +137,17 @@ CHECKS: dict[str, Callable[[Tensor], Any]] = {
     "none": lambda x: None,
 }
 TIP = (
-    "\nThe function must do the same both times: what it reads besides its arguments must not change in between, and no "
-    "randomness may come from elsewhere than gradlab's default generator. Pass debug=True to see the operations of both runs."
+    "\nThe function must do the same both times: values it reads besides its arguments must not change in between, and random "
+    "numbers must come from gradlab's default generator. Pass debug=True to see the operations of both runs."
 )
 
 
 class _Stop(BaseException):
-    """All that is needed is computed. (No Exception: the function's own `except Exception` must not catch it.)"""
+    """Raised once all saved tensors are recomputed. (A BaseException, so that `except Exception` in the function ignores it.)"""
 
 
 class _Log(Observer):
-    """Writes down every operation."""
+    """Observer that lists all operations."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -162,7 +162,7 @@ class _Log(Observer):
 
 
 class _Number:
-    """What a node keeps of its k-th saved tensor: k."""
+    """Placeholder of the k-th saved tensor in a node."""
 
     __slots__ = ("__weakref__", "k")
 
@@ -171,7 +171,7 @@ class _Number:
 
 
 class _Run:
-    """One call of `checkpoint`: how to do it again, and what is known of the tensors that it saved."""
+    """One call of `checkpoint`: how to run it again, and metadata of the tensors that it saved."""
 
     def __init__(
         self,
@@ -191,25 +191,25 @@ class _Run:
         self.tensors = save([args[i] for i in self.places])
         self.numbers: list[weakref.ref[_Number]] = []
         self.described: list[Any] = []
-        self.again: dict[int, tuple[Tensor, int]] = {}  # tensors of the second run, each with its version
+        self.again: dict[int, tuple[Tensor, int]] = {}  # tensors of the second run, with their versions
         self.counted, self.finished, self.beyond = 0, False, False
-        self.sweep: weakref.ref[Any] | None = None  # that of `handed`, the numbers of what it has been given
+        self.sweep: weakref.ref[Any] | None = None  # the sweep that has unpacked the tensors `handed`
         self.handed: set[int] = set()
         self.logs = (_Log(), _Log()) if debug else None
 
     def name(self) -> str:
-        """What an error calls it."""
+        """Return the name used in errors."""
         return "checkpoint"
 
     def pack(self, x: Tensor) -> _Number:
-        """Keep a number."""
+        """Replace a saved tensor by its number (the pack hook of the first run)."""
         number = _Number(len(self.numbers))
         self.numbers.append(weakref.ref(number))
         self.described.append(self.describe(x))
         return number
 
     def unpack(self, number: _Number) -> Tensor:
-        """The tensor that was saved; the function runs again where it is not there."""
+        """Return a saved tensor. Run the function again if it is not available."""
         sweep = running.sweep
         if sweep is None or self.sweep is None or self.sweep() is not sweep:
             self.sweep, self.handed = None if sweep is None else weakref.ref(sweep), set()
@@ -231,19 +231,21 @@ class _Run:
         return x
 
     def note(self, x: Tensor) -> Tensor:
-        """The pack hook of the second run."""
+        """Collect a saved tensor (the pack hook of the second run)."""
         k, self.counted = self.counted, self.counted + 1
         if k >= len(self.numbers):
-            if not self.finished:  # backward inside the function, which goes on after it
+            if not self.finished:  # a backward inside the function, which continues afterwards
                 self.beyond = True
             elif not self.beyond:
                 raise CheckpointError(
-                    self.told("trying to save more tensors during recomputation than during the original forward pass.")
+                    self.with_operations(
+                        "trying to save more tensors during recomputation than during the original forward pass."
+                    )
                 )
             return x
         if self.numbers[k]() is not None:
             kept = x
-            if x.node is not None:  # else the very object comes back
+            if x.node is not None:  # otherwise the same object is returned
                 kept = constant(x.array)
                 kept.storage = own_storage(x)
             self.again[k] = kept, kept.storage.version
@@ -252,7 +254,7 @@ class _Run:
         return x
 
     def run_again(self) -> None:
-        """The second run."""
+        """Run the function for the second time."""
         args = list(self.others)
         for i, x in zip(self.places, restore(self, self.tensors), strict=True):
             args[i] = x
@@ -272,12 +274,12 @@ class _Run:
         self.check()
 
     def check(self) -> None:
-        """Compare what both runs saved."""
+        """Compare the tensors saved by both runs."""
         if self.beyond:
             return
         if self.counted != len(self.numbers):
             raise CheckpointError(
-                self.told(
+                self.with_operations(
                     "A different number of tensors was saved during the original forward and recomputation.\n"
                     f"Number of tensors saved during forward: {len(self.numbers)}\n"
                     f"Number of tensors saved during recomputation: {self.counted}."
@@ -286,7 +288,7 @@ class _Run:
         differing = [(k, self.described[k], self.describe(x)) for k, (x, _) in self.again.items()]
         if differing := [(k, first, second) for k, first, second in differing if first != second]:
             raise CheckpointError(
-                self.told(
+                self.with_operations(
                     "Recomputed values for the following tensors have different metadata than during the forward pass.\n"
                     + "\n".join(
                         f"tensor at position {k}:\nsaved metadata: {first}\nrecomputed metadata: {second}"
@@ -295,8 +297,8 @@ class _Run:
                 )
             )
 
-    def told(self, message: str) -> str:
-        """An error's text, with the operations of both runs if they were asked for."""
+    def with_operations(self, message: str) -> str:
+        """Return the message of an error, with the operations of both runs if `debug`."""
         self.again = {}
         message = f"gradlab.utils.checkpoint: {message}"
         if not self.logs:
@@ -318,37 +320,38 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """`function(*args, **kwargs)`, keeping its inputs rather than what its operations save: backward runs it again.
+    """Call a function and save only its inputs. The backward pass runs it again to recompute the tensors its operations save.
 
     Parameters
     ----------
     function : callable
-        Does the same when it is called again with the same arguments.
+        The function. It must do the same when called again with the same arguments.
     *args, **kwargs : optional
-        What it is called with.
+        Arguments of the function.
     use_reentrant : bool
-        False is recommended. True runs the function unrecorded and records it in backward: at least one of `args` itself must
-        require a gradient, and only `backward()` without `inputs` works. Not given: True, with a warning, as torch does.
+        False is recommended. True runs the function without recording, and records it in the backward pass: at least one of
+        `args` must require a gradient, and only `backward()` without `inputs` is supported. If omitted, True with a warning, as
+        in PyTorch.
     context_fn : callable
-        Returns two context managers, for the first and for the second run.
+        Function that returns two context managers, for the first and for the second run.
     determinism_check : {"default", "none"}
-        Whether shapes, dtypes and devices of the tensors that both runs save are compared.
+        Compare the shapes, dtypes and devices of the tensors that both runs save.
     debug : bool
-        Whether errors list the operations of both runs.
+        List the operations of both runs in errors.
     early_stop : bool
-        Whether the second run stops when it has computed all that is needed.
+        Stop the second run once all saved tensors are recomputed.
     preserve_rng_state : bool
-        Whether the second run draws the same random numbers (default True).
+        Draw the same random numbers in the second run (default: True).
 
     Returns
     -------
     Tensor or Any
-        What the function returned.
+        Result of the function.
 
     Raises
     ------
     CheckpointError
-        In backward, if the second run saved other tensors than the first.
+        In the backward pass, if the second run does not save the same tensors as the first.
 
     Examples
     --------
@@ -360,7 +363,7 @@ def checkpoint(
     True
     """
     if use_reentrant is None:
-        warnings.warn(unsaid("checkpoint"), stacklevel=2)
+        warnings.warn(missing_argument_warning("checkpoint"), stacklevel=2)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant:
@@ -391,25 +394,25 @@ def checkpoint(
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """A Sequential, or a list of functions, in parts, each but the last checkpointed.
+    """Run a Sequential, or a list of functions, in segments, and checkpoint all but the last.
 
     Parameters
     ----------
     functions : Sequential or list of callable
-        What is run one after the other.
+        Functions to run one after the other.
     segments : int
-        How many parts.
+        Number of segments.
     input : Tensor
-        What the first is given.
+        Argument of the first function.
     use_reentrant : bool
-        As of `checkpoint`.
+        As in `checkpoint`.
     **kwargs : optional
-        `preserve_rng_state`, as of `checkpoint`.
+        `preserve_rng_state`, as in `checkpoint`.
 
     Returns
     -------
     Tensor
-        What the last returned.
+        Result of the last function.
 
     Raises
     ------
@@ -426,14 +429,14 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     True
     """
     if use_reentrant is None:
-        warnings.warn(unsaid("checkpoint_sequential"), stacklevel=2)
+        warnings.warn(missing_argument_warning("checkpoint_sequential"), stacklevel=2)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     functions = list(functions.children() if hasattr(functions, "children") else functions)
 
-    def chained(part: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    def chain(part: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
         def run(x: Any) -> Any:
             for function in part:
                 x = function(x)
@@ -445,13 +448,13 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     last = length * (segments - 1)
     for start in range(0, last, length or 1):
         input = checkpoint(
-            chained(functions[start : start + length]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
+            chain(functions[start : start + length]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
         )
-    return chained(functions[last:])(input)
+    return chain(functions[last:])(input)
 
 
-def unsaid(name: str) -> str:
-    """The warning of torch's for a call that does not say which variant is meant."""
+def missing_argument_warning(name: str) -> str:
+    """Return PyTorch's warning for a call without `use_reentrant`."""
     where, what = ("", "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception.")
     if name != "checkpoint":
         where, what = f".{name}", "In version 2.9 we will raise an exception if use_reentrant is not passed."

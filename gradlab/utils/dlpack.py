@@ -1,4 +1,4 @@
-"""Memory shared with other libraries, as `torch.utils.dlpack` spells it."""
+"""Memory shared with other libraries, with the names of `torch.utils.dlpack`."""
 
 from gradlab.interop import from_dlpack, to_dlpack
 

@@ -1,4 +1,4 @@
-"""Reentrant checkpointing: a custom Function that runs unrecorded, and whose backward runs a backward of its own."""
+"""Reentrant checkpointing: a custom Function that runs without recording, and records and runs `backward` in its backward."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradlab.random import fork_rng
 
 
 class CheckpointFunction(Function):
-    """`apply(function, preserve_rng_state, *args)`; the outputs require gradients if one of the args does."""
+    """`apply(function, preserve_rng_state, *args)`. The outputs require gradients if one of `args` does."""
 
     @staticmethod
     def forward(ctx: Any, function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
@@ -31,7 +31,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        if running.sweep is not None and running.sweep.wanted is not None:  # given tensors' gradients alone
+        if running.sweep is not None and running.sweep.wanted is not None:  # gradients of given tensors only
             raise RuntimeError(
                 "When use_reentrant=True, gradlab.utils.checkpoint is incompatible with .grad() or passing an "
                 "`inputs` parameter to .backward(). To resolve this error, you can either set "

@@ -40,7 +40,7 @@ class Module(nn.Module):
 |     def __init__(self): super().__init__(); self.l = nn.Linear(2, 2)
 | Module()
 nn.Linear(2, 2).load_state_dict([1])
-! Give what model.state_dict() returned or what X.load read.
+! Pass the result of model.state_dict() or X.load().
 > model = nn.Linear(2, 2); nn.Linear(2, 2).load_state_dict(model.state_dict())
 | X.save(model.state_dict(), f := io.BytesIO()); f.seek(0); model.load_state_dict(X.load(f))
 nn.utils.clip_grad_norm([w], 1.)

@@ -1,4 +1,4 @@
-"""`gradlab.nn.utils`: gradients clipped, parameters as one vector, sequences padded."""
+"""`gradlab.nn.utils`: gradient clipping, parameters as one vector, and padding of sequences."""
 
 from gradlab.core.errors import module_getattr as _module_getattr
 from gradlab.nn.utils import rnn

@@ -1,4 +1,4 @@
-"""Gradients made smaller, in place, between `backward` and the optimizer's step."""
+"""Gradient clipping in place, between `backward` and the optimizer's step."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def gradients(parameters: Any) -> list[Tensor]:
 
 @no_grad()
 def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
-    """The norm of all elements of several tensors, as of one vector.
+    """Compute the norm of all elements of several tensors, as one vector.
 
     Parameters
     ----------
     tensors : Tensor or iterable of Tensor
         The tensors.
     norm_type : float, default: 2
-        Which norm; it may be inf.
+        Order of the norm, possibly inf.
     error_if_nonfinite : bool, default: False
-        Whether a norm that is NaN or infinite is an error.
+        Raise an error if the norm is NaN or infinite.
     foreach : bool, optional
-        Accepted, without effect.
+        Accepted for compatibility; has no effect.
 
     Returns
     -------
     Tensor
-        Without axes.
+        A scalar.
 
     Raises
     ------
     RuntimeError
-        If the norm is not finite, and `error_if_nonfinite` is set.
+        If the norm is not finite and `error_if_nonfinite` is True.
 
     Examples
     --------
@@ -59,21 +59,21 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     if not listed:
         return tensor(0.0)
     if norm_type == 2 and all(type(x.array) is np.ndarray and x.array.dtype.char in "fd" for x in listed):
-        return checked(euclidean([x.array for x in listed]), norm_type, error_if_nonfinite)
+        return check_finite(euclidean_norm([x.array for x in listed]), norm_type, error_if_nonfinite)
     first = listed[0].device
     total = vector_norm(stack([vector_norm(x, norm_type).to(first) for x in listed]), norm_type)
-    return checked(total, norm_type, error_if_nonfinite)
+    return check_finite(total, norm_type, error_if_nonfinite)
 
 
-def euclidean(arrays: list[np.ndarray]) -> Tensor:
-    """The 2-norm of all the arrays' elements: one dot product each."""
+def euclidean_norm(arrays: list[np.ndarray]) -> Tensor:
+    """Compute the 2-norm of all elements of the arrays, with one dot product for each array."""
     flat = [array.ravel("K") for array in arrays]
     total = math.sqrt(sum(float(np.dot(x, x)) for x in flat))
     return constant(np.asarray(total, np.result_type(*arrays)))
 
 
-def checked(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tensor:
-    """The norm, unless it is to be refused."""
+def check_finite(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tensor:
+    """Return the norm. Raise if it is not finite and `error_if_nonfinite`."""
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -85,18 +85,18 @@ def checked(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tensor
 
 @no_grad()
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
-    """Scale gradients by a bound over their norm, if that makes them smaller.
+    """Scale gradients by `max_norm / total_norm` if the norm exceeds the bound.
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
-        Those whose `.grad` is meant; those without one are passed over.
+        Parameters. Those without a gradient are skipped.
     max_norm : float
-        The bound.
+        Upper bound.
     total_norm : Tensor
-        The norm, as of `get_total_norm`.
+        The norm, from `get_total_norm`.
     foreach : bool, optional
-        Accepted, without effect.
+        Accepted for compatibility; has no effect.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     tensor([0.6000, 0.8000])
     """
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    if not scale.is_cuda and scale.item() == 1:  # on a GPU the question would cost more than the product
+    if not scale.is_cuda and scale.item() == 1:  # on a GPU, reading the scale would cost more than multiplying
         return
     for gradient in gradients(parameters):
         gradient.mul_(scale.to(gradient.device))
@@ -125,30 +125,30 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale gradients so that the norm of all of them together is at most a bound.
+    """Scale gradients so that their total norm is at most a bound.
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
-        Those whose `.grad` is meant; those without one are passed over.
+        Parameters. Those without a gradient are skipped.
     max_norm : float
-        The bound.
+        Upper bound.
     norm_type : float, default: 2
-        Which norm; it may be inf.
+        Order of the norm, possibly inf.
     error_if_nonfinite : bool, default: False
-        Whether a norm that is NaN or infinite is an error.
+        Raise an error if the norm is NaN or infinite.
     foreach : bool, optional
-        Accepted, without effect.
+        Accepted for compatibility; has no effect.
 
     Returns
     -------
     Tensor
-        The norm before that.
+        The norm before clipping.
 
     Raises
     ------
     RuntimeError
-        If the norm is not finite, and `error_if_nonfinite` is set.
+        If the norm is not finite and `error_if_nonfinite` is True.
 
     Examples
     --------
@@ -183,25 +183,25 @@ def clip_grad_norm(
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
-        Those whose `.grad` is meant; those without one are passed over.
+        Parameters. Those without a gradient are skipped.
     max_norm : float
-        The bound.
+        Upper bound.
     norm_type : float, default: 2
-        Which norm; it may be inf.
+        Order of the norm, possibly inf.
     error_if_nonfinite : bool, default: False
-        Whether a norm that is NaN or infinite is an error.
+        Raise an error if the norm is NaN or infinite.
     foreach : bool, optional
-        Accepted, without effect.
+        Accepted for compatibility; has no effect.
 
     Returns
     -------
     Tensor
-        The norm before that.
+        The norm before clipping.
 
     Raises
     ------
     RuntimeError
-        If the norm is not finite, and `error_if_nonfinite` is set.
+        If the norm is not finite and `error_if_nonfinite` is True.
 
     Examples
     --------
@@ -221,16 +221,16 @@ def clip_grad_norm(
 
 @no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
-    """Clamp every element of the gradients to ±a bound.
+    """Clamp every element of the gradients to [-clip_value, clip_value].
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
-        Those whose `.grad` is meant; those without one are passed over.
+        Parameters. Those without a gradient are skipped.
     clip_value : float
-        The bound.
+        Upper bound.
     foreach : bool, optional
-        Accepted, without effect.
+        Accepted for compatibility; has no effect.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""All parameters as one vector, and back."""
+"""Conversion of parameters to one vector, and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The elements of all parameters, one after the other; differentiable.
+    """Concatenate all parameters to one vector. Differentiable.
 
     Parameters
     ----------
@@ -22,12 +22,12 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     Returns
     -------
     Tensor
-        Of one axis.
+        One-dimensional.
 
     Raises
     ------
     TypeError
-        If they are no tensors.
+        If a parameter is not a Tensor.
 
     Examples
     --------
@@ -39,12 +39,12 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Let the parameters be the parts of a vector, whose memory they share.
+    """Replace the data of the parameters by the parts of a vector, whose memory they share.
 
     Parameters
     ----------
     vec : Tensor
-        As many elements as the parameters have together.
+        One element for each element of the parameters.
     parameters : iterable of Tensor
         The parameters.
 

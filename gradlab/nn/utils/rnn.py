@@ -1,4 +1,4 @@
-"""Sequences of several lengths in one tensor."""
+"""Sequences of different lengths in one tensor."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ __all__ = ["pad_sequence", "unpad_sequence"]
 def pad_sequence(
     sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Sequences (Lᵢ, …) as one tensor (max L, batch, …), or (batch, max L, …) with `batch_first`, padded at the end ("right")
-    or at the front ("left")."""
+    """Pad sequences (Lᵢ, …) to one tensor (max L, batch, …), or (batch, max L, …) with `batch_first`.
+
+    `padding_side` is "right" (the end) or "left" (the start).
+    """
     if not isinstance(sequences, Iterable):
         raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
     if padding_side not in ("left", "right"):
@@ -25,17 +27,17 @@ def pad_sequence(
         raise RuntimeError("received an empty list of sequences")
     longest = max(x.shape[0] for x in listed)
 
-    def padded(x: Tensor) -> Tensor:
+    def pad_one(x: Tensor) -> Tensor:
         lacking = longest - x.shape[0]
         if not lacking:
             return x
         ends = (0, lacking) if padding_side == "right" else (lacking, 0)
         return pad(x, (*(0, 0) * (x.ndim - 1), *ends), value=padding_value)
 
-    return stack([padded(x) for x in listed], 0 if batch_first else 1)
+    return stack([pad_one(x) for x in listed], 0 if batch_first else 1)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences that pad_sequence joined, of the given lengths."""
+    """Split the result of `pad_sequence` into sequences of the given lengths."""
     batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [sequence[: int(length)] for sequence, length in zip(batch, lengths, strict=True)]

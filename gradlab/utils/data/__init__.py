@@ -1,7 +1,7 @@
-"""`torch.utils.data`: datasets, samplers, and the loader that makes batches of them, in torch's order under a seed.
+"""Datasets, samplers and the loader of `torch.utils.data`. A seed gives the same order as in PyTorch.
 
-The order is torch's because the same numbers are drawn: a loader's iterator draws a base seed (meant for workers, which gradlab
-does not start), then the random sampler draws a seed and shuffles with a stream of its own; with `generator=` both use that.
+The order is the same because the same random numbers are drawn: the iterator of a loader draws a base seed (for workers, which
+gradlab does not start), then the random sampler draws a seed and shuffles with its own generator. With `generator=` both use it.
 """
 
 from gradlab.utils.data.collate import default_collate, default_convert, get_worker_info

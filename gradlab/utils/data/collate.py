@@ -1,4 +1,4 @@
-"""One batch of a list of samples."""
+"""Collation of samples to a batch."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from gradlab.ops.from_data import as_tensor, tensor
 
 
 def default_collate(batch: Any) -> Any:
-    """One batch of a list of samples.
+    """Combine a list of samples to a batch.
 
     Parameters
     ----------
     batch : list
-        Samples that are alike: tensors are stacked, arrays and numbers become a tensor, strings stay together, and of
-        dicts, tuples and lists each place is collated by itself.
+        Samples of the same structure. Tensors are stacked, arrays and numbers become a tensor, strings remain a list, and dicts,
+        tuples and lists are collated item by item.
 
     Returns
     -------
     Tensor, list, tuple or dict
-        As the samples are.
+        Structure of a sample.
 
     Raises
     ------
     TypeError
-        If samples are of a kind that does not go together.
+        If the type of the samples cannot be collated.
     RuntimeError
-        If lists or tuples among them differ in length.
+        If lists or tuples of the samples have different lengths.
 
     Examples
     --------
@@ -63,8 +63,8 @@ def default_collate(batch: Any) -> Any:
     if isinstance(first, (tuple, list)):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError(
-                "each element in list of batch should be of equal size. Give the loader a collate_fn that says "
-                "how they go together."
+                "each element in list of batch should be of equal size. Pass a collate_fn to the loader that combines "
+                "samples of different sizes."
             )
         columns = [default_collate(samples) for samples in zip(*batch, strict=True)]
         return type(first)(*columns) if hasattr(first, "_fields") else columns
@@ -79,7 +79,7 @@ def _uncollatable(kind: Any) -> str:
 
 
 def default_convert(data: Any) -> Any:
-    """What a loader without batches hands out: arrays become tensors, all else stays.
+    """Convert the arrays in a sample to tensors, for a loader without batches.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def default_convert(data: Any) -> Any:
     Returns
     -------
     Any
-        The same with tensors.
+        The sample with tensors.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def default_convert(data: Any) -> Any:
 
 
 def get_worker_info() -> None:
-    """Nothing: data is loaded in the process itself.
+    """Return None: there are no worker processes.
 
     Returns
     -------

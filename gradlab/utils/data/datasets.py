@@ -1,4 +1,4 @@
-"""Datasets, and what is made of them: side by side, one after another, a part, a cut at random."""
+"""Datasets, and combinations and parts of datasets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Dataset(Generic[T]):
-    """Base of data that is asked for by index: a class of one's own defines `__getitem__` and `__len__`.
+    """Base class of datasets with an index. Subclasses define `__getitem__` and `__len__`.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Dataset(Generic[T]):
 
 
 class IterableDataset(Dataset[T]):
-    """Base of data that comes one after another: a class of one's own defines `__iter__`.
+    """Base class of datasets without an index. Subclasses define `__iter__`.
 
     Examples
     --------
@@ -58,12 +58,12 @@ class IterableDataset(Dataset[T]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Tensors side by side; item i is the tuple of their items i.
+    """Dataset whose item i is the tuple of item i of each tensor.
 
     Parameters
     ----------
     *tensors : Tensor
-        Tensors of the same first size.
+        Tensors with the same size of the first dimension.
 
     Raises
     ------
@@ -91,19 +91,19 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Datasets of the same length side by side.
+    """Dataset whose items are tuples or dicts of the items of several datasets.
 
     Parameters
     ----------
     *args : Dataset
-        Items are tuples then.
+        Datasets, for items that are tuples.
     **kwargs : Dataset
-        Items are dicts then, by these names.
+        Datasets, for items that are dicts with these names.
 
     Raises
     ------
     ValueError
-        If lengths differ, both are given, or none.
+        If the lengths differ, or if both `args` and `kwargs`, or neither, are given.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[Any]):
-    """Datasets one after another.
+    """Concatenation of datasets.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class ConcatDataset(Dataset[Any]):
     Raises
     ------
     AssertionError
-        If there is none, or one has no index.
+        If `datasets` is empty, or one of them is an IterableDataset.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class ConcatDataset(Dataset[Any]):
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(data, IterableDataset) for data in self.datasets):
-            raise AssertionError("ConcatDataset does not support IterableDataset. ChainDataset does.")
+            raise AssertionError("ConcatDataset does not support IterableDataset. Use ChainDataset.")
         self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
 
     def __getitem__(self, index: int) -> Any:
@@ -176,7 +176,7 @@ class ConcatDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Iterable datasets one after another.
+    """Concatenation of iterable datasets.
 
     Parameters
     ----------
@@ -207,14 +207,14 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[T]):
-    """The items of a dataset at some indices.
+    """The items of a dataset at given indices.
 
     Parameters
     ----------
     dataset : Dataset
         The dataset.
     indices : sequence of int
-        Which of its items.
+        Indices of the items.
 
     Examples
     --------
@@ -230,7 +230,7 @@ class Subset(Dataset[T]):
         return self.dataset[[self.indices[i] for i in index] if isinstance(index, list) else self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[T]:
-        """Several items at once."""
+        """Return several items at once."""
         return items_of(self.dataset, [self.indices[i] for i in indices])
 
     def __len__(self) -> int:
@@ -238,17 +238,16 @@ class Subset(Dataset[T]):
 
 
 def random_split(dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[Any]]:
-    """The dataset cut at random into subsets.
+    """Split a dataset at random into subsets.
 
     Parameters
     ----------
     dataset : Dataset
         The dataset.
     lengths : sequence of int, or of float
-        Their lengths; or fractions that add up to 1, of which what is left over goes to the first subsets, one item
-        each.
+        Lengths of the subsets, or fractions with sum 1. The remainder is distributed to the first subsets, one item each.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Returns
     -------
@@ -257,7 +256,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
     Raises
     ------
     ValueError
-        If lengths do not add up to that of the dataset, or a fraction is not between 0 and 1.
+        If the lengths do not sum to that of the dataset, or a fraction is not between 0 and 1.
 
     Examples
     --------
@@ -286,6 +285,6 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
 
 
 def items_of(dataset: Any, indices: Sequence[Any]) -> list[Any]:
-    """Several items at once, where the dataset can."""
+    """Return several items, at once if the dataset supports it."""
     several = getattr(dataset, "__getitems__", None)
     return several(indices) if several else [dataset[i] for i in indices]

@@ -1,4 +1,4 @@
-"""The loader that makes batches of a dataset."""
+"""The loader of batches of a dataset."""
 
 from __future__ import annotations
 
@@ -16,45 +16,44 @@ from gradlab.utils.data.samplers import (
     SequentialSampler,
     batches_in,
     check_positive,
-    drawn_seed,
+    draw_seed,
 )
 
 T = TypeVar("T", covariant=True)
 
 
 class DataLoader(Generic[T]):
-    """Batches of a dataset: `for x, y in DataLoader(data, batch_size=64, shuffle=True)`.
+    """Iterate over batches of a dataset: `for x, y in DataLoader(data, batch_size=64, shuffle=True)`.
 
     Parameters
     ----------
     dataset : Dataset or IterableDataset
         The data.
-    batch_size : int or None, default 1
-        How many samples to a batch; None hands out single samples.
+    batch_size : int or None, default: 1
+        Number of samples in a batch. None yields single samples.
     shuffle : bool, optional
-        Whether the order is drawn anew for each pass.
+        Use a new random order in each epoch.
     sampler : Sampler or iterable of int, optional
         The indices, in place of `shuffle`.
     batch_sampler : Sampler or iterable of lists, optional
-        Lists of indices, in place of all that says how batches are made.
+        Lists of indices, in place of `batch_size`, `shuffle`, `sampler` and `drop_last`.
     collate_fn : callable, optional
-        It makes a batch of a list of samples; `default_collate` unless given.
-    pin_memory : bool, default False
-        Whether batches are put into page-locked memory, where there is a GPU.
-    drop_last : bool, default False
-        Whether a last batch that is smaller is left out.
+        Function that combines a list of samples to a batch (default: `default_collate`).
+    pin_memory : bool, default: False
+        Copy batches to page-locked memory if there is a GPU.
+    drop_last : bool, default: False
+        Omit the last batch if it is smaller.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
     num_workers, timeout, worker_init_fn, multiprocessing_context, prefetch_factor : optional
-        Taken as torch takes them, and without effect: there are no worker processes.
+        Accepted for compatibility; have no effect, as there are no worker processes.
     persistent_workers, pin_memory_device, in_order : optional
-        What concerns worker processes: taken as torch takes it, and without effect. Samples are made in this process
-        when they are asked for.
+        Accepted for compatibility; have no effect. Samples are loaded in this process, when they are needed.
 
     Raises
     ------
     ValueError, TypeError
-        If arguments exclude each other, or are of a wrong kind.
+        If arguments exclude each other or have the wrong type.
 
     Examples
     --------
@@ -131,7 +130,7 @@ class DataLoader(Generic[T]):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._fixed and "_made" in vars(self):
-            raise ValueError(f"{name} attribute should not be set after DataLoader is initialized. Make another one.")
+            raise ValueError(f"{name} attribute should not be set after DataLoader is initialized. Create a new one.")
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[Any]:
@@ -145,14 +144,14 @@ class DataLoader(Generic[T]):
 
 
 class _LoaderIterator:
-    """One pass over a loader. Making it draws the base seed, its first item the order: as in torch."""
+    """Iterator of a loader. As in torch, creating it draws the base seed, and its first item draws the order."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._loader = loader
-        drawn_seed(loader.generator)
-        self._samples = self._streamed() if isinstance(loader.dataset, IterableDataset) else self._indexed()
+        draw_seed(loader.generator)
+        self._samples = self._iterate_stream() if isinstance(loader.dataset, IterableDataset) else self._iterate_indices()
 
-    def _streamed(self) -> Iterator[Any]:
+    def _iterate_stream(self) -> Iterator[Any]:
         loader = self._loader
         items = iter(loader.dataset)
         if loader.batch_size is None:
@@ -162,7 +161,7 @@ class _LoaderIterator:
             if len(batch) == loader.batch_size or not loader.drop_last:
                 yield batch
 
-    def _indexed(self) -> Iterator[Any]:
+    def _iterate_indices(self) -> Iterator[Any]:
         loader = self._loader
         if loader.batch_sampler is None:
             yield from (loader.dataset[i] for i in loader.sampler)
@@ -177,16 +176,15 @@ class _LoaderIterator:
 
     def __next__(self) -> Any:
         batch = self._loader.collate_fn(next(self._samples))
-        return pinned(batch) if self._loader.pin_memory else batch
+        return pin_tensors(batch) if self._loader.pin_memory else batch
 
 
-def pinned(batch: Any) -> Any:
-    """The batch with its tensors in page-locked memory, where there is a GPU to read it; a batch of a user's own type is asked
-    for `pin_memory()`, if it has that."""
+def pin_tensors(batch: Any) -> Any:
+    """Copy the tensors of a batch to page-locked memory if there is a GPU. Call `pin_memory()` of other types that have it."""
     if isinstance(batch, Mapping):
-        return {name: pinned(part) for name, part in batch.items()}
+        return {name: pin_tensors(part) for name, part in batch.items()}
     if isinstance(batch, (tuple, list)):
-        parts = [pinned(part) for part in batch]
+        parts = [pin_tensors(part) for part in batch]
         return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
     return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
 

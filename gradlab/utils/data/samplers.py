@@ -1,4 +1,4 @@
-"""Samplers: the order in which a loader asks for samples."""
+"""Samplers: the order in which a loader reads samples."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def check_boolean(name: str, value: Any) -> None:
         raise (ValueError if name == "drop_last" else TypeError)(f"{name} should be a boolean value, but got {name}={value}")
 
 
-def drawn_seed(generator: Generator | None = None) -> int:
-    """What torch draws where it needs a seed."""
+def draw_seed(generator: Generator | None = None) -> int:
+    """Draw a seed as torch does."""
     return int(constant(np.empty((), np.int64)).random_(generator=generator).item())
 
 
 class Sampler(Generic[T]):
-    """Base of samplers: a class of one's own defines `__iter__`, which gives indices, and mostly `__len__`.
+    """Base class of samplers. Subclasses define `__iter__`, which yields indices, and usually `__len__`.
 
     Examples
     --------
@@ -51,12 +51,12 @@ class Sampler(Generic[T]):
 
 
 class SequentialSampler(Sampler[int]):
-    """The indices in order.
+    """Sampler of all indices in order.
 
     Parameters
     ----------
     data_source : Dataset
-        What the indices are of.
+        The dataset.
 
     Examples
     --------
@@ -76,23 +76,23 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """The indices in random order.
+    """Sampler of all indices in random order.
 
     Parameters
     ----------
     data_source : Dataset
-        What the indices are of.
-    replacement : bool, default False
-        Whether each is drawn anew from all of them.
+        The dataset.
+    replacement : bool, default: False
+        Draw with replacement.
     num_samples : int, optional
-        How many; as many as there are unless given.
+        Number of indices (default: the length of the dataset).
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Raises
     ------
     TypeError, ValueError
-        If `replacement` is no bool, or `num_samples` not a positive int.
+        If `replacement` is not a bool, or `num_samples` is not a positive int.
 
     Examples
     --------
@@ -110,14 +110,14 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices there will be."""
+        """Number of indices."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
         n = len(self.data_source)
-        generator = self.generator or Generator().manual_seed(drawn_seed())
+        generator = self.generator or Generator().manual_seed(draw_seed())
         rounds, rest = divmod(self.num_samples, 32 if self.replacement else n)
-        for size in [32 if self.replacement else n] * rounds + [rest]:  # torch draws for a rest of 0 too
+        for size in [32 if self.replacement else n] * rounds + [rest]:  # torch draws even if the rest is 0
             yield from (
                 randint(n, (size,), generator=generator) if self.replacement else randperm(n, generator=generator)[:size]
             ).tolist()
@@ -127,14 +127,14 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Some indices in random order.
+    """Sampler of given indices in random order.
 
     Parameters
     ----------
     indices : sequence of int
         The indices.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Examples
     --------
@@ -155,23 +155,23 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices drawn by weights.
+    """Sampler that draws indices with given weights.
 
     Parameters
     ----------
     weights : sequence of float
-        One for each item; they need not add up to 1.
+        Weight of each item. They need not sum to 1.
     num_samples : int
-        How many are drawn.
-    replacement : bool, default True
-        Whether an index may come again.
+        Number of indices.
+    replacement : bool, default: True
+        Draw with replacement.
     generator : Generator, optional
-        The stream that is drawn from; the default one if it is left out.
+        Source of random numbers (default: the default generator).
 
     Raises
     ------
     ValueError
-        If `num_samples` is not a positive int, `replacement` no bool, or the weights are not one list.
+        If `num_samples` is not a positive int, `replacement` is not a bool, or `weights` is not one-dimensional.
 
     Examples
     --------
@@ -199,21 +199,21 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Another sampler's indices in lists.
+    """Group the indices of another sampler into lists.
 
     Parameters
     ----------
     sampler : Sampler or iterable of int
         The indices.
     batch_size : int
-        How many to a list.
+        Number of indices in a list.
     drop_last : bool
-        Whether a last list that is shorter is left out.
+        Omit the last list if it is shorter.
 
     Raises
     ------
     ValueError
-        If `batch_size` is not a positive int, or `drop_last` no bool.
+        If `batch_size` is not a positive int, or `drop_last` is not a bool.
 
     Examples
     --------
