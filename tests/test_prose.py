@@ -24,7 +24,7 @@ TO_DO = (
     "gradlab/explore",
     "gradlab/homework",
     "gradlab/notebook",
-    "tests/advice",
+    "tests/advice/not_typed.py",
     "tests/data",
     "tests/doctor",
     "tests/e2e",

@@ -1,6 +1,6 @@
-"""Advice that tells the lines of a program, which are recorded here, where it is words and not a line to write.
+"""Advice in words that names lines of the program, which are recorded here.
 
-As in `advised_operations`: a program, `!` what is then advised, `>` the program with that advice taken.
+As in `advised_operations`: a program with an error, `!` the advice, `>` the program corrected as advised.
 """
 
 SETUP = """

@@ -1,6 +1,6 @@
-"""Advice of what has a state: modules, optimizers, random draws, files, custom Functions, transforms, and the explorers.
+"""Advice about objects with state: modules, optimizers, random numbers, files, custom Functions, transforms and explorers.
 
-As in `operations`: a program, `!` what is then advised, `>` the program with that advice taken.
+As in `advised_operations`: a program with an error, `!` the advice, `>` the program corrected as advised.
 """
 
 SETUP = """
@@ -57,7 +57,7 @@ optim.SGD(w, lr=.1)
 ! Put it in a list: [w].
 > optim.SGD([w], lr=.1)
 optim.SGD([w * 2], lr=.1)
-! give those to the optimizer, or p.detach().requires_grad_().
+! pass those to the optimizer, or p.detach().requires_grad_().
 > optim.SGD([w], lr=.1); p = w * 2; optim.SGD([p.detach().requires_grad_()], lr=.1)
 optim.SGD([w], lr=.1, differentiable=True)
 ! write the step as an expression: w = w - lr * g.
@@ -80,7 +80,7 @@ X.utils.data.DataLoader([1, 2], prefetch_factor=2)
 ! set prefetch_factor to None.
 > X.utils.data.DataLoader([1, 2], prefetch_factor=None)
 next(iter(X.utils.data.DataLoader([[1], [1, 2]], batch_size=2)))
-! Give the loader a collate_fn that says how they go together.
+! Pass a collate_fn to the loader that combines samples of different sizes.
 > next(iter(X.utils.data.DataLoader([[1], [1, 2]], batch_size=2, collate_fn=list)))
 -- random numbers and files
 X.set_rng_state(X.zeros(5056, dtype=X.uint8))

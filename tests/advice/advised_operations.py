@@ -1,7 +1,7 @@
-"""Advice of single operations: a program that goes wrong, `!` what is then advised, `>` the program with that advice taken.
+"""Advice about single operations: a program with an error, `!` the advice, `>` the program corrected as advised.
 
-`|` goes on with a program in its next line. X is the library under the user's name for it. Where several ways are advised there
-is a program for each. Every piece of code in the advice stands in one of the programs, letter by letter; … stands for what the
+`|` continues a program on the next line. X is the library, under the user's name for it. If several corrections are advised,
+there is a program for each. Every piece of code in the advice occurs literally in one of the programs; … stands for code that the
 user fills in.
 """
 
@@ -16,7 +16,7 @@ F = X.nn.functional
 """
 
 ROWS = r"""
--- promotion, and dtypes that an operation has no meaning for
+-- promotion, and dtypes that an operation does not support
 X.add(n, n, alpha=1.5)
 ! Convert the tensors: x.float().
 > x = n; X.add(x.float(), x.float(), alpha=1.5)
@@ -206,7 +206,7 @@ F.conv1d(x[None], x[None], d[0, :1])
 ! Convert one of them: bias.to(x.dtype).
 > bias = d[0, :1]; F.conv1d(x[None], x[None], bias.to(x.dtype))
 F.pdist(n)
-! call .float() first.
+! Call .float() first.
 > F.pdist(n.float())
 X.cdist(n, n)
 ! Call .float() first.
@@ -219,7 +219,7 @@ F.linear(x, d, d[:, 0])
 > x, weight = d, x; F.linear(x.float(), weight, weight[:, 0])
 > weight = d; F.linear(x.to(weight.dtype), weight, weight[:, 0])
 F.embedding(x, x)
-! Indices come first, the table second; .long() makes indices of floats.
+! Indices come first, the table second. Convert floats with .long().
 > F.embedding(n[0, :1], x)
 > F.embedding(X.zeros(2).long(), x)
 F.one_hot(n.int())
@@ -250,11 +250,11 @@ F.layer_norm(x, 3)
 ! Write (3,).
 > F.layer_norm(x, (3,))
 F.batch_norm(x, None, None)
-! Give it, or training=True.
+! Pass it, or training=True.
 > F.batch_norm(x, X.zeros(3), X.ones(3))
 > F.batch_norm(x, None, None, training=True)
 F.local_response_norm(x[None], 0)
-! Give size=1 or more.
+! Use size=1 or more.
 > F.local_response_norm(x[None], size=1)
 F.pad(b[None], (1, 1), 'reflect')
 ! Call .int() first.
@@ -322,13 +322,13 @@ F.silu(n)
 X.erfinv(n, out=n.clone())
 ! Pass an out= of dtype X.float32.
 > X.erfinv(n, out=X.empty(2, 3, dtype=X.float32))
--- arguments of another kind
+-- arguments of the wrong type
 X.exp([1., 2.])
 ! Make it a tensor first: X.tensor(…), or X.from_numpy(…) to share its memory.
 > X.exp(X.tensor([1., 2.]))
 > X.exp(X.from_numpy(np.ones(2)))
 X.nn.Parameter([1., 2.])
-! Make it one first: X.tensor(…).
+! Convert it first: X.tensor(…).
 > X.nn.Parameter(X.tensor([1., 2.]))
 x[0] = ['a']
 ! Make it a tensor: X.tensor(…).
@@ -562,7 +562,7 @@ X.bincount(n[0], w[0]).sum().backward()
 X.linalg.qr(X.ones(3, 2, requires_grad=True), mode='complete').Q.sum().backward()
 ! Use mode='reduced'.
 > X.linalg.qr(X.ones(3, 2, requires_grad=True), mode='reduced').Q
--- the same advice at other places
+-- the same advice in other functions
 x.type_as(3)
 ! Make it a tensor first: X.tensor(…).
 > x.type_as(X.tensor(3))

@@ -1,4 +1,4 @@
-"""How a table of advice is read, run, and compared with what the package can say."""
+"""Read and run tables of advice, and compare them with the texts in the package."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ import gradlab
 from gradlab.ops.products import WARNINGS_GIVEN
 
 CALL = r"(?:[\w*\])]+(?:\.\w+)*)?\.?\w+\((?:[^()]|\([^()]*\))*\)"
-NAMED = r"\b[a-z_]+=(?:'\w+'|[\w.]+)?"  # an argument
+KEYWORD = r"\b[a-z_]+=(?:'\w+'|[\w.]+)?"  # an argument
 ATTRIBUTE = r"(?:\b(?:gradlab|X))?\.[a-z_]\w*(?:\.\w+)*"
-CODE = re.compile(rf"`([^`]+)`|({CALL})|({NAMED})|({ATTRIBUTE})\b|(\w+\[[^ ]+\])|(\bx = x \+ 1\b)")
+CODE = re.compile(rf"`([^`]+)`|({CALL})|({KEYWORD})|({ATTRIBUTE})\b|(\w+\[[^ ]+\])|(\bx = x \+ 1\b)")
 GOES = re.compile(r"(?:instead of|rather than|[Ll]eave|[Oo]mit|[Rr]emove|outside) `?$")
 
 
 class Row(NamedTuple):
-    """A program that goes wrong, what is advised, and the programs with that advice taken."""
+    """A program with an error, the advice, and the programs corrected as advised."""
 
     program: str
     advice: str
-    taken: list[str]
+    corrected: list[str]
 
 
 def rows_of(table: str) -> Iterator[Row]:
-    """The rows of a table's text: the program, `!` the advice, `>` a program that takes it, `|` the next line of either."""
+    """Yield the rows of a table: the program, `!` the advice, `>` a program that follows it, `|` the next line of a program."""
     row = None
     for line in table.strip().split("\n"):
         if line.startswith("-- "):
             continue
         if line.startswith("| "):
             assert row is not None
-            if row.taken:
-                row.taken[-1] += "\n" + line[2:]
+            if row.corrected:
+                row.corrected[-1] += "\n" + line[2:]
             else:
                 row = row._replace(program=f"{row.program}\n{line[2:]}")
         elif line.startswith("! "):
@@ -48,7 +48,7 @@ def rows_of(table: str) -> Iterator[Row]:
             row = row._replace(advice=line[2:])
         elif line.startswith("> "):
             assert row is not None
-            row.taken.append(line[2:])
+            row.corrected.append(line[2:])
         else:
             if row is not None:
                 yield row
@@ -58,48 +58,47 @@ def rows_of(table: str) -> Iterator[Row]:
 
 
 def pieces(advice: str) -> tuple[list[str], list[str]]:
-    """The code in a piece of advice: what is to be written, and what is to go."""
+    """Return the code that the advice asks to write, and the code that it asks to remove."""
     found = [(next(filter(None, one.groups())).rstrip(".:"), advice[: one.start()]) for one in CODE.finditer(advice)]
     return [code for code, before in found if not GOES.search(before)], [code for code, before in found if GOES.search(before)]
 
 
-def holds(program: str, code: str) -> bool:
-    """Whether code stands in a program; … is what its author fills in, and so is what stands between empty brackets."""
+def contains(program: str, code: str) -> bool:
+    """Return True if a program contains the code. … and empty parentheses stand for any code."""
     hole = re.sub(r"\(\)|\(\.\.\.\)", "(…)", re.sub("<.*>", "…", code))
     return re.search(r".*".join(map(re.escape, hole.split("…"))), program) is not None
 
 
 def run(program: str, setup: str, name: str, lines: bool = False) -> str:
-    """What is said, as an error or a warning, when a program runs where the library has this name; its lines are recorded, or
-    not."""
+    """Run a program with this name of the library. Return its error or its warnings. `lines` records the lines."""
     space: dict[str, Any] = {name: gradlab, "np": np}
-    source, file = named(program, name), f"advice of {name} {program}".replace(" ", "_")
+    source, file = with_name(program, name), f"advice of {name} {program}".replace(" ", "_")
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        exec(named(setup, name), space)
+        exec(with_name(setup, name), space)
         caught.clear()
-        WARNINGS_GIVEN.clear()  # what is said once a process is said again
+        WARNINGS_GIVEN.clear()  # repeat warnings that are shown once in a process
         try:
             warnings.simplefilter("ignore", RuntimeWarning)  # as gradlab sets it
             with gradlab.record_sites() if lines else nullcontext():
                 exec(compile(source, file, "exec"), space)
-        except Exception as error:  # noqa: BLE001  (what it says is looked at)
+        except Exception as error:  # noqa: BLE001  (the message is compared)
             return f"{type(error).__name__}: {in_one_line(error)}"
     return "\n".join(in_one_line(one.message) for one in caught)
 
 
 def in_one_line(said: object) -> str:
-    """A message whose entries are not broken into lines."""
+    """Join the lines of each entry of a message."""
     return re.sub(r"\n {11}", " ", str(said))
 
 
-def named(text: str, name: str) -> str:
-    """A text with the library's name in it."""
+def with_name(text: str, name: str) -> str:
+    """Replace X in a text by the name of the library."""
     return re.sub(r"\bX\b(?=\.)", name, text)
 
 
-# ------------------------------------------------------------------------------------------ what the package can say
+# ---------------------------------------------------------------------------------------------- texts of the package
 VERBS = (
     "add|ask|begin|call|clone|come|compare|compute|consider|convert|copy|define|detach|differentiate|enter|flatten|get|give|go|"
     "install|leave|list|make|move|multiply|omit|open|pack|pass|put|read|reduce|replace|return|run|save|see|set|specify|take|try|"
@@ -116,13 +115,13 @@ TYPED = re.compile(
 
 
 class Text(NamedTuple):
-    """A text in the package's source: where it stands, and what it is; {…} is filled in when it is said."""
+    """A text in the source of the package: its file, and the text with {…} for values."""
 
     where: str
     template: str
 
-    def told_in(self, said: str) -> bool:
-        """Whether it is part of what was said: what stands between its holes, in this order."""
+    def occurs_in(self, said: str) -> bool:
+        """Return True if the message contains the parts of the text between its values, in this order."""
         at = 0
         for part in re.split(r"\{[^{}]*\}", self.template.strip()):
             at = said.find(part, at)
@@ -133,7 +132,7 @@ class Text(NamedTuple):
 
 
 def texts() -> Iterator[Text]:
-    """All texts of the package that are no docstrings."""
+    """Yield all texts in the package except docstrings."""
     root = Path(gradlab.__file__).parent
     for file in sorted(root.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -154,6 +153,6 @@ def texts() -> Iterator[Text]:
 
 
 def advises(text: Text) -> bool:
-    """Whether one sentence of it asks for something and has code in it."""
+    """Return True if a sentence of the text gives advice and contains code."""
     sentences = re.split(r"(?<=[a-z)`\]}])\. (?=[A-Z`])", text.template)
     return " " in text.template and any(ASKS.search(one) and TYPED.search(one) for one in sentences)

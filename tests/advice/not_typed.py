@@ -1,20 +1,20 @@
-"""Texts of the package that ask for something and have code in them, and that no program of the tables is told: why.
+"""Texts of the package that give advice with code and do not occur in the tables, with the reason.
 
-A key begins a text, as it stands in the source with {} for what is filled in. One that is told after all, or gone, is an error.
+A key is the start of a text in the source, with {} for each value. A key whose text occurs in a table or is gone is an error.
 """
 
 GPU = "it needs a GPU"
-WORDS = "code is what it speaks of, and what it asks for is no line to write"
+WORDS = "it mentions code, but does not advise a line to write"
 HELP = "help on a command or a setting"
-CODE = "a part of code that is put together by gradlab, and run as a whole in tests/explore"
-TORCH = "torch's sentence, whole, of something that has one way out, which is no single line"
+CODE = "a part of code that gradlab generates, and that is run as a whole in tests/explore"
+TORCH = "torch's sentence, unchanged: the correction is more than one line"
 FILES = "it is about files"
-LOOP = "it is about a whole loop: tests/explore/test_watch.py and test_watch_findings.py have it"
+LOOP = "it is about a whole loop: tests/explore/test_watch.py and test_watch_findings.py"
 CLUSTER = "it is about workers: tests/e2e/distributed/test_jacobian_executors.py"
 LIVE = "it needs PyTorch: tests/explore/test_check_against_torch.py"
-TRACKER = "it needs a tracker's package: tests/trackers has what is refused"
-LAZY = "it needs a lazy layer of PyTorch's: tests/notebook/test_lazy_layers.py"
-ENGINE = "of a student's own engine: tests/homework/answers_hw2.py"
+TRACKER = "it needs the package of a tracker: tests/trackers"
+LAZY = "it needs a lazy layer of PyTorch: tests/notebook/test_lazy_layers.py"
+ENGINE = "it is about a student's engine: tests/homework/answers_hw2.py"
 NOTEBOOK = "it is about a homework's notebook, or a cell"
 
 NOT_TYPED = {
@@ -28,10 +28,10 @@ NOT_TYPED = {
     "uniform_ expects to return a [from, to) range": WORDS,
     "{}(): argument 'size' failed to unpack the object": WORDS,
     "new(): invalid data type '{}'.": WORDS,
-    "write to a clone(){}, or after backward()": "of a write whose line is not known; with the line it is in the tables",
-    "pass retain_graph=True to the earlier call": "of an earlier call whose line is not known; with the line it is in the tables",
-    "write to a copy (x = x + 1 instead of x += 1), or after backward()": "the same, of a write whose line is not known",
-    "Use a smaller batch, gradlab.utils.checkpoint": "memory has to run out: tests/diagnose/test_exhausted.py",
+    "write to a clone(){}, or after backward()": "for a write whose line is not known",
+    "pass retain_graph=True to the earlier call": "for an earlier call whose line is not known",
+    "write to a copy (x = x + 1 instead of x += 1), or after backward()": "for a write whose line is not known",
+    "Use a smaller batch, gradlab.utils.checkpoint": "it needs to run out of memory: tests/diagnose/test_exhausted.py",
     "vmap({}, ...): `{}` must only return Tensors": WORDS,
     "grad_and_value(f)(*args): Expected f(*args) to return a Tensor": WORDS,
     "flatten() has invalid args": WORDS,
@@ -50,14 +50,14 @@ NOT_TYPED = {
     "Cannot assign non-leaf Tensor to parameter": TORCH,
     "Hooks registered with ``register_load_state_dict_post_hook``": TORCH,
     "gradlab.utils.checkpoint: Unpack is being triggered": TORCH,
-    "gradlab.linalg.lu_factor: U[{},{}] is zero": "torch's sentence, in which pivot stands as if it were no keyword",
-    "Converting a tensor with requires_grad=True to a scalar": "torch's sentence, said once a process",
-    "A saved tensor was modified in place by an operation that": "a guard: no operation that writes is known that is not seen",
-    "\nThe function must do the same both times": "it asks for more to look at, which mends nothing",
+    "gradlab.linalg.lu_factor: U[{},{}] is zero": "torch's sentence, in which pivot is not written as a keyword",
+    "Converting a tensor with requires_grad=True to a scalar": "torch's sentence, shown once in a process",
+    "A saved tensor was modified in place by an operation that": "a guard: no unnoticed operation that writes is known",
+    "\nThe function must do the same both times": "it asks for more information, which corrects nothing",
     "one of the variables needed for gradient computation has been modified by an inplace operation: tensor number": WORDS,
     "multiply({}, {})": "a part of a generated function",
-    "the output {} is {}; {} handles real outputs.": "of complex tensors, which only torch has",
-    'method="sparse" reads the pattern off the graph': "of torch's tensors",
+    "the output {} is {}; {} handles real outputs.": "for complex tensors, which only torch has",
+    'method="sparse" reads the pattern off the graph': "for torch's tensors",
     "{}.cat([part.flatten() for part in parts])": CODE,
     "{} = {}.detach().clone().requires_grad_()": CODE,
     "{}: out= takes {} of its file": FILES,
@@ -67,7 +67,7 @@ NOT_TYPED = {
     "gradlab.load: the file has {} bytes but would expand to": FILES,
     "a PNG needs the package resvg_py": "it needs an environment without a package",
     "call gradlab.as_torch() in a new process": "it needs a process without torch: tests/test_as_torch.py",
-    "Your guess: write `{}`, with your own in place": "it is typed as it is said in tests/homework/test_predictions.py",
+    "Your guess: write `{}`, with your own in place": "the advice is followed in tests/homework/test_predictions.py",
     "rows are the rows of a table of choices": "it is about a lesson's cell",
     "a question asks for numbers or for one of its choices": "it is about a lesson's cell",
     "there is no {} in {}. It belongs beside the notebook": NOTEBOOK,
@@ -84,15 +84,15 @@ NOT_TYPED = {
     "Add to .grad instead of replacing it": HELP,
     "add to .grad, as backward() does": HELP,
     "leave .grad alone": HELP,
-    "call requires_grad_() last: `{name} = {value}`": "of a leaf whose name was rebound: tests/doctor",
-    "give the result another name, or compute it before": "of a leaf whose name was rebound: tests/doctor",
-    "use x itself{at}, and create parameters once": "of a cut: tests/doctor",
-    "pass create_graph=True{at} if you differentiate it again": "of a cut of PyTorch's: tests/doctor",
+    "call requires_grad_() last: `{name} = {value}`": "for a leaf whose name was rebound: tests/doctor",
+    "give the result another name, or compute it before": "for a leaf whose name was rebound: tests/doctor",
+    "use x itself{at}, and create parameters once": "for a cut: tests/doctor",
+    "pass create_graph=True{at} if you differentiate it again": "for a cut in PyTorch: tests/doctor",
     "batch= says how it is computed": WORDS,
     " A function travels by the name of its module": CLUSTER,
     "what is computed cannot travel to the workers": CLUSTER,
-    "by_hand() writes code for a row of one Jacobian": "of samples: tests/explore/test_jacobian_samples.py",
-    "widget() shows one Jacobian": "of samples: tests/explore/test_jacobian_samples.py",
+    "by_hand() writes code for a row of one Jacobian": "for samples: tests/explore/test_jacobian_samples.py",
+    "widget() shows one Jacobian": "for samples: tests/explore/test_jacobian_samples.py",
     "a sparse Jacobian is written into a zarr group": FILES,
     "out={}: something is there already, and nothing was overwritten.": FILES,
     "report.compare(other) takes another report": WORDS,
@@ -101,20 +101,20 @@ NOT_TYPED = {
     "Use a smaller learning rate, or clip the gradients": LOOP,
     "w.loss(…) computes what `replay` says": LOOP,
     "step {} cannot be replayed: {}.": LOOP,
-    "{} takes only options, and got {}. For one tensor, call gl.doctor(loss).": "of a magic: tests/doctor/test_aftermath.py",
+    "{} takes only options, and got {}. For one tensor, call gl.doctor(loss).": "for a magic: tests/doctor/test_aftermath.py",
     "this watch has begun before": LOOP,
     "watch(model): its parameter {}{} does not exist before": LAZY,
     "compare(other) takes another watched run": LOOP,
-    "save(…, values=False)": "what a saved page says of itself: tests/explore/test_report_of_a_trace.py",
+    "save(…, values=False)": "a text in a saved page: tests/explore/test_report_of_a_trace.py",
     "no backward was seen: there is no trace.": WORDS,
     "no backward was called in the tracing block": WORDS,
     "{} has been graded by nbgrader, whose points are summed up.": FILES,
     "input {} of check_against_torch is bfloat16": LIVE,
     "Where a tensor's gradients come together on the way": "a sentence in a result: tests/explore/test_paths.py",
-    '<div {} style="display:flex;flex-wrap:wrap': "no text, but how pictures are put beside each other",
+    '<div {} style="display:flex;flex-wrap:wrap': "not a text, but the layout of pictures",
     "{}.requires_grad  # False: nothing to go back through": CODE,
     "save({}): a playground is saved as": FILES,
-    "Leave `{}` out there, if {} is meant to learn.": "of a report: tests/notebook/test_why.py",
+    "Leave `{}` out there, if {} is meant to learn.": "for a report: tests/notebook/test_why.py",
     "The lines were not recorded. Use %%grad -i": WORDS,
     '$playground$page.open("view", "data");': "a part of a page",
     " Give SummaryWriter({}).": TRACKER,

@@ -1,6 +1,6 @@
-"""Advice about graphs is taken: the program that went wrong is changed as the message says, letter by letter, and run again.
+"""Follow advice about graphs: change the program literally as the message says, and run it again.
 
-The namespace has what the user has, under the user's name for the library, and nothing else.
+The namespace has the user's variables and the library under the user's name, and nothing more.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import gradlab as gl
 
 NAMES = ["gl", "gradlab", "torch", "mine"]
 
-# What is typed (X is the library), and ∂(what is differentiated)/∂x or ∂w as a function of the namespace, worked by hand.
+# The program (X is the library), the name of the leaf, and its gradient, computed by hand.
 PROGRAMS = {
-    "a product that is no scalar": (
+    "a product that is not a scalar": (
         """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         y = X.tensor([4., 5., 6.])
@@ -28,7 +28,7 @@ PROGRAMS = {
         "x",
         [4, 5, 6],
     ),
-    "a sum that is no scalar": (
+    "a sum that is not a scalar": (
         """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         (x + x ** 2).backward()
@@ -44,7 +44,7 @@ PROGRAMS = {
         "x",
         [-1, -1, -1],
     ),
-    "a name that is no scalar": (
+    "a name that is not a scalar": (
         """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         y = x ** 2
@@ -53,7 +53,7 @@ PROGRAMS = {
         "x",
         [2, 4, 6],
     ),
-    "a choice": (
+    "a conditional expression": (
         """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         (x * 2 if len(x) else x).backward()
@@ -185,7 +185,7 @@ PROGRAMS = {
         "w",
         [[3, 3]],
     ),
-    "detach on the way": (
+    "detach between x and the loss": (
         """
         x = X.zeros(3, requires_grad=True)
         h = x.exp().detach()
@@ -195,7 +195,7 @@ PROGRAMS = {
         "x",
         [2, 2, 2],
     ),
-    "data on the way": (
+    "data between x and the loss": (
         """
         x = X.ones(3, requires_grad=True)
         loss = (x.data ** 2).sum()
@@ -227,26 +227,26 @@ PROGRAMS = {
     ),
 }
 UPDATES = {
-    "a leaf that a step binds anew": "w = w - 0.25 * w.grad",
+    "a leaf that a step rebinds": "w = w - 0.25 * w.grad",
     "a step by a factor": "w = w * (1 - 0.25 * w.grad / w.detach())",
-    "a step of its own": "w = X.sub(w, 0.25 * w.grad)",
+    "a step by a function": "w = X.sub(w, 0.25 * w.grad)",
 }
 
 
-def typed(source, file):
-    """A program's code, as a file whose lines can be shown."""
+def compile_program(source, file):
+    """Compile a program as a file whose lines can be shown."""
     file = file.replace(" ", "_")
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     return compile(source, file, "exec")
 
 
 def run(source, name, file):
-    """Runs a program in a namespace of its own, under a name for the library; the namespace, its lines, and what is said."""
+    """Run a program in a new namespace, with a name for the library. Return the namespace, the lines and the message."""
     space, lines = {name: gl}, re.sub(r"\bX\.", f"{name}.", source)
     with warnings.catch_warnings(record=True) as caught, gl.record_sites():
         warnings.simplefilter("always")
         try:
-            exec(typed(lines, file), space)
+            exec(compile_program(lines, file), space)
         except RuntimeError as error:
             return space, lines, str(error)
         except TypeError:  # None times a number, after a warning
@@ -255,14 +255,14 @@ def run(source, name, file):
 
 
 def fix_of(message):
-    """The entry of the advice, on one line."""
+    """Return the advice of a message on one line."""
     found = re.search(r"\n  fix +(.*(?:\n {11}.*)*)", message)
     assert found, message
     return " ".join(found[1].split())
 
 
-def taken(source, message):
-    """The programs that the advice makes of a program: one for each alternative."""
+def follow_advice(source, message):
+    """Return the programs changed as advised, one for each alternative."""
     lines, fix = source.split("\n"), fix_of(message)
     at = re.search(r"\b(?:on|before) line (\d+)", fix)
     failed = re.search(r"\n  at +\S+ line (\d+)", message)
@@ -296,7 +296,7 @@ def taken(source, message):
 
 
 def ast_call(code):
-    """`loss.backward(` of `loss.backward(retain_graph=True)`."""
+    """Return `loss.backward(` for `loss.backward(retain_graph=True)`."""
     return code[: code.index("retain_graph")].rstrip(", ")
 
 
@@ -306,7 +306,7 @@ def test_the_advice_as_printed_gives_the_gradient(program, name):
     source, leaf, expected = PROGRAMS[program]
     source = textwrap.dedent(source).lstrip("\n")
     _, lines, message = run(source, name, f"advice {program} {name}.py")
-    changed = taken(lines, message)
+    changed = follow_advice(lines, message)
     assert changed
     for k, one in enumerate(changed):
         space, _, said = run(one, name, f"advice {program} {name} {k}.py")
@@ -314,31 +314,31 @@ def test_the_advice_as_printed_gives_the_gradient(program, name):
         np.testing.assert_allclose(space[leaf].grad.numpy(), expected, err_msg=one)
 
 
-def stepping(update, apart=False):
-    """Three steps of a leaf that each step binds anew; its gradient is looked at in the same line, or apart."""
+def program_with_steps(update, separately=False):
+    """Return a program with three steps, each of which rebinds a leaf. Its gradient is read in the same line, or in another."""
     return (
         "w = X.tensor([1.], requires_grad=True)\nfor step in range(3):\n    loss = (w * w).sum()\n"
-        "    if w.is_leaf: w.grad = None\n    loss.backward()\n" + "    seen = w.grad\n" * apart + f"    {UPDATES[update]}\n"
+        "    if w.is_leaf: w.grad = None\n    loss.backward()\n" + "    seen = w.grad\n" * separately + f"    {UPDATES[update]}\n"
     )
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("where", ["in one line", "apart"])
-def test_a_leaf_that_a_step_binds_anew_is_updated_in_place(update, name, where):
-    """w² with step 1/4 from 1: w ← w − w/2. With `retain_grad()` the gradient would run through all steps before."""
-    source = stepping(update, apart=where == "apart")
+@pytest.mark.parametrize("where", ["in one line", "separately"])
+def test_a_leaf_that_a_step_rebinds_is_updated_in_place(update, name, where):
+    """Minimise w² from 1 with step 1/4: w ← w − w/2. With `retain_grad()` the gradient would include all previous steps."""
+    source = program_with_steps(update, separately=where == "separately")
     _, lines, message = run(source, name, f"step {update} {name} {where}.py")
     assert message.startswith("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed.")
     assert "call `w.retain_grad()`" not in message
-    (changed,) = taken(lines, message)
+    (changed,) = follow_advice(lines, message)
     space, _, said = run(changed, name, f"step again {update} {name} {where}.py")
     assert said == ""
     np.testing.assert_allclose(space["w"].detach().numpy(), [0.125])
     assert space["w"].is_leaf
 
 
-def test_a_round_trip_through_numpy_is_not_mended_by_requires_grad():
+def test_a_round_trip_through_numpy_is_not_corrected_by_requires_grad():
     for way in ("x.detach().numpy() * 2", "(x * x).tolist()", "[v.item() for v in x * x]"):
         source = f"x = X.ones(3, requires_grad=True)\narray = {way}\nother = array\ns = X.tensor(other)\n"
         _, _, message = run(f"{source}loss = s.sum()\nloss.backward()\n", "gl", f"trip {way}.py")
@@ -348,7 +348,7 @@ def test_a_round_trip_through_numpy_is_not_mended_by_requires_grad():
 
 def test_a_name_for_the_library_is_found_where_it_is_used():
     space = {}
-    exec(typed("def inside(lib):\n    y = lib.ones(2, requires_grad=True) * 2\n    y.backward()\n", "inside.py"), space)
+    exec(compile_program("def inside(lib):\n    y = lib.ones(2, requires_grad=True) * 2\n    y.backward()\n", "inside.py"), space)
     with pytest.raises(RuntimeError, match=r"or `y\.backward\(lib\.ones_like\(y\)\)`"):
         space["inside"](gl)
 
@@ -357,8 +357,8 @@ def test_without_a_name_for_the_library_none_is_needed():
     lines = "y = x * 2\ny.backward()\n"
     x = gl.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError) as caught:
-        exec(typed(lines, "no name.py"), {"x": x})
-    changed = taken(lines, str(caught.value))
+        exec(compile_program(lines, "no name.py"), {"x": x})
+    changed = follow_advice(lines, str(caught.value))
     assert len(changed) == 2 and "gradlab" not in "".join(changed)
     for one in changed:
         x.grad = None
@@ -374,12 +374,15 @@ def test_the_step_is_found_where_lines_were_not_recorded(update):
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        exec(typed(source.replace("X.", "gl."), f"unrecorded {update}.py"), {"gl": gl})
+        exec(compile_program(source.replace("X.", "gl."), f"unrecorded {update}.py"), {"gl": gl})
     assert "retain_grad()` before" not in str(caught[0].message) and "`with gl.no_grad(): w" in str(caught[0].message)
 
 
-def test_a_name_that_is_bound_anew_by_something_else_may_retain_its_gradient():
+def test_a_name_that_is_rebound_otherwise_may_retain_its_gradient():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        exec(typed("w = gl.ones(3, requires_grad=True)\nw = w * 2\nw.sum().backward()\nw.grad\nv = w\n", "else.py"), {"gl": gl})
+        exec(
+            compile_program("w = gl.ones(3, requires_grad=True)\nw = w * 2\nw.sum().backward()\nw.grad\nv = w\n", "else.py"),
+            {"gl": gl},
+        )
     assert "call `w.retain_grad()` before backward()" in str(caught[0].message)

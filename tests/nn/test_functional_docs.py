@@ -1,4 +1,4 @@
-"""What `nn.functional` says of its in-place twins, and what it refuses."""
+"""Docstrings of in-place twins in `nn.functional`, and errors of its functions."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_descriptions_are_put_in_where_the_compiler_has_taken_the_indentation_of
     parameters = f"Parameters\n----------\n{DESCRIPTIONS['floats']}\n"
     returns = f"\nReturns\n-------\n{DESCRIPTIONS['same']}"
     assert whole == f"Itself.\n\n{parameters}{DESCRIPTIONS['inplace']}\n{returns}"
-    written = returns.replace("Of the shape and dtype of `input`.", "`input`, with its new elements.")
-    assert shortened == f"`function`, written into the memory of `input`.\n\n{parameters}{written}"
+    in_place = returns.replace("Same shape and dtype as `input`.", "`input`.")
+    assert shortened == f"In-place version of `function`.\n\n{parameters}{in_place}"
 
 
 @pytest.mark.parametrize("name", F.__all__ if hasattr(F, "__all__") else dir(F))

@@ -460,8 +460,8 @@ def unpool(input: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
     shape = input.array.shape
     if indices.array.dtype != np.int64:
         raise RuntimeError(
-            f"elements in indices should be type int64 but got: {indices.dtype.word}. Use the indices that max_pool "
-            "returns with return_indices=True."
+            f"elements in indices should be type int64 but got: {indices.dtype.word}. They are returned by max_pool "
+            "with return_indices=True."
         )
     if indices.array.shape != shape:
         raise RuntimeError(
