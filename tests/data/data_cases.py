@@ -1,4 +1,4 @@
-"""What a user writes with datasets and loaders, run alike on torch (to record) and on gradlab (to compare)."""
+"""Programs with datasets and loaders, run with torch to record results and with gradlab to compare them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def module(lib: Any) -> Any:
 
 
 def plain(data: Any) -> Any:
-    """Batches as plain data: tensors as dtype and nested lists, containers by type."""
+    """Convert batches to plain data: tensors to dtype and nested lists, containers by type."""
     if isinstance(data, dict):
         return {k: plain(v) for k, v in data.items()}
     if isinstance(data, (list, tuple)):
@@ -30,7 +30,7 @@ def plain(data: Any) -> Any:
 
 
 def orders(seed: int, count: int = 10, rounds: int = 3, own: bool = False, **settings: Any) -> Case:
-    """What several passes over a loader give, and the next number of the stream."""
+    """Return a case of several epochs of a loader: the batches, and the next number of the random generator."""
 
     def case(lib: Any) -> Any:
         data = module(lib).TensorDataset(lib.arange(count), lib.arange(count) * 10)
@@ -43,8 +43,8 @@ def orders(seed: int, count: int = 10, rounds: int = 3, own: bool = False, **set
     return case
 
 
-def interrupted(lib: Any) -> Any:
-    """Passes that are not finished, and two at a time."""
+def interrupt_epochs(lib: Any) -> Any:
+    """Epochs that are not finished, and two at the same time."""
     lib.manual_seed(4)
     generator = lib.Generator().manual_seed(5)
     loaders = [
@@ -58,7 +58,7 @@ def interrupted(lib: Any) -> Any:
     return [found, lib.rand(1).tolist()]
 
 
-def sampled(make: Callable[[Any, Any, Any], Any], own: bool = False) -> Case:
+def sample(make: Callable[[Any, Any, Any], Any], own: bool = False) -> Case:
     def case(lib: Any) -> Any:
         lib.manual_seed(11)
         sampler = make(module(lib), lib, lib.Generator().manual_seed(3) if own else None)
@@ -124,7 +124,7 @@ BATCHES: dict[str, Callable[[Any], list[Any]]] = {
 }
 
 
-def converted(lib: Any) -> Any:
+def convert_data(lib: Any) -> Any:
     data = [np.ones(2), 1, "a", {"b": np.float32(2), "c": (np.arange(2), None)}, Pair(1, np.ones(1))]
     return plain(module(lib).default_convert(data))
 
@@ -199,7 +199,7 @@ def settings_of(lib: Any) -> Any:
     ]
 
 
-def raised(body: Callable[[Any, Any], Any]) -> Case:
+def error_of(body: Callable[[Any, Any], Any]) -> Case:
     def case(lib: Any) -> Any:
         try:
             body(lib, module(lib))
@@ -266,13 +266,13 @@ TOPICS: dict[str, dict[str, Case]] = {
         "own stream": orders(4, own=True, batch_size=3, shuffle=True),
         "own stream, in order": orders(4, own=True, batch_size=3),
         "single samples": orders(5, 4, batch_size=None, shuffle=True),
-        "interrupted": interrupted,
+        "interrupted": interrupt_epochs,
         "streams": streams,
         "datasets": datasets,
         "settings": settings_of,
-        "converted": converted,
-        **{f"sampler {name}": sampled(make) for name, make in SAMPLERS.items()},
-        **{f"sampler {name}, own stream": sampled(make, True) for name, make in SAMPLERS.items()},
+        "converted": convert_data,
+        **{f"sampler {name}": sample(make) for name, make in SAMPLERS.items()},
+        **{f"sampler {name}, own stream": sample(make, True) for name, make in SAMPLERS.items()},
         **{
             f"split {lengths}": splits(*lengths)
             for lengths in ((7, 3), (0.5, 0.35, 0.15), (10,), (0.98, 0.01, 0.01), (1,), (5, 0, 5))
@@ -283,5 +283,5 @@ TOPICS: dict[str, dict[str, Case]] = {
             for name, batch in BATCHES.items()
         },
     },
-    "data_errors": {name: raised(body) for name, body in ERRORS.items()},
+    "data_errors": {name: error_of(body) for name, body in ERRORS.items()},
 }

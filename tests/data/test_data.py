@@ -1,6 +1,6 @@
-"""Datasets, samplers and loaders do what PyTorch was recorded to do: the same items in the same order under a seed.
+"""Compare datasets, samplers and loaders with recordings of PyTorch: the same items in the same order for a seed.
 
-The cases are in `data_cases.py`, what torch made of them in `expected/`.
+The cases are in `data_cases.py`, PyTorch's results in `expected/`.
 """
 
 from __future__ import annotations

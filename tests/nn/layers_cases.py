@@ -1,8 +1,8 @@
-"""Every layer, made and called in torch's spelling: what is recorded from torch 2.13 and asked of gradlab.
+"""Constructors and calls of all layers, recorded with torch 2.13 and run with gradlab.
 
-A line of `LAYERS` is a constructor and the arguments of a call, and `eval` if the call is one in evaluation, after one in
-training; or `still` if it is not recorded either. In arguments R draws normal numbers that require gradients, P positive
-ones, U numbers between 0 and 1, I indices below its first argument, S signs; T is `tensor`.
+A line of `LAYERS` has a constructor, the arguments of a call, and an option: `eval` for a call in evaluation mode after one in
+training mode, `still` for evaluation without recording. In arguments, R draws normal numbers that require gradients, P positive
+numbers, U numbers between 0 and 1, I indices below its first argument, and S signs; T is `tensor`.
 """
 
 from __future__ import annotations
@@ -380,21 +380,21 @@ Transformer(4, 2, 1, 1, 6)(R(5, 2, 4), R(3, 3, 4))
 Transformer(4, 2, 1, 1, 6)(R(5, 2, 4), R(3, 2, 5))
 """
 
-# Torch's LSTM is a node of a library of Intel's where it can be, and its other recurrent layers transpose in place.
+# Torch's LSTM is a node of Intel's library if possible, and its other recurrent layers transpose in place.
 ALIKE = {"MkldnnRnnLayerBackward0": "StackBackward0", "TransposeBackward1": "TransposeBackward0"}
 
 
 def names(lib: Any) -> dict[str, Any]:
-    """What the lines may name."""
+    """Return the names that the lines use."""
 
-    def drawn(*shape: int) -> Any:
+    def draw(*shape: int) -> Any:
         return lib.randn(*shape).requires_grad_()
 
     return {
         **{name: getattr(lib.nn, name) for name in dir(lib.nn) if name[0].isupper()},
         "torch": lib,
         "nn": lib.nn,
-        "R": drawn,
+        "R": draw,
         "P": lambda *shape: (lib.rand(*shape) + 0.5).requires_grad_(),
         "U": lib.rand,
         "I": lambda n, *shape: lib.randint(0, n, shape),
@@ -407,12 +407,12 @@ def names(lib: Any) -> dict[str, Any]:
 
 
 def flat(value: Any) -> list[Any]:
-    """The tensors in nested tuples."""
+    """Return the tensors in nested tuples."""
     return [t for part in value for t in flat(part)] if isinstance(value, (tuple, list)) else [value]
 
 
 def sketch(x: Any) -> Any:
-    """Shape, dtype and values, or for many values their mean, a weighted mean and some of them."""
+    """Return shape, dtype and values; for many values their mean, a weighted mean and some of them."""
     if x is None or not hasattr(x, "shape"):
         return x
     values = x.detach().double().reshape(-1)
@@ -423,12 +423,12 @@ def sketch(x: Any) -> Any:
 
 
 def ramp(x: Any) -> Any:
-    """Weights that tell elements apart: 0.3, 0.37, 0.44 ..., by position."""
+    """Return a different weight for each element: 0.3, 0.37, 0.44 ..., by position."""
     return (x.detach() * 0).reshape(-1).add(1).cumsum(0).reshape(x.shape).mul(0.07).add(0.23)
 
 
 def layer(lib: Any, line: str) -> dict[str, Any]:
-    """A layer's repr, parameters, outputs, gradients and buffers afterwards."""
+    """Return the repr, parameters, outputs, gradients and final buffers of a layer."""
     made, arguments, *mode = (part.strip() for part in line.split(" ; "))
     known = names(lib)
     lib.manual_seed(1)
@@ -454,7 +454,7 @@ def layer(lib: Any, line: str) -> dict[str, Any]:
 
 
 def error(lib: Any, line: str) -> list[str]:
-    """What is raised, or else what is warned of."""
+    """Return the type and text of the error, or of the warnings if there is none."""
     known = names(lib)
     lib.manual_seed(1)
     known["X"] = known["R"](3, 2, 4)
@@ -462,7 +462,7 @@ def error(lib: Any, line: str) -> list[str]:
         warnings.simplefilter("always")
         try:
             eval(line, known)
-        except Exception as e:  # noqa: BLE001  which is the question
+        except Exception as e:  # noqa: BLE001  (any error is a result)
             return [type(e).__name__, str(e)]
     return [w.category.__name__ + ": " + str(w.message) for w in caught]
 

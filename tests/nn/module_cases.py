@@ -1,4 +1,4 @@
-"""Modules, containers, initial values and nn.utils as a user writes them, run alike on torch (to record) and on gradlab.
+"""Programs with modules, containers, initialisation and nn.utils, run with torch to record results and with gradlab.
 
 A case is a function of `lib`, the library, that returns plain data.
 """
@@ -16,21 +16,21 @@ CASES: dict[str, Callable[[Any], Any]] = {}
 
 
 def case(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Register a case under its function's name."""
+    """Register a case with the name of its function."""
     CASES[function.__name__] = function
     return function
 
 
-def raised(do: Callable[[], Any]) -> Any:
-    """Type and text of the error that `do` raises."""
+def error_of(do: Callable[[], Any]) -> Any:
+    """Return the type and text of the error that `do` raises."""
     try:
         return do()
-    except Exception as error:  # noqa: BLE001  (any of them is what is compared)
+    except Exception as error:  # noqa: BLE001  (any error is compared)
         return {"raised": [type(error).__name__, str(error)]}
 
 
 def layer(lib: Any, rows: int, columns: int, start: float = 0.0) -> Any:
-    """An affine map with known numbers, as a user's own module."""
+    """Return a user-defined module: an affine map with known numbers."""
 
     class Affine(lib.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
@@ -49,7 +49,7 @@ def layer(lib: Any, rows: int, columns: int, start: float = 0.0) -> Any:
 
 
 def net(lib: Any) -> Any:
-    """A module with everything in it: children, a buffer of each kind, a parameter of its own, a None."""
+    """Return a module with children, both kinds of buffers, a parameter and a None."""
 
     class Net(lib.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
@@ -69,11 +69,11 @@ def net(lib: Any) -> Any:
     return Net()
 
 
-def named(pairs: Any) -> list[Any]:
+def name_pairs(pairs: Any) -> list[Any]:
     return [[name, value.tolist()] for name, value in pairs]
 
 
-# ------------------------------------------------------------------------------------------------------ what it consists of
+# ------------------------------------------------------------------------------------------------------------------ members
 @case
 def text(lib: Any) -> Any:
     model = net(lib)
@@ -95,11 +95,11 @@ def text_of_several_lines(lib: Any) -> Any:
 def parameters(lib: Any) -> Any:
     model = net(lib)
     return [
-        named(model.named_parameters()),
-        named(model.named_parameters("net")),
-        named(model.named_parameters(recurse=False)),
+        name_pairs(model.named_parameters()),
+        name_pairs(model.named_parameters("net")),
+        name_pairs(model.named_parameters(recurse=False)),
         [list(p.shape) for p in model.parameters()],
-        named(model.named_buffers()),
+        name_pairs(model.named_buffers()),
         [b.tolist() for b in model.buffers()],
         sum(p.numel() for p in model.parameters()),
     ]
@@ -126,7 +126,7 @@ def by_path(lib: Any) -> Any:
         model.get_parameter("second.0.bias").tolist(),
         model.get_buffer("count").tolist(),
         *(
-            raised(lambda f=f, name=name: f(name))
+            error_of(lambda f=f, name=name: f(name))
             for f, name in (
                 (model.get_submodule, "third"),
                 (model.get_submodule, "scale"),
@@ -187,7 +187,7 @@ def parameter(lib: Any) -> Any:
         f"{p}",
         p.requires_grad_(False).requires_grad,
         isinstance(p, lib.nn.Parameter),
-        raised(lambda: lib.nn.Parameter(lib.tensor([1, 2]))),
+        error_of(lambda: lib.nn.Parameter(lib.tensor([1, 2]))),
     ]
 
 
@@ -196,7 +196,7 @@ def buffers_assigned(lib: Any) -> Any:
     m = lib.nn.Module()
     m.kept, m.passing = lib.nn.Buffer(lib.ones(2)), lib.nn.Buffer(lib.ones(1), persistent=False)
     m.kept = lib.zeros(3)
-    return [list(m.state_dict()), named(m.named_buffers()), isinstance(m.passing, lib.nn.Buffer), repr(m.passing)]
+    return [list(m.state_dict()), name_pairs(m.named_buffers()), isinstance(m.passing, lib.nn.Buffer), repr(m.passing)]
 
 
 @case
@@ -234,7 +234,7 @@ def assignment_errors(lib: Any) -> Any:
 
     leaf = lib.ones(2, requires_grad=True)
     return [
-        raised(do)
+        error_of(do)
         for do in (
             lambda: model.missing,
             lambda: setattr(model, "scale", lib.ones(1)),
@@ -305,7 +305,7 @@ def load(lib: Any) -> Any:
     return [
         repr(answer),
         str(answer),
-        named(model.named_parameters()),
+        name_pairs(model.named_parameters()),
         model.first.weight is before,
         assigned.first.weight.data_ptr() == source["first.weight"].data_ptr(),
         assigned.first.weight.requires_grad,
@@ -321,7 +321,7 @@ def load_partly(lib: Any) -> Any:
     found["more"] = lib.ones(1)
     found["second.7.bias"] = lib.ones(1)
     loose = model.load_state_dict(found, strict=False)
-    return [repr(loose), loose.missing_keys, loose.unexpected_keys, raised(lambda: model.load_state_dict(found))]
+    return [repr(loose), loose.missing_keys, loose.unexpected_keys, error_of(lambda: model.load_state_dict(found))]
 
 
 @case
@@ -331,12 +331,12 @@ def load_wrong(lib: Any) -> Any:
     found["first.bias"], found["scale"] = lib.ones(4), lib.ones(2, 1)
     listed = OrderedDict(model.state_dict(), scale=3)
     return [
-        raised(lambda: model.load_state_dict(found)),
-        raised(lambda: model.load_state_dict({})),
-        raised(lambda: model.load_state_dict([1])),
-        raised(lambda: lib.nn.Sequential(model).load_state_dict(found)),
-        raised(lambda: model.load_state_dict(found, strict=False)),
-        raised(lambda: model.load_state_dict(listed)),
+        error_of(lambda: model.load_state_dict(found)),
+        error_of(lambda: model.load_state_dict({})),
+        error_of(lambda: model.load_state_dict([1])),
+        error_of(lambda: lib.nn.Sequential(model).load_state_dict(found)),
+        error_of(lambda: model.load_state_dict(found, strict=False)),
+        error_of(lambda: model.load_state_dict(listed)),
     ]
 
 
@@ -357,8 +357,8 @@ def extra_state(lib: Any) -> Any:
     return [
         list(one.state_dict().items()),
         other[0].calls,
-        raised(lambda: one.load_state_dict({})),
-        raised(lambda: layer(lib, 1, 1).load_state_dict({**layer(lib, 1, 1).state_dict(), "_extra_state": 1})),
+        error_of(lambda: one.load_state_dict({})),
+        error_of(lambda: layer(lib, 1, 1).load_state_dict({**layer(lib, 1, 1).state_dict(), "_extra_state": 1})),
     ]
 
 
@@ -373,7 +373,7 @@ def hooks_of_state(lib: Any) -> Any:
     return [list(found), repr(model.load_state_dict(found)), seen]
 
 
-# -------------------------------------------------------------------------------------------------------- changes all over
+# --------------------------------------------------------------------------------------------- changes of the whole module
 @case
 def modes(lib: Any) -> Any:
     model = net(lib)
@@ -482,9 +482,9 @@ def hooks_with_kwargs(lib: Any) -> Any:
     model.register_forward_hook(lambda m, args, kwargs, out: seen.append([kwargs, out.tolist()]), with_kwargs=True)
     more = model(x, scale=3.0).tolist()
     model.register_forward_hook(lambda m, args, out: seen.append(["always", out]), always_call=True)
-    failed = raised(lambda: model(x, scale=-3.0))
+    failed = error_of(lambda: model(x, scale=-3.0))
     model.register_forward_pre_hook(lambda m, args, kwargs: 3, with_kwargs=True)
-    return [plain, more, failed, seen, raised(lambda: model(x, scale=3.0))]
+    return [plain, more, failed, seen, error_of(lambda: model(x, scale=3.0))]
 
 
 @case
@@ -558,13 +558,13 @@ def sequential(lib: Any) -> Any:
         named.a is one,
         list(joined.state_dict()),
         repr(s.extend([one])),
-        raised(lambda: s[9]),
-        raised(lambda: s["a"]),
-        raised(lambda: s.__add__([one])),
-        raised(lambda: s * 0),
-        raised(lambda: s.insert(77, one)),
-        raised(lambda: s.insert(0, 3)),
-        raised(lambda: lib.nn.Sequential(one)(3, 4)),
+        error_of(lambda: s[9]),
+        error_of(lambda: s["a"]),
+        error_of(lambda: s.__add__([one])),
+        error_of(lambda: s * 0),
+        error_of(lambda: s.insert(77, one)),
+        error_of(lambda: s.insert(0, 3)),
+        error_of(lambda: lib.nn.Sequential(one)(3, 4)),
     ]
 
 
@@ -596,10 +596,10 @@ def module_list(lib: Any) -> Any:
         items.pop(0) is two,
         list(items.state_dict()),
         repr(lib.nn.ModuleList()),
-        raised(lambda: items[17]),
-        raised(lambda: items.extend(3)),
-        raised(lambda: items.append(3)),
-        raised(lambda: items(lib.ones(1))),
+        error_of(lambda: items[17]),
+        error_of(lambda: items.extend(3)),
+        error_of(lambda: items.append(3)),
+        error_of(lambda: items(lib.ones(1))),
     ]
 
 
@@ -624,9 +624,9 @@ def module_dict(lib: Any) -> Any:
         d.pop("two") is two,
         list(d.state_dict()),
         repr(lib.nn.ModuleDict()),
-        raised(lambda: d["none"]),
-        raised(lambda: d.update(3)),
-        raised(lambda: d.update([[1, 2, 3]])),
+        error_of(lambda: d["none"]),
+        error_of(lambda: d.update(3)),
+        error_of(lambda: d.update([[1, 2, 3]])),
         d.clear(),
         len(d),
     ]
@@ -648,10 +648,10 @@ def parameter_list(lib: Any) -> Any:
         [repr(p) for p in items],
         repr(items[1:3]),
         isinstance(items[0], lib.nn.Parameter),
-        raised(lambda: items[9]),
-        raised(lambda: items.extend(3)),
+        error_of(lambda: items[9]),
+        error_of(lambda: items.extend(3)),
         repr(lib.nn.ParameterList()),
-        raised(lambda: items(3)),
+        error_of(lambda: items(3)),
     ]
 
 
@@ -676,9 +676,9 @@ def parameter_dict(lib: Any) -> Any:
         d.setdefault("s", lib.ones(1)).tolist(),
         repr(d | lib.nn.ParameterDict({"y": lib.ones(1)})),
         isinstance(d["a"], lib.nn.Parameter),
-        raised(lambda: d["none"]),
-        raised(lambda: d[3]),
-        raised(lambda: d(3)),
+        error_of(lambda: d["none"]),
+        error_of(lambda: d[3]),
+        error_of(lambda: d(3)),
         list(reversed(d)),
         repr(d.copy()),
         d.clear(),
@@ -686,7 +686,7 @@ def parameter_dict(lib: Any) -> Any:
     ]
 
 
-# ---------------------------------------------------------------------------------------------------------- initial values
+# ---------------------------------------------------------------------------------------------------------- initialisation
 FILLS: dict[str, Callable[[Any, Any], Any]] = {
     "uniform": lambda init, t: init.uniform_(t, -1, 2),
     "normal": lambda init, t: init.normal_(t, 1.0, 0.5),
@@ -720,7 +720,7 @@ def initial_values(lib: Any) -> Any:
     for name, fill in FILLS.items():
         for shape in SHAPES:
             lib.manual_seed(3)
-            made = raised(lambda shape=shape, fill=fill: fill(lib.nn.init, lib.nn.Parameter(lib.zeros(shape))))
+            made = error_of(lambda shape=shape, fill=fill: fill(lib.nn.init, lib.nn.Parameter(lib.zeros(shape))))
             found[f"{name} {shape}"] = (
                 made if isinstance(made, dict) else [made.tolist(), made.requires_grad, made.is_leaf, lib.rand(1).item()]
             )
@@ -759,9 +759,9 @@ def gains(lib: Any) -> Any:
     return [gain(n) for n in ("linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu")] + [
         gain("leaky_relu", 0.2),
         gain("leaky_relu", 1),
-        raised(lambda: gain("gelu")),
-        raised(lambda: gain("leaky_relu", "a")),
-        raised(lambda: gain("leaky_relu", True)),
+        error_of(lambda: gain("gelu")),
+        error_of(lambda: gain("leaky_relu", "a")),
+        error_of(lambda: gain("leaky_relu", True)),
     ]
 
 
@@ -783,7 +783,7 @@ def clipped_norms(lib: Any) -> Any:
     model.scale.grad = lib.tensor([float("inf")])
     return [
         found,
-        raised(lambda: lib.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)),
+        error_of(lambda: lib.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)),
         repr(lib.nn.utils.clip_grad_norm_([], 1.0)),
         repr(lib.nn.utils.clip_grad_norm_(lib.ones(2, requires_grad=True), 1.0)),
         repr(lib.nn.utils.clip_grad_norm_(with_gradients(lib).scale, 1.0)),
@@ -805,9 +805,9 @@ def vectors(lib: Any) -> Any:
     return [
         vector.tolist(),
         vector.requires_grad,
-        named(model.named_parameters()),
+        name_pairs(model.named_parameters()),
         isinstance(model.scale, lib.nn.Parameter),
-        raised(lambda: lib.nn.utils.vector_to_parameters([1], model.parameters())),
+        error_of(lambda: lib.nn.utils.vector_to_parameters([1], model.parameters())),
     ]
 
 

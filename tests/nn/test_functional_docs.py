@@ -7,14 +7,14 @@ import inspect
 import pytest
 
 import gradlab as gl
-import gradlab.nn.functional as F  # noqa: N812  (torch's users call it so)
+import gradlab.nn.functional as F  # noqa: N812  (the usual name)
 from gradlab.nn.functional.descriptions import DESCRIPTIONS, document_twin_of, with_descriptions
 
 TWINS = ["celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"]
 
 
 @pytest.mark.parametrize("name", TWINS)
-def test_a_twin_is_documented_as_its_function_is_but_for_the_argument(name):
+def test_a_twin_is_documented_as_its_function_without_the_argument(name):
     function, twin = getattr(F, name[:-1]), getattr(F, name)
     parameters = list(inspect.signature(function).parameters)
     assert parameters[-1] == "inplace"
@@ -22,13 +22,13 @@ def test_a_twin_is_documented_as_its_function_is_but_for_the_argument(name):
     assert "inplace" in function.__doc__
     assert "inplace" not in twin.__doc__
     assert f"F.{name}(" in twin.__doc__
-    assert inspect.getdoc(twin).count("\nRaises\n") == 1  # Python 3.13 takes the indentation off
+    assert inspect.getdoc(twin).count("\nRaises\n") == 1  # Python 3.13 removes the indentation
     assert "If `input` is a leaf that requires a gradient." in twin.__doc__ or "if `input` is a leaf" in twin.__doc__
 
 
-def test_descriptions_are_put_in_where_the_compiler_has_taken_the_indentation_off():
+def test_descriptions_are_inserted_if_the_compiler_has_removed_the_indentation():
     def function():
-        """Itself.
+        """Return the input.
 
         Parameters
         ----------
@@ -47,19 +47,19 @@ def test_descriptions_are_put_in_where_the_compiler_has_taken_the_indentation_of
     whole, shortened = with_descriptions(function).__doc__, document_twin_of(function)(twin).__doc__
     parameters = f"Parameters\n----------\n{DESCRIPTIONS['floats']}\n"
     returns = f"\nReturns\n-------\n{DESCRIPTIONS['same']}"
-    assert whole == f"Itself.\n\n{parameters}{DESCRIPTIONS['inplace']}\n{returns}"
+    assert whole == f"Return the input.\n\n{parameters}{DESCRIPTIONS['inplace']}\n{returns}"
     in_place = returns.replace("Same shape and dtype as `input`.", "`input`.")
     assert shortened == f"In-place version of `function`.\n\n{parameters}{in_place}"
 
 
 @pytest.mark.parametrize("name", F.__all__ if hasattr(F, "__all__") else dir(F))
-def test_each_shared_description_is_put_in(name):
+def test_all_shared_descriptions_are_inserted(name):
     doc = getattr(F, name).__doc__ or ""
     assert not [key for key in DESCRIPTIONS if f"\n    {{{key}}}" in doc]
 
 
 @pytest.mark.parametrize("name", TWINS)
-def test_a_leaf_that_requires_a_gradient_is_refused_as_said(name):
+def test_a_leaf_that_requires_a_gradient_raises_as_documented(name):
     more = (0.0, 0.0) if name == "threshold_" else ()
     with pytest.raises(RuntimeError, match="leaf"):
         getattr(F, name)(gl.ones(2, requires_grad=True), *more)
@@ -75,7 +75,7 @@ def test_bools_have_no_average_as_in_torch(axes):
 
 
 @pytest.mark.parametrize("name", ["max_unpool1d", "max_unpool2d"])
-def test_what_is_no_tensor_is_not_put_back(name):
+def test_unpooling_raises_for_other_objects_than_tensors(name):
     x, at = gl.ones(1, 2, 2), gl.zeros(1, 2, 2, dtype=gl.int64)
     with pytest.raises(TypeError, match="argument 'indices' \\(position 2\\) must be Tensor, not int"):
         getattr(F, name)(x, 3, 2)

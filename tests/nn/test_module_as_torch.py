@@ -1,4 +1,4 @@
-"""Modules, containers, initial values and nn.utils do what PyTorch was recorded to do."""
+"""Compare modules, containers, initialisation and nn.utils with recordings of PyTorch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ RECORDED = rows("nn/modules")
 
 
 def assert_agrees(found: Any, expected: Any, package: str = "gradlab") -> None:
-    """Same structure and texts (in gradlab's name; after an error's first sentence come our own words); floats to float32's
-    last digits."""
+    """Check that structure and texts agree, and floats to the last digits of float32.
+
+    Texts name gradlab instead of torch. Only the first sentence of an error is compared.
+    """
     if isinstance(expected, dict) and "raised" in expected:
         assert isinstance(found, dict) and "raised" in found, f"{expected['raised']} expected, got {found}"
         kind, text = expected["raised"]
@@ -49,6 +51,4 @@ def test_does_what_torch_does(name: str) -> None:
 def test_recorded_is_what_torch_does() -> None:
     torch = pytest.importorskip("torch")
     for name in titles_recorded_by("nn/modules", torch):
-        assert_agrees(
-            json.loads(json.dumps(CASES[name](torch))), RECORDED[name], package="torch"
-        )  # another processor rounds otherwise
+        assert_agrees(json.loads(json.dumps(CASES[name](torch))), RECORDED[name], package="torch")  # processors round differently

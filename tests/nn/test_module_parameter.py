@@ -1,4 +1,4 @@
-"""What is gradlab's own about parameters and modules: a mark instead of a subclass, and files."""
+"""Parameters and modules where gradlab differs from PyTorch: a mark instead of a subclass, and files."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_a_parameter_is_a_plain_tensor_to_every_operation() -> None:
 
 
 @pytest.mark.parametrize("data", [[1.0, 2.0], 3.0])
-def test_a_parameter_is_made_of_a_tensor(data) -> None:
+def test_a_parameter_needs_a_tensor(data) -> None:
     with pytest.raises(TypeError, match=r"Parameter\(\): argument 'data' must be Tensor, not (list|float)"):
         nn.Parameter(data)
 
 
-def test_saved_parameters_come_back_as_parameters() -> None:
+def test_saved_parameters_are_loaded_as_parameters() -> None:
     net, file = Net(), io.BytesIO()
     gl.save({"p": net.weight, "frozen": nn.Parameter(gl.ones(1), requires_grad=False), "state": net.state_dict()}, file)
     file.seek(0)
@@ -45,13 +45,13 @@ def test_saved_parameters_come_back_as_parameters() -> None:
     assert repr(net.load_state_dict(found["state"])) == "<All keys matched successfully>"
 
 
-def test_a_module_is_pickled_with_its_kind_of_tensors() -> None:
+def test_a_pickled_module_keeps_parameters_and_buffers() -> None:
     twin = pickle.loads(pickle.dumps(nn.Sequential(Net().eval())))
     assert isinstance(twin[0].weight, nn.Parameter) and not twin[0].training
     assert list(twin.state_dict()) == ["0.weight", "0.count"] and twin[0].count.item() == 4
 
 
-def test_a_hook_that_was_removed_leaves_the_call_as_it_was() -> None:
+def test_a_removed_hook_does_not_affect_calls() -> None:
     net, x = Net(), gl.ones(1, 3, requires_grad=True)
     before = net(x)
     with net.register_full_backward_hook(lambda m, of_input, of_output: None):

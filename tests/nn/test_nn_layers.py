@@ -1,6 +1,6 @@
-"""Layers do what torch was recorded to do: text, initial values, outputs, gradients, errors and warnings.
+"""Compare layers with recordings of PyTorch: repr, initial values, outputs, gradients, errors and warnings.
 
-The lines are in `layers_cases.py`, what torch made of them in `expected/`.
+The lines are in `layers_cases.py`, PyTorch's results in `expected/`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WHOLE = {f"{one.__name__}Backward" for one in SEQUENCES.values()}  # a layer of 
 
 
 def agree(found: Any, expected: Any, at: str = "") -> None:
-    """The same structure and texts; floats to float32's last digits."""
+    """Check that structure and texts agree, and floats to the last digits of float32."""
     if isinstance(expected, dict):
         assert list(found) == list(expected), at
         for key, value in expected.items():
@@ -38,18 +38,18 @@ def agree(found: Any, expected: Any, at: str = "") -> None:
             expected,
         )
     elif at == ".grad_fn" and found in WHOLE:
-        assert expected == "StackBackward0", at  # of the steps, which are recorded when somebody looks on
+        assert expected == "StackBackward0", at  # of the steps, which are recorded if there are observers
     else:
         assert found == (expected.replace("torch.", "gradlab.") if isinstance(expected, str) else expected), at
 
 
 def first_sentence(text: str) -> str:
-    """Torch's, in gradlab's name. What follows it is ours."""
+    """Return the first sentence, which is PyTorch's, with the name of gradlab."""
     return text.partition(". ")[0].removesuffix(".").replace("torch.", "gradlab.").rstrip()
 
 
 def same_error(found: list[str], expected: list[str]) -> None:
-    """The type, and the sentence that a search finds; or the same warnings."""
+    """Check the type and the first sentence of the error, or the warnings."""
     if expected and expected[0].endswith("Error"):
         assert found[0] == expected[0]
         assert found[1].startswith(first_sentence(expected[1])), (found[1], expected[1])

@@ -1,4 +1,4 @@
-"""What normalisation keeps, and how exact it is where the mean is large."""
+"""Memory of normalisations, and their accuracy for a large mean."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NORMS = {
 
 
 def arrays_of(node):
-    """Every array that a node holds."""
+    """Return all arrays that a node saves."""
     kept = [saved if isinstance(saved, np.ndarray) else saved.array for saved in node.saved]
     return kept + [a for m in node.meta if isinstance(m, (list, tuple)) for a in m if isinstance(a, np.ndarray)]
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_the_input_and_a_few_numbers_a_group_are_kept(norm):
+def test_the_input_and_a_few_numbers_for_each_group_are_saved(norm):
     x, w, b = (gl.randn(*shape).requires_grad_() for shape in ((32, 64), (64,), (64,)))
     y = NORMS[norm](x, w, b)
     large = [a for a in arrays_of(y.grad_fn) if a.size > 4 * 64 * 2]

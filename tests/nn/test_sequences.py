@@ -1,4 +1,4 @@
-"""Recurrent layers as one operation: the numbers of the steps, right derivatives of any order, and the steps for who looks."""
+"""Recurrent layers as one operation: the same numbers as step by step, derivatives of any order, and steps for observers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ OPTIONS = [
 ]
 
 
-class Looks(Observer):
-    """Somebody who looks at operations."""
+class OperationObserver(Observer):
+    """An observer of operations."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -37,7 +37,7 @@ def layer(kind: str, seed: int = 0, **options) -> RNNBase:
 
 
 def inputs(net: RNNBase, with_states: bool = True) -> list[gl.Tensor]:
-    """x, and the states as one tensor each, all leaves."""
+    """Return x and the states, one tensor each, as leaves."""
     gl.manual_seed(1)
     x = gl.randn(5, 2, 3, dtype=gl.float64)
     shape = (net.num_layers * net.directions, 5 if net.batch_first else 2, 4)
@@ -51,7 +51,7 @@ def outputs(net: RNNBase, x: gl.Tensor, *states: gl.Tensor) -> tuple[gl.Tensor, 
 
 
 def gradients(net: RNNBase, given: list[gl.Tensor]) -> list[np.ndarray]:
-    """Of a function of everything that comes out, by everything that goes in."""
+    """Return the gradients of a function of all outputs, with respect to all inputs and parameters."""
     made = outputs(net, *given)
     total = sum(((k + 2) * y).sin().sum() for k, y in enumerate(made))
     return [g.numpy() for g in gl.autograd.grad(total, [*given, *net.parameters()])] + [y.detach().numpy() for y in made]
@@ -63,7 +63,7 @@ def gradients(net: RNNBase, given: list[gl.Tensor]) -> list[np.ndarray]:
 def test_as_step_by_step(kind, options, with_states):
     net = layer(kind, **options)
     whole = gradients(net, inputs(net, with_states))
-    with observing(Looks()) as looks:
+    with observing(OperationObserver()) as looks:
         steps = gradients(net, inputs(net, with_states))
     assert "tanh" in looks.names or "relu" in looks.names
     for a, b in zip(whole, steps, strict=True):
@@ -99,7 +99,7 @@ def test_it_is_one_node():
     net = layer("gru")
     output, _ = net(*inputs(net))
     assert output.grad_fn.name() == "GRUSequenceBackward"
-    with observing(Looks()):
+    with observing(OperationObserver()):
         output, _ = net(*inputs(net))
     assert output.grad_fn.name() == "StackBackward0"
 
@@ -197,7 +197,7 @@ def test_dropout_between_layers_draws_the_same_whoever_looks():
     (x,) = inputs(net, False)
     gl.manual_seed(5)
     alone = net(x)[0].detach().numpy()
-    with observing(Looks()):
+    with observing(OperationObserver()):
         gl.manual_seed(5)
         watched = net(x)[0].detach().numpy()
     np.testing.assert_allclose(alone, watched, rtol=1e-12)
@@ -205,6 +205,6 @@ def test_dropout_between_layers_draws_the_same_whoever_looks():
 
 def test_a_report_shows_the_steps():
     net = layer("lstm")
-    with observing(Looks()):
+    with observing(OperationObserver()):
         loss = net(*inputs(net, False))[0].sum()
     assert len(gl.explain(loss).trace.nodes) > 50

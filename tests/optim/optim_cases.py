@@ -1,4 +1,4 @@
-"""What a user writes with optimizers and schedules, run alike on torch (to record) and on gradlab (to compare)."""
+"""Programs with optimizers, run with torch to record results and with gradlab to compare them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def leaf(lib: Any, *sizes: int, low: float = -1.0, dtype: str = "float32") -> An
 
 
 def problem(lib: Any, dtype: str = "float32") -> tuple[list[Any], Callable[[], Any]]:
-    """A small network, and what computes its loss."""
+    """Return the parameters of a small network, and a function that computes its loss."""
     kind = getattr(lib, dtype)
     x = leaf(lib, 12, 3, dtype=dtype).detach()
     y = lib.tensor([i % 3 for i in range(12)])
@@ -57,7 +57,7 @@ def problem(lib: Any, dtype: str = "float32") -> tuple[list[Any], Callable[[], A
     return parameters, loss
 
 
-def closed(optimizer: Any, loss: Callable[[], Any]) -> Callable[[], Any]:
+def make_closure(optimizer: Any, loss: Callable[[], Any]) -> Callable[[], Any]:
     def closure() -> Any:
         optimizer.zero_grad()
         value = loss()
@@ -67,17 +67,17 @@ def closed(optimizer: Any, loss: Callable[[], Any]) -> Callable[[], Any]:
     return closure
 
 
-def trained(name: str, settings: dict[str, Any], dtype: str = "float32", steps: int = 100) -> Case:
+def train(name: str, settings: dict[str, Any], dtype: str = "float32", steps: int = 100) -> Case:
     def case(lib: Any) -> Any:
         parameters, loss = problem(lib, dtype)
         optimizer = getattr(lib.optim, name)(parameters, **settings)
-        return [optimizer.step(closed(optimizer, loss)).item() for _ in range(steps)]
+        return [optimizer.step(make_closure(optimizer, loss)).item() for _ in range(steps)]
 
     return case
 
 
-def raised(body: Callable[[Any], Any]) -> Case:
-    """The type and text of an error, or the texts of the warnings."""
+def error_of(body: Callable[[Any], Any]) -> Case:
+    """Return a case that returns the type and text of an error, or the texts of the warnings."""
 
     def case(lib: Any) -> Any:
         with warnings.catch_warnings(record=True) as seen:
@@ -92,7 +92,7 @@ def raised(body: Callable[[Any], Any]) -> Case:
 
 
 def plain(data: Any) -> Any:
-    """State as plain data: tensors as nested lists with their dtype."""
+    """Convert state to plain data: tensors to nested lists with their dtype."""
     if isinstance(data, dict):
         return {str(k): plain(v) for k, v in data.items()}
     if isinstance(data, (list, tuple)):
@@ -107,7 +107,7 @@ def states(name: str, settings: dict[str, Any]) -> Case:
         optimizer = getattr(lib.optim, name)([{"params": [w1, b1]}, {"params": w2, "lr": 0.5}], **settings)
         before = plain(optimizer.state_dict())
         for _ in range(2):
-            optimizer.step(closed(optimizer, loss))
+            optimizer.step(make_closure(optimizer, loss))
         b1.grad = None
         optimizer.step()
         return [before, plain(optimizer.state_dict()), repr(optimizer)]
@@ -115,17 +115,17 @@ def states(name: str, settings: dict[str, Any]) -> Case:
     return case
 
 
-def resumed(name: str, settings: dict[str, Any]) -> Case:
-    """Fifteen steps, of which the last five with a new optimizer that loaded the state of the first."""
+def resume(name: str, settings: dict[str, Any]) -> Case:
+    """Return a case of fifteen steps. The last five use a new optimizer with the loaded state of the first."""
 
     def case(lib: Any) -> Any:
         parameters, loss = problem(lib, "float64")
         optimizer = getattr(lib.optim, name)(parameters, **settings)
         for _ in range(10):
-            optimizer.step(closed(optimizer, loss))
+            optimizer.step(make_closure(optimizer, loss))
         other = getattr(lib.optim, name)(parameters, lr=7.0)
         other.load_state_dict(optimizer.state_dict())
-        return [[other.step(closed(other, loss)).item() for _ in range(5)], repr(other)]
+        return [[other.step(make_closure(other, loss)).item() for _ in range(5)], repr(other)]
 
     return case
 
@@ -144,7 +144,7 @@ def in_two_groups(lib: Any) -> Any:
     return lib.optim.SGD([{"params": w}, {"params": [w]}])
 
 
-def loaded(lib: Any, ours: int, theirs: Any) -> Any:
+def load(lib: Any, ours: int, theirs: Any) -> Any:
     optimizer = lib.optim.SGD([ones(lib) for _ in range(ours)])
     optimizer.load_state_dict(lib.optim.SGD(theirs).state_dict())
 
@@ -164,11 +164,11 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
     "a tensor after a group": lambda lib: lib.optim.SGD([{"params": [ones(lib)]}, ones(lib)]),
     "adding a list": lambda lib: lib.optim.SGD([ones(lib)]).add_param_group([ones(lib)]),
     "some names": lambda lib: lib.optim.SGD([("w", ones(lib)), ones(lib)]),
-    "loading another number of groups": lambda lib: loaded(lib, 1, [{"params": ones(lib)}, {"params": ones(lib)}]),
-    "loading a longer group": lambda lib: loaded(lib, 1, [ones(lib), ones(lib)]),
+    "loading another number of groups": lambda lib: load(lib, 1, [{"params": ones(lib)}, {"params": ones(lib)}]),
+    "loading a longer group": lambda lib: load(lib, 1, [ones(lib), ones(lib)]),
     "LBFGS with groups": lambda lib: lib.optim.LBFGS([{"params": ones(lib)}, {"params": ones(lib)}]),
     "LBFGS without closure": lambda lib: lib.optim.LBFGS([ones(lib)]).step(),
-    "LBFGS, unknown search": trained("LBFGS", {"line_search_fn": "armijo"}),
+    "LBFGS, unknown search": train("LBFGS", {"line_search_fn": "armijo"}),
     "nesterov without momentum": lambda lib: lib.optim.SGD([ones(lib)], nesterov=True),
     "fused and foreach": lambda lib: lib.optim.Adam([ones(lib)], fused=True, foreach=True),
     "a rate for each element": lambda lib: lib.optim.Adam([ones(lib)], lr=lib.tensor([0.1, 0.2])),
@@ -203,15 +203,15 @@ def tensor_rate(lib: Any) -> Any:
 
 
 def versions(lib: Any) -> Any:
-    """A step is a write: backward through what saved the parameter before it raises."""
+    """A step is a write: backward raises if the parameter was saved before the step."""
     w = ones(lib)
     loss = (w * w * w).sum()
     w.grad = lib.ones(2)
     lib.optim.SGD([w], lr=0.1).step()
-    return [w._version, raised(lambda lib: loss.backward())(lib)["raised"][0]]
+    return [w._version, error_of(lambda lib: loss.backward())(lib)["raised"][0]]
 
 
-def zeroed(lib: Any) -> Any:
+def zero_gradients(lib: Any) -> Any:
     w = ones(lib)
     optimizer = lib.optim.SGD([w])
     (w * w).sum().backward()
@@ -223,12 +223,12 @@ def zeroed(lib: Any) -> Any:
     return [same, values, w.grad is None]
 
 
-def named(lib: Any) -> Any:
+def name_parameters(lib: Any) -> Any:
     optimizer = lib.optim.SGD([("weight", ones(lib)), ("bias", ones(lib))], lr=0.1)
     return [repr(optimizer), plain(optimizer.state_dict())]
 
 
-def hooked(lib: Any) -> Any:
+def run_hooks(lib: Any) -> Any:
     seen: list[str] = []
     optimizer = lib.optim.SGD([ones(lib)])
     before = optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
@@ -262,8 +262,8 @@ def own_optimizer(lib: Any) -> Any:
     return [w.tolist(), repr(optimizer), plain(optimizer.state_dict())]
 
 
-def transposed(lib: Any) -> Any:
-    """Parameters and gradients that do not lie in memory in the order of their axes."""
+def transpose_parameters(lib: Any) -> Any:
+    """Parameters and gradients whose memory order is not that of their axes."""
     w = leaf(lib, 4, 6).detach().t().requires_grad_()
     optimizer = lib.optim.Adam([w], lr=0.1, weight_decay=0.1)
     for _ in range(5):
@@ -273,26 +273,34 @@ def transposed(lib: Any) -> Any:
 
 
 TRAINING = {
-    f"{name} {settings}": trained(name, settings)
+    f"{name} {settings}": train(name, settings)
     for name, all_settings in SETTINGS.items()
     for settings in all_settings
     if name != "LBFGS"
 }
-TRAINING |= {f"{name} in double": trained(name, {"lr": 0.01}, "float64", 20) for name in SETTINGS if name != "LBFGS"}
-# Both libraries do the same, but differences of rounding grow a thousandfold in a few steps of this method.
-TRAINING |= {f"LBFGS {settings}": trained("LBFGS", settings, "float64", 10) for settings in SETTINGS["LBFGS"]}
+TRAINING |= {f"{name} in double": train(name, {"lr": 0.01}, "float64", 20) for name in SETTINGS if name != "LBFGS"}
+# Both libraries do the same, but rounding errors grow a thousandfold in a few steps of this method.
+TRAINING |= {f"LBFGS {settings}": train("LBFGS", settings, "float64", 10) for settings in SETTINGS["LBFGS"]}
 STATES = {
     f"{name} {settings}": states(name, settings)
     for name, all_settings in SETTINGS.items()
     for settings in all_settings
     if name != "LBFGS"
 }
-RESUMED = {name: resumed(name, all_settings[-1]) for name, all_settings in SETTINGS.items()}
-OTHERS = {f.__name__: f for f in (tensor_rate, versions, zeroed, named, hooked, own_optimizer, transposed)}
+RESUMED = {name: resume(name, all_settings[-1]) for name, all_settings in SETTINGS.items()}
+OTHERS = {
+    "tensor_rate": tensor_rate,
+    "versions": versions,
+    "zeroed": zero_gradients,
+    "named": name_parameters,
+    "hooked": run_hooks,
+    "own_optimizer": own_optimizer,
+    "transposed": transpose_parameters,
+}
 TOPICS: dict[str, dict[str, Case]] = {
     "training": TRAINING,
     "states": STATES,
     "resumed": RESUMED,
     "others": OTHERS,
-    "errors": {name: raised(body) for name, body in ERRORS.items()},
+    "errors": {name: error_of(body) for name, body in ERRORS.items()},
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optim_cases import Case, ones, plain, raised
+from optim_cases import Case, error_of, ones, plain
 
 
 def optimizer_of(lib: Any, name: str = "SGD", **settings: Any) -> Any:
@@ -36,8 +36,8 @@ SCHEDULES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
 }
 
 
-def followed(name: str, args: tuple[Any, ...], settings: dict[str, Any], optimizer: str = "SGD") -> Case:
-    """The rates over 30 epochs, the momentum, the state at the end; and the rates of one that went on from the state."""
+def follow(name: str, args: tuple[Any, ...], settings: dict[str, Any], optimizer: str = "SGD") -> Case:
+    """Return a case of 30 epochs: rates, momentum, the final state, and the rates of a schedule resumed from the state."""
 
     def case(lib: Any) -> Any:
         optimizer_ = optimizer_of(lib, optimizer)
@@ -118,7 +118,7 @@ def sequence(lib: Any) -> Any:
     return [rates, plain(schedule.state_dict())]
 
 
-def composed(lib: Any) -> Any:
+def compose_schedules(lib: Any) -> Any:
     """Two schedules of one optimizer."""
     module, optimizer = lib.optim.lr_scheduler, optimizer_of(lib)
     schedules = [module.ExponentialLR(optimizer, 0.9), module.MultiStepLR(optimizer, [3, 6]), module.LinearLR(optimizer)]
@@ -131,8 +131,8 @@ def composed(lib: Any) -> Any:
     return rates
 
 
-def continued(lib: Any) -> Any:
-    """last_epoch= goes on where another program stopped."""
+def continue_schedule(lib: Any) -> Any:
+    """`last_epoch=` resumes the schedule of another program."""
     optimizer = optimizer_of(lib)
     for group in optimizer.param_groups:
         group["initial_lr"] = 0.3
@@ -149,7 +149,7 @@ def continued(lib: Any) -> Any:
 
 
 def fractions(lib: Any) -> Any:
-    """Warm restarts, stepped every batch."""
+    """Warm restarts with a step in each batch."""
     optimizer = optimizer_of(lib)
     schedule = lib.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2, 2)
     rates = []
@@ -161,7 +161,7 @@ def fractions(lib: Any) -> Any:
     return rates
 
 
-def jumped(lib: Any) -> Any:
+def jump_to_epoch(lib: Any) -> Any:
     module, rates = lib.optim.lr_scheduler, []
     for name, args in (
         ("StepLR", (2,)),
@@ -176,7 +176,7 @@ def jumped(lib: Any) -> Any:
         schedule = getattr(module, name)(optimizer, *args)
         optimizer.step()
         for epoch in (4, 9):
-            raised(lambda lib, schedule=schedule, epoch=epoch: schedule.step(epoch))(lib)
+            error_of(lambda lib, schedule=schedule, epoch=epoch: schedule.step(epoch))(lib)
             rates.append(schedule.get_last_lr())
     return rates
 
@@ -226,15 +226,20 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
 TOPICS: dict[str, dict[str, Case]] = {
     "rates": {
         **{
-            f"{name} {args} {settings}": followed(name, args, settings)
+            f"{name} {args} {settings}": follow(name, args, settings)
             for name, all_settings in SCHEDULES.items()
             for args, settings in all_settings
         },
-        **{f"{name} of Adam": followed(name, *SCHEDULES[name][0], "Adam") for name in ("OneCycleLR", "CyclicLR")},
+        **{f"{name} of Adam": follow(name, *SCHEDULES[name][0], "Adam") for name in ("OneCycleLR", "CyclicLR")},
         "plateau": plateau(patience=2),
         "plateau, max": plateau(mode="max", patience=1, factor=0.5, min_lr=[0.01, 0.005]),
         "plateau, absolute": plateau(threshold_mode="abs", threshold=0.2, patience=1, cooldown=3, factor=0.3),
-        **{f.__name__: f for f in (by_functions, sequence, composed, continued, fractions, jumped)},
+        "by_functions": by_functions,
+        "sequence": sequence,
+        "composed": compose_schedules,
+        "continued": continue_schedule,
+        "fractions": fractions,
+        "jumped": jump_to_epoch,
     },
-    "schedule_errors": {name: raised(body) for name, body in ERRORS.items()},
+    "schedule_errors": {name: error_of(body) for name, body in ERRORS.items()},
 }

@@ -1,6 +1,6 @@
-"""Optimizers and schedules do what PyTorch was recorded to do: losses over 100 steps, rates over 30 epochs, states, texts.
+"""Compare optimizers and schedules with recordings of PyTorch: losses over 100 steps, rates over 30 epochs, states, texts.
 
-The cases are in `optim_cases.py` and `schedule_cases.py`, what torch made of them in `expected/`.
+The cases are in `optim_cases.py` and `schedule_cases.py`, PyTorch's results in `expected/`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RECORDED = {topic: rows(f"optim/{topic}") for topic in TOPICS}
 
 
 def assert_agrees(found: Any, expected: Any, library: str = "gradlab") -> None:
-    """Same structure and texts, floats to 1e-5; of an error or a warning, the sentence that a search finds."""
+    """Check that structure and texts agree, floats to 1e-5, and the first sentence of an error or a warning."""
     if isinstance(expected, dict) and "raised" in expected:
         (kind, text), (wanted_kind, wanted) = found["raised"], expected["raised"]
         assert kind == wanted_kind
@@ -71,7 +71,7 @@ SHAPES = [(), (0,), (3,), (40_000,), (16_384,), (300, 200), (3, 20_000), (7, 11,
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("order", ["C", "F", "gradient F", "strided"])
 def test_cut_into_pieces_is_the_whole(shape: tuple[int, ...], order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Adam on arrays of all layouts, against the formula on whole arrays in double precision."""
+    """Adam on arrays with all memory layouts agrees with the formula on whole arrays in double precision."""
     monkeypatch.setattr(gradlab.optim.optimizer, "BLOCK", 16_384)
     rng = np.random.default_rng(0)
     start, gradient = rng.standard_normal(shape), rng.standard_normal(shape)
@@ -106,9 +106,9 @@ def test_gradients_stay_as_they_are(name: str) -> None:
 
 @pytest.mark.parametrize("name", optim_cases.SETTINGS)
 def test_on_every_backend(name: str, backend: Any) -> None:
-    """Three steps down a parabola give what they give on NumPy."""
+    """Three steps on a parabola agree with those on NumPy."""
 
-    def stepped(asarray: Any, settings: dict[str, Any]) -> Any:
+    def run_steps(asarray: Any, settings: dict[str, Any]) -> Any:
         w = gradlab.core.tensor.constant(asarray(np.array([[1.0, -2.0], [0.5, 3.0]]))).requires_grad_()
         optimizer = getattr(gradlab.optim, name)([w], **settings)
 
@@ -123,7 +123,7 @@ def test_on_every_backend(name: str, backend: Any) -> None:
         return w.tolist()
 
     for settings in optim_cases.SETTINGS[name]:
-        np.testing.assert_allclose(stepped(backend, settings), stepped(np.asarray, settings), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(run_steps(backend, settings), run_steps(np.asarray, settings), rtol=1e-9, atol=1e-12)
 
 
 def test_copies_and_pickles() -> None:
