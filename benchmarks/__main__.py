@@ -1,8 +1,8 @@
-"""`python -m benchmarks [PATTERN …] [--rounds N] [--table]`: gradlab's time over torch's, each library in its own process.
+"""`python -m benchmarks [PATTERN …] [--rounds N] [--table]`: gradlab's time divided by torch's, each in its own process.
 
-The two processes take turns, with a pause between, because BLAS and OpenMP threads spin on for a while after a call and
-would slow the neighbour. Printed are medians over the rounds; a ratio under 1 means that gradlab is quicker. With `--table`
-it is the table of docs/guide/speed.md, in Markdown.
+The two processes take turns, with pauses, because BLAS and OpenMP threads spin for a while after a call and would slow down the
+other process. Medians over the rounds are printed. A ratio below 1 means that gradlab is faster. `--table` prints the table of
+docs/guide/speed.md, in Markdown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Worker:
 
 
 def import_time(rounds: int) -> None:
-    """`import gradlab` beyond NumPy's own import."""
+    """Print the time of `import gradlab` in addition to that of NumPy."""
 
     def seconds(statement: str) -> float:
         code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
@@ -55,7 +55,7 @@ def import_time(rounds: int) -> None:
         return float(ran.stdout)
 
     beyond = [seconds("import numpy, gradlab") - seconds("import numpy") for _ in range(max(rounds, 5))]
-    print(f"{'import gradlab, beyond NumPy':32s} {median(beyond) * 1e3:9.1f} ms")
+    print(f"{'import gradlab, without NumPy':32s} {median(beyond) * 1e3:9.1f} ms")
 
 
 def measured_table(peer: str, rounds: int) -> str:

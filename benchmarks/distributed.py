@@ -1,10 +1,11 @@
-"""Jacobians on a dask cluster of one and two workers, and by reckoning on up to 1 000:
-`OMP_NUM_THREADS=1 python -m benchmarks.distributed`.
+"""Measure Jacobians on a dask cluster of one and two workers, and simulate up to 1 000 workers.
 
-Measured are a fixed amount of work on more workers (strong scaling) and one that grows with them (weak), against one process: of
-sleep, which shows what handing out tasks costs whatever else the machine does, and of matrix products. The table is of a
-simulation: every finished task takes a millisecond of one scheduler's time (dask's own figure) before its worker is sent another,
-tasks are cut as `gradlab.explore.jacobian.distributed.sizes` says, and take up to a fifth more or less than expected.
+  OMP_NUM_THREADS=1 python -m benchmarks.distributed
+
+A fixed amount of work (strong scaling) and one proportional to the workers (weak scaling) are compared with one process. The work
+is sleep, which shows the cost of distributing tasks independently of the machine's load, and matrix products. The table shows a
+simulation: every finished task takes a millisecond of the scheduler's time (dask's figure) before its worker receives another,
+tasks have the sizes of `gradlab.explore.jacobian.distributed.sizes`, and take up to a fifth more or less than expected.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import numpy as np
 import gradlab as gl
 from gradlab.explore.jacobian.distributed import sizes
 
-ROWS = 12  # of a second each
+ROWS = 12  # of one second each
 AHEAD = 2
 
 
 class Sleep(gl.autograd.Function):
-    """The identity, a row of whose Jacobian takes a second."""
+    """The identity. One row of its Jacobian takes a second."""
 
     @staticmethod
     def forward(ctx, x):
@@ -38,7 +39,7 @@ class Sleep(gl.autograd.Function):
 
 
 def products(size: int):
-    """A function a row of whose Jacobian is matrix products for about a second."""
+    """Return a function whose Jacobian takes about a second of matrix products for each row."""
     A = gl.tensor(np.random.default_rng(0).normal(size=(size, size)) / size**0.5)
 
     def f(x):
@@ -51,7 +52,7 @@ def products(size: int):
 
 
 def measure(kind: str, rows: int, client) -> float:
-    """The seconds that so many rows of a second each take."""
+    """Return the seconds for this number of rows, each of which takes a second."""
     f = Sleep.apply if kind == "sleep" else products(1600)
     J = gl.jacobian(f, gl.ones(rows, dtype=gl.float64), method="batched", chunk_size=1, progress=False)
     start = time.perf_counter()
@@ -69,22 +70,24 @@ def scaling(kind: str) -> None:
             LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster, set_as_default=False) as client,
         ):
-            measure(kind, workers, client)  # the job, the function called
+            measure(kind, workers, client)  # warm up: send the job and call the function
             strong, weak = measure(kind, ROWS, client), measure(kind, workers * ROWS, client)
         for name, seconds in (("strong", strong * workers), ("weak  ", weak)):
             print(f"{kind}: {workers} workers, {name}: {seconds / workers if name == 'strong' else seconds:5.1f} s,", end=" ")
             print(f"overhead {seconds / alone - 1:+.1%}")
 
 
-def simulated(workers: int, block: float, work: float = 120.0) -> tuple[float, float]:
-    """(the share of their time that workers compute, seconds of a task in the middle), of `work` seconds for each worker in
-    blocks of `block` seconds."""
+def simulate(workers: int, block: float, work: float = 120.0) -> tuple[float, float]:
+    """Return (fraction of time that workers compute, median seconds of a task).
+
+    There are `work` seconds of work for each worker, in blocks of `block` seconds.
+    """
     draw, made = random.Random(0), sizes.Sizes()
     left, lengths = round(work * workers / block), []
     blocks_in_all = left
-    queues: list[deque[float]] = [deque() for _ in range(workers)]  # tasks that are sent and not begun
+    queues: list[deque[float]] = [deque() for _ in range(workers)]  # tasks that are sent and not started
     idle_since: list[float | None] = [0.0] * workers
-    events: list[tuple[float, int, int]] = []  # (when, which worker, blocks) that a task ends
+    events: list[tuple[float, int, int]] = []  # (time, worker, blocks) of the end of a task
     scheduler = now = 0.0
 
     def begin(worker: int, at: float) -> None:
@@ -119,17 +122,17 @@ def simulated(workers: int, block: float, work: float = 120.0) -> tuple[float, f
 
 
 def table() -> None:
-    print("share of their time that workers compute (seconds of a task), by what a block takes; two minutes of work a worker")
+    print("fraction of time that workers compute (seconds of a task), by seconds of a block; two minutes of work for each worker")
     costs = (0.001, 0.01, 0.1, 0.5, 2.0, 10.0)
     print(f"{'workers':>8}" + "".join(f"{cost:>16g} s" for cost in costs))
     for workers in (10, 30, 100, 300, 1000):
-        cells = [simulated(workers, cost) for cost in costs]
+        cells = [simulate(workers, cost) for cost in costs]
         print(f"{workers:>8}" + "".join(f"{share:>10.1%} ({seconds:4.1f})" for share, seconds in cells))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help="sleep, products, table; by default all")
+    parser.add_argument("what", nargs="*", help="sleep, products, table (default: all)")
     asked = parser.parse_args().what or ["table", "sleep", "products"]
     for one in asked:
         if one == "table":

@@ -42,7 +42,7 @@ PIXELS_PER_POINT = 4 / 3
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
-class Measured:
+class Measurement:
     """One library on one model. `forward`, `trace` and `render` are timed."""
 
     def __init__(self, model: Any, args: tuple[Any, ...], folder: Path) -> None:
@@ -69,7 +69,7 @@ class Measured:
         return 0.0
 
 
-class Gradlab(Measured):
+class Gradlab(Measurement):
     def trace(self) -> None:
         import gradlab as gl
 
@@ -87,7 +87,7 @@ class Gradlab(Measured):
         return {**picture_of_svg(self.svg), "nodes": len(self.run.shown[0])}
 
 
-class Torchview(Measured):
+class Torchview(Measurement):
     def trace(self) -> None:
         from torchview import draw_graph
 
@@ -102,7 +102,7 @@ class Torchview(Measured):
         return picture_of_svg(self.svg)
 
 
-class Torchlens(Measured):
+class Torchlens(Measurement):
     def trace(self) -> None:
         import torchlens
 
@@ -117,7 +117,7 @@ class Torchlens(Measured):
         return picture_of_svg((self.folder / "picture.svg").read_text(encoding="utf-8"))
 
 
-class Torchinfo(Measured):
+class Torchinfo(Measurement):
     def trace(self) -> None:
         import torchinfo
 
@@ -132,7 +132,7 @@ class Torchinfo(Measured):
         return {"nodes": rows + 1, "width": None, "height": None, "bytes": len(self.text.encode())}
 
 
-class Torchvista(Measured):
+class Torchvista(Measurement):
     """Its one call traces and writes the page; `plot_graph` is the part that writes."""
 
     def trace(self) -> None:
@@ -150,11 +150,11 @@ class Torchvista(Measured):
 
     def picture(self) -> dict[str, Any]:
         page = self.folder / "picture.html"
-        seen = opened_page(page, self.folder / "picture.png") or {"nodes": None, "width": None, "height": None}
+        seen = open_page(page, self.folder / "picture.png") or {"nodes": None, "width": None, "height": None}
         return {**seen, "bytes": page.stat().st_size}
 
     def seconds_in_browser(self) -> float:
-        times = [opened_page(self.folder / "picture.html") for _ in range(3)]
+        times = [open_page(self.folder / "picture.html") for _ in range(3)]
         return median(each["seconds"] for each in times if each) if all(times) else float("nan")
 
 
@@ -184,7 +184,7 @@ READ_PAGE = """() => {
   return {nodes: svg.querySelectorAll('g[class^=node_]').length, width: box.width, height: box.height}; }"""
 
 
-def opened_page(page: Path, screenshot: Path | None = None) -> dict[str, Any] | None:
+def open_page(page: Path, screenshot: Path | None = None) -> dict[str, Any] | None:
     """Open torchvista's page without a network. Return its nodes, size and seconds to draw, or None without a browser."""
     try:
         from playwright.sync_api import Error, sync_playwright
@@ -213,7 +213,7 @@ def take_turn(library: str, name: str, folder: str) -> None:
     """Print the seconds of each part, the picture's size and the error, if any, as a line of JSON."""
     import torch
     from forward_models import build
-    from worker import timed
+    from worker import time_call
 
     torch.set_num_threads(THREADS)
     warnings.simplefilter("ignore")
@@ -225,7 +225,7 @@ def take_turn(library: str, name: str, folder: str) -> None:
             for part in PARTS:
                 if part == "render" and library in USE_DOT and shutil.which("dot") is None:
                     raise FileNotFoundError("Graphviz's dot is not on the PATH")
-                answer[part] = timed(getattr(measured, part))
+                answer[part] = time_call(getattr(measured, part))
             answer["render"] += measured.seconds_in_browser()
             part = "picture"
             answer["picture"] = measured.picture()
@@ -292,8 +292,8 @@ def main() -> None:
                     print(f"{library}, {name}, {taken[-1]['error']}", file=sys.stderr)
     print(f"\n{options.rounds} rounds, {THREADS} threads. " + ", ".join(f"{name} {number}" for name, number in versions.items()))
     if dot := shutil.which("dot"):
-        said = subprocess.run([dot, "-V"], capture_output=True, text=True, check=False)
-        print((said.stderr or said.stdout).strip())
+        printed = subprocess.run([dot, "-V"], capture_output=True, text=True, check=False)
+        print((printed.stderr or printed.stdout).strip())
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
-"""`python benchmarks/gpu.py`: gradlab's time over torch's on one GPU, and both against what the card can do.
+"""`python benchmarks/gpu.py`: gradlab's time divided by torch's on one GPU, and both relative to the limits of the GPU.
 
-Both libraries run in this process and take turns, sample by sample, so that a change of the card's clock meets both alike. A
-sample is a batch of calls between two waits for the device; printed are medians over the rounds. Before anything is timed the
-two results are compared. The ceilings are measured here too: the bandwidth of a copy (bytes read and written) and the rate of a
-matrix product, each by the quicker of the two libraries. Inputs are random, since zeros can run faster than data.
+Both libraries run in this process and take turns, sample by sample, so that changes of the clock rate affect both equally. A
+sample is a batch of calls between two synchronisations with the device. Medians over the rounds are printed. The results are
+compared before anything is timed. The limits are measured, too: the bandwidth of a copy (bytes read and written) and the rate of
+a matrix product, each with the faster of the two libraries. Inputs are random, since zeros can be faster than data.
 
-Columns: milliseconds of each library, their ratio (under 1: gradlab is quicker), and gradlab's share of a ceiling. Of an
-elementwise chain there are two shares of the copy's bandwidth: of the bytes that its operations move one by one, and of those
-that a single fused kernel would move. `--device cpu` runs the same arithmetic on the CPU, `--small` with small
-sizes; without torch gradlab is timed alone.
+Columns: milliseconds of each library, their ratio (below 1: gradlab is faster), and gradlab's fraction of a limit. An elementwise
+chain has two fractions of the bandwidth: of the bytes moved by its separate operations, and of those that a single fused kernel
+would move. `--device cpu` runs on the CPU, `--small` uses small sizes. Without torch, only gradlab is timed.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def torch_or_none() -> Any:
 
 
 class Library:
-    """One of the two, on the device."""
+    """One of the two libraries, on the device."""
 
     def __init__(self, name: str, module: Any, device: str) -> None:
         self.name, self.module, self.device = name, module, device
@@ -55,7 +54,7 @@ class Library:
 
 
 def sample(library: Library, call: Callable[[], Any], inner: int) -> float:
-    """Seconds of one call, in a batch of `inner`, from a device at rest to a device at rest."""
+    """Return the seconds of one call in a batch of `inner`. The device is idle before and after."""
     library.wait()
     start = time.perf_counter()
     for _ in range(inner):
@@ -64,8 +63,8 @@ def sample(library: Library, call: Callable[[], Any], inner: int) -> float:
     return (time.perf_counter() - start) / inner
 
 
-def interleaved(calls: list[tuple[Library, Callable[[], Any]]], rounds: int, batch: float) -> list[float]:
-    """The median seconds of a call for each library. The first calls compile kernels and fill the pools, and are not counted."""
+def median_times(calls: list[tuple[Library, Callable[[], Any]]], rounds: int, batch: float) -> list[float]:
+    """Return the median seconds of a call for each library. The first calls, which compile kernels, are not counted."""
     inner = []
     for library, call in calls:
         for _ in range(3):
@@ -80,14 +79,14 @@ def interleaved(calls: list[tuple[Library, Callable[[], Any]]], rounds: int, bat
 
 
 # --------------------------------------------------------------------------------------------------------------- workloads
-# Each makes, for a library, (a call to be timed, a function that gives a result to be compared).
+# Each returns, for a library, (a call to time, a function that returns a result to compare).
 Made = tuple[Callable[[], Any], Callable[[], Any]]
-MULTIPLY_ADD, TANH, SCALE, EXP = 6, 2, 2, 2  # arrays that pass through memory: reads and writes
+MULTIPLY_ADD, TANH, SCALE, EXP = 6, 2, 2, 2  # arrays read and written
 CHAIN_MOVED, CHAIN_FUSED = MULTIPLY_ADD + TANH + SCALE + EXP, 4
 
 
 def with_gradient(forward: Callable[[], Any], x: Any, v: Any) -> Made:
-    """A forward pass and a weighted backward."""
+    """Return a forward pass with a weighted backward pass."""
 
     def both() -> Any:
         x.grad = None
@@ -128,7 +127,7 @@ def product(n: int) -> Callable[[Library, np.random.Generator], Made]:
 
 
 def mlp(batch: int, width: int) -> Callable[[Library, np.random.Generator], Made]:
-    """One step of training: forward, loss, backward, update."""
+    """One training step: forward, loss, backward, update."""
 
     def make(library: Library, rng: np.random.Generator) -> Made:
         nn = library.module.nn
@@ -154,7 +153,7 @@ def mlp(batch: int, width: int) -> Callable[[Library, np.random.Generator], Made
 
 
 def attention(batch: int, heads: int, length: int, size: int) -> Callable[[Library, np.random.Generator], Made]:
-    """Softmax attention written out, forward and backward."""
+    """Softmax attention from basic operations, forward and backward."""
 
     def make(library: Library, rng: np.random.Generator) -> Made:
         shape = batch, heads, length, size
@@ -172,7 +171,7 @@ def attention(batch: int, heads: int, length: int, size: int) -> Callable[[Libra
 
 
 def jacobian(rows: int, width: int) -> Callable[[Library, np.random.Generator], Made]:
-    """All rows of a two-layer network's Jacobian by one batched vector-Jacobian product."""
+    """All rows of the Jacobian of a two-layer network, by one batched vector-Jacobian product."""
 
     def make(library: Library, rng: np.random.Generator) -> Made:
         w, u = (library.tensor((rng.standard_normal((width, width)) / np.sqrt(width)).astype(np.float32)) for _ in range(2))
@@ -192,7 +191,7 @@ ROUNDS_OF_SMALL = 20
 
 
 def small(backward: bool) -> Callable[[Library, np.random.Generator], Made]:
-    """A chain of 100 operations on 16 elements: what an operation costs before the device has anything to do."""
+    """A chain of 100 operations on 16 elements, which shows the overhead of an operation."""
 
     def make(library: Library, rng: np.random.Generator) -> Made:
         x = library.tensor(rng.uniform(0.1, 0.9, 16).astype(np.float32), grad=True)
@@ -230,7 +229,7 @@ def check(name: str, results: list[Callable[[], Any]], calls: list[Callable[[], 
 def run(name: str, make: Any, libraries: list[Library], rounds: int, batch: float) -> list[float]:
     made = [make(library, np.random.default_rng(0)) for library in libraries]
     check(name, [result for _, result in made], [call for call, _ in made])
-    return interleaved([(library, call) for library, (call, _) in zip(libraries, made, strict=True)], rounds, batch)
+    return median_times([(library, call) for library, (call, _) in zip(libraries, made, strict=True)], rounds, batch)
 
 
 def line(name: str, times: list[float], share: str = "") -> None:
@@ -260,12 +259,12 @@ def sizes(small_ones: bool) -> dict[str, Any]:
 
 
 def workloads(wanted: dict[str, Any], bandwidth: float) -> Iterator[tuple[str, Any, Callable[[float], str]]]:
-    """(name, how it is made, what to say of gradlab's seconds)."""
+    """Yield (name, function that creates it, text about gradlab's seconds)."""
     for n in wanted["chain"]:
 
         def shares(seconds: float, n: int = n) -> str:
             moved, fused = (k * n * FLOAT / seconds / bandwidth for k in (CHAIN_MOVED, CHAIN_FUSED))
-            return f"{moved:5.0%} of copy bandwidth by what is moved, {fused:5.0%} of it fused"
+            return f"{moved:5.0%} of copy bandwidth with separate kernels, {fused:5.0%} as one fused kernel"
 
         yield f"chain, {n:.0e} elements", chain(n, False), shares
         yield f"chain with backward, {n:.0e}", chain(n, True), lambda seconds: ""
@@ -276,7 +275,7 @@ def workloads(wanted: dict[str, Any], bandwidth: float) -> Iterator[tuple[str, A
         yield (
             f"100 small operations{', backward' * backward}",
             small(backward),
-            lambda seconds: f"{1e6 * seconds / (5 * ROUNDS_OF_SMALL):.2f} µs an operation",
+            lambda seconds: f"{1e6 * seconds / (5 * ROUNDS_OF_SMALL):.2f} µs for each operation",
         )
 
 
@@ -288,10 +287,7 @@ def main() -> None:
     parser.add_argument("--batch", type=float, default=0.01, help="seconds of a sample, at least one call")
     options = parser.parse_args()
     if options.device == "cuda" and not gradlab.cuda.is_available():
-        print(
-            f"There is no GPU to measure ({gradlab.cuda.why_unavailable()}). `--device cpu --small` runs the same arithmetic "
-            "on the CPU."
-        )
+        print(f"There is no GPU to measure ({gradlab.cuda.why_unavailable()}). Use `--device cpu --small` to run on the CPU.")
         return
     torch = torch_or_none()
     libraries = [Library("gradlab", gradlab, options.device)]

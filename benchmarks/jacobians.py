@@ -1,11 +1,12 @@
-"""`python -m benchmarks.jacobians [--rounds N]`: gradlab's time for whole Jacobians over its peers'.
+"""`python -m benchmarks.jacobians [--rounds N]`: gradlab's time for whole Jacobians divided by that of other libraries.
 
-Dense: y = tanh(W₂ tanh(W₁ x)) of 256 by 256, against torch.func.jacrev, torch.autograd.functional.jacobian and, where jax is to
-be had, jitted jax.jacrev. Sparse: a tridiagonal residual of n unknowns against asdex (which wants jax), from cold (pattern,
-colours and, for jax, compiling included) and again (gradlab with its plan, jax with its compiled function).
+Dense: y = tanh(W₂ tanh(W₁ x)) of 256 by 256, compared with torch.func.jacrev, torch.autograd.functional.jacobian and, if jax is
+installed, jitted jax.jacrev. Sparse: a tridiagonal residual with n unknowns, compared with asdex (which needs jax), for the first
+call (including pattern, colouring and, for jax, compilation) and for later ones (gradlab with its plan, jax with its compiled
+function).
 
-jax and asdex may live in another environment: GRADLAB_JAX_PYTHON names its interpreter. Each measurement is a process of its
-own, and ours and a peer's take turns; printed are medians over the rounds, and the time beyond which a ratio is too large.
+jax and asdex may be installed in another environment: GRADLAB_JAX_PYTHON names its interpreter. Each measurement runs in its own
+process, and gradlab and the other library take turns. Medians over the rounds and the largest acceptable ratio are printed.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ PEERS = {
     "tridiagonal/10000": (("asdex", 0.25),),
     "tridiagonal/100000": (("asdex", 0.25),),
 }
-AGAIN = 3.0  # the largest ratio of repeats for sparse ones
+AGAIN = 3.0  # largest acceptable ratio of later calls, for sparse Jacobians
 
 
-def timed(call: Any) -> dict[str, float]:
-    """The seconds of the first call and the median of the later ones."""
+def time_calls(call: Any) -> dict[str, float]:
+    """Return the seconds of the first call and the median of the later ones."""
     spent = []
     for _ in range(REPEATS + 1):
         start = time.perf_counter()
@@ -53,7 +54,7 @@ def gradlab_dense(n: int) -> dict[str, float]:
     import gradlab as gl
 
     a, b, x = map(gl.tensor, weights(n))
-    return timed(lambda: np.asarray(gl.jacobian(lambda u: gl.tanh(b @ gl.tanh(a @ u)), x)))
+    return time_calls(lambda: np.asarray(gl.jacobian(lambda u: gl.tanh(b @ gl.tanh(a @ u)), x)))
 
 
 def torch_dense(n: int, functional: bool) -> dict[str, float]:
@@ -65,7 +66,7 @@ def torch_dense(n: int, functional: bool) -> dict[str, float]:
     def f(u: Any) -> Any:
         return torch.tanh(b @ torch.tanh(a @ u))
 
-    return timed((lambda: torch.autograd.functional.jacobian(f, x)) if functional else (lambda: torch.func.jacrev(f)(x)))
+    return time_calls((lambda: torch.autograd.functional.jacobian(f, x)) if functional else (lambda: torch.func.jacrev(f)(x)))
 
 
 def jax_dense(n: int) -> dict[str, float]:
@@ -74,11 +75,11 @@ def jax_dense(n: int) -> dict[str, float]:
 
     a, b, x = map(jnp.asarray, weights(n))
     f = jax.jit(jax.jacrev(lambda u: jnp.tanh(b @ jnp.tanh(a @ u))))
-    return timed(lambda: jax.block_until_ready(f(x)))
+    return time_calls(lambda: jax.block_until_ready(f(x)))
 
 
 def gradlab_tridiagonal(n: int) -> dict[str, float]:
-    import scipy.sparse  # noqa: F401  (before the clock starts, as all that asdex needs is)
+    import scipy.sparse  # noqa: F401  (imported before the clock starts, as for asdex)
 
     import gradlab as gl
 
@@ -94,7 +95,7 @@ def gradlab_tridiagonal(n: int) -> dict[str, float]:
         plans[0] = J.plan
         assert J.sweeps == 3
 
-    return timed(run)
+    return time_calls(run)
 
 
 def asdex_tridiagonal(n: int) -> dict[str, float]:
@@ -113,7 +114,7 @@ def asdex_tridiagonal(n: int) -> dict[str, float]:
             made.append(jax.jit(asdex.jacobian(residual, x)))
         jax.block_until_ready(made[0](x).data)
 
-    return timed(run)
+    return time_calls(run)
 
 
 WORK = {
@@ -125,8 +126,8 @@ WORK = {
 }
 
 
-def measured(library: str, problem: str) -> dict[str, float] | None:
-    """One measurement in a process of its own; None where the library is not to be had there."""
+def measure(library: str, problem: str) -> dict[str, float] | None:
+    """Run one measurement in a new process. Return None if the library is not installed."""
     python = os.environ.get("GRADLAB_JAX_PYTHON", sys.executable) if library in ("jax", "asdex") else sys.executable
     ran = subprocess.run(
         [python, str(HERE / "jacobians.py"), "--worker", library, problem],
@@ -158,12 +159,12 @@ def main() -> None:
         for peer, limit in peers:
             pairs = []
             for _ in range(options.rounds):
-                ours, theirs = measured("gradlab", problem), measured(peer, problem)
+                ours, theirs = measure("gradlab", problem), measure(peer, problem)
                 if theirs is None:
                     break
                 pairs.append((ours, theirs))
             if not pairs:
-                print(f"{problem:20s} {peer:18s} skipped: it is not installed. GRADLAB_JAX_PYTHON may name another interpreter")
+                print(f"{problem:20s} {peer:18s} skipped: not installed. GRADLAB_JAX_PYTHON can name another interpreter")
                 continue
             for when, most in (("again", limit),) if problem.startswith("dense") else (("cold", limit), ("again", AGAIN)):
                 a, b = ([one[when] for one in side] for side in zip(*pairs, strict=True))

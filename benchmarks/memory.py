@@ -1,7 +1,7 @@
-"""`python -m benchmarks.memory [NAME …]`: the peak memory of a training step, gradlab's over torch's.
+"""`python -m benchmarks.memory [NAME …]`: gradlab's peak memory of a training step divided by torch's.
 
-Each step runs in a process of its own, on a batch large enough that arrays outweigh everything else. Printed is how far the
-resident set rises above what it was before the first step (Linux; the kernel's own high-water mark).
+Each step runs in its own process, on a batch large enough that arrays use most of the memory. The increase of the resident set
+over its size before the first step is printed (Linux only: the kernel's high-water mark).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BATCHES = {"mlp": 16_384, "correlation": 65_536, "attention": 512, "convnet": 10
 
 
 def resident(field: str) -> float:
-    """VmRSS or VmHWM of this process, in MB."""
+    """Return VmRSS or VmHWM of this process, in MB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
 
@@ -26,7 +26,7 @@ def measure(library: str, name: str) -> float:
     from workloads import WORKLOADS
 
     lib = importlib.import_module(library)
-    WORKLOADS[name](lib)()  # everything loaded, every thread started
+    WORKLOADS[name](lib)()  # load all modules and start all threads
     step = WORKLOADS[name](lib, BATCHES[name])
     before = resident("VmRSS")
     for _ in range(3):

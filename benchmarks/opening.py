@@ -1,10 +1,11 @@
-"""How long the live views take to open, to fold and to step, and how large they and the reports are.
+"""Measure the times in which live views open, fold and step, and the sizes of views and reports.
 
-    python -m benchmarks.opening [--rounds N] [--nodes N …] [--sizes]
+  python -m benchmarks.opening [--rounds N] [--nodes N …] [--sizes]
 
-Each view is opened in a headless Chromium with the text that its widget carries, and answered by the widget in Python. "made" is
-the time until Python has the widget; the others end with the frame that shows the change: of an opening from `render`, of a fold
-and a step from the key, the kernel's answer included. Printed are medians in milliseconds, after one round that is not counted.
+Each view is opened in a headless Chromium with the JavaScript of its widget, and the widget in Python answers its messages.
+"created" is the time until Python has the widget. The other times end with the frame that shows the change: opening starts with
+`render`, folding and stepping start with the key and include the kernel's answer. Medians in milliseconds are printed, without
+the first round.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ async ([esm, css, traits]) => {
   const model = {
     get: key => traits[key], set: (key, value) => { traits[key] = value; }, save_changes() {}, off() {},
     on: (event, listener) => { (listeners[event] ??= []).push(listener); },
-    send: (content, _, buffers = []) => answered(content, buffers.map(b => btoa(String.fromCharCode(...new Uint8Array(b)))))
-      .then(said => said.forEach(([text, parts]) =>
+    send: (content, _, buffers = []) => answer(content, buffers.map(b => btoa(String.fromCharCode(...new Uint8Array(b)))))
+      .then(messages => messages.forEach(([text, parts]) =>
         listeners['msg:custom'].forEach(listener => listener(text, parts.map(bytes))))),
   };
   const frame = () => new Promise(requestAnimationFrame);
-  window.timed = async act => {
+  window.timeAction = async act => {
     let changed = false;
     const watch = new MutationObserver(() => { changed = true; }), began = performance.now();
     watch.observe(el, { subtree: true, childList: true, attributes: true, characterData: true });
@@ -57,13 +58,13 @@ async ([esm, css, traits]) => {
   };
   window.press = (where, key) =>
     document.querySelector(where).dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
-  return timed(() => view.render({ model, el }));
+  return timeAction(() => view.render({ model, el }));
 }
 """
 CLOSED_ROW = """async () => {
-  await timed(() => press('[role=tree]', 'Home'));
+  await timeAction(() => press('[role=tree]', 'Home'));
   for (let k = 0; k < 40 && !document.querySelector('[aria-selected=true][aria-expanded=false]'); k++)
-    await timed(() => press('[role=tree]', 'ArrowDown')); }"""
+    await timeAction(() => press('[role=tree]', 'ArrowDown')); }"""
 DONE = {
     "one row folds": (CLOSED_ROW, "press('[role=tree]', 'ArrowRight')"),
     "unfold": ("() => {}", "[...document.querySelectorAll('button')].find(b => b.textContent === 'unfold').click()"),
@@ -82,8 +83,8 @@ class Block(gl.nn.Module):
         return x + self.second(self.first(x).tanh())
 
 
-def computed(nodes: int) -> dict[str, Any]:
-    """A model whose graph has about so many nodes, and what it computes."""
+def trace_model(nodes: int) -> dict[str, Any]:
+    """Return a model whose graph has about this number of nodes, its input, its output and a loss."""
     gl.manual_seed(0)
     model, x = gl.nn.Sequential(*(Block() for _ in range(nodes // 10))), gl.randn(2, 8, requires_grad=True)
     with gl.tracing():
@@ -107,21 +108,21 @@ VIEWS = {
 }
 
 
-def timed(browser: Any, make: Any, names: dict[str, Any], actions: list[str]) -> list[float]:
-    """Milliseconds until the widget is made, is open, and has done each of its actions."""
+def time_view(browser: Any, make: Any, names: dict[str, Any], actions: list[str]) -> list[float]:
+    """Return the milliseconds until the widget is created, is open, and has done each action."""
     began = perf_counter()
     widget = make(names)
     times = [1e3 * (perf_counter() - began)]
-    said: list[Any] = []
-    widget.send = lambda content, buffers=(): said.append([content, [_text(part) for part in buffers or ()]])
+    messages: list[Any] = []
+    widget.send = lambda content, buffers=(): messages.append([content, [_text(part) for part in buffers or ()]])
 
-    def answered(content: Any, raw: list[str]) -> list[Any]:
-        said.clear()
+    def answer(content: Any, raw: list[str]) -> list[Any]:
+        messages.clear()
         widget._heard(None, content, [memoryview(_bytes(part)) for part in raw])
-        return list(said)
+        return list(messages)
 
     page = browser.new_page(viewport={"width": 1100, "height": 800})
-    page.expose_function("answered", answered)
+    page.expose_function("answer", answer)
     traits = {
         name: getattr(widget, name) for name in widget.keys if not name.startswith("_") and name not in ("layout", "tooltip")
     }
@@ -129,7 +130,7 @@ def timed(browser: Any, make: Any, names: dict[str, Any], actions: list[str]) ->
     for action in actions:
         before, act = DONE[action]
         page.evaluate(before)
-        times.append(page.evaluate(f"timed(() => {{ {act}; }})"))
+        times.append(page.evaluate(f"timeAction(() => {{ {act}; }})"))
     page.close()
     return times
 
@@ -143,7 +144,7 @@ def _bytes(text: str) -> bytes:
 
 
 def sizes() -> None:
-    """Print how many bytes the text of each view has, and the pages and reports of some models."""
+    """Print the number of bytes of the scripts and styles of each view, and of pages and reports of some models."""
     for kind in (GraphWidget, StepperWidget, JacobianWidget, PlaygroundWidget, WatchWidget, QuestionWidget):
         script, style = (len(str(text).encode()) for text in (kind._esm, kind._css))
         print(f"{kind.__name__:34}{script + style:>10,} bytes, {script:,} of them JavaScript", flush=True)
@@ -152,7 +153,7 @@ def sizes() -> None:
 
 
 def pages() -> Any:
-    """Reports and pages, by what they are of."""
+    """Yield the name and the text of reports and pages."""
     import torch
     from torch import nn
 
@@ -172,20 +173,20 @@ def pages() -> Any:
         names = {"model": model, "x": x, "loss": loss}
         yield f"report: {name}", gl.explain(loss, names=names)._repr_mimebundle_()["text/html"]
         yield f"graph: {name}", gl.graph(loss, names=names)._repr_mimebundle_()["text/html"]
-    names = computed(30)
+    names = trace_model(30)
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder) / "page.html"
         for name, shown in (
             ("page: report", gl.explain(names["loss"], names=names)),
             ("page: stepper", gl.step_through(names["loss"])),
             ("page: playground", gl.playground(lambda x: x**3 / 3 - x, x=(-2.4, 2.4), at={"x": 1.6})),
-            ("page: watch", watched(names["model"])),
+            ("page: watch", watch_training(names["model"])),
         ):
             shown.save(saved)
             yield name, saved.read_text(encoding="utf-8")
 
 
-def watched(model: Any) -> Any:
+def watch_training(model: Any) -> Any:
     optimizer, x = gl.optim.SGD(model.parameters(), lr=0.01), gl.randn(16, 8)
     with gl.watch(model, optimizer) as watch:
         for _ in range(60):
@@ -211,10 +212,10 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
         for nodes in options.nodes:
-            names = computed(nodes)
+            names = trace_model(nodes)
             for name, (make, actions) in VIEWS.items():
-                rounds = [timed(browser, make, names, actions) for _ in range(options.rounds + 1)][1:]
-                medians = zip(("made", "opens", *actions), (median(times) for times in zip(*rounds, strict=True)), strict=True)
+                rounds = [time_view(browser, make, names, actions) for _ in range(options.rounds + 1)][1:]
+                medians = zip(("created", "opens", *actions), (median(times) for times in zip(*rounds, strict=True)), strict=True)
                 print(f"{nodes:>7,} nodes  {name:22}", " · ".join(f"{what} {ms:.0f}" for what, ms in medians), flush=True)
 
 

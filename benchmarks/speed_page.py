@@ -32,7 +32,7 @@ def processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def rounded(ratio: float) -> str:
+def round_ratio(ratio: float) -> str:
     """Round to two significant digits: to hundredths below 0.1, to 0.05 up to 1, to 0.1 above."""
     if ratio < 0.1:
         return f"{ratio:.2f}"
@@ -41,7 +41,7 @@ def rounded(ratio: float) -> str:
 
 def table(peer: str, rounds: int, ratio: Callable[[str], float]) -> str:
     """Return the table in Markdown. `ratio(workload)` is gradlab's time divided by the peer's."""
-    times = {workload: " / ".join(rounded(ratio(name)) for name in names) for workload, names in ROWS.items()}
+    times = {workload: " / ".join(round_ratio(ratio(name)) for name in names) for workload, names in ROWS.items()}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = ", ".join(f"{name} {version(name)}" for name in ("gradlab", peer, "numpy"))
     how = f"each library in its own process, medians of {rounds} rounds (`python -m benchmarks --table`)"

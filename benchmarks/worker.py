@@ -1,4 +1,4 @@
-"""One library in a process of its own: reads a workload's name, times it, prints the median seconds of a call."""
+"""A process for one library: read the names of workloads, time them, and print the median seconds of a call."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import time
 from statistics import median
 
 
-def timed(call: object, budget: float = 0.4) -> float:
-    """The median time of a call over about `budget` seconds, in samples of at least 2 ms."""
+def time_call(call: object, budget: float = 0.4) -> float:
+    """Return the median time of a call over about `budget` seconds, in samples of at least 2 ms."""
     call()
     start = time.perf_counter()
     call()
@@ -35,7 +35,7 @@ def main() -> None:
         lib.set_num_threads(os.cpu_count())
     for line in sys.stdin:
         call = mlp_by_hand() if lib is None else WORKLOADS[line.strip()](lib)
-        print(json.dumps(timed(call)), flush=True)
+        print(json.dumps(time_call(call)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What is timed. Each workload is written once, for a library that speaks torch's names, and returns a function to call.
+"""The workloads. Each is written once, for a library with torch's names, and returns a function to time.
 
-`chain` is the fixed mix of small operations: 10 rounds of 10 (3 products, 2 sums, a difference, a quotient, tanh, exp, a
-square), each on the result before it.
+`chain` is a fixed mix of small operations: 10 rounds of 10 (3 products, 2 sums, a difference, a quotient, tanh, exp, a square),
+each applied to the previous result.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def deep(length: int, times: int) -> Any:
     return make
 
 
-# A million nodes built, walked and freed: in a hundred graphs, and in one. (Seconds a call.)
+# A million nodes are created, visited and freed, in a hundred graphs and in one. (Seconds for each call.)
 WORKLOADS["deep/10000 × 100"] = deep(10_000, 100)
 WORKLOADS["deep/1000000"] = deep(1_000_000, 1)
 
@@ -197,7 +197,7 @@ def layers(lib: Any) -> list[Any]:
 
 @workload("mlp")
 def mlp(lib: Any, batch: int = 64) -> Callable[[], Any]:
-    """A 784-256-256-10 step: forward, cross entropy, backward, plain gradient descent."""
+    """A training step of a 784-256-256-10 network: forward, cross entropy, backward, gradient descent."""
     functional = lib.nn.functional
     parameters = layers(lib)
     w1, b1, w2, b2, w3, b3 = parameters
@@ -218,7 +218,7 @@ def mlp(lib: Any, batch: int = 64) -> Callable[[], Any]:
 
 @workload("adam")
 def adam(lib: Any, batch: int = 64) -> Callable[[], Any]:
-    """The same step through modules and Adam."""
+    """The same step with modules and Adam."""
     nn = lib.nn
     lib.manual_seed(0)
     model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
@@ -235,7 +235,7 @@ def adam(lib: Any, batch: int = 64) -> Callable[[], Any]:
 
 @workload("adam/step")
 def adam_step(lib: Any) -> Callable[[], Any]:
-    """Adam's own part of that step."""
+    """Only the Adam step."""
     parameters = layers(lib)
     for p in parameters:
         p.grad = lib.randn(*p.shape)
@@ -243,7 +243,7 @@ def adam_step(lib: Any) -> Callable[[], Any]:
 
 
 def mlp_by_hand() -> Callable[[], Any]:
-    """The same step in NumPy, its gradient worked out by hand: the floor under any library on NumPy."""
+    """The same step in NumPy with the gradient derived by hand: a lower bound for libraries based on NumPy."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -271,7 +271,7 @@ def mlp_by_hand() -> Callable[[], Any]:
 
 @workload("convnet")
 def convnet(lib: Any, batch: int = 32) -> Callable[[], Any]:
-    """A step of two convolutions with pooling and a linear layer on 28 x 28 images."""
+    """A training step of two convolutions with pooling and a linear layer on 28 x 28 images."""
     functional = lib.nn.functional
     lib.manual_seed(0)
     shapes = (8, 1, 3, 3), (8,), (16, 8, 3, 3), (16,), (10, 784), (10,)
@@ -294,7 +294,7 @@ def convnet(lib: Any, batch: int = 32) -> Callable[[], Any]:
 
 @workload("attention")
 def attention(lib: Any, batch: int = 8) -> Callable[[], Any]:
-    """A block of attention on (batch, 64, 128) with 4 heads of 32: projections, attention, output, layer norm, mean, backward."""
+    """An attention block on (batch, 64, 128) with 4 heads of 32: projections, attention, output, layer norm, mean, backward."""
     functional = lib.nn.functional
     lib.manual_seed(0)
     weights = [(lib.randn(128, 128) / 128**0.5).requires_grad_() for _ in range(4)]
@@ -315,7 +315,7 @@ def attention(lib: Any, batch: int = 8) -> Callable[[], Any]:
     return run
 
 
-def normalised(norm: Any) -> Any:
+def normalisation(norm: Any) -> Any:
     def make(lib: Any) -> Callable[[], Any]:
         lib.manual_seed(0)
         x, w, b = (t.requires_grad_() for t in (lib.randn(64, 256), lib.ones(256), lib.zeros(256)))
@@ -330,8 +330,8 @@ def normalised(norm: Any) -> Any:
     return make
 
 
-WORKLOADS["layer_norm"] = normalised(lambda functional, x, w, b, mean, var: functional.layer_norm(x, (256,), w, b))
-WORKLOADS["batch_norm"] = normalised(lambda functional, x, w, b, mean, var: functional.batch_norm(x, mean, var, w, b, True))
+WORKLOADS["layer_norm"] = normalisation(lambda functional, x, w, b, mean, var: functional.layer_norm(x, (256,), w, b))
+WORKLOADS["batch_norm"] = normalisation(lambda functional, x, w, b, mean, var: functional.batch_norm(x, mean, var, w, b, True))
 
 
 @workload("embedding")
@@ -371,7 +371,7 @@ def jacobian_problem(lib: Any, n: int) -> tuple[Any, Any]:
 
 @workload("jacobian/rows/64")
 def jacobian_rows(lib: Any) -> Callable[[], Any]:
-    """64 weighted backward calls on a kept graph."""
+    """64 weighted backward calls with `retain_graph`."""
     x, y = jacobian_problem(lib, 64)
     eye = lib.eye(64)
     grad = lib.autograd.grad
@@ -387,7 +387,7 @@ def jacobian_batched(lib: Any) -> Callable[[], Any]:
 
 
 def tanh_map(lib: Any, n: int = 256) -> tuple[Any, Any]:
-    """Two layers of tanh, and where they are differentiated."""
+    """Return a function with two layers of tanh, and the point at which it is differentiated."""
     lib.manual_seed(0)
     first, second = lib.randn(n, n) / n**0.5, lib.randn(n, n) / n**0.5
     return (lambda x: lib.tanh(second @ lib.tanh(first @ x))), lib.randn(n)
@@ -405,7 +405,7 @@ def functional_jacobian(lib: Any) -> Callable[[], Any]:
 
 @workload("functional/jacobian/256, torch.func.jacrev")
 def functional_jacobian_jacrev(lib: Any) -> Callable[[], Any]:
-    """`functional.jacobian` beside the quickest of torch's ways."""
+    """`functional.jacobian`, compared with the fastest method of torch."""
     f, x = tanh_map(lib)
     return lambda: lib.func.jacrev(f)(x) if lib.__name__ == "torch" else lib.autograd.functional.jacobian(f, x)
 

@@ -11,7 +11,7 @@ import pytest
 sys.path.append(str(Path(__file__).parent.parent))
 
 from benchmarks.healthy.notebook import cells_of
-from benchmarks.healthy.program import ChangedError, Program, Run, read_findings, substituted
+from benchmarks.healthy.program import ChangedError, Program, Run, read_findings, substitute
 from benchmarks.healthy.programs import PROGRAMS, REPOSITORIES
 from benchmarks.healthy.table import Row, heading, line, totals
 from benchmarks.healthy.training_cells import training_cells, without_shell
@@ -63,14 +63,14 @@ def test_the_cells_of_a_notebook(tmp_path):
 
 
 def test_substitutions_must_match():
-    assert substituted("lr = 1\nsteps = 200", ("200=>20", "lr = 1=>lr = 2")) == "lr = 2\nsteps = 20"
-    assert json.loads(substituted(json.dumps('open("a")'), ('"a"=>"b"',))) == 'open("b")'
+    assert substitute("lr = 1\nsteps = 200", ("200=>20", "lr = 1=>lr = 2")) == "lr = 2\nsteps = 20"
+    assert json.loads(substitute(json.dumps('open("a")'), ('"a"=>"b"',))) == 'open("b")'
     with pytest.raises(ChangedError, match="300"):
-        substituted("steps = 200", ("300=>20",))
+        substitute("steps = 200", ("300=>20",))
 
 
 def test_the_seed_is_inserted():
-    program = Program("it/train.py", ("--seed", "{seed}"), ("import torch=>seed({seed})", "{x}=>{y}")).seeded(3)
+    program = Program("it/train.py", ("--seed", "{seed}"), ("import torch=>seed({seed})", "{x}=>{y}")).with_seed(3)
     assert program.arguments == ("--seed", "3") and program.substitutions == ("import torch=>seed(3)", "{x}=>{y}")
 
 
@@ -101,31 +101,33 @@ def test_findings_are_read_from_the_output_of_the_command():
     script_run = ScriptRun(script, 0, Diagnosis.of([PROBLEM, NOTE, *FURTHER]), None, backward_calls=3000)
     run = Run(0.0, 0)
     read_findings(output.text(script_run), run)
-    assert (run.looked_at, run.problems, run.notes[0]) == (f"backward {count(3000, 'time')}", [PROBLEM.message], NOTE.message)
+    assert (run.checked, run.problems, run.notes[0]) == (f"backward {count(3000, 'time')}", [PROBLEM.message], NOTE.message)
     assert len(run.notes) + run.hidden["Note"] == 8 and run.hidden["Problem"] == 0
 
 
 def test_findings_are_read_from_the_output_of_cells():
     cells = [findings_view.text([PROBLEM], [NOTE, *FURTHER]), findings_view.text([], [])]
     run = Run(0.0, 0)
-    read_findings("".join(f"── cell {k}\na report\n{said}\n" for k, said in enumerate(cells)), run)
-    assert run.looked_at == "2 cells" and [PROBLEM.message.replace("`", "")] == [said.replace("`", "") for said in run.problems]
+    read_findings("".join(f"── cell {k}\na report\n{report}\n" for k, report in enumerate(cells)), run)
+    assert run.checked == "2 cells" and [PROBLEM.message.replace("`", "")] == [
+        message.replace("`", "") for message in run.problems
+    ]
     assert run.notes[0].startswith(NOTE.message) and len(run.notes) + run.hidden["Note"] == 8
 
 
 def test_the_table():
     program = Program("it/train.py", finds=("softmax twice",), useless=("cancel",))
     run = Run(
-        3.0, 1, ["it takes softmax twice", "another"], ["they cancel", "a bias"], {"Problem": 0, "Note": 1}, looked_at="1 cell"
+        3.0, 1, ["it takes softmax twice", "another"], ["they cancel", "a bias"], {"Problem": 0, "Note": 1}, checked="1 cell"
     )
     rows = [Row(program, run, 1.5, 2.0), Row(program, Run(1.0, 0), 6.0, 1.0), Row(program, trouble="has changed")]
     assert line(rows[0]) == "| it/train.py | 1 cell | 2 | 1 | 3 | 1 | 1.50 | 2.0 s |"
     assert line(rows[2]) == "| it/train.py | has changed |  |  |  |  |  |  |"
     assert {line(row).count("|") for row in rows} | {first.count("|") for first in heading().split("\n")} == {9}
-    assert "\n    Note: a bias\n    1 more Notes" in line(rows[0], said=True)
+    assert "\n    Note: a bias\n    1 more Notes" in line(rows[0], findings=True)
     assert totals(rows) == (
-        "2 programs ran: 1 false Problems, 1 true faults, 3 Notes, of which 1 are useless (1 runs have one). "
-        "Time: 3.00 in the geometric mean, 3.75 in the median, at most 6.00."
+        "2 programs ran: 1 false Problems, 1 true faults, 3 Notes, of which 1 are useless (in 1 runs). "
+        "Time ratio: geometric mean 3.00, median 3.75, maximum 6.00."
     )
     assert totals(rows[2:]) == "No program ran."
 

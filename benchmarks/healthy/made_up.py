@@ -1,4 +1,4 @@
-"""Made-up data in the place of what the programs would fetch: always the same, and with something to learn in it."""
+"""Made-up data in place of the data that the programs fetch. It is deterministic and has patterns to learn."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ SYLLABLES = (
 
 
 def names() -> str:
-    """3 000 names of one to four syllables."""
+    """Return 3 000 names of one to four syllables."""
     drawn = random.Random(0)
     return "\n".join("".join(drawn.choices(SYLLABLES, k=drawn.randint(1, 4))) for _ in range(3_000))
 
 
 def text(lines: int = 400) -> str:
-    """Lines of five to fifteen words, each of which is followed by one of three."""
+    """Return lines of five to fifteen words. Each word is followed by one of three others."""
     drawn = random.Random(1)
     words = ["".join(drawn.choices(SYLLABLES, k=drawn.randint(1, 3))) for _ in range(200)]
     following = {word: drawn.choices(words, k=3) for word in words}
@@ -60,7 +60,7 @@ def short_text() -> str:
 
 
 def cars() -> str:
-    """400 rows of the form of UCI's auto-mpg: the mileage falls with the weight, and rises with the year."""
+    """Return 400 rows in the format of UCI's auto-mpg. The mileage decreases with the weight and increases with the year."""
     drawn = random.Random(2)
     rows = []
     for _ in range(400):

@@ -1,7 +1,7 @@
 """`python -m benchmarks.healthy.notebook FILE [--magic %%grad] [--sweeps NAME …]`: run a notebook's cells in one IPython shell.
 
-With a magic it is put above each cell that trains, and what is shown there is printed below a heading. Cells that raise are
-named last, by number: a notebook that is years old may have some that do.
+A magic is inserted above each cell that trains, and its output is printed below a heading. The numbers of cells that raise are
+printed last: old notebooks may have some.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAILED = "cells that raised:"
 
 
 def cells_of(notebook: Path) -> list[str]:
-    """The code of each cell, "" for one that is not code."""
+    """Return the code of each cell, "" for one that is not code."""
     cells = json.loads(notebook.read_text())["cells"]
     return [without_shell("".join(cell["source"])) if cell["cell_type"] == "code" else "" for cell in cells]
 
@@ -34,13 +34,13 @@ def run(notebook: Path, magic: str, sweeps: list[str]) -> None:
     for number, source in enumerate(sources):
         if not source.strip():
             continue
-        watched = bool(magic) and number in training
+        trains = bool(magic) and number in training
         with capture_output() as captured:
-            done = shell.run_cell(f"{magic}\n{source}" if watched else source, store_history=True)
+            done = shell.run_cell(f"{magic}\n{source}" if trains else source, store_history=True)
         error = done.error_before_exec or done.error_in_exec
         if error is not None:
             raised.append(f"{number} ({type(error).__name__}: {str(error)[:200]})")
-        if watched:
+        if trains:
             print(f"── cell {number}")
             for output in captured.outputs:
                 print(output.data.get("text/plain", ""))

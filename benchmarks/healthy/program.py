@@ -1,4 +1,4 @@
-"""A program as data, a copy of it that can be run, and what the doctor says of it."""
+"""Programs as data, a copy of a program that can run here, and the doctor's findings."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ REST = re.compile(r"(\d+) more (problem|note)s?", re.IGNORECASE)
 
 
 class ChangedError(Exception):
-    """A program is not what its substitutions are for."""
+    """A program does not contain the text of a substitution."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A public program, and what is done so that it runs here.
+    """A public program, with changes that make it run here.
 
     Attributes
     ----------
     file : str
-        The repository's name and the path in it: "examples/mnist/main.py".
+        Name of the repository and path in it: "examples/mnist/main.py".
     arguments : tuple of str
-        For its command line. In these and in substitutions "{seed}" is the seed of the run.
+        Arguments of the command line. In these and in substitutions "{seed}" is replaced by the seed of the run.
     substitutions : tuple of str
-        "old=>new" each: sizes, and names of what is not there.
+        "old=>new": sizes, and names of packages that are not installed.
     beside : tuple of str
         Further files and folders of the repository that it reads.
     data : mapping of str to str
-        Files of made-up data, by their paths from the program's folder, and of which kind each is.
+        The kind of made-up data for each path relative to the program's folder.
     before : tuple of str
-        Scripts of the repository that are run before, without the doctor.
+        Scripts of the repository to run before, without the doctor.
     images : int
-        How many made-up images a data set has.
+        Number of made-up images in a data set.
     sweeps : tuple of str
-        What calls backward in a notebook, but for backward.
+        Names, other than backward, of functions that run a backward pass in a notebook.
     finds : tuple of str
-        True faults: a piece of each one's sentence.
+        True faults: a part of the sentence of each.
     useless : tuple of str
-        Notes that tell a user of the program nothing: a piece of each one's sentence.
+        Notes that are of no use to a user of the program: a part of the sentence of each.
     """
 
     file: str
@@ -72,19 +72,19 @@ class Program:
     def repository(self) -> str:
         return self.file.split("/", 1)[0]
 
-    def seeded(self, seed: int) -> Program:
+    def with_seed(self, seed: int) -> Program:
         arguments, substitutions = (
             tuple(one.replace("{seed}", str(seed)) for one in some) for some in (self.arguments, self.substitutions)
         )
         return replace(self, arguments=arguments, substitutions=substitutions)
 
     def copy(self, fetched: Path, into: Path) -> Path:
-        """Copy it, with what it reads, and put in what is substituted.
+        """Copy the program with the files that it reads, and apply the substitutions.
 
         Raises
         ------
         ChangedError
-            If it lacks something that is to be substituted.
+            If the text of a substitution is missing.
         """
         for name in (self.file, *(f"{self.repository}/{one}" for one in (*self.beside, *self.before))):
             target = into / name
@@ -94,15 +94,15 @@ class Program:
             else:
                 shutil.copy(fetched / name, target)
         script = into / self.file
-        script.write_text(substituted(script.read_text(), self.substitutions))
+        script.write_text(substitute(script.read_text(), self.substitutions))
         for path, kind in self.data.items():
             (script.parent / path).parent.mkdir(parents=True, exist_ok=True)
             (script.parent / path).write_text(KINDS[kind]())
         return script
 
 
-def substituted(text: str, substitutions: tuple[str, ...]) -> str:
-    """A text with "old=>new" done, each wherever it is; in a notebook's JSON, too."""
+def substitute(text: str, substitutions: tuple[str, ...]) -> str:
+    """Apply each substitution "old=>new" everywhere in a text, including the JSON of a notebook."""
     for pair in substitutions:
         old, new = pair.split("=>")
         if old not in text:
@@ -115,7 +115,7 @@ def substituted(text: str, substitutions: tuple[str, ...]) -> str:
 
 @dataclass
 class Run:
-    """How a program ended.
+    """The result of running a program.
 
     Attributes
     ----------
@@ -125,13 +125,13 @@ class Run:
     problems, notes : list of str
         The findings that are shown.
     hidden : dict of str to int
-        How many further ones are only counted.
+        Number of further findings, which are only counted.
     raised : str
-        The cells of a notebook that raised, by number.
-    looked_at : str
-        Of a script how often it called backward, of a notebook how many cells train; "" if nothing did.
+        Numbers of the cells of a notebook that raised.
+    checked : str
+        Number of backward calls of a script, or of cells of a notebook that train; "" if there were none.
     output : str
-        What it printed last.
+        The end of its output.
     """
 
     seconds: float
@@ -140,12 +140,12 @@ class Run:
     notes: list[str] = field(default_factory=list)
     hidden: dict[str, int] = field(default_factory=lambda: {"Problem": 0, "Note": 0})
     raised: str = ""
-    looked_at: str = ""
+    checked: str = ""
     output: str = ""
 
 
 def run(program: Program, script: Path, *, doctor: bool) -> Run:
-    """Run a copy once, in a process of its own with one thread; `seconds` are of its processor time."""
+    """Run a copy once, in a new process with one thread. `seconds` is its processor time."""
     root = script.parents[program.file.count("/") - 1]
     chosen = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join(str(one) for one in (HERE / "standins", *chosen.split(os.pathsep), ROOT, root) if one)
@@ -164,38 +164,38 @@ def run(program: Program, script: Path, *, doctor: bool) -> Run:
     except subprocess.TimeoutExpired:
         return Run(_seconds() - before, status=-1)
     seconds = _seconds() - before
-    said = ran.stdout if script.suffix == ".ipynb" else ran.stderr
+    printed = ran.stdout if script.suffix == ".ipynb" else ran.stderr
     done = Run(seconds, ran.returncode, output=f"{ran.stdout[-1000:]}\n{ran.stderr[-2000:]}")
     if script.suffix == ".ipynb":
-        done.output = said.rpartition(FAILED)[2].strip()
+        done.output = printed.rpartition(FAILED)[2].strip()
         done.raised = ", ".join(re.findall(r"(?:^|; )(\d+) \(", done.output))
     if doctor:
-        read_findings(said, done)
+        read_findings(printed, done)
     return done
 
 
-def read_findings(said: str, into: Run) -> None:
-    """Read the findings in what the command or a cell's report prints."""
-    lines = said.split("\n")
+def read_findings(printed: str, into: Run) -> None:
+    """Read the findings from the output of the command, or from the reports of cells."""
+    lines = printed.split("\n")
     cells = sum(bool(CELL.match(line)) for line in lines)
-    into.looked_at = f"{cells} cells" if cells > 1 else "1 cell" if cells else ""
+    into.checked = f"{cells} cells" if cells > 1 else "1 cell" if cells else ""
     for number, line in enumerate(lines):
         if head := HEAD.match(line):
-            into.looked_at = f"backward {head[1]}"
+            into.checked = f"backward {head[1]}"
         if found := FINDING.match(line):
             more = []
             for following in lines[number + 1 :]:
                 if not following.startswith("    ") or following.strip().startswith("→"):
                     break
                 more.append(following.strip())
-            said = KIND.sub("", " ".join([found[2].strip(), *more]))
-            (into.problems if found[1] == "Problem" else into.notes).append(said)
+            message = KIND.sub("", " ".join([found[2].strip(), *more]))
+            (into.problems if found[1] == "Problem" else into.notes).append(message)
         else:
             for count, word in REST.findall(line):
                 into.hidden[word.capitalize()] += int(count)
 
 
 def _seconds() -> float:
-    """The processor time of all children that have ended."""
+    """Return the processor time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -1,4 +1,4 @@
-"""Healthy public programs, and what is done to each so that it runs here: smaller sizes, made-up data, stand-ins, a seed."""
+"""Healthy public programs, and the changes that make them run here: smaller sizes, made-up data, stand-ins and a seed."""
 
 from __future__ import annotations
 

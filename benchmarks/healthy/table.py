@@ -11,7 +11,7 @@ from benchmarks.healthy.program import Program, Run
 
 @dataclass
 class Row:
-    """What came of one program; `trouble` says why it counts for nothing."""
+    """The result of one program. `trouble` is the reason if it is not counted."""
 
     program: Program
     run: Run = field(default_factory=lambda: Run(0.0, 0))
@@ -30,28 +30,26 @@ class Row:
 
     @property
     def false_problems(self) -> int:
-        """Problems but for those that are true faults."""
-        return self.problems - sum(_is_one_of(said, self.program.finds) for said in self.run.problems)
+        """Number of Problems that are not true faults."""
+        return self.problems - sum(_is_one_of(message, self.program.finds) for message in self.run.problems)
 
     @property
     def useless(self) -> int:
-        return sum(_is_one_of(said, self.program.useless) for said in self.run.notes)
+        return sum(_is_one_of(message, self.program.useless) for message in self.run.notes)
 
 
 def heading() -> str:
-    return (
-        "| program | looked at | Problems | true faults | Notes | useless | time | without |\n|---|---|---|---|---|---|---|---|"
-    )
+    return "| program | checked | Problems | true faults | Notes | useless | time | without |\n|---|---|---|---|---|---|---|---|"
 
 
-def line(row: Row, *, said: bool = False) -> str:
-    """A row of the table, and with `said` its findings below it."""
+def line(row: Row, *, findings: bool = False) -> str:
+    """Return a row of the table, followed by its findings if `findings`."""
     if row.trouble:
         cells = [row.trouble, *[""] * 6]
     else:
         finds = row.problems - row.false_problems
         cells = [
-            row.run.looked_at or "nothing",
+            row.run.checked or "nothing",
             row.problems,
             finds,
             row.notes,
@@ -59,17 +57,17 @@ def line(row: Row, *, said: bool = False) -> str:
             f"{row.ratio:.2f}",
             f"{row.seconds:.1f} s",
         ]
-    told = f"| {' | '.join(map(str, [row.program.file, *cells]))} |"
-    if said:
+    text = f"| {' | '.join(map(str, [row.program.file, *cells]))} |"
+    if findings:
         for word, some in (("Problem", row.run.problems), ("Note", row.run.notes)):
-            told += "".join(f"\n    {word}: {one}" for one in some)
-        told += "".join(f"\n    {count} more {word}s" for word, count in row.run.hidden.items() if count)
-        told += f"\n    {row.output.strip()}" if row.trouble and row.output.strip() else ""
-    return told
+            text += "".join(f"\n    {word}: {one}" for one in some)
+        text += "".join(f"\n    {count} more {word}s" for word, count in row.run.hidden.items() if count)
+        text += f"\n    {row.output.strip()}" if row.trouble and row.output.strip() else ""
+    return text
 
 
 def totals(rows: Sequence[Row]) -> str:
-    """What all rows are together, in a sentence."""
+    """Summarise all rows in a sentence."""
     ran = [row for row in rows if not row.trouble]
     if not ran:
         return "No program ran."
@@ -77,10 +75,10 @@ def totals(rows: Sequence[Row]) -> str:
     return (
         f"{len(ran)} programs ran: {sum(row.false_problems for row in ran)} false Problems, "
         f"{sum(row.problems - row.false_problems for row in ran)} true faults, {sum(row.notes for row in ran)} Notes, of which "
-        f"{sum(row.useless for row in ran)} are useless ({sum(row.useless > 0 for row in ran)} runs have one). Time: "
-        f"{geometric_mean(ratios):.2f} in the geometric mean, {median(ratios):.2f} in the median, at most {max(ratios):.2f}."
+        f"{sum(row.useless for row in ran)} are useless (in {sum(row.useless > 0 for row in ran)} runs). Time ratio: "
+        f"geometric mean {geometric_mean(ratios):.2f}, median {median(ratios):.2f}, maximum {max(ratios):.2f}."
     )
 
 
-def _is_one_of(said: str, pieces: Sequence[str]) -> bool:
-    return any(piece in said for piece in pieces)
+def _is_one_of(message: str, pieces: Sequence[str]) -> bool:
+    return any(piece in message for piece in pieces)

@@ -1,4 +1,4 @@
-"""Which cells of a notebook train: those that call backward, or a function that does, of this cell or an earlier one."""
+"""Find the cells of a notebook that train: they call backward, or a function of this or an earlier cell that calls it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ SWEEPS = ("backward",)
 
 
 def without_shell(source: str) -> str:
-    """A cell without lines for a shell, and without the magics that set a front end up."""
+    """Remove shell commands and magics that configure the front end from a cell."""
     source = re.sub(r"(?m)^[ \t]*[!?].*\n?", "", source)
     source = re.sub(r"(?m)^[ \t]*%(?!%)(?:matplotlib|config|load_ext|pip|conda|tensorboard)\b.*\n?", "", source)
     return re.sub(r"(?m)^.*\bset_matplotlib_formats\b.*\n?", "", source)
 
 
 def training_cells(sources: Sequence[str], sweeps: Iterable[str] = SWEEPS) -> list[int]:
-    """Number the cells that train.
+    """Return the numbers of the cells that train.
 
     Parameters
     ----------
     sources : sequence of str
         The code of each cell, "" for one that is not code.
     sweeps : iterable of str, default: ("backward",)
-        The functions and methods that sweep.
+        Names of functions and methods that run a backward pass.
 
     Returns
     -------
     list of int
-        The cells in which something that runs, and is not only defined there, calls one of `sweeps`, or calls a function or a
-        method that does and that was defined up to there.
+        The cells that call one of `sweeps`, or a function or method, defined up to there, that calls one. Calls in functions that
+        the cell only defines are not counted.
     """
-    # A function is known as "train", a method as ".train": `model.train()` calls no function of that name.
+    # A function is listed as "train", a method as ".train", because `model.train()` does not call a function of that name.
     sweeping = {f"{dot}{name}" for name in sweeps for dot in ("", ".")}
     training = []
     for number, source in enumerate(sources):
@@ -43,13 +43,13 @@ def training_cells(sources: Sequence[str], sweeps: Iterable[str] = SWEEPS) -> li
         sweeping -= {name for name in calls if not name.startswith(".")}
         while more := {name for name, called in calls.items() if called & sweeping} - sweeping:
             sweeping |= more
-        if _called(tree.body) & sweeping:
+        if _called_names(tree.body) & sweeping:
             training.append(number)
     return training
 
 
 def _tree(source: str) -> ast.Module | None:
-    """None of a cell that is no Python."""
+    """Return the syntax tree of a cell, or None if it is not Python."""
     try:
         return ast.parse(re.sub(r"(?m)^[ \t]*[%!?].*$", "", source))
     except SyntaxError:
@@ -57,20 +57,20 @@ def _tree(source: str) -> ast.Module | None:
 
 
 def _definitions(tree: ast.Module) -> dict[str, set[str]]:
-    """What each function and each method of a cell calls."""
+    """Return the names that each function and each method of a cell calls."""
     calls: dict[str, set[str]] = {}
     waiting: list[tuple[ast.AST, str]] = [(tree, "")]
     while waiting:
         node, dot = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            calls[f"{dot}{node.name}"] = calls.get(f"{dot}{node.name}", set()) | _called(node.body)
+            calls[f"{dot}{node.name}"] = calls.get(f"{dot}{node.name}", set()) | _called_names(node.body)
         inside = "." if isinstance(node, ast.ClassDef) else ""
         waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
     return calls
 
 
-def _called(body: Sequence[ast.stmt]) -> set[str]:
-    """What statements call, without the functions and classes that they only define."""
+def _called_names(body: Sequence[ast.stmt]) -> set[str]:
+    """Return the names that statements call, excluding calls in the functions and classes that they define."""
     called: set[str] = set()
     waiting: list[ast.AST] = list(body)
     while waiting:
@@ -79,7 +79,7 @@ def _called(body: Sequence[ast.stmt]) -> set[str]:
             continue
         if isinstance(node, ast.Call):
             called.add(node.func.id if isinstance(node.func, ast.Name) else f".{getattr(node.func, 'attr', '')}")
-            # What is handed over is called by whom it is handed to: `optimizer.step(closure)`.
+            # Functions passed as arguments are called by the function that receives them: `optimizer.step(closure)`.
             called |= {one.id for one in node.args if isinstance(one, ast.Name)}
         waiting += ast.iter_child_nodes(node)
     return called

@@ -13,7 +13,7 @@ import torch
 
 def seed_everything(seed):
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  (that of the program's)
+    np.random.seed(seed)  # noqa: NPY002  (the generator that programs use)
     torch.manual_seed(seed)
 
 

@@ -1,4 +1,4 @@
-"""What a `Trainer` of this stand-in does without."""
+"""Callbacks that the `Trainer` of this stand-in ignores."""
 
 
 class LearningRateMonitor:

@@ -1,6 +1,6 @@
-"""A stand-in for torchvision: data sets of made-up images, and the few transforms and tools that the programs use.
+"""A stand-in for torchvision: data sets of made-up images, and the transforms and tools that the programs use.
 
-The real one fetches its data, and its wheel must fit PyTorch's to the build.
+The real package downloads its data, and its wheel must match the build of PyTorch.
 """
 
 from torchvision import datasets, models, transforms, utils

@@ -1,4 +1,4 @@
-"""Images that can be learned: a class has a spot of its own, at a place that varies, under noise."""
+"""Images that can be learned: each class has a different spot, at a varying position, with noise."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Of torchvision's transforms those that the programs use, on PIL's images."""
+"""The transforms of torchvision that the programs use, for PIL images."""
 
 import random
 

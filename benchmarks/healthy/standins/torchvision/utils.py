@@ -1,4 +1,4 @@
-"""Of torchvision's tools: images that nobody looks at are neither laid out nor written."""
+"""Tools of torchvision that do nothing: the images are not needed."""
 
 
 def save_image(tensor, fp, **options):
