@@ -1,8 +1,11 @@
 """Reverse sweep over a recorded graph: vᵀJ. It does not recurse and recomputes nothing. (The forward sweep is in core.forward.)
 
-Popping nodes from a heap, newest tick first, visits them in topological order, so the sweep needs neither a discovery pass nor
-dependency counts. Rules accept cotangents with any number of leading batch axes `lead`. For each edge the engine, not the rule,
-sums a broadcast cotangent back to the shape of its source, casts it, checks it and accumulates it.
+Pending nodes are in a heap ordered by ticks. Ticks count down (core.storage), so the smallest one is that of the newest node. A
+node is newer than the nodes of its inputs, so popping the newest node visits nodes in topological order: when a node is popped,
+all nodes that contribute to its cotangent have been visited. The sweep needs neither a discovery pass nor dependency counts.
+
+Rules accept cotangents with any number of leading batch axes `lead`. For each edge the engine, not the rule, sums a broadcast
+cotangent back to the shape of its source, casts it, checks it and accumulates it.
 
 Ownership: a new array returned by a rule belongs to the sweep. The sweep may add to it in place and use it as a leaf's `.grad`
 without a copy. An array is *borrowed*, and copied before either, if it is the incoming cotangent itself, a view, the result of a
@@ -209,9 +212,12 @@ def _reverse(
             pending[node] = g
             borrowed.add(node)
             heappush(heap, (node.order, node))
-    alone: Node | None = None  # the only pending node bypasses the heap,
-    carried = None  # and its cotangent the dictionary
+    # In a chain of nodes, only one is pending at a time. It bypasses the heap, and its cotangent the dictionary. Invariant: if
+    # `alone` is set, the heap is empty.
+    alone: Node | None = None
+    carried = None
     while True:
+        # 1. Take the newest pending node and its complete cotangent. The leaves follow when no other node is left.
         if alone is not None:
             node, g, alone, carried = alone, carried, None, None
         else:
@@ -221,6 +227,7 @@ def _reverse(
                 heap, leaves = sorted([(leaf.order, leaf) for leaf in leaves]), []
             node = heappop(heap)[1]
             g = pending.pop(node)
+        # 2. Run hooks on the tensor, and store the cotangent if it is wanted. A leaf ends here.
         op = node.op
         attached = node.hooks if hooks else None
         if attached is not None:
@@ -234,6 +241,7 @@ def _reverse(
             if wanted is None:
                 accumulate(node, g, traced, node in borrowed, hooks)
             continue
+        # 3. Omit the edges that lead to no wanted node, and run the hooks before the node.
         edges: Sequence[Node | None] = node.edges
         if needed is not None:
             edges = [edge if edge in needed else None for edge in edges]
@@ -245,6 +253,7 @@ def _reverse(
         if attached is not None and (attached.pre or attached.post):
             borrowed.add(node)  # hooks may keep their arguments and results
             g = _run_prehooks(node, g, traced)
+        # 4. Unpack the saved tensors, or check that they were not overwritten, and run the rules of the node.
         saved = node.saved
         packed = type(saved) is not tuple
         if packed:
@@ -271,6 +280,7 @@ def _reverse(
                 observer.visit(node, g, cotangents)
         if packed and type(saved) is UserSaved:
             borrowed.update(edges)  # type: ignore[arg-type]  # the user's rules may keep them too
+        # 5. Add each result to the pending cotangent of its edge, or make the edge pending.
         at = -1
         for edge in edges:  # a counter takes half the time of `zip`
             at += 1
@@ -304,6 +314,7 @@ def _reverse(
                         alone = carried = None
                     heappush(heap, (edge.order, edge))
                     pending[edge] = c
+        # 6. Free the saved tensors.
         if packed:
             frees = op.frees or (type(saved) is UserSaved and saved)
             node.saved, run.unpacked = freed if frees and not retain else saved, None
