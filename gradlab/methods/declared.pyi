@@ -1384,10 +1384,10 @@ class Declared:
         """Return whether two tensors have the same shape."""
 
     def prelu(self, weight: Tensor) -> Tensor:
-        """The elements where they are positive, a learned multiple of them elsewhere."""
+        """Multiply negative elements by a learned slope."""
 
     def hardshrink(self, lambd: float = 0.5) -> Tensor:
-        """The elements of a magnitude greater than a limit, 0 in place of the others."""
+        """Replace elements with absolute value at most `lambd` by 0."""
 
     def inverse(self) -> Tensor:
         """Compute the inverse of square matrices."""

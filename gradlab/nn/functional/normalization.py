@@ -104,10 +104,10 @@ def batch_norm(
         check_enough_values(shape[0] * prod(shape[2:]), "value per channel", Size(shape))
         if eps <= 0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
-    return normalize_channels("batch_norm", input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return norm_channels("batch_norm", input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
-def normalize_channels(
+def norm_channels(
     name: str,
     input: Tensor,
     running_mean: Tensor | None,
@@ -168,10 +168,7 @@ EVALUATED_PLAIN = el.mul.with_node("NativeBatchNormBackward0")
 def apply_running_stats(
     input: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, repeats: int
 ) -> Tensor:
-    """Return (input - mean) · weight / deviation + bias for given statistics, as a product and a sum.
-
-    The channels are repeated `repeats` times.
-    """
+    """Return (input - mean) · weight / deviation + bias for given statistics. The channels are repeated `repeats` times."""
     ndim, v = input.array.ndim, variance.array
     scale, shift = constant(1 / namespace_of[type(v)].sqrt(v + eps)), constant(-mean.array)
     if weight is None and bias is None:
@@ -415,9 +412,7 @@ def instance_norm(
         raise too_few_axes_error("instance_norm")
     joined = reshape(input, 1, shape[0] * shape[1], *shape[2:])
     return reshape(
-        normalize_channels(
-            "instance_norm", joined, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, shape[0]
-        ),
+        norm_channels("instance_norm", joined, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, shape[0]),
         *shape,
     )
 
