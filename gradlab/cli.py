@@ -503,12 +503,12 @@ def _course(arguments: argparse.Namespace, _: list[str]) -> int:
     if arguments.checks is not None and not arguments.summary:
         raise CommandError("--checks requires --summary. It names the checks that grade a folder of submissions.")
     if arguments.summary:
-        from gradlab.homework.summary import summed_up
+        from gradlab.homework.summary import summarize
 
         if not folder.is_dir():
             raise CommandError(f"the folder {folder} does not exist.")
         try:
-            print(summed_up(folder, notebooks() / "homework", arguments.checks))
+            print(summarize(folder, notebooks() / "homework", arguments.checks))
         except (LookupError, ValueError, OSError) as error:
             raise CommandError(str(error)) from error
         return 0

@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Folders and files that are still to be rewritten. This list only gets shorter.
 TO_DO = (
+    "benchmarks/watching.py",
     "gradlab/explore",
-    "gradlab/homework",
-    "gradlab/notebook",
+    "notebooks",
     "tests/advice/not_typed.py",
     "tests/doctor",
     "tests/e2e",
@@ -32,8 +32,6 @@ TO_DO = (
     "tests/homework",
     "tests/notebook",
     "tests/notebooks",
-    "benchmarks/watching.py",
-    "notebooks",
 )
 # Parts of these folders that are done.
 FINISHED = ("gradlab/explore/doctor", "gradlab/explore/operations", "gradlab/explore/script", "gradlab/explore/watch/tracking")

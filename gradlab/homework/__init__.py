@@ -1,9 +1,9 @@
-"""Exercises that are checked where they are written, and graded where the submission cannot reach.
+"""Homework: exercises that are checked in the notebook and graded in a separate process.
 
-A homework is a folder with a notebook, which holds tasks and solutions, and a `checks.py`, which makes a `Homework` and says
-for each exercise what is checked. `%check 1` in the notebook runs those functions in the notebook's kernel; `run`, and
-nbgrader by way of `gradlab.notebook.grading`, run them in a process of their own, with the submission in another. The notebook
-for students is made from the one with solutions by `student_version`.
+A homework is a folder with a notebook, which holds tasks and solutions, and a `checks.py`, which creates a `Homework` with a
+function of checks for each exercise. `%check 1` runs these functions in the notebook's kernel. `run`, and nbgrader through
+`gradlab.notebook.grading`, keep the checks in this process and run the submission in another. `student_version` makes the
+students' notebook from the one with solutions.
 """
 
 from gradlab.homework.comparison import compare

@@ -1,14 +1,17 @@
-"""A call of a student's function, where the student's code is: what is asked for and what came of it, both as plain data.
+"""Call a student's function in the process of the student's code. The request and the outcome are plain data.
 
-`perform` runs in the notebook's kernel (`%check`), or in the process that runs a submission (see `homework.grading`). It makes
-the arguments, sets a time limit, looks out for what is off limits, compares afterwards the tensors that it handed out with
-what they were, and takes in what comes back as numbers, text and lists of these. Whatever the student's code returns or
-raises, it returns.
+`perform` runs in the notebook's kernel (`%check`), or in the process that runs a submission (see `homework.grading`). It creates
+the arguments, sets a time limit, watches for forbidden functions, checks afterwards whether the arguments were modified, and
+converts the result to numbers, text and lists of these. It returns an outcome whatever the student's code returns or raises.
 
-A request has "name", and "args": for each {"f": number of a Probe}, {"tensor", "requires_grad", "grad"} or {"data": anything
-plain}; "way", how what is called so is to be used (a module of `homework.ways`; "" calls it on the arguments, "value" takes it
-as it is); "forbidden", paths of the library; "given", which of the notebook's functions give way to the library's own;
-"seconds".
+A request has these keys:
+
+- "name": the function
+- "args": for each {"f": number of a Probe}, {"tensor", "requires_grad", "grad"} or {"data": plain data}
+- "way": how it is used: a module of `homework.ways`, "" to call it on the arguments, "value" to return it
+- "forbidden": paths of the library
+- "given": functions of the notebook that the library's own replace
+- "seconds": the time limit
 """
 
 from __future__ import annotations
@@ -32,16 +35,16 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.homework import references, ways
 from gradlab.homework.excerpts import abbreviate
 from gradlab.homework.forbidden import ForbiddenCalls
-from gradlab.homework.probes import Ask, Asked
-from gradlab.homework.time_limits import TimeUp, limited
-from gradlab.homework.verdicts import Other, described
+from gradlab.homework.probes import Ask, ProbedFunction
+from gradlab.homework.time_limits import TimeUp, time_limit
+from gradlab.homework.verdicts import Other, describe
 
-DEEPEST, LONGEST, MOST_TEXT, MOST_CODE = 4, 1000, 4000, 200  # of lists in lists, of one list, of a text, of a line of code
+DEEPEST, LONGEST, MOST_TEXT, MOST_CODE = 4, 1000, 4000, 200  # of nested lists, a list, a text, a line of code
 Outcome = dict[str, Any]
 
 
 def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Outcome:
-    """Call the student's function, and say what came: {"end": "value", "value": …, "changed": […]}, or how else it ended."""
+    """Call the student's function. Return {"end": "value", "value": …, "changed": […]}, or how else the call ended."""
     name = request["name"]
     if name not in namespace:
         return {"end": "missing"}
@@ -49,17 +52,17 @@ def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Out
     if way == "value":
         return {"end": "value", "value": plain(function), "changed": []}
     if not callable(function):
-        return {"end": "no function", "words": described(function)}
+        return {"end": "no function", "words": describe(function)}
     args = [_argument(one, ask) for one in request["args"]]
-    use = ways.named(way) if way else None
-    guards = [_seen(one) for one in args]
+    use = ways.get_way(way) if way else None
+    guards = [_take_snapshot(one) for one in args]
     watch, before, state, shown = ForbiddenCalls(request["forbidden"]), mode.grad, get_states(), fix_setting.shown
     own = {key: watch.exempt(REFERENCES[which]) for key, which in request["given"].items()}
     try:
-        with _in_place_of(namespace, own):
+        with _substitute(namespace, own):
             try:
                 fix_setting.shown = False
-                with limited(request["seconds"]), watch.watching():
+                with time_limit(request["seconds"]), watch.watching():
                     value = function(*args) if use is None else use(function, *args)
             finally:
                 fix_setting.shown = shown
@@ -68,16 +71,16 @@ def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Out
         outcome = {"end": "value", "value": plain(value)}
     except TimeUp:
         outcome = {"end": "time"}
-    except BaseException as error:  # noqa: BLE001  (a student's code may raise anything, SystemExit too; it is quoted)
-        outcome = _raised(error, function)
+    except BaseException as error:  # noqa: BLE001  (a student's code may raise anything, even SystemExit)
+        outcome = _describe_exception(error, function)
     if watch.used is not None:
         return {"end": "borrowed", "used": list(watch.used)}
-    return outcome | {"changed": [what for arg, seen in zip(args, guards, strict=True) if (what := _changed(arg, seen))]}
+    return outcome | {"changed": [what for arg, seen in zip(args, guards, strict=True) if (what := _find_change(arg, seen))]}
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments
 def _argument(one: dict[str, Any], ask: Ask) -> Any:
-    return Asked(one["f"], ask) if "f" in one else one["data"] if "data" in one else _tensor(one)
+    return ProbedFunction(one["f"], ask) if "f" in one else one["data"] if "data" in one else _tensor(one)
 
 
 def _tensor(one: dict[str, Any]) -> Tensor:
@@ -89,14 +92,14 @@ def _tensor(one: dict[str, Any]) -> Tensor:
     return tensor
 
 
-def _seen(x: Any) -> Any:
+def _take_snapshot(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return None
     return x.array.copy(), x.requires_grad, x.grad, None if x.grad is None else x.grad.array.copy(), x._version
 
 
-def _changed(x: Any, seen: Any) -> str:
-    """What has become of a tensor that was handed out, in words; nothing if it is as it was."""
+def _find_change(x: Any, seen: Any) -> str:
+    """Return the modified part of an argument, in words, or ""."""
     if seen is None:
         return ""
     array, wanted, grad, of_grad, version = seen
@@ -108,12 +111,12 @@ def _changed(x: Any, seen: Any) -> str:
         if x.requires_grad != wanted:
             return "its `requires_grad`"
         return "written to" if x._version != version else ""
-    except Exception:  # noqa: BLE001  (it may be anything by now)
+    except Exception:  # noqa: BLE001  (the student's code may have replaced any attribute)
         return "its values"
 
 
 @contextmanager
-def _in_place_of(namespace: dict[str, Any], own: dict[str, Any]) -> Iterator[None]:
+def _substitute(namespace: dict[str, Any], own: dict[str, Any]) -> Iterator[None]:
     missing = object()
     kept = {key: namespace.get(key, missing) for key in own}
     namespace.update(own)
@@ -127,7 +130,7 @@ def _in_place_of(namespace: dict[str, Any], own: dict[str, Any]) -> Iterator[Non
                 namespace[key] = value
 
 
-def _whole(f: Callable[[Tensor], Tensor], x: Tensor, by_rows: bool) -> Tensor:
+def _jacobian(f: Callable[[Tensor], Tensor], x: Tensor, by_rows: bool) -> Tensor:
     with enable_grad():
         at = constant(np.array(x.detach().array)).requires_grad_()
         y = f(at)
@@ -138,7 +141,7 @@ def _whole(f: Callable[[Tensor], Tensor], x: Tensor, by_rows: bool) -> Tensor:
     return matrix.reshape((y.array.size, at.array.size))
 
 
-def _product_with_the_hessian(f: Callable[[Tensor], Tensor], x: Tensor, u: Tensor) -> Tensor:
+def _hessian_product(f: Callable[[Tensor], Tensor], x: Tensor, u: Tensor) -> Tensor:
     with enable_grad():
         at = constant(np.array(x.detach().array)).requires_grad_()
         (slope,) = grad(f(at), at, create_graph=True)
@@ -146,9 +149,9 @@ def _product_with_the_hessian(f: Callable[[Tensor], Tensor], x: Tensor, u: Tenso
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "rows": lambda f, x: _whole(f, x, True),
-    "columns": lambda f, x: _whole(f, x, False),
-    "hvp": _product_with_the_hessian,
+    "rows": lambda f, x: _jacobian(f, x, True),
+    "columns": lambda f, x: _jacobian(f, x, False),
+    "hvp": _hessian_product,
     "unbroadcast": references.unbroadcast,
     "order": references.order,
 }
@@ -156,8 +159,11 @@ REFERENCES: dict[str, Callable[..., Any]] = {
 
 # ------------------------------------------------------------------------------------------------------- what comes back
 def plain(value: Any, depth: int = 0) -> dict[str, Any]:
-    """A returned value as data: {"tensor": array}, {"array": …}, {"number": …}, {"text": …}, {"list" | "tuple": […]}, {"dict":
-    [[key, …], …]}, {"none": …}, or {"other": its kind in words}."""
+    """Convert a returned value to data.
+
+    One of {"tensor": array}, {"array": …}, {"number": …}, {"text": …}, {"list" | "tuple": […]}, {"dict": [[key, …], …]},
+    {"none": …}, or {"other": its kind in words}.
+    """
     try:
         if value is None:
             return {"none": True}
@@ -173,18 +179,19 @@ def plain(value: Any, depth: int = 0) -> dict[str, Any]:
             return {"dict": [[key, plain(part, depth + 1)] for key, part in value.items()]}
         if isinstance(value, (list, tuple)) and depth < DEEPEST and len(value) <= LONGEST:
             return {"tuple" if isinstance(value, tuple) else "list": [plain(part, depth + 1) for part in value]}
-        return {"other": described(value)}
-    except Exception as error:  # noqa: BLE001  (a class of the student's may do anything when it is looked at)
-        return {"other": f"something that raises {type(error).__name__} when it is looked at"}
+        return {"other": describe(value)}
+    except Exception as error:  # noqa: BLE001  (a student's class may raise on any access)
+        return {"other": f"a value that raises {type(error).__name__} on access"}
 
 
 def unplain(data: Any) -> Any:
-    """The value again, for the check; what `plain` did not take in is an `Other`.
+    """Restore a value from data. A value that `plain` could not convert is an `Other`.
 
     Raises
     ------
     ValueError
-        If this is not what `plain` makes."""
+        If `data` does not come from `plain`.
+    """
     if not isinstance(data, dict) or len(data) != 1:
         raise ValueError("not a value")
     ((kind, content),) = data.items()
@@ -207,10 +214,10 @@ def unplain(data: Any) -> Any:
     raise ValueError("not a value")
 
 
-def _raised(error: BaseException, function: Any) -> Outcome:
+def _describe_exception(error: BaseException, function: Any) -> Outcome:
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001  (the class is the student's)
+    except Exception:  # noqa: BLE001  (a student's class)
         text = ""
     try:
         if isinstance(error, NotImplementedError):
@@ -218,26 +225,26 @@ def _raised(error: BaseException, function: Any) -> Outcome:
             return {
                 "end": "unwritten",
                 "words": abbreviate(text, MOST_TEXT),
-                "stands": _where_it_stands(error, function),
+                "position": _placeholder_position(error, function),
                 "in": inner,
             }
         words = abbreviate(f"{type(error).__name__}: {text}", MOST_TEXT)
-        return {"end": "raised", "words": words, "line": _where(error, function)}
+        return {"end": "raised", "words": words, "line": _last_own_line(error, function)}
     finally:
-        error.__traceback__ = None  # it holds the frames, and they what the student's code holds
+        error.__traceback__ = None  # it keeps the frames alive, and their variables
 
 
-def _where(error: BaseException, function: Any) -> str:
-    """The last line of the student's own code that the exception passed through."""
-    code = getattr(getattr(function, "forward", function), "__code__", None)  # a class is known by its methods
+def _last_own_line(error: BaseException, function: Any) -> str:
+    """Return the last line of the student's own code in the traceback."""
+    code = getattr(getattr(function, "forward", function), "__code__", None)  # a class is identified by its methods
     own = [
         frame for frame in traceback.extract_tb(error.__traceback__) if code is not None and frame.filename == code.co_filename
     ]
     return f"line {own[-1].lineno} of its cell: `{abbreviate(own[-1].line, MOST_CODE)}`" if own and own[-1].line else ""
 
 
-def _where_it_stands(error: BaseException, function: Any) -> str:
-    """Of the line `raise NotImplementedError()` in a function that has code besides: "above" or "below" that code."""
+def _placeholder_position(error: BaseException, function: Any) -> str:
+    """Return whether `raise NotImplementedError()` is "above" or "below" a function's other code; "" if it is alone."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     except (OSError, TypeError, SyntaxError, ValueError):

@@ -1,6 +1,6 @@
-"""Gradients worked out by hand beside those of backward: for each of them whether it is exact, close, or how far off.
+"""Compare gradients worked out by hand with those of backward: each is exact, close, or off by some amount.
 
-The answer itself is never said, so that the same cell can be run until every line is right.
+The answer is not shown, so that the cell can be run until every line is right.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import Any
 import numpy as np
 
 from gradlab.homework.excerpts import abbreviate
-from gradlab.homework.verdicts import BAD, GOOD, WHOLE, as_array, compared, marked
+from gradlab.homework.verdicts import BAD, GOOD, WHOLE, as_array, compare_arrays, format_html
 
-TOLERANCE = 1e-3  # of the largest entry: what is written by hand has three digits
+TOLERANCE = 1e-3  # of the largest entry: numbers written by hand have three digits
 OPEN = "still open"
 SIGN = "flex:none;width:1em;text-align:center;font-weight:bold"
 NAME = "flex:none;align-self:flex-start;min-width:3em;max-width:40%;overflow-wrap:anywhere"  # of a gradient
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What is to be said of each."""
+class Comparison:
+    """The result of each comparison."""
 
     rows: tuple[tuple[str, bool | None, str], ...]  # name, whether it is right (None: still open), words
 
     @property
     def right(self) -> bool:
-        """Whether every one is right."""
+        """True if every gradient is right."""
         return all(good is True for _, good, _ in self.rows)
 
     def headline(self) -> str:
-        """ "3 of 6 are right"."""
+        """Return the first line: "3 of 6 are right"."""
         return f"{sum(good is True for _, good, _ in self.rows)} of {len(self.rows)} are right"
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Compared:
         rows = "".join(
             f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colours[good]};{SIGN}" '
             f'aria-label="{signs[good][1]}">{signs[good][0]}</span>'
-            f'<code style="{NAME}">{escape(name)}</code><div style="{WHOLE}">{marked(words)}</div></div>'
+            f'<code style="{NAME}">{escape(name)}</code><div style="{WHOLE}">{format_html(words)}</div></div>'
             for name, good, words in self.rows
         )
         edge = GOOD if self.right else BAD if any(good is False for _, good, _ in self.rows) else "#888"
@@ -61,27 +61,27 @@ class Compared:
 
 def compare(
     yours: Mapping[str, Any], right: Mapping[str, Any], *, replies: Mapping[str, Mapping[Any, str]] | None = None
-) -> Compared:
-    """Compare gradients by name, and say of each: exact, close, or how far off. What is right is not said.
+) -> Comparison:
+    """Compare gradients by name: each is exact, close, or off by some amount. The right values are not shown.
 
     Parameters
     ----------
     yours : mapping of str to Tensor, array_like or ...
-        What was worked out by hand; `...` or None: not yet.
+        Gradients worked out by hand; `...` or None for one that is still open.
     right : mapping of str to Tensor or array_like
-        What is so, under the same names.
+        The reference values, under the same names.
     replies : mapping of str to mapping, optional
-        What to say besides to numbers that are a known mistake: {"d": {(-0.125, 0.125): "the 2 is missing"}}.
+        Replies to known mistakes: {"d": {(-0.125, 0.125): "the 2 is missing"}}.
 
     Returns
     -------
-    Compared
-        Shown as a table in a notebook.
+    Comparison
+        A table in a notebook.
 
     Raises
     ------
     ValueError
-        If the names are not the same, or what is right is no numbers.
+        If the names differ, or a reference is not numeric.
 
     Examples
     --------
@@ -89,20 +89,20 @@ def compare(
     >>> print(compare({"dx": 2.0, "dy": 1.0}, {"dx": 2.0, "dy": 3.0}))  # doctest: +SKIP
     """
     if not right or set(yours) != set(right):
-        raise ValueError(f"compare two mappings with the same names; these have {_names(yours)}, and {_names(right)}.")
-    return Compared(tuple((name, *_of_one(name, yours[name], right[name], (replies or {}).get(name, {}))) for name in right))
+        raise ValueError(f"the two mappings must have the same names, got {_names(yours)} and {_names(right)}.")
+    return Comparison(tuple((name, *_of_one(name, yours[name], right[name], (replies or {}).get(name, {}))) for name in right))
 
 
 def _of_one(name: str, said: Any, actual: Any, replies: Mapping[Any, str]) -> tuple[bool | None, str]:
     expected = as_array(actual)
     if expected is None:
-        raise ValueError(f"what is right for {name} is to be numbers, and is {abbreviate(repr(actual), 80)}.")
+        raise ValueError(f"the reference for {name} must be numeric, got {abbreviate(repr(actual), 80)}.")
     if said is None or said is Ellipsis:
         return None, OPEN
     array = as_array(said)
     if array is None and isinstance(said, (list, tuple)) and any(one is None or one is Ellipsis for one in said):
         return None, OPEN
-    good, words = compared(said if array is None else array, expected.astype(np.float64), TOLERANCE)
+    good, words = compare_arrays(said if array is None else array, expected.astype(np.float64), TOLERANCE)
     if good or array is None:
         return good, words
     if array.shape == expected.shape == () and np.isfinite(array):

@@ -1,4 +1,4 @@
-"""Derivatives without autograd, for checks to compare with."""
+"""Derivatives without autograd, for checks to compare against."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from gradlab.core.tensor import Tensor, constant
 
 
 def central_differences(function: Callable[[Tensor], Tensor], x: Tensor, step: float = 1e-6) -> np.ndarray:
-    """The Jacobian of `function` at `x` by central differences in float64: (f(x + h eⱼ) - f(x - h eⱼ)) / 2h.
+    """Compute the Jacobian of `function` at `x` by central differences in float64: (f(x + h eⱼ) - f(x - h eⱼ)) / 2h.
 
     Parameters
     ----------
     function : callable
         From a float64 tensor of x's shape to a tensor.
     x : Tensor
-        Where; it is not changed.
+        The point. It is not modified.
     step : float
-        h. The error is about h² f‴/6 + 1e-16 |f|/h.
+        The step h. The error is about h² f‴/6 + 1e-16 |f|/h.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Excerpts of texts that may be of any length: a student's errors, guesses and output. Sentences stay whole where they can."""
+"""Excerpts of long texts: a student's errors, guesses and output. They are cut between sentences where possible."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ BREAK = re.compile(r"\n|(?<!i\.e)(?<!e\.g)[.?!] (?=[A-Z`])")  # the end of a lin
 
 
 def abbreviate(text: str, most: int) -> str:
-    """Shorten a text by what is in its middle.
+    """Cut out the middle of a long text.
 
     Parameters
     ----------
     text : str
         A text of any length.
     most : int
-        The number of characters up to which it is left as it is.
+        Texts of at most this many characters are returned unchanged.
 
     Returns
     -------
     str
-        The text, or its beginning and its end around "…". They break off after a sentence or a line if there is one nearby,
-        else after a word.
+        The text, or its beginning and its end around "…". The cuts are at the end of a sentence or a line if one is near,
+        else between words.
     """
     if len(text) <= most:
         return text

@@ -1,4 +1,4 @@
-"""A homework: exercises, each a function that looks at a student's namespace and notes what it finds.
+"""A homework: exercises, each a function that checks a student's work and records findings.
 
     homework = Homework("The Jacobian, row by row")
 
@@ -7,8 +7,8 @@
         row = student.function("row")
         student.close(10, "row 2 of a rotation", row(f, x), expected)
 
-The same function runs in the notebook (`%check 1`, with a seed that is always the same, so that the same cell run twice says
-the same) and where submissions are graded (see `homework.grading`), with a seed that the student does not see.
+The same function runs in the notebook (`%check 1`, always with the same seed, so that its result is reproducible) and where
+submissions are graded (see `homework.grading`), with a seed that the student does not know.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from gradlab.homework.student import Here, Nowhere, Stopped, Student, Work
-from gradlab.homework.time_limits import Purse
+from gradlab.homework.time_limits import TimeBudget
 from gradlab.homework.verdicts import CheckItem, Verdict
 
 Checks = Callable[[Student], None]
@@ -29,12 +29,12 @@ CHECKS = "checks.py"
 
 
 class Homework:
-    """Exercises by number. `checks.py` makes one and calls it `homework`.
+    """Exercises by number. `checks.py` creates one as `homework`.
 
     Parameters
     ----------
     title : str
-        What errors and summaries call it.
+        The name in errors and summaries.
 
     Examples
     --------
@@ -53,11 +53,11 @@ class Homework:
 
     @property
     def points(self) -> float:
-        """What all exercises are worth."""
+        """The sum of the points of all exercises."""
         return sum(points for _, points, _ in self.exercises.values())
 
     def exercise(self, number: int, title: str, points: float) -> Callable[[Checks], Checks]:
-        """Declare the checks of an exercise: a decorator of a function of a `Student`."""
+        """Return a decorator that declares the checks of an exercise, a function of a `Student`."""
         if number in self.exercises:
             raise ValueError(f"{self.title}: exercise {number} is declared twice.")
 
@@ -67,48 +67,46 @@ class Homework:
 
         return declare
 
-    def check(self, number: int, work: dict[str, Any] | Work, seed: int = 0, purse: Purse | None = None) -> Verdict:
-        """Run the checks of one exercise on a notebook's variables, or on work that is elsewhere. A check that fails says so
-        in its verdict."""
+    def check(self, number: int, work: dict[str, Any] | Work, seed: int = 0, budget: TimeBudget | None = None) -> Verdict:
+        """Run the checks of one exercise on a notebook's variables, or on other work. If the check itself raises, the
+        verdict says so."""
         title, points, checks = self._exercise(number)
         verdict = Verdict(number, title, points, drawn=seed != 0)
         try:
             with suppress(Stopped):
-                checks(Student(Here(work) if isinstance(work, dict) else work, verdict, seed + 1000 * number, purse))
+                checks(Student(Here(work) if isinstance(work, dict) else work, verdict, seed + 1000 * number, budget))
             declared = sum(finding.points for finding in verdict.findings)
             if declared > points:
-                raise ValueError(f"its findings are worth {declared:g} points, it is worth {points:g}")
+                raise ValueError(f"its findings are worth {declared:g} points, the exercise is worth {points:g}")
             if not verdict.findings:
                 raise ValueError("it checked nothing")
-        except Exception as error:  # noqa: BLE001  (whatever it is, the other exercises go on)
-            words = f"the check itself failed ({type(error).__name__}: {error}). Tell your teacher"
+        except Exception as error:  # noqa: BLE001  (the other exercises are still checked)
+            words = f"the check itself failed ({type(error).__name__}: {error}). Please report this to your teacher"
             verdict.findings.append(CheckItem("the check", False, words))
         return verdict
 
     def case(self, number: int, call: int = 1, seed: int = 0) -> tuple[Any, ...]:
-        """The functions and tensors that an exercise's check gives to a student's function in its call number `call`."""
+        """Return the functions and tensors that an exercise's check passes to a student's function in call number `call`."""
         self._exercise(number)
         nowhere = Nowhere()
         self.check(number, nowhere, seed)
         if not 1 <= call <= len(nowhere.given):
-            raise ValueError(f"exercise {number} has the cases 1 to {len(nowhere.given)}; {call} is none of them.")
+            raise ValueError(f"exercise {number} has the cases 1 to {len(nowhere.given)}, got {call}.")
         return nowhere.given[call - 1]
 
     def _exercise(self, number: int) -> tuple[str, float, Checks]:
         if number not in self.exercises:
-            raise ValueError(
-                f"{self.title} has the exercises {', '.join(map(str, sorted(self.exercises)))}; {number} is none of them."
-            )
+            raise ValueError(f"{self.title} has the exercises {', '.join(map(str, sorted(self.exercises)))}, got {number}.")
         return self.exercises[number]
 
 
 def load(folder: str | Path = ".") -> Homework:
-    """The homework that `checks.py` in a folder declares, read anew each time.
+    """Load the homework that `checks.py` in a folder declares. The file is executed each time.
 
     Parameters
     ----------
     folder : path, optional
-        The one of the notebook.
+        The notebook's folder.
 
     Returns
     -------
@@ -117,7 +115,7 @@ def load(folder: str | Path = ".") -> Homework:
     Raises
     ------
     FileNotFoundError, ValueError
-        If there is no such file, or it makes no `homework`.
+        If there is no such file, or it does not create a `homework`.
 
     Examples
     --------
@@ -142,7 +140,7 @@ def load(folder: str | Path = ".") -> Homework:
         sys.dont_write_bytecode = written
     homework = getattr(module, "homework", None)
     if not isinstance(homework, Homework):
-        raise ValueError(f"{path} makes no `homework = Homework(…)`.")
+        raise ValueError(f"{path} does not create a `homework = Homework(…)`.")
     return homework
 
 
@@ -152,11 +150,11 @@ def check(number: int, namespace: dict[str, Any], seed: int = 0, folder: str | P
     Parameters
     ----------
     number : int
-        The exercise's.
+        The number of the exercise.
     namespace : dict
         The variables: `globals()`.
     seed : int, default 0
-        Of the shapes and numbers that the check draws.
+        Seed of the shapes and numbers that the check draws.
     folder : path, optional
         Where `checks.py` is.
 
@@ -167,7 +165,7 @@ def check(number: int, namespace: dict[str, Any], seed: int = 0, folder: str | P
     Raises
     ------
     FileNotFoundError, ValueError
-        As of `load`, or if there is no such exercise.
+        As for `load`, or if there is no such exercise.
 
     Examples
     --------
@@ -178,27 +176,27 @@ def check(number: int, namespace: dict[str, Any], seed: int = 0, folder: str | P
 
 
 def case(exercise: int, call: int = 1, folder: str | Path = ".") -> Any:
-    """What `%check` gave to your function: "Try it: f, x = case(1, 2)" is the second call of exercise 1.
+    """Return the inputs that `%check` passed to your function: `f, x = case(1, 2)` for call 2 of exercise 1.
 
     Parameters
     ----------
     exercise : int
-        Its number.
+        The number of the exercise.
     call : int, default 1
-        Which of the calls, counted from 1.
+        The number of the call, from 1.
     folder : path, optional
         Where `checks.py` is.
 
     Returns
     -------
     tuple
-        The functions and tensors, to be looked at and tried; where it is one thing, that thing. (Work that is graded is tried
-        on others: the verdict there says "Try one like it".)
+        The functions and tensors; a single one is returned without a tuple. (Grading uses other inputs: its verdicts say
+        "Try one like it".)
 
     Raises
     ------
     FileNotFoundError, ValueError
-        As of `load`, or if there is no such call.
+        As for `load`, or if there is no such call.
 
     Examples
     --------

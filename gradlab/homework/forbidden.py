@@ -1,8 +1,8 @@
-"""What an exercise is there to replace, and whether it was called: found by the object itself, when it runs.
+"""Detect calls of functions that an exercise forbids, by their code objects.
 
-A name says nothing: a student's own `jacobian` is welcome, and the library's may be reached by `getattr`, under another name
-or by `eval`. So while a student's function runs, each call of Python's is looked at (`sys.setprofile`): does it run the code
-of one of the library's functions that are off limits? "torch.*" is a whole library: whatever code of it runs.
+Names are not enough: a student's own `jacobian` is allowed, and the library's can be reached with `getattr`, under another name
+or with `eval`. So while a student's function runs, `sys.setprofile` compares the code of each Python call with that of the
+forbidden functions. "torch.*" forbids all code of a library.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 LIBRARY, CALLER = "gradlab", "gradlab.homework.calling"
-WHOLE = ".*"  # ends the name of a library of which nothing may run
-AROUND = {
+ANY_FUNCTION = ".*"  # ends the name of a library that is forbidden as a whole
+RUNNING_MODULES = {
     CALLER,
     *(f"gradlab.homework.{name}" for name in ("time_limits", "forbidden", "programs", "verdicts", "excerpts")),
-}  # what runs a student's
+}  # they run around a student's code
 WAYS = "gradlab.homework.ways."
 
 
-def resolved(path: str) -> Any:
-    """What a dotted path of the library stands for.
+def resolve(path: str) -> Any:
+    """Return the object at a dotted path of the library.
 
     Raises
     ------
     ValueError
-        If there is no such thing."""
+        If there is no such object.
+    """
     parts = path.split(".")
     if parts[0] != LIBRARY:
         raise ValueError(f"{path!r} is not a path such as 'gradlab.func.jacrev'.")
@@ -41,19 +42,18 @@ def resolved(path: str) -> Any:
     for part in parts[1:]:
         thing = getattr(thing, part, None)
         if thing is None:
-            raise ValueError(f"{path!r}: the library has no such thing.")
+            raise ValueError(f"{path!r}: the library has no such object.")
     return thing
 
 
 @cache
 def codes_of(path: str) -> dict[CodeType, str]:
-    """The code of a function of the library, with that of the functions inside it, or of all functions of a module; and for
-    each the path to say."""
-    if path.endswith(WHOLE) and path.removesuffix(WHOLE).isidentifier():
+    """Return the code objects of a function with its inner functions, or of a module's functions, with the path to report."""
+    if path.endswith(ANY_FUNCTION) and path.removesuffix(ANY_FUNCTION).isidentifier():
         return {}
-    thing, said = resolved(path), path.replace(LIBRARY, "gl", 1)
+    thing, said = resolve(path), path.replace(LIBRARY, "gl", 1)
     if not isinstance(thing, ModuleType):
-        return dict.fromkeys(_nested(inspect.unwrap(thing).__code__), said)
+        return dict.fromkeys(_nested_codes(inspect.unwrap(thing).__code__), said)
     return {
         code: f"{said}.{name}"
         for name, one in vars(thing).items()
@@ -61,31 +61,31 @@ def codes_of(path: str) -> dict[CodeType, str]:
         and not name.startswith("_")
         and getattr(one, "__module__", "") == thing.__name__
         and hasattr(inspect.unwrap(one), "__code__")
-        for code in _nested(inspect.unwrap(one).__code__)
+        for code in _nested_codes(inspect.unwrap(one).__code__)
     }
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
+def _nested_codes(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _nested(constant)
+            yield from _nested_codes(constant)
 
 
 class ForbiddenCalls:
-    """Whether code that is off limits has run: `used` is (path, line of the student's code or 0, its text), or None."""
+    """A watch for forbidden code. `used` is (path, line of the student's code or 0, its text), or None."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.used: tuple[str, int, str] | None = None
         self._codes: dict[CodeType, str] = {}
-        self._libraries = {path.removesuffix(WHOLE) for path in paths if path.endswith(WHOLE)}
-        self._resting = 0
+        self._libraries = {path.removesuffix(ANY_FUNCTION) for path in paths if path.endswith(ANY_FUNCTION)}
+        self._exempt_calls = 0
         for path in paths:
             self._codes |= codes_of(path)
 
     @contextmanager
     def watching(self) -> Iterator[ForbiddenCalls]:
-        """Look at every call in the block, and in the threads that it starts."""
+        """Watch every call in the block, and in the threads that it starts."""
         if not self._codes and not self._libraries:
             yield self
             return
@@ -99,30 +99,30 @@ class ForbiddenCalls:
             threading.setprofile(of_threads)
 
     def exempt(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which may call what it likes."""
+        """Wrap a function that may call forbidden ones."""
 
-        def allowed(*args: Any) -> Any:
-            self._resting += 1
+        def call_unwatched(*args: Any) -> Any:
+            self._exempt_calls += 1
             try:
                 return function(*args)
             finally:
-                self._resting -= 1
+                self._exempt_calls -= 1
 
-        return allowed
+        return call_unwatched
 
     def _event(self, frame: FrameType, event: str, _: Any) -> None:
-        if event != "call" or self._resting or self.used is not None:
+        if event != "call" or self._exempt_calls or self.used is not None:
             return
         if frame.f_code in self._codes:
             self.used = self._codes[frame.f_code], *_users_line(frame, self._libraries)
         elif self._libraries:
             name = str(frame.f_globals.get("__name__", ""))
-            if name.partition(".")[0] in self._libraries and name not in AROUND and not name.startswith(WAYS):
+            if name.partition(".")[0] in self._libraries and name not in RUNNING_MODULES and not name.startswith(WAYS):
                 self.used = f"{name}.{frame.f_code.co_name}", *_users_line(frame, self._libraries)
 
 
 def _users_line(frame: FrameType | None, libraries: set[str]) -> tuple[int, str]:
-    """The line outside of the library that led here, if it is not the check's that called the function itself."""
+    """Return the line outside the library that led here, or (0, "") if the check itself called the function."""
     while (
         frame is not None
         and frame.f_globals.get("__name__") != CALLER

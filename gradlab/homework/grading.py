@@ -1,17 +1,16 @@
-"""Submissions graded: the student's code in one process, the checks and all that they know in another.
+"""Grade submissions: the student's code runs in one process, the checks in another.
 
     this process                                     the submission's process (`gradlab.notebook.submission`)
     seeds, functions, expected values, counts   →    runs the notebook's cells; calls its functions when asked
-    judges what comes back                      ←    plain data: numbers and text; "what is f(x)? vᵀJ? Ju? Hu?"
+    judges the results                          ←    plain data: numbers and text; "what is f(x)? vᵀJ? Ju? Hu?"
 
-The submission's process knows of a function only what it asks (see `homework.probes`), and every question is counted here.
-What it sends is data, checked (`homework.wire`): there is nothing it could send that would be a verdict. It has a session of
-its own, is limited in seconds and in memory, and is killed with what it started when it is stuck; then it is started anew,
-without the cell that it was stuck in.
+The submission's process learns about a function only by requests (see `homework.probes`), which are counted here. It sends
+validated data (`homework.wire`), never a verdict. It has its own session and limits on time and memory. A process that hangs is
+killed with its children, and restarted without the cell that hung.
 
-What it says of itself must be believed: whether its function called what is off limits, and whether the tensors that it was
-given are as they were. And it is a program on this machine, with all rights of the user who starts it: a container takes those
-away.
+Two things rely on the submission's own report: whether its function called a forbidden one, and whether its arguments were
+modified. The submission is a program on this machine, with all rights of the user who starts it: to restrict these, use a
+container.
 """
 
 from __future__ import annotations
@@ -37,53 +36,63 @@ from gradlab.homework.excerpts import abbreviate
 from gradlab.homework.exercises import CHECKS, load
 from gradlab.homework.probes import QUESTIONS, Probe
 from gradlab.homework.student import MOST_WORDS, SECONDS
-from gradlab.homework.time_limits import Purse
+from gradlab.homework.time_limits import TimeBudget
 from gradlab.homework.verdicts import Verdict
 
-ALTOGETHER = 55.0  # seconds for a submission, whatever it does
-CELLS, EXERCISES = (10.0, 14.0, 1.5), (float(SECONDS), 16.0, 2.0)  # for one, for all together, at least
-GRACE, START = 5.0, 30.0  # seconds for the process to report that its time is up, also on a busy machine; to start
-MEMORY = 1_000_000_000  # bytes of address space
-BEHIND = 8  # messages that wait to be read: a flood waits in its own pipe
-KEPT = {"PATH", "LANG", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TZ"}  # of the environment
+ALTOGETHER = 55.0  # seconds for a submission
+CELLS, EXERCISES = (10.0, 14.0, 1.5), (float(SECONDS), 16.0, 2.0)  # for one, for all, at least
+GRACE, START = 5.0, 30.0  # seconds to report a timeout, also on a busy machine; to start
+MEMORY_LIMIT = 1_000_000_000  # bytes of address space
+MAX_QUEUED_MESSAGES = 8  # further messages wait in the submission's pipe
+ENVIRONMENT_KEPT = {
+    "PATH",
+    "LANG",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SYSTEMROOT",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "TZ",
+}  # of the environment
 WORKER = "gradlab.notebook.submission"
 DIED, KILLED, SPENT = (
-    "the notebook's process came to an end: does it call `exit`, or run out of memory?",
+    "the notebook's process ended: does it call `exit`, or run out of memory?",
     "did not end, and could not be interrupted",
     "the notebook has used up its {:.0f} s. Is there a loop that never ends, in a cell or in a function?",
 )
 
 
 class Gone(Exception):  # noqa: N818  (a finding about the submission)
-    """The submission's process gave no answer."""
+    """The submission's process did not answer."""
 
 
 class Submission:
-    """A submission's notebook, run in a process of its own. A context: with its end, the process ends.
+    """A submission's notebook, run in a separate process. The context manager ends the process.
 
     Parameters
     ----------
     cells : sequence of str
-        The texts of the code cells, in order.
+        The sources of the code cells, in order.
     folder : path
-        Where it runs: with the files that belong to it.
+        The folder with its files, where it runs.
     altogether : float
-        Seconds for all of it.
+        The time limit for the submission, in seconds.
 
     Attributes
     ----------
     outputs : list
-        For each cell what it put out, {"text": …} or {"png": …}, as the submission says.
+        The outputs of each cell, {"text": …} or {"png": …}, as the submission reports them.
     """
 
     def __init__(self, cells: Sequence[str], folder: Path, altogether: float = ALTOGETHER) -> None:
         self.cells, self.folder = list(cells), folder
         self.outputs: list[list[dict[str, str]]] = [[] for _ in cells]
         self._ends, self._altogether = clock.now() + altogether, altogether
-        self._purse = Purse(*CELLS)
-        self._ended, self._slow, self._stuck = set[int](), set[int](), set[int]()  # cells, by how they ended before
+        self._budget = TimeBudget(*CELLS)
+        self._ended, self._slow, self._stuck = set[int](), set[int](), set[int]()  # numbers of cells, by how they ended before
         self._process: subprocess.Popen[bytes] | None = None
-        self._arrived: queue.Queue[Any] = queue.Queue(BEHIND)
+        self._arrived: queue.Queue[Any] = queue.Queue(MAX_QUEUED_MESSAGES)
         self._sent: queue.Queue[Any] = queue.Queue()
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -96,7 +105,7 @@ class Submission:
 
     # ------------------------------------------------------------------------------------------------------ asking
     def call(self, request: dict[str, Any], probes: list[Probe]) -> dict[str, Any]:
-        """Perform a request there (see `homework.calling`); {"end": "gone"} if nothing comes back."""
+        """Perform a request in the process (see `homework.calling`). Return {"end": "gone"} if it does not answer."""
         try:
             self.run()
             seconds = self._at_most(request["seconds"])
@@ -106,17 +115,17 @@ class Submission:
         return outcome if isinstance(outcome, dict) else {"end": "unreadable"}
 
     def run(self) -> None:
-        """Run the cells, unless they have been run in a process that is still there."""
+        """Run the cells, unless the process is running and has run them."""
         while self._process is None or self._process.poll() is not None:
             self.end()
             self._start()
             for at, text in enumerate(self.cells):
                 if at in self._stuck:
                     continue
-                wanted = CELLS[0] if at in self._ended else CELLS[2] if at in self._slow else self._purse.seconds()
+                wanted = CELLS[0] if at in self._ended else CELLS[2] if at in self._slow else self._budget.seconds()
                 seconds, began = self._at_most(wanted), clock.now()
                 try:
-                    with self._purse.spending():
+                    with self._budget.spend():
                         outputs = self._exchange({"do": "cell", "text": text, "seconds": seconds}, seconds + GRACE, [])
                     (self._ended if clock.now() - began < seconds else self._slow).add(at)
                 except Gone as gone:
@@ -134,11 +143,11 @@ class Submission:
         return min(seconds, left)
 
     def _exchange(self, message: dict[str, Any], seconds: float, probes: list[Probe]) -> Any:
-        """Send a message, answer what is asked, return what comes back."""
-        self._sent.put(wire.packed(message))
-        return self._awaited(seconds, probes)
+        """Send a message, answer the requests of the process, and return its result."""
+        self._sent.put(wire.pack(message))
+        return self._await_reply(seconds, probes)
 
-    def _awaited(self, seconds: float, probes: list[Probe]) -> Any:
+    def _await_reply(self, seconds: float, probes: list[Probe]) -> Any:
         until = clock.now() + seconds
         while True:
             try:
@@ -149,16 +158,18 @@ class Submission:
             if isinstance(got, wire.BadFrame) or got is None or clock.now() > until:
                 self.end()
                 if isinstance(got, wire.BadFrame):
-                    raise Gone(f"what the notebook's process sends cannot be read: {got}")
+                    raise Gone(f"the output of the notebook's process cannot be read: {got}")
                 raise Gone(DIED if got is None else KILLED)
             if not (isinstance(got, dict) and set(got) == {"ask"}):
                 return got.get("done") if isinstance(got, dict) else None
-            self._sent.put(wire.packed(_answered(got["ask"], probes)))
+            self._sent.put(wire.pack(_answer_question(got["ask"], probes)))
 
     # ------------------------------------------------------------------------------------------------------ the process
     def _start(self) -> None:
         self._at_most(0)
-        environment = {key: value for key, value in os.environ.items() if key in KEPT or key.startswith(("LC_", "PYTHON"))}
+        environment = {
+            key: value for key, value in os.environ.items() if key in ENVIRONMENT_KEPT or key.startswith(("LC_", "PYTHON"))
+        }
         environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # each takes memory
         environment |= {
             "HOME": str(self.folder),
@@ -168,7 +179,7 @@ class Submission:
             "MPLCONFIGDIR": str(self.folder),
         }
         self._process = subprocess.Popen(  # noqa: S603  (this Python, a module of ours)
-            [sys.executable, "-P", "-m", WORKER, str(MEMORY)],
+            [sys.executable, "-P", "-m", WORKER, str(MEMORY_LIMIT)],
             cwd=self.folder,
             env=environment,
             stdin=subprocess.PIPE,
@@ -176,17 +187,17 @@ class Submission:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._arrived, self._sent, self._over = queue.Queue(BEHIND), queue.Queue(), threading.Event()
+        self._arrived, self._sent, self._over = queue.Queue(MAX_QUEUED_MESSAGES), queue.Queue(), threading.Event()
         self._threads = [
-            threading.Thread(target=_reading, args=(self._process.stdout, self._arrived, self._over), daemon=True),
-            threading.Thread(target=_writing, args=(self._process.stdin, self._sent), daemon=True),
+            threading.Thread(target=_read_messages, args=(self._process.stdout, self._arrived, self._over), daemon=True),
+            threading.Thread(target=_write_messages, args=(self._process.stdin, self._sent), daemon=True),
         ]
-        for thread in self._threads:  # what does not read, or floods, holds up these and not us
+        for thread in self._threads:  # a process that does not read, or floods, blocks only these
             thread.start()
-        self._awaited(self._at_most(START), [])  # it is there: no cell pays for its start on a busy machine
+        self._await_reply(self._at_most(START), [])  # the start does not count as time of a cell
 
     def end(self) -> None:
-        """Kill the process, and what it started."""
+        """Kill the process and its children."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -197,11 +208,11 @@ class Submission:
         process.wait()
         self._over.set()
         self._sent.put(None)
-        for thread in self._threads:  # each closes its pipe; a process that got away may hold the other end
+        for thread in self._threads:  # each closes its pipe; a child that escaped may hold the other end
             thread.join(1.0)
 
 
-def _reading(pipe: BinaryIO, arrived: queue.Queue[Any], over: threading.Event) -> None:
+def _read_messages(pipe: BinaryIO, arrived: queue.Queue[Any], over: threading.Event) -> None:
     with pipe:
         while not over.is_set():
             try:
@@ -218,21 +229,21 @@ def _reading(pipe: BinaryIO, arrived: queue.Queue[Any], over: threading.Event) -
                 return
 
 
-def _writing(pipe: BinaryIO, sent: queue.Queue[Any]) -> None:
+def _write_messages(pipe: BinaryIO, sent: queue.Queue[Any]) -> None:
     with contextlib.suppress(OSError, ValueError), pipe:
         while (frame := sent.get()) is not None:
             pipe.write(frame)
             pipe.flush()
 
 
-def _answered(asked: Any, probes: list[Probe]) -> dict[str, Any]:
-    """The answer to a question about a function, or why there is none."""
+def _answer_question(asked: Any, probes: list[Probe]) -> dict[str, Any]:
+    """Answer a request for a function's values, or return an error."""
     try:
         number, what, arrays = asked
         if not (isinstance(number, int) and 0 <= number < len(probes) and what in QUESTIONS):
-            raise ValueError("there is no such function")
+            raise ValueError("no such function")
         return {"answer": probes[number].answer(what, list(arrays))}
-    except Exception as error:  # noqa: BLE001  (it asked for something impossible: it is told)
+    except Exception as error:  # noqa: BLE001  (an invalid request gets the error as its answer)
         return {"error": abbreviate(f"{type(error).__name__}: {error}", MOST_WORDS)}
 
 
@@ -248,18 +259,18 @@ def _outputs(raw: Any) -> list[dict[str, str]]:
 
 # ------------------------------------------------------------------------------------------------------ a whole notebook
 def run(notebook: str | Path, seed: int = 0, checks: str | Path | None = None, altogether: float = ALTOGETHER) -> list[Verdict]:
-    """Run a notebook in a process of its own, and check all its exercises.
+    """Run a notebook in a separate process, and check all its exercises.
 
     Parameters
     ----------
     notebook : path
-        A student's notebook, or the one with solutions. It is not written to.
+        A student's notebook, or the one with solutions. It is not modified.
     seed : int
-        Of the shapes and numbers that the checks draw.
+        Seed of the shapes and numbers that the checks draw.
     checks : path, optional
         The folder of `checks.py`; by default the notebook's own.
     altogether : float
-        Seconds for all of it.
+        The time limit for the submission, in seconds.
 
     Returns
     -------
@@ -269,11 +280,11 @@ def run(notebook: str | Path, seed: int = 0, checks: str | Path | None = None, a
     Raises
     ------
     ValueError
-        If the file is no notebook.
+        If the file is not a notebook.
 
     Notes
     -----
-    What keeps a submission from forging its verdict, and what does not, is said at the head of `gradlab.homework.grading`.
+    The docstring of `gradlab.homework.grading` explains what a submission can and cannot do to its verdict.
 
     Examples
     --------
@@ -287,18 +298,18 @@ def run(notebook: str | Path, seed: int = 0, checks: str | Path | None = None, a
         texts = [_text(cell) for cell in read["cells"] if cell["cell_type"] == "code" and not _is_graded(cell)]
     except (ValueError, KeyError, TypeError, UnicodeError) as error:
         raise ValueError(f"{path.name} is not a notebook: {error}") from None
-    return graded(texts, path.parent, path.parent if checks is None else Path(checks), seed, altogether)[0]
+    return grade_cells(texts, path.parent, path.parent if checks is None else Path(checks), seed, altogether)[0]
 
 
-def graded(
+def grade_cells(
     texts: Sequence[str],
     beside: Path,
     checks: Path,
     seed: int,
     altogether: float = ALTOGETHER,
 ) -> tuple[list[Verdict], list[list[dict[str, str]]]]:
-    """Verdicts on all exercises, and what the cells put out. `beside` is the folder whose other files belong to the notebook."""
-    homework, purse = load(checks), Purse(*EXERCISES)
+    """Return the verdicts on all exercises and the outputs of the cells. `beside` has the notebook's other files."""
+    homework, budget = load(checks), TimeBudget(*EXERCISES)
     verdicts = []
     with tempfile.TemporaryDirectory(prefix="gradlab-", ignore_cleanup_errors=True) as folder:
         for file in beside.iterdir():
@@ -307,11 +318,11 @@ def graded(
         shutil.copy(checks / CHECKS, folder)
         with Submission(texts, Path(folder), altogether) as submission:
             with contextlib.suppress(Gone):
-                submission.run()  # the cells have a purse of their own
+                submission.run()  # the cells have their own time budget
             for number in sorted(homework.exercises):
-                seconds = purse.seconds()
-                with purse.spending():
-                    verdicts.append(homework.check(number, submission, seed, Purse(seconds, seconds, 0.1)))
+                seconds = budget.seconds()
+                with budget.spend():
+                    verdicts.append(homework.check(number, submission, seed, TimeBudget(seconds, seconds, 0.1)))
             outputs = submission.outputs
     return verdicts, outputs
 
@@ -321,5 +332,5 @@ def _text(cell: dict[str, Any]) -> str:
 
 
 def _is_graded(cell: dict[str, Any]) -> bool:
-    """Whether a cell is a check, which is made here and not there."""
+    """Return whether a cell is a check, which does not run in the submission's process."""
     return bool(cell.get("metadata", {}).get("nbgrader", {}).get("grade")) or _text(cell).lstrip().startswith("%check")

@@ -1,8 +1,8 @@
-"""Answer first, then see: a lesson's questions, and the guesses of its reader.
+"""A lesson's questions, and the reader's guesses: the answer is shown only after a guess.
 
-`ask("two_rows", numbers=2)` asks: in a notebook with a field or with buttons, elsewhere by saying what to type. What is answered
-is an attribute of `guess`, `...` until then, and typing `guess.two_rows = [3, 5]` does the same. So each question has a guess of
-its own, cells may be run in any order, and nothing is shown for the guess at another question.
+`ask("two_rows", numbers=2)` shows a field or buttons in a notebook, and elsewhere the code to type. The guess is an attribute of
+`guess`, which is `...` at first; `guess.two_rows = [3, 5]` sets it, too. Each question has a guess of its own, so cells can be
+run in any order.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gradlab.explore.views import opened
-from gradlab.homework.questions import Question, is_open, plain, question, shown
+from gradlab.homework.questions import Question, format_value, is_open, plain, question
 
 NEXT = "Now run the next cell."
-READING, FILE = "GRADLAB_READING", "GRADLAB_GUESSES"  # variables of the environment
-NOTEBOOK = "JPY_SESSION_NAME"  # where Jupyter says which notebook a kernel is of
+READING, FILE = "GRADLAB_READING", "GRADLAB_GUESSES"  # environment variables
+NOTEBOOK = "JPY_SESSION_NAME"  # where Jupyter stores the notebook of a kernel
 
 
 @dataclass
 class Settings:
-    """Who reads: `gradlab.homework.predictions.settings`.
+    """Settings of questions: `gradlab.homework.predictions.settings`.
 
     Attributes
     ----------
     reading : bool
-        The notebook is run to be read, not to be answered: questions and answers are folded text. Set by GRADLAB_READING=1.
+        Show questions and answers as folded text, for a notebook that is only read. Set by GRADLAB_READING=1.
     file : Path or None
-        Where each guess is written down, a line of JSON each, for a teacher's summary; None, the default: nowhere. Set by
+        Where guesses are logged for a teacher's summary, a line of JSON each. None, the default: nowhere. Set by
         GRADLAB_GUESSES=PATH.
     """
 
@@ -47,40 +47,47 @@ settings = Settings(
 
 
 class QuestionView(Protocol):
-    """Where a question is asked."""
+    """A view that shows a question."""
 
     def refresh(self) -> None:
-        """The guess has changed."""
+        """Update the view after a change of the guess."""
 
     def close(self) -> None:
-        """The question is asked elsewhere now."""
+        """Close the view: another one shows the question."""
 
 
 class Guesses:
     """The guesses of a notebook, by question."""
 
-    _kept: dict[str, Any]
+    _guesses: dict[str, Any]
     _asked: dict[str, Question]
     _views: dict[str, QuestionView]
-    _told: dict[str, str]
+    _logged: dict[str, str]
     _solved: dict[str, str]
     _read_last: str
 
     def __init__(self) -> None:
-        for name, value in (("_kept", {}), ("_asked", {}), ("_views", {}), ("_told", {}), ("_solved", {}), ("_read_last", "")):
+        for name, value in (
+            ("_guesses", {}),
+            ("_asked", {}),
+            ("_views", {}),
+            ("_logged", {}),
+            ("_solved", {}),
+            ("_read_last", ""),
+        ):
             object.__setattr__(self, name, value)
 
     def __getattr__(self, key: str) -> Any:
-        if key.startswith("_"):  # what Python and IPython ask of any object
+        if key.startswith("_"):  # looked up by Python and IPython on any object
             raise AttributeError(key)
         object.__setattr__(self, "_read_last", key)
-        return self._kept.get(key, ...)
+        return self._guesses.get(key, ...)
 
     def __setattr__(self, key: str, said: Any) -> None:
         if said is None or said is Ellipsis:
-            self._kept.pop(key, None)
+            self._guesses.pop(key, None)
         else:
-            self._kept[key] = self._asked[key].taken(said) if key in self._asked else said
+            self._guesses[key] = self._asked[key].normalize(said) if key in self._asked else said
         if (view := self._views.get(key)) is not None:
             view.refresh()
 
@@ -88,63 +95,63 @@ class Guesses:
         setattr(self, key, ...)
 
     def __dir__(self) -> list[str]:
-        return sorted(self._asked.keys() | self._kept.keys())
+        return sorted(self._asked.keys() | self._guesses.keys())
 
     def __repr__(self) -> str:
-        return ", ".join(f"{key}: {said!r}" for key, said in self._kept.items()) or "no guesses yet"
+        return ", ".join(f"{key}: {said!r}" for key, said in self._guesses.items()) or "no guesses yet"
 
-    def asked(self, question: Question) -> None:
-        """A question is asked. A guess at another one of this name is dropped."""
+    def register(self, question: Question) -> None:
+        """Add a question. The guess for a different question of this name is dropped."""
         key = question.key
         if key in self._asked and self._asked[key] != question:
-            self._kept.pop(key, None)
+            self._guesses.pop(key, None)
             self._solved.pop(key, None)
         self._asked[key] = question
-        if key in self._kept:
-            self._kept[key] = question.taken(self._kept[key])
+        if key in self._guesses:
+            self._guesses[key] = question.normalize(self._guesses[key])
 
-    def seen_by(self, key: str, view: QuestionView) -> None:
-        """From now on `view` shows the guess, and no other one does."""
+    def set_view(self, key: str, view: QuestionView) -> None:
+        """Set the view of a question, and close the previous one."""
         if (before := self._views.pop(key, None)) is not None:
             before.close()
         self._views[key] = view
 
     def is_solved(self, key: str) -> bool:
-        """Whether the guess at a question has been compared, and was right."""
-        return key in self._kept and self._solved.get(key) == shown(self._kept[key])
+        """Return whether the guess for a question was compared and was right."""
+        return key in self._guesses and self._solved.get(key) == format_value(self._guesses[key])
 
     def note_comparison(self, said: Any, right: bool) -> None:
-        """Note whether a guess was right: for the view of its question, and in the teacher's file if there is one."""
+        """Record whether a guess was right, for the question's view and in the teacher's file."""
         key = self._read_last
-        if self._kept.get(key) is not said:
+        if self._guesses.get(key) is not said:
             return
         if right:
-            self._solved[key] = shown(said)
+            self._solved[key] = format_value(said)
         else:
             self._solved.pop(key, None)
         if (view := self._views.get(key)) is not None:
             view.refresh()
-        if settings.file is not None and self._told.get(key) != shown(said):  # once, until it changes
-            self._told[key] = shown(said)
-            _write_down(settings.file, key, shown(said), right)
+        if settings.file is not None and self._logged.get(key) != format_value(said):  # once, until it changes
+            self._logged[key] = format_value(said)
+            _write_down(settings.file, key, format_value(said), right)
 
 
 guess = Guesses()
 
 
 def ask(key: str, *, numbers: int | None = None, choices: Iterable[Any] | None = None, rows: Iterable[Any] | None = None) -> None:
-    """Ask for a guess, and show it where there is one: a cell that asks may be run again.
+    """Ask for a guess. If there is one already, show it.
 
     Parameters
     ----------
     key : str
         The guess becomes `guess.KEY`.
     numbers : int, optional
-        How many numbers an answer has. Without it, and without choices, it is a word or a number.
+        How many numbers an answer has. Without `numbers` and `choices`, it is a word or a number.
     choices : iterable of str, optional
         The words to choose from.
     rows : iterable of str, optional
-        With `choices`: one is chosen for each row, and the guess is a list of words.
+        With `choices`: the reader chooses one for each row, and the guess is a list of words.
 
     Returns
     -------
@@ -157,13 +164,13 @@ def ask(key: str, *, numbers: int | None = None, choices: Iterable[Any] | None =
     >>> guess.slope = "rises"
     """
     asked = question(key, numbers, choices, rows)
-    guess.asked(asked)
+    guess.register(asked)
     opened("question", asked, guesses=guess, reading=settings.reading)
 
 
 def state(guesses: Guesses, asked: Question) -> dict[str, Any]:
-    """What a view of a question shows: the guess, and what is to be said of it."""
-    said = guesses._kept.get(asked.key, ...)
+    """Return the state of a question's view: the guess, and the remark on it."""
+    said = guesses._guesses.get(asked.key, ...)
     problem = asked.problem(said)
     chosen: list[str] = []
     if asked.choices and not problem.startswith("You wrote"):

@@ -1,11 +1,10 @@
-"""The function that a check hands to a student: everything done with it is asked of the check, which counts.
+"""The function that a check passes to a student's code: the check answers and counts everything that is done with it.
 
-A `Probe` stays with the check. What the student's code is given, `asked(…)`, is a function of one tensor that knows nothing of
-the Jacobian: its value, a product vᵀJ and a product Ju are each asked for, and noted there. So a sweep that is counted has run
-through f, and a Jacobian that came without one came by difference quotients: f was asked for at points beside x. Of a scalar
-function that the check marks (`Twice`) the products with its Hessian are asked for in the same way: v Hu and uᵀHw. In a notebook
-asking is a call; where submissions are graded it goes through a pipe to another process (see `homework.grading`), and so
-nothing that a submission does can change a count.
+A `Probe` belongs to the check. The student's code gets a `ProbedFunction` of one tensor, which requests each value, product
+vᵀJ and product Ju from the probe. Each sweep that is counted has therefore run through f, and a Jacobian that was computed
+without sweeps comes from difference quotients: f was called at points other than x. For a scalar function that the check wraps
+in `Twice`, products with its Hessian, v Hu and uᵀHw, are requested in the same way. In a notebook a request is a call. In
+grading it goes through a pipe to another process (see `homework.grading`), so a submission cannot change a count.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from gradlab.func.transforms import jvp
 
 QUESTIONS = ("value", "pull", "push", "bend", "curve")
 Ask = Callable[[int, str, list[np.ndarray]], np.ndarray]  # (which function, one of the QUESTIONS, arrays)
-MOST_POINTS = 1000  # that are remembered; who asks for more is not deriving
-MOST_VECTORS = 1000  # of one question: answering must not take long
+MAX_POINTS = 1000  # stored: no derivative needs more
+MAX_VECTORS = 1000  # of one request, which must not take long
 
 
 class Twice:
-    """A scalar function of a check's that a student's code may differentiate twice. The check calls it like the function.
+    """A check's scalar function that a student's code may differentiate twice.
 
     Parameters
     ----------
@@ -53,18 +52,18 @@ class Twice:
 
 
 class Probe:
-    """A function of the check's, and what was asked of it.
+    """A function of a check, and counts of its uses.
 
     Attributes
     ----------
     calls : int
-        Of the function itself.
+        Calls of the function itself.
     elsewhere : int
-        Different points beside `at` that it was called at (rounding to float32 is not another point).
+        Number of points other than `at` where it was called (`at` rounded to float32 does not count).
     pulls, pushes : list of int
-        The reverse sweeps through it and the forward ones: for each, how many vectors it carried.
+        The reverse and the forward sweeps through it: the number of vectors of each.
     bends : list of int
-        The sweeps of second order: for each, how many products with the Hessian it made.
+        The second-order sweeps: the number of products with the Hessian of each.
     """
 
     def __init__(self, function: Callable[[Tensor], Tensor], at: np.ndarray | None = None) -> None:
@@ -78,21 +77,21 @@ class Probe:
 
     @property
     def sweeps(self) -> int:
-        """All vectors that went through it, either way: what the work costs."""
+        """The cost: the number of vectors in all sweeps."""
         return sum(self.pulls) + sum(self.pushes) + sum(self.bends)
 
     def answer(self, what: str, arrays: list[np.ndarray]) -> np.ndarray:
-        """What is asked: f(x); vᵀJ at x, for one v or a stack of them; Ju likewise; of a scalar function that is `Twice`, also
-        v Hu for numbers v and vectors u ("bend") and uᵀHw ("curve").
+        """Compute f(x), or vᵀJ or Ju at x for one vector or a stack. For a scalar function that is `Twice`, also v Hu for
+        numbers v and vectors u ("bend") and uᵀHw ("curve").
 
         Raises
         ------
         ValueError
-            If nothing of the kind can be asked of these arrays.
+            If the shapes of the arrays do not fit the request.
         Exception
-            What the function raises.
+            Any exception of the function.
         """
-        with grad_mode(on=True):  # whatever mode the asking code is in
+        with grad_mode(on=True):  # in any mode of the student's code
             return self._answer(what, arrays)
 
     def _answer(self, what: str, arrays: list[np.ndarray]) -> np.ndarray:
@@ -108,10 +107,10 @@ class Probe:
         y = self.function(at)
         shape = y.array.shape if what == "pull" else x.shape
         if vectors.ndim < len(shape) or vectors.shape[vectors.ndim - len(shape) :] != shape:
-            raise ValueError(f"a vector of shape {shape} is wanted, not {vectors.shape}")
+            raise ValueError(f"expected a vector of shape {shape}, got {vectors.shape}")
         lead = vectors.shape[: vectors.ndim - len(shape)]
-        if prod(lead) > MOST_VECTORS:
-            raise ValueError(f"{prod(lead)} vectors at once; {MOST_VECTORS} are the most")
+        if prod(lead) > MAX_VECTORS:
+            raise ValueError(f"{prod(lead)} vectors at once; the limit is {MAX_VECTORS}")
         each = vectors.reshape((-1, *shape)).astype(y.array.dtype)
         (self.pulls if what == "pull" else self.pushes).append(len(each))
         if what == "pull":
@@ -122,16 +121,16 @@ class Probe:
 
     def _second(self, what: str, x: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         if not isinstance(self.function, Twice):
-            raise RuntimeError("a check's f has first derivatives only: its backward cannot be differentiated by x.")
+            raise RuntimeError("this f has first derivatives only: its backward cannot be differentiated with respect to x.")
         at = constant(x).requires_grad_()
         y = self.function(at)
         stacks = (first, second) if what == "curve" else (second,)
         if y.array.shape or any(one.shape[max(one.ndim - x.ndim, 0) :] != x.shape for one in stacks):
-            raise ValueError(f"a number y and vectors of shape {x.shape} are wanted")
+            raise ValueError(f"expected a scalar y and vectors of shape {x.shape}")
         of_first = first.shape if what == "bend" else first.shape[: first.ndim - x.ndim]
         lead = np.broadcast_shapes(of_first, second.shape[: second.ndim - x.ndim])
-        if prod(lead) > MOST_VECTORS:
-            raise ValueError(f"{prod(lead)} vectors at once; {MOST_VECTORS} are the most")
+        if prod(lead) > MAX_VECTORS:
+            raise ValueError(f"{prod(lead)} vectors at once; the limit is {MAX_VECTORS}")
         self.bends.append(prod(lead))
         each = second.reshape((-1, *x.shape)).astype(y.array.dtype)
         (slope,) = grad(y, at, create_graph=True)
@@ -146,16 +145,16 @@ class Probe:
         return np.asarray((first * products).sum(axes))
 
     def _note(self, x: np.ndarray) -> None:
-        """Remember a point beside `at`, whatever its shape: the functions of checks flatten what they are given."""
-        if self.at is None or len(self._others) == MOST_POINTS:
+        """Store a point other than `at`, of any shape: the checks' functions flatten their input."""
+        if self.at is None or len(self._others) == MAX_POINTS:
             return
         at, flat = self.at.reshape(-1), x.reshape(-1)
         if not (np.array_equal(flat, at) or np.array_equal(flat, at.astype(np.float32))):
             self._others.add(flat.tobytes())
 
 
-class Asked:
-    """What a student's code gets in place of a check's function: it can be called, and differentiated."""
+class ProbedFunction:
+    """A function that a student's code can call and differentiate. It requests everything from the check."""
 
     __slots__ = ("_ask", "_number")
 
@@ -164,30 +163,29 @@ class Asked:
 
     def __call__(self, x: Tensor) -> Tensor:
         if not isinstance(x, Tensor):
-            raise TypeError(f"f takes a tensor, not {type(x).__name__}: gl.tensor makes one of numbers.")
+            raise TypeError(f"f takes a tensor, not {type(x).__name__}: convert it with gl.tensor.")
         if not (x.is_floating_point() or x.is_complex()):
-            raise TypeError(f"f takes a tensor of floats, not of {x.dtype}: x.double() makes one.")
+            raise TypeError(f"f takes a tensor of floats, not of {x.dtype}: use x.double().")
         return value.record(x, probe=self)
 
     def __repr__(self) -> str:
         return "<a function to be differentiated>"
 
-    def asked(self, what: str, *arrays: Any) -> np.ndarray:
-        """The answer, in the dtype of x."""
+    def query(self, what: str, *arrays: Any) -> np.ndarray:
+        """Request a product from the check, in the dtype of x."""
         inputs = [np.array(array, order="C") for array in arrays]
         return np.asarray(self._ask(self._number, what, inputs)).astype(inputs[0].dtype, copy=False)
 
 
-def _product(what: str, vector: Any, x: Any, probe: Asked) -> Any:
-    """vᵀJ or Ju, of arrays or of Tensors that are recorded."""
+def _product(what: str, vector: Any, x: Any, probe: ProbedFunction) -> Any:
+    """Return vᵀJ or Ju of arrays, or of Tensors with recording."""
     if isinstance(vector, Tensor):
         return (pull if what == "pull" else push).record(vector, x, probe=probe)
-    return probe.asked(what, x, vector)
+    return probe.query(what, x, vector)
 
 
 def _hidden(name: str, forward: Any, node: str | None = None, **rules: tuple[Any, Any]) -> Any:
-    """A primitive that is not listed among the library's: it stands for a function of unknown make. `rules` are pairs, vjp and
-    jvp."""
+    """Define a primitive that is not in the library's list. `rules` are pairs of vjp and jvp, by argument."""
     hidden = primitive(
         name,
         forward,
@@ -201,25 +199,25 @@ def _hidden(name: str, forward: Any, node: str | None = None, **rules: tuple[Any
 
 
 def _both(of_g: str, of_t: str) -> tuple[Any, Any]:
-    """The two rules of one argument. (What a rule needs it says by the names of its parameters.)"""
+    """Return the vjp and the jvp of one argument. (A rule's parameter names select its inputs.)"""
     return (lambda g, x, lead, probe: _product(of_g, g, x, probe)), (lambda t, x, lead, probe: _product(of_t, t, x, probe))
 
 
-def _second(what: str, first: Any, second: Any, x: Any, probe: Asked, over: int = 0, lead: Any = ()) -> Any:
-    """v Hu or uᵀHw, of arrays or of Tensors that are recorded, summed over as many axes behind `lead`."""
+def _second(what: str, first: Any, second: Any, x: Any, probe: ProbedFunction, over: int = 0, lead: Any = ()) -> Any:
+    """Return v Hu or uᵀHw of arrays, or of Tensors with recording, summed over `over` axes after `lead`."""
     if isinstance(first, Tensor) or isinstance(second, Tensor):
         result = (bend if what == "bend" else curve).record(first, second, x, probe=probe)
     else:
-        result = probe.asked(what, x, first, second)
+        result = probe.query(what, x, first, second)
     return result.sum(tuple(range(len(lead), len(lead) + over))) if over else result
 
 
-def _refused_to(vector: Any) -> Any:
-    raise RuntimeError("a check's f has two derivatives at most: a product with its Hessian cannot be differentiated.")
+def _refuse_third_derivative(vector: Any) -> Any:
+    raise RuntimeError("this f has at most two derivatives: a product with its Hessian cannot be differentiated.")
 
 
-NO_THIRD = (lambda g, x: _refused_to(g)), (lambda t, x: _refused_to(t))
-OF_PULL = (  # v has an axis for each that it is stacked by: f is scalar where it has second derivatives
+NO_THIRD = (lambda g, x: _refuse_third_derivative(g)), (lambda t, x: _refuse_third_derivative(t))
+OF_PULL = (  # all axes of v are batch axes, because f is scalar
     lambda g, v, x, lead, probe: _second("bend", v, g, x, probe, v.ndim, lead),
     lambda t, v, x, lead, probe: _second("bend", v, t, x, probe),
 )
@@ -227,8 +225,8 @@ OF_PUSH = (
     lambda g, u, x, lead, probe: _second("bend", g, u, x, probe, u.ndim - x.ndim, lead),
     lambda t, u, x, lead, probe: _second("curve", u, t, x, probe),
 )
-value = _hidden("f", lambda x, *, probe: probe.asked("value", x), "FBackward", x=_both("pull", "push"))
-pull = _hidden("f_pull", lambda v, x, *, probe: probe.asked("pull", x, v), v=_both("push", "pull"), x=OF_PULL)
-push = _hidden("f_push", lambda u, x, *, probe: probe.asked("push", x, u), u=_both("pull", "push"), x=OF_PUSH)
-bend = _hidden("f_bend", lambda v, u, x, *, probe: probe.asked("bend", x, v, u), v=NO_THIRD, u=NO_THIRD, x=NO_THIRD)
-curve = _hidden("f_curve", lambda u, w, x, *, probe: probe.asked("curve", x, u, w), u=NO_THIRD, w=NO_THIRD, x=NO_THIRD)
+value = _hidden("f", lambda x, *, probe: probe.query("value", x), "FBackward", x=_both("pull", "push"))
+pull = _hidden("f_pull", lambda v, x, *, probe: probe.query("pull", x, v), v=_both("push", "pull"), x=OF_PULL)
+push = _hidden("f_push", lambda u, x, *, probe: probe.query("push", x, u), u=_both("pull", "push"), x=OF_PUSH)
+bend = _hidden("f_bend", lambda v, u, x, *, probe: probe.query("bend", x, v, u), v=NO_THIRD, u=NO_THIRD, x=NO_THIRD)
+curve = _hidden("f_curve", lambda u, w, x, *, probe: probe.query("curve", x, u, w), u=NO_THIRD, w=NO_THIRD, x=NO_THIRD)

@@ -1,11 +1,11 @@
-"""A program of a few lines that runs on anything that can be added and multiplied: tensors, and a student's own values.
+"""A program of a few lines that runs on tensors and on a student's own values.
 
     program = Program("b = a + a\\nc = b + b")
-    program(gl.tensor(1.0))                  # what its last line makes
+    program(gl.tensor(1.0))                  # the value of its last line
     program(Value(1.0))
 
-Its text is data: it goes to another process as it is, and is read there, never run. A line is a name and what it is made of:
-names, numbers, + - * / @ **, the transpose `.T`, and methods that are called with numbers or None.
+Its text is data: it is sent to another process and interpreted there, never executed. A line assigns an expression to a name.
+Expressions have names, numbers, + - * / @ **, the transpose `.T`, and method calls with integers or None.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ METHODS = frozenset(("exp", "log", "sum", "mean", "std", "diagonal"))
 
 
 class Program:
-    """Lines, read once.
+    """A parsed program.
 
     Parameters
     ----------
@@ -37,14 +37,14 @@ class Program:
     Attributes
     ----------
     inputs : tuple of str
-        The names that no line makes, in the order of their first use.
+        The names that no line assigns, in the order of their first use.
     names : tuple of str
-        The names that the lines make.
+        The names that the lines assign.
 
     Raises
     ------
     ValueError
-        If a line is none of these.
+        If a line is not such an assignment.
     """
 
     def __init__(self, text: str) -> None:
@@ -53,35 +53,35 @@ class Program:
         inputs: list[str] = []
         for line in ast.parse(self.text).body:
             if not (isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name)):
-                raise ValueError(f"{ast.unparse(line)!r}: a line of a program gives a name to something.")
-            _read(line.value)
+                raise ValueError(f"{ast.unparse(line)!r}: a line of a program must assign to a name.")
+            _validate(line.value)
             used = sorted((n for n in ast.walk(line.value) if isinstance(n, ast.Name)), key=lambda n: n.col_offset)
             assigned = [name for name, _ in self._lines]
             inputs += [n.id for n in used if n.id not in assigned and n.id not in inputs]
             self._lines.append((line.targets[0].id, line.value))
         if not self._lines:
-            raise ValueError("a program has at least one line.")
+            raise ValueError("a program must have at least one line.")
         self.inputs, self.names = tuple(dict.fromkeys(inputs)), tuple(name for name, _ in self._lines)
 
     def __call__(self, *inputs: Any) -> Any:
-        """What the last line makes of these inputs."""
+        """Return the value of the last line for these inputs."""
         if len(inputs) != len(self.inputs):
-            raise TypeError(f"this program takes {', '.join(self.inputs)}: {len(inputs)} given.")
+            raise TypeError(f"this program takes {', '.join(self.inputs)}, got {len(inputs)} inputs.")
         return self.run(dict(zip(self.inputs, inputs, strict=True)))[self.names[-1]]
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What each line makes, by name."""
+        """Return the value of each line, by name."""
         space = dict(inputs)
         for name, what in self._lines:
-            space[name] = _made(what, space)
+            space[name] = _evaluate(what, space)
         return {name: space[name] for name in self.names}
 
     def __repr__(self) -> str:
         return f"<{', '.join(self.inputs)}: {'; '.join(self.text.splitlines())}>"
 
 
-def _read(what: ast.expr) -> None:
-    """Look whether all of it is known, before anything is made."""
+def _validate(what: ast.expr) -> None:
+    """Raise an error for an unknown operation, before anything is computed."""
     inner: list[ast.expr] = []
     match what:
         case ast.Name() | ast.Constant(value=int() | float()):
@@ -95,23 +95,23 @@ def _read(what: ast.expr) -> None:
         ):
             inner = [one]
         case _:
-            raise ValueError(f"{ast.unparse(what)!r} is no part of a program.")
+            raise ValueError(f"{ast.unparse(what)!r} is not allowed in a program.")
     for one in inner:
-        _read(one)
+        _validate(one)
 
 
-def _made(what: ast.expr, space: Mapping[str, Any]) -> Any:
+def _evaluate(what: ast.expr, space: Mapping[str, Any]) -> Any:
     match what:
         case ast.Name(id=name):
             return space[name]
         case ast.Constant(value=number):
             return number
         case ast.UnaryOp(operand=inner):
-            return -_made(inner, space)
+            return -_evaluate(inner, space)
         case ast.BinOp(left=left, op=op, right=right):
-            return OPERATIONS[type(op)](_made(left, space), _made(right, space))
+            return OPERATIONS[type(op)](_evaluate(left, space), _evaluate(right, space))
         case ast.Attribute(value=inner):
-            return _made(inner, space).T
+            return _evaluate(inner, space).T
         case ast.Call(func=ast.Attribute(value=inner, attr=method), args=args):
-            return getattr(_made(inner, space), method)(*(ast.literal_eval(arg) for arg in args))
+            return getattr(_evaluate(inner, space), method)(*(ast.literal_eval(arg) for arg in args))
     raise AssertionError(what)

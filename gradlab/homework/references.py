@@ -1,4 +1,4 @@
-"""What gives way to a student's own where a slip in an earlier exercise is not to be paid twice."""
+"""Reference functions that replace a student's own, so that a mistake in an earlier exercise does not cost points twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def unbroadcast(g: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The cotangent of an operand of this shape, from that of what it was broadcast to."""
+    """Sum the cotangent of a broadcast operand back to the operand's shape."""
     g = np.asarray(g)
     more = g.ndim - len(shape)
     long = tuple(i for i, n in enumerate(g.shape) if i < more or (shape[i - more] == 1 and n != 1))
@@ -16,7 +16,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def order(out: Any) -> list[Any]:
-    """All values that `out` is made of, each before what it is made of."""
+    """Return all values that `out` was computed from, each before its parents."""
     users, todo = {id(out): 0}, [out]
     while todo:
         for parent in todo.pop().parents:

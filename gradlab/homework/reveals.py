@@ -1,4 +1,4 @@
-"""What a lesson answers to a guess: nothing before there is one, then what came out, and a word on a known misconception."""
+"""Replies to guesses in a lesson: nothing before there is a guess, then the result, and a remark on a known misconception."""
 
 from __future__ import annotations
 
@@ -12,20 +12,30 @@ import numpy as np
 
 from gradlab.explore.views import opened
 from gradlab.homework import predictions
-from gradlab.homework.questions import NOTHING, Misfit, in_rows, is_open, is_same_word, miscounted, plain, read, shown
-from gradlab.homework.verdicts import BAD, GOOD, as_array, marked
+from gradlab.homework.questions import (
+    ROUNDING_OF_ZERO,
+    Misfit,
+    format_value,
+    in_rows,
+    is_open,
+    is_same_word,
+    plain,
+    read,
+    wrong_count_message,
+)
+from gradlab.homework.verdicts import BAD, GOOD, as_array, format_html
 
 ASK = "Say first what you expect, in the cell above; then run this one."
-FOLDED = "What comes out"  # the summary of a folded answer
+FOLDED = "What comes out"  # summary of a folded answer
 
 
 @dataclass(frozen=True)
 class Revealed:
-    """What a lesson answers to a guess."""
+    """The reply to a guess."""
 
-    right: bool | None  # None: there is no guess yet, or none that can be compared
+    right: bool | None  # None: no guess yet, or none that can be compared
     words: str
-    rows: tuple[str, ...] = ()  # what is said of single rows
+    rows: tuple[str, ...] = ()  # replies to single rows
 
     def __str__(self) -> str:
         return "\n".join([self.words, *(f"  - {row}" for row in self.rows)])
@@ -34,17 +44,17 @@ class Revealed:
 
     def _repr_html_(self) -> str:
         edge = "#888" if self.right is None else GOOD if self.right else BAD
-        rows = "".join(f"<li>{marked(row)}</li>" for row in self.rows)
+        rows = "".join(f"<li>{format_html(row)}</li>" for row in self.rows)
         rows = f'<ul style="margin:4px 0 0">{rows}</ul>' if rows else ""
         return (
             f'<div class="gradlab-reveal" style="border-left:4px solid {escape(edge)};padding:4px 0 4px 12px;max-width:52em;'
-            f'line-height:1.45;overflow-wrap:anywhere">{marked(self.words)}{rows}</div>'
+            f'line-height:1.45;overflow-wrap:anywhere">{format_html(self.words)}{rows}</div>'
         )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Followed(Revealed):
-    """An answer with something to look at below it, or one that is folded."""
+    """A reply with an object to display below it, or a folded one."""
 
     then: Any = None
     folded: bool = False
@@ -63,32 +73,32 @@ def reveal(
     rows: Iterable[Any] | None = None,
     then: Any = None,
 ) -> Revealed:
-    """Compare a guess with what is so, and say both.
+    """Compare a guess with the result, and show both.
 
-    Without a guess (`...` or None), or with one that has another number of numbers, only what is wanted is said.
+    Without a guess (`...` or None), or if it has the wrong number of numbers, the reply only says what is expected.
 
     Parameters
     ----------
     guess, actual : Tensor, array_like, str or bool
-        Numbers agree to 1e-3 of the largest (to 1e-2, where that is below 0.1); words regardless of case. Text that consists
-        of numbers is numbers.
+        Numbers must agree to 1e-3 of the largest (to 1e-2 if that is below 0.1). Words are compared regardless of case. Text
+        that consists of numbers is converted to numbers.
     of : callable, optional
-        What is made of the guess (an array) before it is compared, where more than one guess is right: weights are judged by v
-        @ J.
+        Applied to the guess (an array) before the comparison, for questions with several right answers: weights v are
+        compared by v @ J.
     count : int, optional
-        How many numbers a guess has, where `of` is given; else as many as `actual`.
+        How many numbers a guess has. By default as many as `actual`.
     replies : mapping, optional
-        What to say to a wrong guess: {(2, 3): "that is row 0"}. With `rows`, by row: {"x * 2": "..."}, or {"x * 2": {"False":
-        "..."}} where it depends on the guess.
+        Replies to wrong guesses: {(2, 3): "that is row 0"}. With `rows`, by row: {"x * 2": "..."}, or {"x * 2": {"False":
+        "..."}} if it depends on the guess.
     rows : iterable of str, optional
-        The rows of a table: guess and actual have a word for each.
+        The rows of a table: `guess` and `actual` have a word for each.
     then : optional
-        Something to look at, displayed below once there is a guess; a function is called for it then.
+        An object to display below once there is a guess, or a function that returns it.
 
     Returns
     -------
     Revealed
-        Shown in a notebook.
+        Displayed in a notebook.
 
     Examples
     --------
@@ -97,7 +107,7 @@ def reveal(
     >>> reveal(guess.rows, (2, 3))  # doctest: +SKIP
     """
     labels = rows if rows is None else tuple(map(str, rows))
-    verdict = _compared(guess, actual, of, count, replies, labels)
+    verdict = _compare(guess, actual, of, count, replies, labels)
     if verdict.right is not None:
         predictions.guess.note_comparison(guess, verdict.right)
     folded = verdict.right is None and is_open(guess) and predictions.settings.reading
@@ -111,7 +121,7 @@ def reveal(
     return Followed(verdict.right, verdict.words, verdict.rows, then() if called else then, folded)
 
 
-def _compared(
+def _compare(
     guess: Any,
     actual: Any,
     of: Callable[[np.ndarray], Any] | None,
@@ -128,43 +138,47 @@ def _compared(
     said, known = read(guess), None if isinstance(actual, (str, bool)) else as_array(actual)
     if known is None:
         right = is_same_word(guess, actual)
-        return _told(right, guess, actual, "You said", _reply(str(guess).strip().lower(), None, replies))
+        return _single_reply(right, guess, actual, "You said", _reply(str(guess).strip().lower(), None, replies))
     wanted = count if count is not None else known.size
     if said is None or said.size != wanted or not np.isfinite(said).all():
-        return Revealed(None, miscounted(guess, said, wanted, _reply(str(guess).strip().lower(), said, replies)))
+        return Revealed(None, wrong_count_message(guess, said, wanted, _reply(str(guess).strip().lower(), said, replies)))
     value = said if of is None else as_array(of(said.reshape(-1)))
     assert value is not None
     right = _close(value, known)
     if of is None:
-        return _told(right, plain(guess), actual, "You said", _reply("", said, replies))
+        return _single_reply(right, plain(guess), actual, "You said", _reply("", said, replies))
     if right:
-        return Revealed(True, f"It gives `{shown(actual)}`.")
-    return _told(False, value, actual, "Yours gives", _reply("", said, replies))
+        return Revealed(True, f"It gives `{format_value(actual)}`.")
+    return _single_reply(False, value, actual, "Yours gives", _reply("", said, replies))
 
 
 def _of_rows(guess: Any, actual: Any, rows: tuple[str, ...], replies: Mapping[Any, Any]) -> Revealed:
-    """The verdict on a table."""
+    """Compare a guess for a table."""
     known = in_rows(actual, rows)
     if known is None:
-        raise ValueError(f"there are {len(rows)} rows, {', '.join(rows)}, and what is so has not as many: {shown(actual)}.")
+        raise ValueError(
+            f"`actual` must have a word for each of {len(rows)} rows ({', '.join(rows)}), got {format_value(actual)}."
+        )
     said = None if guess is None or guess is Ellipsis else in_rows(guess, rows)
     if said is None and (guess is None or guess is Ellipsis):
         return Revealed(None, ASK)
     if said is None:
-        return Revealed(None, f"You wrote `{shown(guess)}`. The question is for a word for each of {len(rows)} rows.")
+        return Revealed(None, f"You wrote `{format_value(guess)}`. The answer is a word for each of {len(rows)} rows.")
     missing = [row for row, word in zip(rows, said, strict=True) if is_open(word)]
     if len(missing) == len(rows):
         return Revealed(None, ASK)
     if missing:
         left = ", ".join(f"`{row}`" for row in missing)
-        return Revealed(None, f"Say first what you expect of {left}, in the cell above; then run this one.")
+        return Revealed(None, f"Enter your guess for {left} in the cell above first, then run this one.")
     wrong = []
     for row, word, fact in zip(rows, said, known, strict=True):
         if not is_same_word(word, fact):
             reply = _row_reply(replies, row, word)
-            wrong.append(f"`{row}`: you said `{shown(word)}`{': ' + reply if reply else ''}; it is `{shown(fact)}`.")
+            wrong.append(
+                f"`{row}`: you said `{format_value(word)}`{': ' + reply if reply else ''}; it is `{format_value(fact)}`."
+            )
     if not wrong:
-        return Revealed(True, "As you said, in all of the rows." if len(rows) > 1 else "As you said.")
+        return Revealed(True, "All rows are as you said." if len(rows) > 1 else "As you said.")
     whole = _reply_to_all(replies, said)
     right = len(rows) - len(wrong)
     words = f"{right} of {len(rows)} rows are as you said{': ' + whole if whole else ''}."
@@ -187,17 +201,17 @@ def _reply_to_all(replies: Mapping[Any, Any], said: list[Any]) -> str:
 
 
 def _answer(actual: Any, of: Callable[[np.ndarray], Any] | None, rows: tuple[str, ...] | None) -> Revealed:
-    """What is so, for someone who only reads."""
+    """Return the answer, for a notebook that is only read."""
     if rows is None:
-        return Revealed(None, f"{'It is' if of is None else 'What was to come out is'} `{shown(actual)}`.")
+        return Revealed(None, f"{'It is' if of is None else 'The target is'} `{format_value(actual)}`.")
     facts = zip(rows, in_rows(actual, rows) or (), strict=False)
-    return Revealed(None, "It is:", tuple(f"`{row}`: `{shown(fact)}`" for row, fact in facts))
+    return Revealed(None, "It is:", tuple(f"`{row}`: `{format_value(fact)}`" for row, fact in facts))
 
 
-def _told(right: bool, said: Any, actual: Any, verb: str, reply: str) -> Revealed:
+def _single_reply(right: bool, said: Any, actual: Any, verb: str, reply: str) -> Revealed:
     if right:
-        return Revealed(True, f"As you said: `{shown(actual)}`.")
-    return Revealed(False, f"{verb} `{shown(said)}`{': ' + reply if reply else ''}; it is `{shown(actual)}`.")
+        return Revealed(True, f"As you said: `{format_value(actual)}`.")
+    return Revealed(False, f"{verb} `{format_value(said)}`{': ' + reply if reply else ''}; it is `{format_value(actual)}`.")
 
 
 def _reply(word: str, said: np.ndarray | None, replies: Mapping[Any, Any] | None) -> str:
@@ -211,10 +225,12 @@ def _reply(word: str, said: np.ndarray | None, replies: Mapping[Any, Any] | None
 
 
 def _close(said: np.ndarray, known: np.ndarray) -> bool:
-    """Whether numbers agree to three digits of the largest, or to two and to 1e-3 where it is small; what is below 1e-5 is taken
-    for the rounding of a zero."""
+    """Return whether numbers agree to three digits of the largest, or to two digits and 1e-3 if it is small.
+
+    Numbers below 1e-5 count as rounded zeros.
+    """
     if said.size != known.size:
         return False
     largest = float(np.abs(known).max(initial=0))
-    within = max(1e-3 * largest, min(1e-3, 1e-2 * largest)) if largest > NOTHING else 1e-3
+    within = max(1e-3 * largest, min(1e-3, 1e-2 * largest)) if largest > ROUNDING_OF_ZERO else 1e-3
     return bool(np.allclose(said.reshape(-1), known.reshape(-1), rtol=0, atol=within))

@@ -1,9 +1,9 @@
-"""A class summed up: students by exercises, and what their verdicts say most.
+"""Summarize a class: points by student and exercise, and the most common findings.
 
-Points come from nbgrader's database where there is one (so what a teacher has changed by hand counts), and the words from the
-notebooks that it has graded; else every notebook in the folder is graded now. What lies beside a submission may be the
-student's, so checks there do not count: those that came with gradlab do, or those of a folder that the teacher names. Guesses
-in lessons, where students write them down (see `homework.predictions`), are summed up from each *.jsonl in the folder.
+Points come from nbgrader's database if there is one (including changes by hand), and the findings from the notebooks that it
+graded. Otherwise each notebook in the folder is graded now. A checks.py beside a submission may be the student's, so only the
+checks that came with gradlab are used, or those of a folder that the teacher names. Guesses in lessons that students log (see
+`homework.predictions`) are read from each *.jsonl in the folder.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from gradlab.homework.exercises import CHECKS
 from gradlab.homework.grading import run
 from gradlab.homework.verdicts import headline
 
-DATABASE, COMMONEST, WIDEST = "gradebook.db", 3, 24
+DATABASE, MOST_COMMON, WIDEST = "gradebook.db", 3, 24
 WRONG, HINT, LINE = "  NO  ", "      Look next at: ", re.compile(r" \(line \d+ of its cell: .*?`\)")
-Points = dict[str, dict[int, float]]  # of each student by exercise
+Points = dict[str, dict[int, float]]  # by student and exercise
 
 
 @dataclass
 class HomeworkSummary:
-    """What a class did in one homework."""
+    """The results of a class in one homework."""
 
     name: str
     points: Points = field(default_factory=dict)
-    titles: dict[int, tuple[str, float]] = field(default_factory=dict)  # of the exercises: title, worth
-    said: dict[int, Counter[str]] = field(default_factory=dict)  # sentences, each once a student
-    seconds: dict[str, float] = field(default_factory=dict)  # that grading took, by student
+    titles: dict[int, tuple[str, float]] = field(default_factory=dict)  # title and points, by exercise
+    said: dict[int, Counter[str]] = field(default_factory=dict)  # findings by exercise, each counted once per student
+    seconds: dict[str, float] = field(default_factory=dict)  # of grading, by student
     problems: list[str] = field(default_factory=list)
 
     def add(self, student: str, number: int, title: str, points: float, worth: float, sentences: Iterable[str]) -> None:
-        """Take in one exercise of one student."""
+        """Add one exercise of one student."""
         self.titles[number] = title, worth
         self.points.setdefault(student, {})[number] = points
         self.said.setdefault(number, Counter()).update(set(sentences))
@@ -60,47 +60,47 @@ class HomeworkSummary:
         for number in numbers:
             if self.said[number]:
                 lines += ["", f"{number}. {self.titles[number][0]}"]
-                lines += [f"    {count} × {sentence}" for sentence, count in self.said[number].most_common(COMMONEST)]
+                lines += [f"    {count} × {sentence}" for sentence, count in self.said[number].most_common(MOST_COMMON)]
         return "\n".join([*lines, *([""] if self.problems else []), *self.problems])
 
 
-def summed_up(folder: Path, homework: Path, checks: Path | None = None) -> str:
-    """The summary of a folder, as text.
+def summarize(folder: Path, homework: Path, checks: Path | None = None) -> str:
+    """Return the summary of a folder as text.
 
     Parameters
     ----------
     folder : path
-        A course of nbgrader's, or any folder with submissions: STUDENT/…/NAME.ipynb, or NAME.ipynb for one student.
+        A course of nbgrader, or any folder with submissions: STUDENT/…/NAME.ipynb, or NAME.ipynb for one student.
     homework : path
-        The folder of the homework that came with gradlab, by whose checks notebooks are graded.
+        The folder of gradlab's homework, with the checks.
     checks : path, optional
         A folder with other checks: checks.py, or NAME/checks.py for each homework.
 
     Raises
     ------
     LookupError
-        If there is nothing to sum up, or no checks in the folder that was named.
+        If there is nothing to summarize, or the folder `checks` has no checks.
     """
     graded = (folder / DATABASE).is_file()
     if checks is not None and graded:
         raise LookupError(
-            f"{folder} has been graded by nbgrader, whose points are summed up. For other checks, put them into "
-            "source/, and run `nbgrader autograde` with --force."
+            f"{folder} was graded by nbgrader, whose points are used. To use other checks, put them into "
+            "source/ and run `nbgrader autograde` with --force."
         )
     if checks is not None and not (checks / CHECKS).is_file() and not any(checks.glob(f"*/{CHECKS}")):
-        raise LookupError(f"there is no {CHECKS} in {checks}, nor in a folder of a homework there.")
+        raise LookupError(f"there is no {CHECKS} in {checks} or in a homework's folder there.")
     summaries: list[object] = list(of_gradebook(folder) if graded else of_submissions(folder, homework, checks))
     summaries += of_guesses(folder)
     if not summaries:
         raise LookupError(
-            f"there is nothing to sum up in {folder}: neither {DATABASE}, after `nbgrader autograde`, nor a "
+            f"there is nothing to summarize in {folder}: neither {DATABASE}, after `nbgrader autograde`, nor a "
             "notebook of a homework (STUDENT/…/hw3_jacobian.ipynb), nor guesses (*.jsonl)."
         )
     return "\n\n".join(map(str, summaries))
 
 
 def of_gradebook(folder: Path) -> Iterator[HomeworkSummary]:
-    """Each homework in nbgrader's database."""
+    """Yield a summary of each homework in nbgrader's database."""
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{folder / DATABASE}") as book:
@@ -110,7 +110,7 @@ def of_gradebook(folder: Path) -> Iterator[HomeworkSummary]:
                 student = submission.student.id
                 for notebook in submission.notebooks:
                     path = folder / "autograded" / student / assignment.name / f"{notebook.name}.ipynb"
-                    cells, took = _graded(path) if path.is_file() else ([], None)
+                    cells, took = _read_graded(path) if path.is_file() else ([], None)
                     verdicts = dict(_verdicts(cells))
                     if took is not None:
                         summary.seconds[student] = took
@@ -124,14 +124,14 @@ def of_gradebook(folder: Path) -> Iterator[HomeworkSummary]:
                 yield summary
 
 
-def _graded(path: Path) -> tuple[list[dict[str, Any]], float | None]:
-    """The cells of a graded notebook, and the seconds that it took."""
+def _read_graded(path: Path) -> tuple[list[dict[str, Any]], float | None]:
+    """Return the cells of a graded notebook, and the seconds that grading took."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     return notebook["cells"], notebook["metadata"].get("gradlab", {}).get("seconds")
 
 
 def _verdicts(cells: list[dict[str, Any]]) -> Iterator[tuple[str, tuple[int, str, list[str]]]]:
-    """The verdicts in these: the cell's name; number, title and sentences."""
+    """Yield the cell's name, and the number, title and findings, of each verdict in these cells."""
     for cell in cells:
         for output in cell.get("outputs", []):
             text = "".join(output.get("data", {}).get("text/plain", ""))
@@ -142,8 +142,10 @@ def _verdicts(cells: list[dict[str, Any]]) -> Iterator[tuple[str, tuple[int, str
 
 
 def sentences(verdict: str) -> list[str]:
-    """What a verdict, as text, says of what is wrong, so that the same mistake of two students is the same sentence: the hint,
-    or what stopped the exercise, without the line where it did."""
+    """Return the findings in a verdict's text: the hint, or the reason why the exercise stopped, without the line.
+
+    The same mistake of two students gives the same sentence.
+    """
     said: list[str] = []
     stopped = False
     for line in verdict.splitlines()[1:]:
@@ -157,9 +159,9 @@ def sentences(verdict: str) -> list[str]:
 
 
 def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> Iterator[HomeworkSummary]:
-    """Each homework in a folder of submissions, graded now."""
+    """Grade a folder of submissions. Yield a summary of each homework."""
     summaries: dict[str, HomeworkSummary] = {}
-    passed_over: dict[str, list[str]] = {}  # by homework: whose folder has checks that were not taken
+    ignored_checks: dict[str, list[str]] = {}  # by homework: students whose folder has other checks
     for path in sorted(folder.rglob("*.ipynb")):
         places = (homework / path.stem, path.parent) if named is None else (named / path.stem, named)
         checks = next((one for one in places if (one / CHECKS).is_file()), None)
@@ -175,29 +177,31 @@ def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> I
         summary.seconds[student] = clock.now() - began
         beside = path.parent / CHECKS
         if checks != path.parent and beside.is_file() and beside.read_bytes() != (checks / CHECKS).read_bytes():
-            passed_over.setdefault(path.stem, []).append(student)
+            ignored_checks.setdefault(path.stem, []).append(student)
         for one in verdicts:
             summary.add(student, one.number, one.title, one.points, one.worth, sentences(str(one)))
-    for name, students in passed_over.items():
+    for name, students in ignored_checks.items():
         taken = "that came with gradlab" if named is None else f"in {named}"
         whose = ", ".join(students[:3]) + (", …" if len(students) > 3 else "")
         summaries[name].problems.append(
-            f"Graded by the checks {taken}. The {CHECKS} beside the work of {whose} is another one and was not taken"
-            f"{'; checks of your own count with --checks FOLDER' if named is None else ''}."
+            f"Graded with the checks {taken}. The {CHECKS} beside the work of {whose} differs and was not used"
+            f"{'; to use your own checks, pass --checks FOLDER' if named is None else ''}."
         )
     yield from summaries.values()
 
 
 @dataclass
-class Guessed:
-    """What a class guessed in one lesson."""
+class GuessSummary:
+    """The guesses of a class in one lesson."""
 
     name: str
-    first: dict[str, dict[str, tuple[str, bool]]] = field(default_factory=dict)  # by question and student: guess, right
+    first: dict[str, dict[str, tuple[str, bool]]] = field(
+        default_factory=dict
+    )  # guess and whether it is right, by question and student
 
     def __str__(self) -> str:
         width = max(8, *map(len, self.first))
-        lines = [f"{self.name}: guesses", "", f"{'question':{width}}{'guessed':>9}{'right':>7}   the commonest wrong one"]
+        lines = [f"{self.name}: guesses", "", f"{'question':{width}}{'guessed':>9}{'right':>7}   most common wrong guess"]
         for question, by_student in self.first.items():
             wrong = Counter(said for said, right in by_student.values() if not right)
             common = "".join(f"{count} × {said}" for said, count in wrong.most_common(1))
@@ -206,17 +210,17 @@ class Guessed:
         return "\n".join(lines)
 
 
-def of_guesses(folder: Path) -> Iterator[Guessed]:
-    """The guesses that lie in a folder, by lesson. The first of each student counts: what comes later has seen the answer."""
-    lessons: dict[str, Guessed] = {}
+def of_guesses(folder: Path) -> Iterator[GuessSummary]:
+    """Yield the guesses in a folder, by lesson. Each student's first guess counts: later ones have seen the answer."""
+    lessons: dict[str, GuessSummary] = {}
     for path in sorted(folder.rglob("*.jsonl")):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
-                told = json.loads(line)
-                name, question, student = (str(told[key]) for key in ("notebook", "question", "student"))
-                said, right = str(told["guess"]), bool(told["right"])
-            except (ValueError, KeyError, TypeError):  # another file, or a line that was torn
+                entry = json.loads(line)
+                name, question, student = (str(entry[key]) for key in ("notebook", "question", "student"))
+                said, right = str(entry["guess"]), bool(entry["right"])
+            except (ValueError, KeyError, TypeError):  # another kind of file, or an incomplete line
                 continue
-            lesson = lessons.setdefault(name, Guessed(name or "a notebook without a name"))
+            lesson = lessons.setdefault(name, GuessSummary(name or "a notebook without a name"))
             lesson.first.setdefault(question, {}).setdefault(student, (said, right))
     yield from (lessons[name] for name in sorted(lessons))

@@ -1,4 +1,4 @@
-"""How long a student's code may run: an exception that comes from a clock, and a purse of seconds for a whole submission."""
+"""Time limits for a student's code: an exception after some seconds, and a budget for a whole submission."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from contextlib import contextmanager
 
 from gradlab import clock
 
-AGAIN = 0.25  # seconds after which code that swallowed the exception gets another
+AGAIN = 0.25  # seconds until the exception is raised again in code that caught it
 
 
 class TimeUp(BaseException):
-    """The time for a piece of code is over."""
+    """A time limit has passed."""
 
     def __str__(self) -> str:
         return "this did not end in time, and was stopped"
 
 
 @contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raise `TimeUp` in this thread when the block has run for so long, and again while it goes on all the same.
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `TimeUp` in this thread after this time in the block, and again while the block goes on.
 
-    It comes between two instructions of Python: a call into C that does not return is not stopped. Code that catches every
-    exception in an endless loop is not, either. (Where submissions are graded, their process is killed then.)
+    The exception comes between two Python instructions: it does not stop a call into C that does not return, or an endless
+    loop that catches every exception. (In grading, the process is killed then.)
     """
     thread, over, turn, struck = threading.get_ident(), threading.Event(), threading.Lock(), []
     ends = clock.now() + seconds
@@ -46,7 +46,7 @@ def limited(seconds: float) -> Iterator[None]:
             try:
                 with turn:
                     over.set()
-                if struck:  # one may be on its way; it comes at the end of a turn of a loop
+                if struck:  # one may be pending; it arrives at the end of a loop iteration
                     for _ in range(1000):
                         pass
                 break
@@ -54,21 +54,22 @@ def limited(seconds: float) -> Iterator[None]:
                 continue
 
 
-class Purse:
-    """Seconds for a number of things: at most `each` for one, `together` for all, but `least` for one that comes late.
+class TimeBudget:
+    """A time budget in seconds: at most `each` for one block, `together` for all, but at least `least` for each.
 
-    So a few endless loops cost no more than `together`, and what is right, which takes no time, is seen all the same."""
+    So a few endless loops cost at most `together`, and correct code, which is fast, still runs after them.
+    """
 
     def __init__(self, each: float, together: float, least: float) -> None:
         self.each, self.left, self.least = each, together, least
 
     def seconds(self) -> float:
-        """What the next thing may take."""
+        """Return the seconds for the next block."""
         return max(min(self.each, self.left), self.least)
 
     @contextmanager
-    def spending(self) -> Iterator[None]:
-        """Take what the block takes out of the purse."""
+    def spend(self) -> Iterator[None]:
+        """Subtract the time of the block from the budget."""
         began = clock.now()
         try:
             yield

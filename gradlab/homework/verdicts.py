@@ -1,6 +1,6 @@
-"""What a check says: in words, with the largest difference and where it is, and never with the answer.
+"""Verdicts of checks: findings in words, with the largest difference and where it is, but without the answer.
 
-A verdict is a list of findings. It prints as text, and shows as HTML in a notebook.
+A verdict prints as text, and as HTML in a notebook.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ import numpy as np
 from gradlab.core.tensor import Tensor
 from gradlab.homework.excerpts import abbreviate
 
-MOST_SHAPES = 100  # characters of a list of shapes
+MAX_SHAPES_TEXT = 100  # characters of a list of shapes
 
 
 @dataclass(frozen=True)
 class CheckItem:
-    """One thing that was looked at."""
+    """One item of a check, and its result."""
 
     what: str  # "three outputs, two inputs"
     good: bool
     words: str  # "exact", "shape (2, 3), expected (3, 2)"
-    hint: str = ""  # what to look at next
-    points: float = 0  # what it is worth
-    case: str = ""  # code that makes what it was looked at with: "f, x = case(1, 2)"
+    hint: str = ""  # shown as "Look next at: …"
+    points: float = 0  # earned if `good`
+    case: str = ""  # code that returns the inputs: "f, x = case(1, 2)"
 
 
 @dataclass
 class Verdict:
-    """What came out of one exercise.
+    """The result of one exercise.
 
     Parameters
     ----------
     number : int
-        The exercise's.
+        The number of the exercise.
     title : str
-        The exercise's.
+        The title of the exercise.
     worth : float
-        Its points.
+        The points of the exercise.
     findings : list of CheckItem, optional
-        What was found, in order.
+        The items that were checked, in order.
     drawn : bool, default False
-        Whether it is for grading: `case(…)` then gives one of the same kind, in other shapes and numbers.
+        Whether it is for grading: `case(…)` then returns a similar case with other shapes and numbers.
 
     Examples
     --------
@@ -58,21 +58,21 @@ class Verdict:
     title: str
     worth: float
     findings: list[CheckItem] = field(default_factory=list)
-    drawn: bool = False  # for grading: `case(…)` then gives one of the same kind, in other shapes and numbers
+    drawn: bool = False
 
     @property
     def points(self) -> float:
-        """What has been earned, at most `worth`."""
+        """The points earned, at most `worth`."""
         earned = sum(finding.points for finding in self.findings if finding.good)
         return int(earned) if earned == int(earned) else earned
 
     @property
-    def passed(self) -> bool:
-        """Whether everything was earned; where there is nothing to earn, whether all is right."""
+    def has_passed(self) -> bool:
+        """True if all points were earned; for an exercise without points, if all findings are good."""
         return self.points == self.worth and (self.worth > 0 or all(finding.good for finding in self.findings))
 
     def headline(self) -> str:
-        """ "Exercise 1, The Jacobian by rows: 15 of 25 points".
+        """Return the first line: "Exercise 1, The Jacobian by rows: 15 of 25 points".
 
         Returns
         -------
@@ -83,9 +83,9 @@ class Verdict:
     def __str__(self) -> str:
         lines = [self.headline()]
         for finding in self.findings:
-            lines.append(f"  {'ok ' if finding.good else 'NO '} {finding.what}: {indented(finding.words)}")
+            lines.append(f"  {'ok ' if finding.good else 'NO '} {finding.what}: {indent_after_first(finding.words)}")
             if finding.hint:
-                lines.append(f"      Look next at: {indented(finding.hint)}")
+                lines.append(f"      Look next at: {indent_after_first(finding.hint)}")
             if finding.case and not finding.good:
                 lines.append(f"      {self._try()}: {finding.case}")
         return "\n".join(lines)
@@ -100,7 +100,7 @@ class Verdict:
         for finding in self.findings:
             mark, colour = ("✓", GOOD) if finding.good else ("✗", BAD)
             hint = (
-                f'<div style="margin:2px 0 4px 0;opacity:.85"><b>Look next at:</b> {marked(finding.hint)}</div>'
+                f'<div style="margin:2px 0 4px 0;opacity:.85"><b>Look next at:</b> {format_html(finding.hint)}</div>'
                 if finding.hint
                 else ""
             )
@@ -111,9 +111,9 @@ class Verdict:
             rows.append(
                 f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colour};font-weight:bold" '
                 f'aria-label="{"passed" if finding.good else "not passed"}">{mark}</span><div style="{WHOLE}">'
-                f"{marked(finding.what)}: {marked(finding.words)}{hint}</div></div>"
+                f"{format_html(finding.what)}: {format_html(finding.words)}{hint}</div></div>"
             )
-        edge = GOOD if self.passed else BAD
+        edge = GOOD if self.has_passed else BAD
         return (
             f'<div class="gradlab-check" style="{FRAME.format(edge=edge)}">'
             f'<div style="font-weight:bold;margin-bottom:4px">{escape(self.headline())}</div>'
@@ -140,30 +140,30 @@ class PassedAgain:
         )
 
     def _repr_html_(self) -> str:
-        return f'<div class="gradlab-check" style="{FRAME.format(edge=GOOD)}">{marked(self._words())}</div>'
+        return f'<div class="gradlab-check" style="{FRAME.format(edge=GOOD)}">{format_html(self._words())}</div>'
 
 
 HEADLINE = re.compile(r"Exercise (\d+), (.*): [\d.e+]+ of [\d.e+]+ points$")
 
 
 def headline(text: str) -> tuple[int, str] | None:
-    """The number and the title of the exercise whose verdict this is; None: it is none."""
+    """Return the number and the title of an exercise from its verdict's text, or None if it is not a verdict."""
     match = HEADLINE.match(text.partition("\n")[0])
     return (int(match[1]), match[2]) if match else None
 
 
 GOOD, BAD = "#2e9e5b", "#d9534f"  # at least 3:1 on white and on JupyterLab's dark ground
 FRAME = "border-left:4px solid {edge};padding:4px 0 4px 12px;max-width:52em;line-height:1.45"
-WHOLE = "min-width:0;white-space:pre-wrap;overflow-wrap:anywhere"  # of a text that may have long words and several lines
+WHOLE = "min-width:0;white-space:pre-wrap;overflow-wrap:anywhere"  # for texts with long words and several lines
 
 
-def indented(text: str) -> str:
-    """Indent the lines of a text after the first, as a verdict's findings are."""
+def indent_after_first(text: str) -> str:
+    """Indent the lines after the first, to align with a verdict's findings."""
     return text.replace("\n", "\n      ")
 
 
-def marked(text: str) -> str:
-    """Escaped, with `code` set as code."""
+def format_html(text: str) -> str:
+    """Escape a text as HTML, with `code` in <code>."""
     parts = escape(text).split("`")
     return "".join(
         f"<code>{part}</code>" if i % 2 and i < len(parts) - 1 else ("`" if i % 2 else "") + part for i, part in enumerate(parts)
@@ -172,7 +172,7 @@ def marked(text: str) -> str:
 
 # ------------------------------------------------------------------------------------------------------ comparing arrays
 def as_array(value: Any) -> np.ndarray | None:
-    """Numbers as a NumPy array: a tensor, an array, a number, or lists of these. None: it is none of them."""
+    """Convert a tensor, an array, a number or lists of these to a NumPy array. Return None for anything else."""
     if isinstance(value, Tensor):
         value = np.asarray(value.detach().cpu().array)
     if isinstance(value, (list, tuple)):
@@ -186,16 +186,18 @@ def as_array(value: Any) -> np.ndarray | None:
     return None
 
 
-def compared(got: Any, expected: np.ndarray, tolerance: float) -> tuple[bool, str]:
-    """Whether the tensor (or array) `got` is `expected` to within `tolerance` of its largest entry, and the words: exact, close,
-    how far off, where."""
+def compare_arrays(got: Any, expected: np.ndarray, tolerance: float) -> tuple[bool, str]:
+    """Compare a tensor or array with `expected`, to within `tolerance` of the largest entry.
+
+    Return whether it agrees, and words: exact, close, or how far off and where.
+    """
     if got is None:
         return False, "the function returned None. Does it end with `return`?"
     if isinstance(got, (list, tuple)):
-        return False, f"a tensor was expected; what came is {described(got)}{_one_tensor_of(got)}"
+        return False, f"a tensor was expected, got {describe(got)}{_advise_one_tensor(got)}"
     array = as_array(got)
     if array is None:
-        return False, f"a tensor of real numbers was expected; what came is {described(got)}"
+        return False, f"a tensor of real numbers was expected, got {describe(got)}"
     if array.shape != expected.shape:
         return False, f"shape {array.shape}, expected {expected.shape}"
     if array.size == 0 or np.array_equal(array, expected):
@@ -212,27 +214,27 @@ def compared(got: Any, expected: np.ndarray, tolerance: float) -> tuple[bool, st
     return False, f"{wrong} of {array.size} entries are off; {words}{at}"
 
 
-def _one_tensor_of(parts: list[Any] | tuple[Any, ...]) -> str:
-    """How to make one tensor of several."""
+def _advise_one_tensor(parts: list[Any] | tuple[Any, ...]) -> str:
+    """Return how to make one tensor of these parts."""
     tensors = bool(parts) and all(isinstance(part, Tensor) for part in parts)
     if tensors and isinstance(parts, tuple) and len(parts) == 1:
-        return ": take its first element, `[0]`"
+        return ": use its first element, `[0]`"
     if tensors and len({part.array.shape for part in parts}) == 1:
-        return ": put them together with `gl.stack`"
+        return ": combine them with `gl.stack`"
     if tensors:
-        return f" of shapes {abbreviate(', '.join(str(part.array.shape) for part in parts), MOST_SHAPES)}"
-    return ": `gl.tensor` makes one of numbers" if as_array(parts) is not None else ""
+        return f" of shapes {abbreviate(', '.join(str(part.array.shape) for part in parts), MAX_SHAPES_TEXT)}"
+    return ": convert it with `gl.tensor`" if as_array(parts) is not None else ""
 
 
 class Other:
-    """Something that came back and is not numbers, text or lists of these."""
+    """A returned value that is not numbers, text or lists of these."""
 
     def __init__(self, words: str) -> None:
         self.words = words
 
 
-def described(value: Any) -> str:
-    """The kind of a thing, in words."""
+def describe(value: Any) -> str:
+    """Return the kind of a value, in words."""
     if isinstance(value, Other):
         return value.words
     if isinstance(value, (list, tuple)):

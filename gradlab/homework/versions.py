@@ -1,8 +1,7 @@
-"""The student's version of a notebook, made from the one with solutions.
+"""The students' version of a notebook, made from the one with solutions.
 
-The marks are nbgrader's, and so is what becomes of them: text between `### BEGIN SOLUTION` and `### END SOLUTION` gives way to
-a stub, text between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` goes. A test holds the result against what
-`nbgrader generate_assignment` makes of the same notebook.
+The marks are those of nbgrader: a stub replaces the text between `### BEGIN SOLUTION` and `### END SOLUTION`, and text between
+`### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` is removed. A test compares the result with `nbgrader generate_assignment`.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ HIDE, SHOW = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 
 
 def student_version(notebook: dict[str, Any]) -> dict[str, Any]:
-    r"""A copy of a notebook (as nbformat's JSON, version 4) without solutions, hidden tests and outputs.
+    r"""Return a copy of a notebook without solutions, hidden tests and outputs.
 
     Parameters
     ----------
     notebook : dict
-        As nbformat's JSON. It is not changed.
+        JSON of nbformat, version 4. It is not modified.
 
     Returns
     -------
@@ -58,17 +57,17 @@ def student_version(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_text(notebook: dict[str, Any]) -> str:
-    """A notebook as a file's text."""
+    """Return the text of a notebook's file."""
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def has_solutions(text: str) -> bool:
-    """Whether this is the text of a notebook with solutions."""
+    """Return whether this is the text of a notebook with solutions."""
     return BEGIN in text
 
 
 def without_hidden_tests(text: str) -> str:
-    """The text of a cell as students see it."""
+    """Return the text of a cell as students see it."""
     return "\n".join(_without(text.split("\n"), HIDE, SHOW, [])[0])
 
 
@@ -78,7 +77,7 @@ def _without(lines: list[str], begin: str, end: str, stub: list[str]) -> tuple[l
     for line in lines:
         if begin in line:
             if inside:
-                raise ValueError(f"{begin} stands inside another one: {line!r}.")
+                raise ValueError(f"{begin} inside another one: {line!r}.")
             inside = replaced = True
             indent = re.match(r"\s*", line)
             kept += [(indent.group() if indent else "") + text for text in stub]

@@ -1,7 +1,7 @@
-"""Plain data through a pipe: JSON with arrays, a frame at a time. Nothing that arrives can run, and all of it is checked.
+"""Exchange plain data through a pipe: frames of JSON with arrays. Nothing that arrives is executed, and all of it is validated.
 
-A frame is its length in four bytes and then JSON; an array is an object of its dtype, its shape and its bytes in base64. What
-does not keep to this is a `BadFrame`, whatever it is: the other side runs a student's code.
+A frame is its length in four bytes, then JSON; an array is an object with its dtype, its shape and its bytes in base64. The
+other side runs a student's code, so anything else raises `BadFrame`.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-MOST = 8 << 20  # bytes of a frame
-KINDS, WIDEST = "biufc", 16  # dtypes that are numbers, up to complex128
+MAX_BYTES = 8 << 20  # of a frame
+KINDS, WIDEST = "biufc", 16  # numeric dtypes, up to complex128
 
 
 class BadFrame(Exception):  # noqa: N818  (a finding about the other side)
-    """Not a frame, or too long a one."""
+    """Data that is not a frame, or a frame that is too long."""
 
 
-def packed(message: Any) -> bytes:
-    """A message as a frame."""
+def pack(message: Any) -> bytes:
+    """Encode a message as a frame."""
     body = json.dumps(_plain(message), allow_nan=True).encode("utf-8", "backslashreplace")
-    if len(body) > MOST:
-        raise BadFrame(f"a message of {len(body)} bytes; {MOST} are the most")
+    if len(body) > MAX_BYTES:
+        raise BadFrame(f"a message of {len(body)} bytes; the limit is {MAX_BYTES}")
     return struct.pack(">I", len(body)) + body
 
 
 def read(pipe: BinaryIO) -> Any:
-    """The next message; None at the end.
+    """Read the next message. Return None at the end.
 
     Raises
     ------
     BadFrame
-        If it is none.
+        If the data is not a valid frame.
     """
     head = _exactly(pipe, 4)
     if not head:
         return None
     (length,) = struct.unpack(">I", head)
-    if length > MOST:
-        raise BadFrame(f"a message of {length} bytes is announced; {MOST} are the most")
+    if length > MAX_BYTES:
+        raise BadFrame(f"a message of {length} bytes is announced; the limit is {MAX_BYTES}")
     body = _exactly(pipe, length)
     if len(body) < length:
         raise BadFrame("the message breaks off")
     try:
-        return _with_arrays(json.loads(body))
+        return _restore_arrays(json.loads(body))
     except (ValueError, TypeError, RecursionError, MemoryError) as error:
         raise BadFrame(f"the message cannot be read: {type(error).__name__}") from None
 
@@ -74,13 +74,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _with_arrays(value: Any) -> Any:
+def _restore_arrays(value: Any) -> Any:
     if isinstance(value, list):
-        return [_with_arrays(part) for part in value]
+        return [_restore_arrays(part) for part in value]
     if not isinstance(value, dict):
         return value
     if set(value) != {"dtype", "shape", "bytes"}:
-        return {key: _with_arrays(part) for key, part in value.items()}
+        return {key: _restore_arrays(part) for key, part in value.items()}
     dtype, shape = np.dtype(str(value["dtype"])), tuple(value["shape"])
     raw = base64.b64decode(value["bytes"], validate=True)
     if (

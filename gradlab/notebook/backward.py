@@ -1,8 +1,7 @@
 """The one place that writes `.grad` for the user: the `backward` of a `%%grad` cell.
 
-It is an ordinary `backward` with the graph kept, so hooks run once and as always. What is ours is what happens round it: a
-gradient that is replaced is handed back, tensors that are no leaves get back the `.grad` they had, and if anything stops the
-sweep every `.grad` is as it was.
+It is an ordinary `backward` with `retain_graph=True`, so hooks run once, as usual. In addition, a replaced gradient is returned,
+non-leaf tensors get back their previous `.grad`, and if the sweep fails every `.grad` is restored.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from gradlab.explore.sources import Source
 
 @dataclass
 class Written:
-    """What happened to `.grad`: names of leaves, and the gradients that were there before."""
+    """Changes of `.grad`: names of leaves, and their previous gradients."""
 
     fresh: list[str] = field(default_factory=list)
     replaced: dict[str, np.ndarray] = field(default_factory=dict)
@@ -31,14 +30,14 @@ class Written:
 
 
 def backward(subject: Subject, sources: Sequence[Source], weights: Any, *, accumulate: bool, restricted: bool) -> Written:
-    """Run one backward, fill in the gradients of the sources, leaves among them, and say what happened to each `.grad`.
+    """Run one backward, set the gradients of the sources, and return the changes of each `.grad`.
 
     Parameters
     ----------
     weights : Tensor or None
         The cotangent of the output.
     accumulate : bool
-        Add to the gradients that are there instead of replacing them.
+        Add to existing gradients instead of replacing them.
     restricted : bool
         Whether only the sources get a gradient, or every leaf of the graph.
     """
@@ -89,7 +88,7 @@ def _clone(gradient: Any) -> Any:
 
 
 def _quiet_grad(tensor: Any) -> Any:
-    """`.grad` of a tensor that is no leaf, of which the libraries warn."""
+    """Return `.grad` of a non-leaf tensor without the libraries' warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return tensor.grad

@@ -1,21 +1,21 @@
-"""The JavaScript modules of a live view joined into the one that a widget carries, and its style sheets into one.
+"""Join the JavaScript modules of a live view into one ES module, and its style sheets into one.
 
-A widget hands the browser one ES module, as text; a view is written as several, in `static/`: `kit` has what views share
-(elements, numbers as text, colours, heat map, graph, talking with the kernel), and each view has a folder of its own. They are
-plain ES modules, which editors, the type checker and the linter read as they are. There is no build step: they are joined here
-when a widget's class is made, in the order in which they import one another.
+A widget sends the browser one ES module as text. The source of a view is several modules in `static/`: `kit` has the shared parts
+(elements, number formats, colours, heat map, graph, messages to the kernel), and each view has its own folder. They are plain ES
+modules for editors, the type checker and the linter. There is no build step: they are joined here when a widget's class is
+created, in the order of their imports.
 
-Joining does not parse JavaScript. It relies on one form, and refuses a module that has another:
+Joining does not parse JavaScript. It supports only modules of this form, and raises an error for others:
 
 - The imports come first, by name and from a file: ``import { a, b } from "../kit/dom.js";``. No other names, no cycles.
-- One list of exports comes last: ``export { a, b };``. Each name is a function, a class or a constant of the module's own, at
-  the beginning of a line, so that a copy of it is as good as itself.
+- One list of exports comes last: ``export { a, b };``. Each name is a function, a class or a constant of the module, defined
+  at the beginning of a line, so that it can be copied.
 - Nothing is imported later (``import(``, ``import.meta``).
-- Templates (`` `…` ``) and comments after code end on their line. So a line within ``/* … */``, or one that begins with ``//``,
-  is a comment, and is left out, as indents are: the text travels with every widget, and is saved in notebooks. So is a comment
-  after code that has no quote and no slash in it, which could end a string or a pattern that it stands in; and a cast.
+- Templates (`` `…` ``) and comments after code end on their line. Lines within ``/* … */`` or beginning with ``//`` are
+  comments. Comments and indents are removed, because the text is sent with every widget and saved in notebooks. Comments after
+  code are removed if they have no quotes and slashes, which could be part of a string or a pattern; and so are casts.
 
-Each module becomes a function that is called once and returns its exports; its other names stay its own::
+Each module becomes a function that is called once and returns its exports; its other names are local::
 
     const $kit$dom = (() => {
     …
@@ -46,11 +46,11 @@ IMPORT = re.compile(rf'import {LIST} from "((?:\./|\.\./[a-z_]+/)[a-z_]+\.js)";'
 EXPORTS = re.compile(rf"export {LIST};")
 MODULE = re.compile(r"[a-z_]+/[a-z_]+\.js")
 AFTER = re.compile(r"""\s+// [^"'`/]*$|/\*\* @type \{[^'"`*]*\} \*/ ?""")  # a comment after code, a cast
-ELSEWHERE = re.compile(r"(?:import|export)\b|.*\bimport\s*[(.]")  # at the beginning of a line, or to load something while running
+ELSEWHERE = re.compile(r"(?:import|export)\b|.*\bimport\s*[(.]")  # at the beginning of a line, or a dynamic import
 
 
 def script(entry: str, folder: Path = STATIC) -> str:
-    """One ES module that holds `entry` and all it imports; its default export is what `entry` exports.
+    """Return one ES module with `entry` and all its imports. Its default export has the exports of `entry`.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def script(entry: str, folder: Path = STATIC) -> str:
     Raises
     ------
     ValueError
-        Where a module does not have the form that this one's docstring describes. It names the file.
+        If a module does not have the form described above. The error names the file.
     """
-    exports: dict[str, list[str] | None] = {}  # of each module; None while what it imports is read
+    exports: dict[str, list[str] | None] = {}  # of each module; None while its imports are read
     joined: list[str] = []
     _add(entry, folder, exports, joined)
     return "\n".join([*joined, f"export default {_variable(entry)};", ""])
@@ -80,14 +80,14 @@ def styles(*names: str, folder: Path = STATIC) -> str:
 
 
 def _add(module: str, folder: Path, exports: dict[str, list[str] | None], joined: list[str]) -> None:
-    """Append `module` to what is joined, after those that it imports."""
+    """Append `module` to `joined`, after its imports."""
     if not MODULE.fullmatch(module):
-        raise ValueError(f"{module}: a module is named folder/file.js, in small letters")
+        raise ValueError(f"{module}: a module must be named folder/file.js, in lower case")
     exports[module] = None
     statements = list(_statements(module, (folder / module).read_text(encoding="utf-8")))
     head: list[str] = []
     while statements and (match := IMPORT.fullmatch(statements[0])):
-        names, source = match[1].split(", "), _resolved(module, match[2])
+        names, source = match[1].split(", "), _resolve(module, match[2])
         if source not in exports:
             _add(source, folder, exports, joined)
         if (offered := exports[source]) is None:
@@ -98,29 +98,29 @@ def _add(module: str, folder: Path, exports: dict[str, list[str] | None], joined
         statements.pop(0)
     last = EXPORTS.fullmatch(statements.pop()) if statements else None
     if last is None:
-        raise ValueError(f"{module}: it does not end in a list of exports: export {{ a, b }};")
+        raise ValueError(f"{module}: it must end in a list of exports: export {{ a, b }};")
     for line in statements:
         if ELSEWHERE.match(line):
-            raise ValueError(f"{module}: this import or export has another form, or is elsewhere, than modules here have: {line}")
+            raise ValueError(f"{module}: this import or export has an unsupported form or place: {line}")
     exports[module] = names = last[1].split(", ")
     for name in names:
         own = re.compile(rf"(?:(?:async )?function\*? |class |const ){name}\b")
         if not any(own.match(line) for line in statements):
-            raise ValueError(f"{module}: {name} is exported, but no function, class or constant {name} begins a line")
+            raise ValueError(f"{module}: {name} is exported, but no line begins with a function, class or constant {name}")
     body = (line.lstrip() for line in statements)
     joined += [f"const {_variable(module)} = (() => {{", *head, *body, f"return {{ {', '.join(names)} }};", "})();"]
 
 
 def _statements(module: str, text: str) -> Iterator[str]:
-    """The lines of a module without comments and blank ones; an import or a list of exports on several lines as one."""
-    waiting = ""  # the beginning of such a list
+    """Yield the lines of a module without comments and blank lines. A list on several lines is joined to one."""
+    waiting = ""  # the beginning of a list
     comment = False
     for number, line in enumerate(text.split("\n"), 1):
         bare = line.strip()
         if comment or (bare.startswith("/*") and bare.find("*/") in (-1, len(bare) - 2)):
             comment = not bare.endswith("*/")
             if comment and "*/" in bare:
-                raise ValueError(f"{module}:{number}: code stands after the end of a comment: {bare}")
+                raise ValueError(f"{module}:{number}: code after the end of a comment: {bare}")
         elif not bare or bare.startswith("//"):
             continue
         elif bare.count("`") % 2:
@@ -138,12 +138,12 @@ def _statements(module: str, text: str) -> Iterator[str]:
         raise ValueError(f"{module}: it ends within a {'comment' if comment else f'list: {waiting}'}")
 
 
-def _resolved(module: str, source: str) -> str:
-    """A module's path in the folder, from how another one names it."""
+def _resolve(module: str, source: str) -> str:
+    """Resolve the path of an imported module."""
     where = PurePosixPath(module).parent
     return str(where / source[2:] if source.startswith("./") else PurePosixPath(source[3:]))
 
 
 def _variable(module: str) -> str:
-    """What holds a module's exports: "$kit$dom"."""
+    """Return the variable of a module's exports: "$kit$dom"."""
     return "$" + module.removesuffix(".js").replace("/", "$")

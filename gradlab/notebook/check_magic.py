@@ -1,6 +1,6 @@
 """`%check N`: check exercise N of the homework beside the notebook, and show the verdict.
 
-Of an exercise that has passed before in this session, and passes again, one line is shown.
+For an exercise that passes again in this session, one line is shown.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class CheckMagics(Magics):
     def check(self, line: str) -> None:
         """%check N [--all]: check exercise N of the homework beside this notebook.
 
-        The checks stand in `checks.py` in the notebook's folder. They call the functions that the exercise asked for on
-        tensors of their own, change nothing of yours, and say what is right, how far off the rest is, and what to look at next.
+        The checks are in `checks.py` in the notebook's folder. They call the functions of the exercise on their own tensors,
+        change none of your variables, and show what is right, how far off the rest is, and what to look at next.
 
         If the exercise passes and had passed when it was last checked, one line says so. `--all` shows all of its checks.
         """
@@ -49,6 +49,6 @@ class CheckMagics(Magics):
             raise UsageError(f"%check: {error}") from None
         exercise = os.getcwd(), number
         before = exercise in self._passed
-        passed = verdict.passed and all(finding.good for finding in verdict.findings)
+        passed = verdict.has_passed and all(finding.good for finding in verdict.findings)
         (self._passed.add if passed else self._passed.discard)(exercise)
         display(PassedAgain(verdict) if passed and before and ALL not in words else verdict)

@@ -1,4 +1,4 @@
-"""What is known of the error that ended a cell, shown below it: how far the cell came, and what the doctor says."""
+"""Explain the error that ended a cell, below its traceback: how far the cell came, and the doctor's findings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from IPython.display import display
 def explain_below(diagnosis: Any, error: BaseException | None, recorder: Any = None) -> None:
     """Display the findings on a cell that failed, if there are Problems among them, beside a picture of how far it came.
 
-    IPython has shown the traceback by then, so they stand below it. An error in the options of a magic is its own explanation.
+    IPython has already shown the traceback. An error in the options of a magic needs no explanation.
 
     Parameters
     ----------
     diagnosis : Diagnosis
     error : BaseException or None
     recorder : Recorder, optional
-        It recorded the cell. Without it there is no picture.
+        The recorder of the cell. Without it there is no picture.
     """
     if isinstance(error, UsageError):
         return

@@ -1,4 +1,4 @@
-"""`%load_ext gradlab`: what is put into IPython, and how all of it is taken out again."""
+"""`%load_ext gradlab`: install the magics and hooks in IPython, and remove them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LINE_MAGICS: tuple[Any, ...] = (
     GradcheckMagics,
     GraphMagics,
     JacobianMagics,
-)  # those that need nothing but to be registered
+)  # need only registration
 REPORT = ("gradlab.explore.report.report", "Report")
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Install the magics: what `%load_ext gradlab` calls. Loading twice is loading once.
+    """Install the magics, for `%load_ext gradlab`. A second call has no effect.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def load_ipython_extension(shell: Any) -> None:
     True
     >>> gl.unload_ipython_extension(shell)
     """
-    if _loaded(shell) is not None:
+    if _find_magics(shell) is not None:
         return
     magics = GradMagics(shell)
     shell.register_magics(magics)
@@ -56,7 +56,7 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magics(watching)
     setattr(builtins, CELL_MARK, magics.begin)
     setattr(builtins, VALUE_MARK, magics.value)
-    setattr(builtins, IMPORT_MARK, magics.imported)
+    setattr(builtins, IMPORT_MARK, magics.meet_libraries)
     shell.input_transformers_cleanup.append(rewrite)
     shell.ast_transformers.append(Instrument())
     shell.events.register("pre_run_cell", magics.before_cell)
@@ -68,7 +68,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take everything out again: what `%unload_ext gradlab` calls.
+    """Remove all that was installed, for `%unload_ext gradlab`.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def unload_ipython_extension(shell: Any) -> None:
     >>> "grad" in shell.magics_manager.magics["cell"]
     False
     """
-    magics = _loaded(shell)
+    magics = _find_magics(shell)
     if magics is None:
         return
     shell.input_transformers_cleanup[:] = [f for f in shell.input_transformers_cleanup if f is not rewrite]
@@ -116,24 +116,24 @@ def unload_ipython_extension(shell: Any) -> None:
         formatter.type_printers.pop(known)
 
 
-def _loaded(shell: Any) -> GradMagics | None:
+def _find_magics(shell: Any) -> GradMagics | None:
     return shell.magics_manager.registry.get("GradMagics")
 
 
 def _completer(shell: Any, event: Any) -> list[str]:
-    """Tab on a line that begins with one of our magics."""
+    """Complete a line that begins with one of gradlab's magics."""
     from IPython.core.error import TryNext
 
     completions: list[str] = []
     with Faults("completed a line"):
         completions = complete(event.line, event.symbol)
     if not completions:
-        raise TryNext  # names are completed as everywhere
+        raise TryNext  # IPython completes names
     return completions
 
 
 def _show(report: Any) -> None:
-    """A report is shown as several outputs, so that an export that drops HTML keeps table and picture."""
+    """Show a report as several outputs, so that an export without HTML keeps the table and the picture."""
     from IPython.display import display
 
     with Faults("showed a report"):

@@ -1,7 +1,7 @@
-"""`%gradcheck f(x, w)`: compare a function's gradients with differences of the function, and say in words how they agree.
+"""`%gradcheck f(x, w)`: compare a function's gradients with difference quotients, and report the result in words.
 
-The line is a call, and it is not run: the function is taken apart from its arguments, and `autograd.gradcheck` calls it. A method
-of a tensor (`x.tanh()`) is a function of that tensor. What the line means is evaluated where any line of the cell would be.
+The call in the line is not executed: function and arguments are evaluated in the cell's namespace, and `autograd.gradcheck` calls
+the function. A method of a tensor (`x.tanh()`) is a function of that tensor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
 
 LINE = "%gradcheck"
-USAGE = f"{LINE} takes a call of a function whose gradients are to be checked, as in {LINE} f(x, w)"
+USAGE = f"{LINE} takes a call of the function to check, as in {LINE} f(x, w)"
 
 
 @magics_class
@@ -28,17 +28,17 @@ class GradcheckMagics(Magics):
     @needs_local_scope
     @line_magic
     def gradcheck(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
-        """%gradcheck f(x, w): are the gradients of f at these arguments right?
+        """%gradcheck f(x, w): check the gradients of f at these arguments.
 
-        Every element of the arguments that require grad is moved by 1e-6 up and down, and the differences of what f returns are
-        compared with what backward gives. Arguments should be of double precision, as x.double() makes them: in single
-        precision differences keep about three digits. No .grad is written.
+        Each element of the arguments that require grad is moved by 1e-6 up and down, and the difference quotients are
+        compared with the result of backward. Arguments should have double precision, as from x.double(): in single precision
+        difference quotients have about three correct digits. No .grad is written.
         """
-        names, func, inputs = self._taken_apart(line.strip().rstrip(";"), {**self.shell.user_ns, **(local_ns or {})})
+        names, func, inputs = self._parse_call(line.strip().rstrip(";"), {**self.shell.user_ns, **(local_ns or {})})
         print(verdict(line.strip().rstrip(";"), names, func, inputs))  # noqa: T201  (what a line magic is for)
 
-    def _taken_apart(self, line: str, space: dict[str, Any]) -> tuple[list[str], Callable[..., Any], tuple[Any, ...]]:
-        """What the arguments are called, the function, and the arguments by position."""
+    def _parse_call(self, line: str, space: dict[str, Any]) -> tuple[list[str], Callable[..., Any], tuple[Any, ...]]:
+        """Return the names of the arguments, the function, and the arguments by position."""
         from gradlab.core.tensor import Tensor
 
         if not line:
@@ -46,11 +46,11 @@ class GradcheckMagics(Magics):
         try:
             call = ast.parse(line, mode="eval").body
         except (SyntaxError, ValueError) as error:
-            raise UsageError(f"{USAGE}; {line!r} is no Python expression ({getattr(error, 'msg', None) or error}).") from None
+            raise UsageError(f"{USAGE}; {line!r} is not a Python expression ({getattr(error, 'msg', None) or error}).") from None
         if not isinstance(call, ast.Call):
             raise UsageError(f"{USAGE}; {line!r} calls nothing.")
         if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-            raise UsageError(f"{LINE} cannot tell what * or ** stands for: write the arguments one by one.")
+            raise UsageError(f"{LINE} does not support * and **: write the arguments one by one.")
 
         def value(node: ast.expr) -> Any:
             return eval(compile(ast.Expression(node), "<%gradcheck>", "eval"), space)  # noqa: S307  (the user's own expression)
@@ -73,13 +73,13 @@ class GradcheckMagics(Magics):
 
 
 def verdict(shown: str, names: list[str], func: Callable[..., Any], inputs: tuple[Any, ...]) -> str:
-    """How the gradients of a call agree with differences, in words."""
+    """Compare the gradients of a call with difference quotients, in words."""
     from gradlab.autograd.gradcheck import GradcheckError, compare_jacobians
     from gradlab.core.tensor import Tensor
 
     for name, x in zip(names, inputs, strict=True):
         if not isinstance(x, Tensor) and type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "requires_grad"):
-            raise UsageError(f"{name} is a tensor of torch's: torch.autograd.gradcheck checks its functions.")
+            raise UsageError(f"{name} is a torch tensor: use torch.autograd.gradcheck.")
     wanted = [name for name, x in zip(names, inputs, strict=True) if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
         raise UsageError(
@@ -96,30 +96,30 @@ def verdict(shown: str, names: list[str], func: Callable[..., Any], inputs: tupl
     except GradcheckError as error:
         said = [f"{shown}: the gradients are NOT what differences give."]
         worst = error.worst
-        said.append(str(error) if worst is None else f"The worst entry: {placed(worst, wanted)}.")
+        said.append(str(error) if worst is None else f"The worst entry: {describe_entry(worst, wanted)}.")
         if single:
             said.append(
                 f"This may be rounding: {and_(single)} {'is' if len(single) == 1 else 'are'} of single precision, in "
                 "which differences keep about three digits. Check again in double precision: "
-                f"{LINE} {doubled(shown, single)}"
+                f"{LINE} {with_double(shown, single)}"
             )
         elif worst is not None:
             said.append(
-                "Look for a step that the graph does not see: detach(), no_grad(), .data, item(), a hook or a backward "
-                "of your own; or for a kink or a jump at this very point."
+                "Look for a step that is not in the graph: detach(), no_grad(), .data, item(), a hook or your own backward; "
+                "or for a kink or a jump at this point."
             )
         return "\n".join(said)
     worst = max(entries, key=lambda entry: entry.excess, default=None)
     if worst is None:
-        return f"{shown}: nothing that it returns requires grad, and differences agree that it is constant."
+        return f"{shown}: no result requires grad, and the difference quotients are zero, too."
     return (
         f"{shown}: the gradients are right; {len(entries)} {'Jacobian agrees' if len(entries) == 1 else 'Jacobians agree'} "
-        f"with differences.\nThe worst entry: {placed(worst, wanted)}."
+        f"with differences.\nThe worst entry: {describe_entry(worst, wanted)}."
     )
 
 
-def placed(entry: Any, names: list[str]) -> str:
-    """An entry in words, its input by name."""
+def describe_entry(entry: Any, names: list[str]) -> str:
+    """Return an entry in words, with the name of its input."""
     return str(entry).replace(f"with respect to input {entry.input}", f"with respect to {names[entry.input]}", 1)
 
 
@@ -127,8 +127,8 @@ def and_(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def doubled(shown: str, names: list[str]) -> str:
-    """The call with `.double()` after the arguments of these names."""
+def with_double(shown: str, names: list[str]) -> str:
+    """Return the call with `.double()` after these arguments."""
 
     class Double(ast.NodeTransformer):
         def visit(self, node: ast.AST) -> ast.AST:

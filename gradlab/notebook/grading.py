@@ -1,14 +1,13 @@
-"""Homework graded by nbgrader: what `nbgrader_config.py` puts into nbgrader's commands.
+"""Grade homework with nbgrader: the classes that `nbgrader_config.py` adds to nbgrader's commands.
 
-`Grade` stands in `nbgrader autograde` where nbgrader would run the notebook in a kernel and believe what that prints. It runs the
-notebook by `gradlab.homework.grading`, whose head says what a submission can and cannot do, and writes into each graded cell
-the verdict and the points, which nbgrader takes from there. A notebook without a `checks.py` beside it is run by nbgrader as
-ever.
+`Grade` replaces a step of `nbgrader autograde`, which would run the notebook in a kernel and trust its output. It runs it
+with `gradlab.homework.grading`, which documents what a submission can and cannot do, and writes the verdict and the points into
+each graded cell, where nbgrader reads them. nbgrader runs a notebook without a `checks.py` beside it as usual.
 
-`Keeping` stands for nbgrader's Autograde, which removes the graded copies that are there before it grades again: where grading
-then fails, it puts them back.
+`KeepingAutograde` replaces nbgrader's Autograde, which removes earlier graded copies before it grades again: if grading fails,
+they are restored.
 
-`Readable` stands in `nbgrader generate_feedback`: formulas become pictures, so that the page fetches nothing.
+`FeedbackPictures` is a step of `nbgrader generate_feedback` that draws formulas as pictures, so that the page loads nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from traitlets import Float, Integer, List
 
 from gradlab import clock
 from gradlab.homework.exercises import CHECKS
-from gradlab.homework.grading import ALTOGETHER, graded
+from gradlab.homework.grading import ALTOGETHER, grade_cells
 from gradlab.homework.verdicts import Verdict, headline
 from gradlab.homework.versions import without_hidden_tests
 
@@ -42,10 +41,10 @@ CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 
 
 class Grade(Execute):
-    """Run a homework apart from its checks, and put verdicts and points into its graded cells."""
+    """Run a homework and its checks in separate processes, and write verdicts and points into its graded cells."""
 
-    seed = Integer(0, help="of the shapes and numbers that the checks draw").tag(config=True)
-    altogether = Float(ALTOGETHER, help="seconds for a submission, whatever it does").tag(config=True)
+    seed = Integer(0, help="seed of the shapes and numbers that the checks draw").tag(config=True)
+    altogether = Float(ALTOGETHER, help="time limit for a submission, in seconds").tag(config=True)
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Grade a notebook that has checks beside it; leave others to nbgrader."""
@@ -55,7 +54,7 @@ class Grade(Execute):
         code = [cell for cell in nb.cells if cell.cell_type == "code"]
         own = [cell for cell in code if not _is_graded(cell)]
         began = clock.now()
-        verdicts, outputs = graded([cell.source for cell in own], folder, folder, self.seed, self.altogether)
+        verdicts, outputs = grade_cells([cell.source for cell in own], folder, folder, self.seed, self.altogether)
         nb.metadata["gradlab"] = {"seconds": round(clock.now() - began, 1)}  # for the summary of a class
         for cell, cell_outputs in zip(own, outputs, strict=True):
             cell.execution_count, cell.outputs = None, [_output(one) for one in cell_outputs]
@@ -82,28 +81,28 @@ class Grade(Execute):
         ]
 
 
-class Keeping(Autograde):
-    """nbgrader's Autograde, which keeps what was graded before where it cannot be graded again."""
+class KeepingAutograde(Autograde):
+    """nbgrader's Autograde, which restores earlier graded copies if grading again fails."""
 
-    _aside: Path | None = None  # copies of what nbgrader may remove
-    _copied: dict[Path, Path]  # what stood where, and its copy
+    _backup: Path | None = None  # copies of folders that nbgrader may remove
+    _copied: dict[Path, Path]  # the copy of each folder
 
     def convert_notebooks(self) -> None:
-        """Grade all; put back what is gone for nothing."""
+        """Grade all notebooks. Restore the copies of those that could not be graded."""
         with tempfile.TemporaryDirectory(prefix="gradlab-") as folder:
-            self._aside, self._copied = Path(folder), {}
+            self._backup, self._copied = Path(folder), {}
             try:
                 super().convert_notebooks()
             finally:
-                self._aside = None
+                self._backup = None
                 for place, copy in self._copied.items():
                     self._put_back(place, copy)
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        """Whether to grade this one, whose earlier copies nbgrader then removes."""
+        """Back up the earlier copies of a submission, and return whether to grade it."""
         place = Path(self._format_dest(assignment_id, student_id))
-        if self._aside is not None and place.is_dir():
-            self._copied[place] = shutil.copytree(place, self._aside / str(len(self._copied)))
+        if self._backup is not None and place.is_dir():
+            self._copied[place] = shutil.copytree(place, self._backup / str(len(self._copied)))
         process: bool = super().init_destination(assignment_id, student_id)
         return process
 
@@ -111,16 +110,16 @@ class Keeping(Autograde):
         missing = [file for file in copy.rglob("*.ipynb") if not (place / file.relative_to(copy)).exists()]
         if missing:
             shutil.copytree(copy, place, dirs_exist_ok=True)
-            self.log.warning("It was not graded again: %s is as it was before", place)
+            self.log.warning("It was not graded again: %s is restored", place)
 
 
-class Readable(NbGraderPreprocessor):
-    """Make pictures of formulas, and take out the points that stand below a verdict for nbgrader."""
+class FeedbackPictures(NbGraderPreprocessor):
+    """Draw formulas as pictures, and remove the points below a verdict, which are only for nbgrader."""
 
     display_data_priority: Any = List(help="unused; nbgrader sets it for each step").tag(config=True)
 
     def preprocess_cell(self, cell: Any, resources: Any, cell_index: int) -> tuple[Any, Any]:
-        """One cell."""
+        """Process a cell."""
         if cell.cell_type == "markdown":
             cell.source = with_pictures(cell.source)
         elif cell.cell_type == "code" and _is_graded(cell):
@@ -132,7 +131,7 @@ class Readable(NbGraderPreprocessor):
 
 
 def with_pictures(text: str) -> str:
-    """Markdown with its formulas as pictures; one that Matplotlib cannot set stays as it is written."""
+    """Replace the formulas in Markdown by pictures. One that Matplotlib cannot draw stays as code."""
     return "".join(part if i % 2 else FORMULA.sub(_picture, part) for i, part in enumerate(CODE.split(text)))
 
 
@@ -154,8 +153,8 @@ def _picture(match: re.Match[str]) -> str:
 
 
 def _is_graded(cell: Any) -> bool:
-    told = cell.metadata.get("nbgrader", {})
-    return bool(told.get("grade")) and not told.get("solution")
+    settings = cell.metadata.get("nbgrader", {})
+    return bool(settings.get("grade")) and not settings.get("solution")
 
 
 def _output(output: dict[str, str]) -> Any:
@@ -165,11 +164,11 @@ def _output(output: dict[str, str]) -> Any:
 
 
 def configure(c: Any) -> None:
-    """Put all of them into nbgrader's commands, by its settings (`c = get_config()`) where it has one for that."""
-    autogradeapp.Autograde = api.Autograde = Keeping
+    """Add the classes to nbgrader's commands, through its settings (`c = get_config()`) where possible."""
+    autogradeapp.Autograde = api.Autograde = KeepingAutograde
     c.Autograde.autograde_preprocessors = [
         Grade if step is Execute else step for step in Autograde.autograde_preprocessors.default_args[0]
     ]
-    c.GenerateFeedback.preprocessors = [*GenerateFeedback.preprocessors.default_args[0], Readable]
+    c.GenerateFeedback.preprocessors = [*GenerateFeedback.preprocessors.default_args[0], FeedbackPictures]
     c.HTMLExporter.template_name = "gradlab_feedback"
     c.HTMLExporter.extra_template_basedirs = [str(Path(__file__).parent / "templates")]

@@ -1,7 +1,7 @@
-"""`%graph`: the graph behind a tensor, or the run of a model, as a picture, live, or kept under a name.
+"""`%graph`: show the graph of a tensor, or the run of a model, as a picture or a live view, or assign it to a name.
 
-The expression is evaluated in the user's namespace. If a model is called in it, the picture is of that run; else it is of the
-graph behind the value.
+The expression is evaluated in the user's namespace. If it calls a model, the picture shows that run, otherwise the graph of the
+value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class GraphMagics(Magics):
         except OptionError as error:
             raise UsageError(str(error)) from None
         space = {**self.shell.user_ns, **(local_ns or {})}
-        shown, outputs, names = self._made(request, space)
+        shown, outputs, names = self._compute(request, space)
         if request.out is not None:
             self.shell.user_ns[request.out] = shown
         if request.quiet:
@@ -47,9 +47,8 @@ class GraphMagics(Magics):
         else:
             display(shown)
 
-    def _made(self, request: Request, space: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
-        """The graph that the line asks for, the tensors that it is of, and the names. Where no code of the user's failed, an
-        error is one sentence."""
+    def _compute(self, request: Request, space: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
+        """Return the requested graph, its output tensors, and the names. Errors outside the user's code are one sentence."""
         from gradlab.explore.graph import graph
 
         __tracebackhide__ = True
@@ -79,7 +78,7 @@ def _calls_something(expression: str) -> bool:
 
 
 def _run(call: Callable[[], Any], request: Request, space: dict[str, Any], names: dict[str, Any]) -> tuple[Any, Any]:
-    """The graph of the run if the expression called a model, else None; and the value of the expression."""
+    """Return the graph of the run if the expression called a model, else None; and the value of the expression."""
     from gradlab.explore.forward.front import models_in, record
 
     __tracebackhide__ = True
@@ -88,7 +87,7 @@ def _run(call: Callable[[], Any], request: Request, space: dict[str, Any], names
     )
     if run is not None and run.calls_modules:
         if request.live:
-            raise UsageError(f"{request.expression}: -i shows the graph behind a tensor live; the run of a model is a picture")
+            raise UsageError(f"{request.expression}: -i is for the graph of a tensor; the run of a model is only a picture")
         return run, value
     if error is not None:
         raise error
@@ -103,18 +102,17 @@ def _widget(shown: Any, outputs: list[Any], names: dict[str, Any], space: dict[s
 
 
 # The help that `%graph?` shows.
-GraphMagics.graph.__doc__ = f"""Show the graph of the operations that made a tensor, or the run of a model.
+GraphMagics.graph.__doc__ = f"""Show the graph of the operations that computed a tensor, or the run of a model.
 
     {GRAPH} OUT [options]
 
-OUT is a tensor of gradlab or PyTorch that requires grad, or a list of them, without blanks outside of brackets. Nothing of
-yours is changed, and no .grad is written; with -i one sweep is run, which keeps the graph. If OUT calls a model, as model(x)
-does, its run is drawn: the input on top, every module and function with its shape, and as far as it came if it fails.
+OUT is a tensor of gradlab or PyTorch that requires grad, or a list of them, without blanks outside brackets. No variable is
+changed, and no .grad is written; -i runs one sweep, which keeps the graph. If OUT calls a model, as in model(x), its run is
+drawn: the input on top, each module and function with its shape, up to the error if it fails.
 
 {usage(GRAPH)}
 
-A ; at the end shows nothing, for use with -o. In Python: gl.graph(OUT), of which help(gl.graph) says more, and
-gl.graph(OUT).widget().
+A ; at the end hides the output, for use with -o. In Python: gl.graph(OUT) and gl.graph(OUT).widget(); see help(gl.graph).
 
     %graph loss                        %graph loss -i                        %graph [a,b] --level code -o g
     %graph model(x)                    %graph model(x) --time                %graph model(x) --values -o run

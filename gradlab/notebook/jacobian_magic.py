@@ -1,7 +1,6 @@
-"""`%jacobian`: the Jacobian of a tensor or a function, as a picture, live, or kept under a name.
+"""`%jacobian`: show the Jacobian of a tensor or a function, as a picture or a live view, or assign it to a name.
 
-The line is turned into the call that it stands for, and this is evaluated in the user's namespace: so tensors are called by the
-user's names, as in a call that the user wrote.
+The line is converted to a call of `gl.jacobian`, evaluated in the user's namespace, so that tensors have the user's names.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from IPython.display import display
 from gradlab.notebook.magics import GradMagics
 from gradlab.notebook.options import MATRIX, OptionError, Request, parse_jacobian, usage
 
-CALL = "_gradlab_jacobian"  # what `jacobian` is called in the evaluated line
+CALL = "_gradlab_jacobian"  # the name of `jacobian` in the evaluated line
 
 
 @magics_class
@@ -36,7 +35,7 @@ class JacobianMagics(Magics):
             request = parse_jacobian(line)
         except OptionError as error:
             raise UsageError(str(error)) from None
-        matrix = self._made(request, {**self.shell.user_ns, **(local_ns or {})})
+        matrix = self._compute(request, {**self.shell.user_ns, **(local_ns or {})})
         if request.out is not None:
             self.shell.user_ns[request.out] = matrix
         if request.quiet:
@@ -47,8 +46,8 @@ class JacobianMagics(Magics):
         else:
             display(matrix)
 
-    def _made(self, request: Request, space: dict[str, Any]) -> Any:
-        """The Jacobian that the line asks for. Where no code of the user's failed, an error is one sentence."""
+    def _compute(self, request: Request, space: dict[str, Any]) -> Any:
+        """Return the requested Jacobian. Errors outside the user's code are one sentence."""
         from gradlab.explore.jacobian import jacobian
 
         __tracebackhide__ = True
@@ -57,11 +56,11 @@ class JacobianMagics(Magics):
         chunk = f", chunk_size={request.chunk}" if request.chunk else ""
         call = f"{CALL}({output}, {asked}, method={request.method!r}{chunk})"
         named = [node.id for text in request.expressions for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
-        first = {name: space[name] for name in named if name in space}  # the names that are preferred where a tensor has several
+        first = {name: space[name] for name in named if name in space}  # preferred names, if a tensor has several
         try:
             return eval(compile(call, f"<{MATRIX}>", "eval"), {**space, CALL: jacobian}, first)  # noqa: S307  (the user's own)
-        except Exception as error:  # noqa: BLE001  (raised again, or said in one sentence)
-            traces = list(_traces(error))[2:]  # below this function and the line
+        except Exception as error:  # noqa: BLE001  (raised again, or as one sentence)
+            traces = list(_traces(error))[2:]  # without this function and the line
             theirs = next((one for one in traces if not one.tb_frame.f_globals.get("__name__", "").startswith("gradlab.")), None)
             if theirs is not None:
                 raise error.with_traceback(theirs)  # noqa: B904  (the same error, from the user's function on)
@@ -81,13 +80,13 @@ JacobianMagics.jacobian.__doc__ = f"""Show the Jacobian of a tensor, or of a fun
 
     {MATRIX} OUT INPUT [INPUT …] [options]
 
-OUT is a tensor that was computed from the INPUTs, or a function of them, which is called once on copies. Each is a name or
-an expression without blanks outside of brackets; commas between them are read over. Nothing of yours is changed, and no .grad
-is written. A Jacobian that takes under a second is computed and drawn; else the plan is shown, and how to start it.
+OUT is a tensor computed from the INPUTs, or a function of them, which is called once on copies. Each is a name or an
+expression without blanks outside brackets; commas between them are optional. No variable is changed, and no .grad is
+written. A Jacobian that takes under a second is computed and drawn; otherwise the plan is shown, and how to start it.
 
 {usage(MATRIX)}
 
-A ; at the end shows nothing, for use with -o. In Python: J = gl.jacobian(OUT, (INPUT, …)), of which help(gl.jacobian) says more.
+A ; at the end hides the output, for use with -o. In Python: J = gl.jacobian(OUT, (INPUT, …)); see help(gl.jacobian).
 
     %jacobian z x                      %jacobian f x -i                      %jacobian loss model.weight -o J --method rows
 """

@@ -1,13 +1,13 @@
 """The live view of a Jacobian: the widget around `explore.jacobian.view_model.JacobianViewModel`.
 
-Python computes, JavaScript (static/jacobian) draws and reports what was clicked. A view asks by a message, {"ask": ...,
-"id": ...}, and is answered by one, {"answer": the id, ...}, with the numbers as little-endian binary buffers. It asks for the
-next frame only when the last has come, so a slow backward can never be flooded by a fast slider. Whatever goes wrong while
-answering is part of the answer and shown in the view. The widget's own state, which a notebook may save, is names and shapes.
+Python computes, JavaScript (static/jacobian) draws and reports clicks. A view sends {"ask": ..., "id": ...}, and the answer is
+{"answer": the id, ...}, with numbers as little-endian binary buffers. It requests the next frame only after the last one has
+arrived, so a fast slider cannot flood a slow backward. Errors are part of the answer and shown in the view. The widget's state,
+which a notebook may save, has only names and shapes.
 
-The widget holds the Jacobian, and with it the graph, until it is closed or its last view is gone. Beside itself it
-displays the static picture of the Jacobian, as an output of its own above it: a small one complete from the start, another one
-kept up to date as rows are filled. The style sheet hides that picture while the live view is right below it. So a saved,
+The widget holds the Jacobian, and with it the graph, until it is closed or its last view is gone. The static
+picture of the Jacobian is a separate output above it: complete from the start for a small one, else updated as rows are filled.
+The style sheet hides it while the live view is right below it. So a saved,
 exported or reopened notebook has the picture.
 """
 
@@ -25,23 +25,23 @@ from gradlab.explore.jacobian.view_model import JacobianViewModel
 from gradlab.notebook.bundle import script, styles
 from gradlab.notebook.live_view import LiveView, as_twin
 
-PICTURED = ("step", "go", "fill", "pause")  # after which the static picture is drawn anew
-QUICK = 0.2  # seconds: where its bitmap takes longer, it is left out until there is a pause
-LARGE = 1_000_000  # entries: the bitmap of a larger one waits until the live view is there
+PICTURED = ("step", "go", "fill", "pause")  # the static picture is redrawn after these
+QUICK = 0.2  # seconds: a bitmap that takes longer is left out until a pause
+LARGE = 1_000_000  # entries: a larger bitmap is drawn after the live view
 
 
 class JacobianWidget(LiveView):
     """A live view of a Jacobian, made by `Jacobian.widget()`.
 
-    `close()` lets the graph go and gives the static picture back.
+    `close()` releases the graph and gives the static picture back.
     """
 
     _esm = script("jacobian/view.js")
     _css = styles("kit/kit.css", "jacobian/jacobian.css")
 
     about = traitlets.Dict().tag(sync=True)  # names, shapes, costs, colours, the drawing of the graph; never changes
-    token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's
-    ended = traitlets.Bool(False).tag(sync=True)  # the graph was let go
+    token = traitlets.Unicode().tag(sync=True)  # identifies this widget's views
+    ended = traitlets.Bool(False).tag(sync=True)  # the graph was released
     timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
 
     def __init__(self, jacobian: Jacobian, *, columns: bool = True, **traits: Any) -> None:
@@ -54,15 +54,15 @@ class JacobianWidget(LiveView):
         self._listen()
 
     # ------------------------------------------------------------------------------------------ messages
-    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
-        """Answer one message of a view. An exception is shown in the widget; the view is answered in any case."""
+    def _answer(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view. Errors are part of the answer, and shown in the widget."""
         message = message if isinstance(message, dict) else {}
         ask = str(message.get("ask"))
         frame: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
         try:
             if ask == "gone":
-                self._let_go()
+                self._release()
                 self.ended = True
             elif self._lab is None:
                 raise RuntimeError("the graph is gone; run the cell again")
@@ -70,7 +70,7 @@ class JacobianWidget(LiveView):
                 frame, arrays = self._lab.colours()
             else:
                 frame, arrays = self._lab.answer(ask, message, [bytes(buffer) for buffer in buffers or ()])
-        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+        except Exception as error:  # noqa: BLE001  (no caller could report it to the user)
             frame = {"error": f"{type(error).__name__}: {error}"}
         except KeyboardInterrupt:
             frame = {"error": "interrupted"}
@@ -89,7 +89,7 @@ class JacobianWidget(LiveView):
             self._refresh_picture(whole)
 
     # ------------------------------------------------------------------------------------------ display and end
-    def _said(self) -> str:
+    def _text(self) -> str:
         jacobian = self._jacobian
         return f"live view of the {jacobian.word} of {jacobian.heading()}" if jacobian is not None else "closed live view"
 
@@ -109,20 +109,20 @@ class JacobianWidget(LiveView):
         return super()._repr_mimebundle_(**options)
 
     def _compute_picture(self) -> None:
-        """Compute what the static picture of a small Jacobian shows."""
+        """Compute the entries for the static picture of a small Jacobian."""
         if self._lab is not None:
-            with contextlib.suppress(Exception):  # what cannot be computed is said where the user asks for it
+            with contextlib.suppress(Exception):  # the error appears when the user asks for the values
                 self._complete = self._lab.complete_picture()
 
     def _static(self, quick: bool = False) -> dict[str, str]:
-        """The bundle of what is known, marked as this widget's twin; `quick`: without the bitmap. It computes nothing."""
+        """Return the bundle of the known entries as this widget's twin, without the bitmap if `quick`. Computes nothing."""
         if self._lab is None:
             return {}
         drawing = self._lab.drawing()
         return as_twin({"text/html": drawing.html(), "text/plain": drawing.text} if quick else drawing.bundle())
 
     def _refresh_picture(self, whole: bool = True) -> None:
-        """Draw the static picture anew: whole, or without the bitmap if that takes its time."""
+        """Redraw the static picture: whole, or without the bitmap if that is slow."""
         if self._picture is None or self._jacobian is None or self._complete:
             return
         start, quick = clock.now(), not whole and self._drawing_took > QUICK
@@ -131,13 +131,13 @@ class JacobianWidget(LiveView):
         if not quick:
             self._drawing_took = clock.now() - start
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._jacobian is not None:
             with contextlib.suppress(Exception):  # a picture that cannot be drawn must not keep the graph
                 self._refresh_picture()
         self._jacobian = self._lab = self._picture = None
 
     def close(self) -> None:
-        """Let the graph go, bring the static picture up to date, and remove the live view."""
-        self._let_go()
+        """Release the graph, bring the static picture up to date, and remove the live view."""
+        self._release()
         super().close()

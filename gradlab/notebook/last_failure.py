@@ -1,7 +1,7 @@
-"""With which error a cell of the notebook ended last, and whether that is still the last word.
+"""Find the last error of a cell, and decide whether it is still current.
 
-IPython keeps the last exception that it showed, however many cells have run since. It still stands if those did nothing but look
-about: import, define, load an extension, print. Any other cell may have been the cure.
+IPython keeps the last exception that it showed, however many cells have run since. The error is current if those cells only
+inspected: imports, definitions, loading an extension, printing. Any other cell may have fixed it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from gradlab.explore.doctor.context.scene import Scene
 
-LOOKS = frozenset(
+HARMLESS_CALLS = frozenset(
     [
         "print",
         "display",
@@ -53,11 +53,11 @@ LOOKS = frozenset(
         "mean",
         "std",
     ]
-)  # what may be called for that
+)  # calls that only inspect
 
 
 def last_failure(shell: Any) -> tuple[BaseException | None, str]:
-    """The error, if it still stands; and a sentence on one that does not."""
+    """Return the error if it is current, and a sentence on one that is not."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if error is None:
         return None, ""
@@ -67,7 +67,7 @@ def last_failure(shell: Any) -> tuple[BaseException | None, str]:
     at = numbers.get(first.filename) if first is not None else None
     if first is None or at is None or at >= len(texts) or first.lines[first.line - 1].strip() not in texts[at]:
         return (error, "") if first is None and _is_last(shell, error) else (None, "")
-    since = [text for text in texts[at + 1 : shell.execution_count] if not only_looks(shell, text)]
+    since = [text for text in texts[at + 1 : shell.execution_count] if not only_inspects(shell, text)]
     if not since:
         return error, ""
     what = f"In[{at}] ended with {type(error).__name__}; {len(since)} cell{'s' * (len(since) > 1)} ran since"
@@ -75,10 +75,10 @@ def last_failure(shell: Any) -> tuple[BaseException | None, str]:
 
 
 def _numbers(shell: Any, texts: list[str]) -> Mapping[str, int]:
-    """The numbers of cells by the names of their files. Before 8 IPython did not tell: there it is by their texts."""
-    told: Mapping[str, int] | None = getattr(shell.compile, "_filename_map", None)
-    if told is not None:
-        return told
+    """Return the numbers of cells by file name. IPython before 8 does not store them: there, cells are found by their source."""
+    file_names: Mapping[str, int] | None = getattr(shell.compile, "_filename_map", None)
+    if file_names is not None:
+        return file_names
     at = {shell.transform_cell(text).strip(): k for k, text in enumerate(texts)}
     sources = {
         name: "".join(linecache.getlines(name)).strip()
@@ -89,13 +89,13 @@ def _numbers(shell: Any, texts: list[str]) -> Mapping[str, int]:
 
 
 def _is_last(shell: Any, error: BaseException) -> bool:
-    """Whether the cell before this one ended with an error that no line of a cell led to."""
+    """Return whether the previous cell ended with this error, if no line of a cell is in its traceback."""
     result = getattr(shell, "last_execution_result", None)
     return result is not None and error in (result.error_in_exec, result.error_before_exec)
 
 
-def only_looks(shell: Any, text: str) -> bool:
-    """Whether a cell computes nothing: imports, definitions, magics, and expressions that show something."""
+def only_inspects(shell: Any, text: str) -> bool:
+    """Return whether a cell only has imports, definitions, magics and expressions that show something."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -108,7 +108,7 @@ def only_looks(shell: Any, text: str) -> bool:
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                if name not in LOOKS:
+                if name not in HARMLESS_CALLS:
                     return False
             if isinstance(node, (ast.AugAssign, ast.Delete, ast.BinOp)) and not isinstance(statement, ast.Expr):
                 return False

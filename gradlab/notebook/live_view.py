@@ -1,11 +1,11 @@
-"""What the live views share: how one is displayed, and the static twin above it.
+"""The base class of live views: how they are displayed, with a static twin above.
 
 IPython displays two outputs: the static twin, and the live view below it. They are not one output of two MIME types, because
 JupyterLab would show the live view of such an output, and an error in its place where the notebook is reopened without a kernel.
-The style sheet hides the twin while a live view is right below it; so a saved, exported or reopened notebook has it, and a front
-end without widgets shows it alone. A front end that asks an object for one bundle of MIME types gets both in it.
+The style sheet hides the twin while a live view is right below it. So a saved, exported or reopened notebook has the twin, and a
+front end without widgets shows only the twin. A front end that asks an object for one bundle of MIME types gets both in it.
 
-A view is one ES module and one style sheet, sent as text: it uses no loader of modules and asks no host for anything.
+A view is one ES module and one style sheet, sent as text: it uses no module loader and loads nothing from the network.
 """
 
 from __future__ import annotations
@@ -29,30 +29,29 @@ class LiveView(anywidget.AnyWidget):
     """A widget below its static twin."""
 
     def _listen(self) -> None:
-        """Answer the messages of views from here on. What answering fails by is shown in the view; a fault beside that is a
-        warning."""
-        self.on_msg(Faults("answered a live view").guard(self._heard))
+        """Start to answer the messages of views. Errors are shown in the view; other internal errors are warnings."""
+        self.on_msg(Faults("answered a live view").guard(self._answer))
 
-    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
+    def _answer(self, _: Any, message: Any, buffers: Any) -> None:
         """Answer one message of a view."""
         raise NotImplementedError
 
-    def _said(self) -> str:
-        """A text for where the view cannot be shown, which stays true: it is never written anew."""
+    def _text(self) -> str:
+        """Return a text for front ends that cannot show the view. It is never updated."""
         raise NotImplementedError
 
     def _static(self) -> dict[str, str]:
-        """The bundle of the static twin; {} once there is nothing to show."""
+        """Return the bundle of the static twin, or {} if there is nothing to show."""
         raise NotImplementedError
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The static twin and the live view in one bundle, for front ends that do not call `_ipython_display_`."""
+        """Return the static twin and the live view in one bundle, for front ends that do not call `_ipython_display_`."""
         data, metadata = self._live()
         return {**data, **self._static()}, metadata
 
     def _live(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The bundle. (Of an instance, ipywidgets 7 takes the method above away.)"""
-        text = {"text/plain": self._said()}
+        """Return the live view's bundle. (ipywidgets 7 removes the method above from instances.)"""
+        text = {"text/plain": self._text()}
         if self.comm is None:
             return text, {}
         inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
@@ -69,5 +68,5 @@ class LiveView(anywidget.AnyWidget):
 
 
 def as_twin(bundle: Mapping[str, str]) -> dict[str, str]:
-    """A static output marked as a live view's. Where the notebook is reopened, it replaces the error of JupyterLab below it."""
+    """Mark a static output as a live view's twin. In a reopened notebook, it replaces JupyterLab's error below it."""
     return {**bundle, "text/html": f"<div {TWIN}>{bundle['text/html']}</div>{REOPENED}"}

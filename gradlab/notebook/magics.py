@@ -1,9 +1,9 @@
 """`%%grad` and `%grad`, `%%doctor` and `%doctor`.
 
 A `%%grad` cell runs as an ordinary cell (see `transform`). Its first line calls `begin`, which reads the options and starts to
-watch the cell's own calls of `backward`; its last value passes through `value`; and when IPython says that the cell has ended,
-however it ended, `after_cell` stops watching and, if all went well, differentiates, reports, and forgets. Nothing is kept between
-cells. An error found then (no weights, a name that names nothing, an exception in a user's hook) makes the cell fail.
+record the cell's calls of `backward`; its last value passes through `value`. When the cell ends, with or without error, IPython
+calls `after_cell`, which stops recording and, if the cell succeeded, differentiates and shows the report. Nothing is kept between
+cells. An error at this point (missing weights, an unknown name, an exception in a user's hook) makes the cell fail.
 """
 
 from __future__ import annotations
@@ -55,29 +55,29 @@ class Cell:
     ending: Ending
     info: Any  # IPython's ExecutionInfo of the cell
     recorder: Any
-    shown: Any  # the last exception that was shown before
+    shown: Any  # the last exception shown before the cell
     value: Any = None
-    differentiated: Any = None  # what the report is about, where the cell did not say
-    swept: Any = ()  # the tensors that the report's sweep began at, and their cotangents
+    differentiated: Any = None  # the subject of the report, if the cell called no backward
+    swept: Any = ()  # the roots of the report's sweep, and their cotangents
 
     def open(self) -> None:
-        """See what the cell does. It is in `Running.cells` already, so it is closed even if an interrupt comes here."""
+        """Start recording. The cell is in `Running.cells` already, so it is closed even if an interrupt comes here."""
         self.recorder.meet_libraries()
 
     def close(self) -> None:
-        """See no more; to be called again if an interrupt comes."""
+        """Stop recording. May be called again after an interrupt."""
         self.recorder.close()
 
 
 @dataclass
 class Running(threading.local):
-    """The cells that this thread is in: a cell may run another."""
+    """The running cells of this thread: a cell may run another."""
 
     infos: list[Any] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
 
     def close_last(self) -> Cell:
-        """Take the innermost cell away; it stays, for the next cell to close, if an interrupt comes before that is done."""
+        """Close and remove the innermost cell. If an interrupt comes first, it stays for the next cell to close."""
         self.cells[-1].close()
         return self.cells.pop()
 
@@ -95,19 +95,19 @@ class GradMagics(Magics):
         None, min=8, allow_none=True, help="Nodes drawn at most; a larger graph is folded. None: as many as are read at a glance."
     ).tag(config=True)
     heat_maps = Integer(6, min=0, help="Heat maps of gradients at most.").tag(config=True)
-    jacobian_rows = Integer(
-        64, min=0, help="An output with up to so many elements gets its Jacobian if there are no weights."
-    ).tag(config=True)
+    jacobian_rows = Integer(64, min=0, help="Without weights, an output with at most this many elements gets its Jacobian.").tag(
+        config=True
+    )
 
-    fixes = Bool(
-        True, help="Say what to write instead in findings, errors and warnings. False, as in homework: only what is wrong."
-    ).tag(config=True)
+    fixes = Bool(True, help="Show fixes in findings, errors and warnings. False, as in homework: only show what is wrong.").tag(
+        config=True
+    )
 
     def __init__(self, shell: Any, **kwargs: Any) -> None:
         super().__init__(shell, **kwargs)
         fix_setting.shown = self.fixes
         self._running = Running()
-        self._widgets: dict[str, list[Any]] = {}  # those that are shown, by cell
+        self._widgets: dict[str, list[Any]] = {}  # displayed widgets, by cell
         notebook.numbers, notebook.namespace = getattr(shell.compile, "_filename_map", {}), shell.user_ns
         notebook.last_error = partial(last_failure, shell)
 
@@ -116,57 +116,56 @@ class GradMagics(Magics):
     @needs_local_scope
     @line_cell_magic
     def grad(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> None:
-        """Line form: report on an expression. (A `%%grad` cell comes here only where it cannot run as itself.)"""
+        """Report on an expression. (A `%%grad` cell calls this only if it cannot run as an ordinary cell.)"""
         if cell is None:
             self.line(line, local_ns)
             return
-        self.parsed(parse_cell, line)
-        raise self.refused(CELL, cell)
+        self.parse(parse_cell, line)
+        raise self.usage_error(CELL, cell)
 
     @no_var_expand
     @line_cell_magic
     def doctor(self, line: str, cell: str | None = None) -> Any:
-        """Say what is wrong with gradients, and on which line.
+        """Find what is wrong with gradients, and on which line.
 
-            %doctor     reports on the last run: the findings of a %%grad or %%doctor cell, or else those in its error and in the
-                        tensors that it left
-            %%doctor    runs the cell, records it, and reports on it; an error is shown as always
+            %doctor     reports on the last run: the findings of a %%grad or %%doctor cell, or else on its error and its tensors
+            %%doctor    runs the cell, records it, and reports on it; errors are shown as usual
 
         Both take `--ignore KIND,…`, which silences kinds of findings (they are printed in brackets after a finding), `-o NAME`,
-        which keeps the diagnosis under a name, and `-q`. A comment `# gradlab: ignore[KIND]` silences a kind on its line.
+        which assigns the diagnosis to a name, and `-q`. A comment `# gradlab: ignore[KIND]` silences a kind on its line.
 
-        `%%doctor` calls no backward(), and writes no .grad: a result that the cell does not differentiate is looked at by a sweep
-        that leaves no trace. `gl.doctor()` returns the same.
+        `%%doctor` calls no backward() and writes no .grad: a result that the cell does not differentiate is examined with a sweep
+        that has no side effects. `gl.doctor()` returns the same.
         """
         if cell is None:
-            request = self.parsed(parse_doctor, line)
+            request = self.parse(parse_doctor, line)
             diagnosis = self._session.report(self.users(), ignored_by(request))
             if request.out is not None:
                 self.shell.user_ns[request.out] = diagnosis
             return None if request.quiet else diagnosis
-        self.parsed(parse_doctor, line)
-        raise self.refused(DOCTOR, cell)
+        self.parse(parse_doctor, line)
+        raise self.usage_error(DOCTOR, cell)
 
-    def refused(self, magic: str, cell: str) -> UsageError:
-        """Why a cell that came to the magic itself was not run as one of ours."""
+    def usage_error(self, magic: str, cell: str) -> UsageError:
+        """Return the error for a cell that IPython passed to the magic itself."""
         below = cell.lstrip().split(None, 1)[:1]
         if below and below[0].startswith("%%"):
             works = " and ".join(sorted(RUNS_THE_CELL))
             return UsageError(
                 f"{magic} cannot see the value of a {below[0]} cell: put {below[0]} on the line above {magic}. "
-                f"({works} may stand above or below.)"
+                f"({works} may be above or below.)"
             )
         return UsageError(
             f"{magic} needs a cell below its line."
             if not cell.strip()
-            else f"{magic} must be the first line of a cell, or stand below {' or '.join(sorted(RUNS_THE_CELL))}."
+            else f"{magic} must be the first line of a cell, or follow {' or '.join(sorted(RUNS_THE_CELL))}."
         )
 
     def line(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
         """`%grad [options] EXPR`: report without writing any `.grad`."""
         from gradlab.notebook.reporting import CellReporter
 
-        request = self.parsed(parse_line, line)
+        request = self.parse(parse_line, line)
         if request.help:
             print(GradMagics.grad.__doc__)  # noqa: T201  (as every magic's help)
             return
@@ -179,12 +178,12 @@ class GradMagics(Magics):
 
     # ------------------------------------------------------------------------------------------- the life of a cell
     def before_cell(self, info: Any = None) -> None:
-        """IPython's `pre_run_cell`."""
+        """Handle IPython's `pre_run_cell`."""
         with Faults("got ready for a cell"):
             cells.current = None
             if not _inside_a_cell():
                 self._running.infos.clear()
-                self.forget()  # whatever a cell without an end has left
+                self.forget()  # clean up after a cell whose end was not reported
             self._running.infos.append(info)
             self._close_widgets(_key(info))
 
@@ -198,17 +197,17 @@ class GradMagics(Magics):
         *,
         magic: str = CELL,
     ) -> None:
-        """What the first line of a `%%grad` or `%%doctor` cell calls. A wrong option fails here, before the cell runs."""
+        """Start a `%%grad` or `%%doctor` cell: its first line calls this. A wrong option raises here, before the cell runs."""
         __tracebackhide__ = True
-        request = self.parsed(PARSERS[magic], line)
+        request = self.parse(PARSERS[magic], line)
         ignored_by(request)
         if kind is None:
             raise UsageError(
-                f"{magic} cannot see the value of a cell that another magic runs in its own way: put {magic} on the first "
-                f"line. ({' and '.join(sorted(RUNS_THE_CELL))} may stand above or below.)"
+                f"{magic} cannot see the value of a cell that another magic runs: put {magic} on the first "
+                f"line. ({' and '.join(sorted(RUNS_THE_CELL))} may be above or below.)"
             )
         if not self._running.infos:
-            return  # a silent run: nobody would see a report
+            return  # a silent run shows no report
         running = self._running
         if running.cells and running.cells[-1].info is running.infos[-1]:
             running.close_last()  # the same cell again: %%timeit runs it many times
@@ -225,43 +224,43 @@ class GradMagics(Magics):
             running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
             running.cells[-1].open()
 
-    def imported(self) -> None:
-        """What a `%%grad` cell calls after an import: a library that is new is watched from there on."""
+    def meet_libraries(self) -> None:
+        """Start to record libraries that the cell has imported."""
         if self._running.cells:
-            self._running.cells[-1].recorder.meet_libraries()  # which does not raise
-        self.shell.magics_manager.registry["WatchMagics"].imported()
+            self._running.cells[-1].recorder.meet_libraries()  # does not raise
+        self.shell.magics_manager.registry["WatchMagics"].meet_libraries()
 
     def value(self, value: Any) -> Any:
-        """What the last expression of a `%%grad` cell passes through."""
+        """Store and return the value of a `%%grad` cell's last expression."""
         if self._running.cells:
             self._running.cells[-1].value = value
         return value
 
     def after_cell(self, result: Any = None) -> None:
-        """IPython's `post_run_cell`: the cell has ended, however it ended."""
+        """Handle IPython's `post_run_cell`, after a cell that succeeded or failed."""
         faults = Faults("looked at a cell that has ended")
         cell: Cell | None = None
         with faults:
-            cell = self._ended(result)
+            cell = self._end_cell(result)
         if cell is None:
             return
         try:
             failed = result.error_in_exec or (_last_shown() if _last_shown() is not cell.shown else None)
-            if not result.success or failed is not None:  # %%time of old shows an exception and goes on
+            if not result.success or failed is not None:  # older versions of %%time show an exception and continue
                 with faults:
                     diagnosis = self._session.look(cell.recorder, self.users(), error=failed, ignore=ignored_by(cell.request))
                     if cell.request.findings_only:
-                        self._say(cell.request, diagnosis)
+                        self._show_diagnosis(cell.request, diagnosis)
                     elif not cell.request.quiet:
                         explain_below(diagnosis, failed, cell.recorder)
             else:
-                self._tell(cell, result, faults)
+                self._report_on(cell, result, faults)
         finally:
             with faults:
                 cell.recorder.forget()
 
-    def _ended(self, result: Any) -> Cell | None:
-        """The `%%grad` cell that has ended, and those inside of it; None if this was none."""
+    def _end_cell(self, result: Any) -> Cell | None:
+        """Close the cells that have ended, and return the outer one. Return None if it is not a `%%grad` cell."""
         running, info = self._running, getattr(result, "info", None)
         while running.infos and running.infos.pop() is not info and result is not None:
             pass
@@ -270,15 +269,18 @@ class GradMagics(Magics):
             ended.append(running.close_last())
         return None if not ended or result is None or ended[0].info is not info else ended[0]
 
-    def _tell(self, cell: Cell, result: Any, faults: Faults) -> None:
-        """Report on a cell that ran to its end. What is wrong with its options, and what the user's program raises while it is
-        differentiated, is the cell's error; a fault of ours is a warning."""
+    def _report_on(self, cell: Cell, result: Any, faults: Faults) -> None:
+        """Report on a cell that succeeded.
+
+        An error in its options, or in the user's program during differentiation, becomes the cell's error. An internal error
+        is a warning.
+        """
         report: Any = None
         try:
             cell.recorder.settle_journal()
             if not cell.request.findings_only:
                 report, matrix = self._after(cell)
-        except BaseException as error:  # noqa: BLE001  (an interrupt too: it must reach the user as the cell's end)
+        except BaseException as error:  # noqa: BLE001  (an interrupt must end the cell, too)
             self._fail(result, error)
             with faults:
                 diagnosis = self._session.look(cell.recorder, self.users(), error=error, ignore=ignored_by(cell.request))
@@ -288,9 +290,12 @@ class GradMagics(Magics):
         with faults:
             if cell.request.findings_only:
                 ignore = ignored_by(cell.request)
-                self._say(cell.request, self._session.look(cell.recorder, self.users(), value=self._wanted(cell), ignore=ignore))
+                self._show_diagnosis(
+                    cell.request,
+                    self._session.look(cell.recorder, self.users(), value=self._value_to_examine(cell), ignore=ignore),
+                )
             elif report is not None:
-                self._finish(cell.request, self._diagnosed(cell, report), matrix, result.info, cell.swept)
+                self._finish(cell.request, self._add_findings(cell, report), matrix, result.info, cell.swept)
 
     def forget(self) -> None:
         while self._running.cells:
@@ -301,7 +306,7 @@ class GradMagics(Magics):
         fix_setting.shown = change["new"]
 
     def unload(self) -> None:
-        """Leave nothing behind."""
+        """Remove all state."""
         fix_setting.shown = True
         cells.current = None
         notebook.numbers, notebook.namespace, notebook.last_error = {}, {}, None
@@ -313,19 +318,19 @@ class GradMagics(Magics):
             self._close_widgets(cell)
 
     def _fail(self, result: Any, error: BaseException) -> None:
-        """Let the cell fail with this error, shown without our own frames."""
+        """Make the cell fail with this error, without gradlab's frames in the traceback."""
         traceback = error.__traceback__
         while traceback is not None and traceback.tb_frame.f_globals.get("__name__", "").startswith("gradlab."):
             traceback = traceback.tb_next
         if traceback is None and not isinstance(error, (RuntimeError, TypeError, UsageError)):
-            traceback = error.__traceback__  # not one of our own messages: then every frame counts
+            traceback = error.__traceback__  # an internal error: show all frames
         self.shell.showtraceback((type(error), error.with_traceback(traceback), traceback), tb_offset=0)
         result.error_in_exec = error
         self.shell.last_execution_succeeded = False
 
     # ------------------------------------------------------------------------------------------------ what a cell means
     def _after(self, cell: Cell) -> tuple[Any, Any]:
-        """The report of a cell that has ended, or a sentence where there is nothing to report on; and its Jacobian."""
+        """Return the report on a cell, or a remark if there is nothing to report, and its Jacobian."""
         from gradlab.notebook.reporting import CellReporter
 
         reporter = CellReporter(self, cell.request, self.shell.user_ns, cell.ending, cell.recorder)
@@ -334,13 +339,13 @@ class GradMagics(Magics):
         finally:
             cell.differentiated, cell.swept = reporter.value, reporter.swept
 
-    def _diagnosed(self, cell: Cell, report: Any) -> Any:
-        """The report, or the sentence in place of one, with what is found in the cell."""
+    def _add_findings(self, cell: Cell, report: Any) -> Any:
+        """Return the report or remark with the findings on the cell."""
         from gradlab.explore.report import Report
         from gradlab.explore.report.several import others_of
 
         if isinstance(report, Report):
-            swept = report.trace if report.trace.leaves else None  # else it is the structure of the graph alone
+            swept = report.trace if report.trace.leaves else None  # otherwise it has only the structure of the graph
             diagnosis = self._session.look(
                 cell.recorder, self.users(), trace=swept, value=cell.differentiated, ignore=ignored_by(cell.request)
             )
@@ -349,23 +354,21 @@ class GradMagics(Magics):
             self._session.keep_current(self.users())
             return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks, beside=others)
         ignore = ignored_by(cell.request)
-        diagnosis = self._session.look(cell.recorder, self.users(), value=self._undifferentiated(cell), ignore=ignore)
+        diagnosis = self._session.look(cell.recorder, self.users(), value=self._value_without_history(cell), ignore=ignore)
         return report.followed_by(diagnosis.findings)
 
-    def _wanted(self, cell: Cell) -> Any:
-        """What a cell that called no backward() is looked at for: its value, or the last number that it computed, with history if
-        there is one."""
+    def _value_to_examine(self, cell: Cell) -> Any:
+        """Return the value to examine in a cell without backward(): its value or the last scalar, preferably one with history."""
         from gradlab.explore.libraries import library_of
 
         last = [cell.value] if cell.ending.kind == "value" else []
         for value in [*last, *(self.shell.user_ns.get(name) for name in reversed(cell.ending.assigned))]:
             if library_of(value) is not None and value.requires_grad and not value.is_leaf and value.numel() == 1:
                 return value
-        return self._undifferentiated(cell)
+        return self._value_without_history(cell)
 
-    def _undifferentiated(self, cell: Cell) -> Any:
-        """What a cell with nothing to differentiate seems to want the gradient of: its value, or the last number that it
-        computed; None where there is no tensor without history."""
+    def _value_without_history(self, cell: Cell) -> Any:
+        """Return the scalar tensor without history that a cell probably wants to differentiate, or None."""
         from gradlab.explore.libraries import library_of
 
         last = [cell.value] if cell.ending.kind == "value" else []
@@ -375,7 +378,7 @@ class GradMagics(Magics):
         return None
 
     def users(self) -> dict[str, Any]:
-        """The names that are the user's."""
+        """Return the user's own names."""
         return {name: value for name, value in self.shell.user_ns.items() if name not in self.shell.user_ns_hidden}
 
     @property
@@ -386,7 +389,7 @@ class GradMagics(Magics):
 
     # -------------------------------------------------------------------------------------------------------- pieces
     def _finish(self, request: Request, report: Any, matrix: Any = None, info: Any = None, swept: Any = ()) -> None:
-        """Keep the report where it was asked for, and show it; a Jacobian that was asked for live, if there is a front end."""
+        """Assign the report to the requested name, and show it. A requested live Jacobian is shown if there is a front end."""
         from gradlab.explore.report import Report
 
         if request.out is not None:
@@ -404,7 +407,7 @@ class GradMagics(Magics):
                     self._explore(report, swept, info)
 
     def _explore(self, report: Any, swept: Any, info: Any) -> None:
-        """Display the live view of a report's graph, in the place of its picture."""
+        """Display the live view of a report's graph instead of its picture."""
         from gradlab.explore.explorer import Explorer
         from gradlab.explore.graph import Graph
         from gradlab.notebook.graph_widget import GraphWidget
@@ -421,52 +424,52 @@ class GradMagics(Magics):
         )
         display(self.keep(GraphWidget(explorer, twin=report.twin()), info))  # it shows the twin too
 
-    def _say(self, request: Request, diagnosis: Any) -> None:
-        """Keep what was found where it was asked for, and show it."""
+    def _show_diagnosis(self, request: Request, diagnosis: Any) -> None:
+        """Assign the diagnosis to the requested name, and show it."""
         if request.out is not None:
             self.shell.user_ns[request.out] = diagnosis
         if not request.quiet:
             display(diagnosis)
 
     def keep(self, widget: Any, info: Any = None) -> Any:
-        """Hold a widget until its cell runs again; the cell that runs is the default."""
+        """Keep a widget until its cell runs again. By default, the running cell."""
         info = info or (self._running.infos[-1] if self._running.infos else None)
         self._widgets.setdefault(_key(info), []).append(widget)
         return widget
 
     def _close_widgets(self, cell: str) -> None:
-        """A cell that runs again lets go of the widgets that it showed before."""
+        """Close the widgets of a cell that runs again."""
         for widget in self._widgets.pop(cell, ()):
             widget.close()
 
-    def parsed(self, parse: Any, line: str) -> Request:
+    def parse(self, parser: Any, line: str) -> Request:
         __tracebackhide__ = True
         try:
-            return parse(line)
+            return parser(line)
         except OptionError as error:
             raise UsageError(str(error)) from None
 
-    def evaluated(self, text: str, space: Mapping[str, Any]) -> Any:
-        """The value of an option's expression after the cell."""
+    def evaluate(self, text: str, space: Mapping[str, Any]) -> Any:
+        """Evaluate the expression of an option, after the cell."""
         try:
             return eval(compile(text, "<option of %%grad>", "eval"), dict(space))  # noqa: S307  (the user's own option)
         except Exception as error:
             raise UsageError(f"{text}: {type(error).__name__}: {error}") from error
 
     def names(self, space: Mapping[str, Any], first: tuple[str, ...]) -> dict[str, Any]:
-        """{name: tensor} of a namespace, one name for each tensor."""
+        """Return {name: tensor} of a namespace, with one name for each tensor."""
         from gradlab.explore.names import names_in
 
         return names_in({name: value for name, value in space.items() if name not in self.shell.user_ns_hidden}, first=first)
 
     def bounds(self) -> Any:
-        """How much a report shows."""
+        """Return the limits of what a report shows."""
         from gradlab.explore.report import Bounds
 
         return Bounds(self.leaf_rows, self.nodes, self.heat_maps, self.jacobian_rows)
 
     def with_graph(self, request: Request) -> bool:
-        """Whether the graph is drawn."""
+        """Return whether to draw the graph."""
         return request.graph or (self.graph and not request.no_graph)
 
 
@@ -477,8 +480,8 @@ GradMagics.grad.__doc__ = f"""Run a cell and show its gradients, or show those o
     {LINE} [options] EXPR              differentiates an expression and writes no .grad
 
 The cell runs as it would without this line. Then the value of its last expression, or of the one name that its last
-statement assigns to, is differentiated by every leaf (a tensor that was made with requires_grad=True), or by the
-NAMEs, which may be x, model.fc1.weight, params[0] or any tensor that was computed on the way.
+statement assigns to, is differentiated with respect to every leaf (a tensor created with requires_grad=True), or to
+the NAMEs, which may be x, model.fc1.weight, params[0] or any intermediate tensor.
 
 {CELL}:
 {usage(CELL)}
@@ -486,10 +489,10 @@ NAMEs, which may be x, model.fc1.weight, params[0] or any tensor that was comput
 {LINE}:
 {usage(LINE)}
 
-.grad of the leaves is replaced, so that running the cell again gives the same; what was there is named in the report and
-kept in its `previous` (-o NAME). The graph is kept: loss.backward() in a later cell works, and adds. If the cell calls
-backward() itself, nothing more is called, and the report is of its last call. An output that is no scalar needs weights
-(-v); a small one gets its Jacobian without. Defaults: %config GradMagics
+.grad of the leaves is replaced, so that running the cell again gives the same result. The report mentions replaced
+gradients and keeps them in its `previous` (-o NAME). The graph is kept: loss.backward() in a later cell works, and adds.
+If the cell calls backward() itself, the report is on its last call. An output that is not a scalar needs weights (-v);
+without them, a small one gets its Jacobian. Defaults: %config GradMagics
 
     %%grad                             %%grad x -v [0.1, 1.0, 0.0001]        %grad --wrt a,b (a * b).sum()
     loss = ((w @ x - y) ** 2).mean()   y = x * 2
@@ -497,7 +500,7 @@ backward() itself, nothing more is called, and the report is of its last call. A
 
 
 def _inside_a_cell() -> bool:
-    """Whether the code of a cell is what calls."""
+    """Return whether a cell's code is on the call stack."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code is not InteractiveShell.run_code.__code__:
         frame = frame.f_back
@@ -505,12 +508,12 @@ def _inside_a_cell() -> bool:
 
 
 def _last_shown() -> Any:
-    """The exception of which IPython has shown a traceback last."""
+    """Return the exception whose traceback IPython showed last."""
     return getattr(sys, "last_value", None)
 
 
 def _key(info: Any) -> str:
-    """What tells one cell from another: the front end's number, or its text."""
+    """Return a key for a cell: the front end's id, or its text."""
     return str(getattr(info, "cell_id", None) or getattr(info, "raw_cell", ""))
 
 
@@ -534,7 +537,7 @@ def ignored_by(request: Request) -> frozenset[str]:
 
 
 def recorder_of(shell: Any, mentions: tuple[str, ...], maps: int) -> Any:
-    """What sees a cell of this shell. The explorers load with the first."""
+    """Create the recorder of a cell of this shell. The first call imports the explorers."""
     from gradlab.explore.trace.recorder import Recorder
 
     return Recorder(

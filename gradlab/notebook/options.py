@@ -1,9 +1,7 @@
-"""The options of `%%grad`, `%grad`, `%jacobian`, `%graph`, `%%doctor`, `%%watch`: what they are, how a line is read, how they
-complete.
+"""The options of `%%grad`, `%grad`, `%jacobian`, `%graph`, `%%doctor` and `%%watch`: their table, parser, help and completion.
 
-Not argparse: a NAME may be `params["a b"]`, and the text after `-v` is a Python expression up to the next option, in which
-blanks, brackets, quotes and minus signs mean what they mean in Python. One table says all: the parser, the help and the
-completion are made from it. Reading a line evaluates nothing.
+argparse cannot parse them: a NAME may be `params["a b"]`, and the text after `-v` is a Python expression up to the next option,
+with Python's blanks, brackets, quotes and minus signs. Parser, help and completion all use one table. Parsing evaluates nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +16,12 @@ CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH = "%%grad", "%grad", "%jacobian", "%%do
 
 
 class OptionError(ValueError):
-    """A line of options that cannot be read; the text is one sentence for the user."""
+    """An invalid line of options. The text is one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `value` is what its argument is called in the help; empty for a switch."""
+    """An option. `value` is the name of its argument in the help; empty for a switch."""
 
     flags: tuple[str, ...]
     field: str
@@ -39,13 +37,19 @@ OPTIONS = (
         "weights",
         "EXPR",
         (CELL, LINE),
-        "weights for an output that is no scalar, of its shape: vᵀJ is computed. A Python expression, evaluated after "
-        "the cell; it ends at the next option. (In %grad it is one word: put brackets round blanks.)",
+        "weights for an output that is not a scalar, of its shape, to compute vᵀJ. A Python expression, evaluated after "
+        "the cell; it ends at the next option. (In %grad it is one word: put brackets around blanks.)",
     ),
-    Option(("--of",), "of", "NAME", (CELL,), "what is differentiated, instead of the value of the last statement"),
-    Option(("--wrt",), "names", "NAME,…", (LINE,), "with respect to what: names, separated by commas. Without it, all leaves"),
+    Option(("--of",), "of", "NAME", (CELL,), "differentiate this instead of the value of the last statement"),
+    Option(
+        ("--wrt",),
+        "names",
+        "NAME,…",
+        (LINE,),
+        "differentiate with respect to these names, separated by commas. Default: all leaves",
+    ),
     Option(("--accumulate",), "accumulate", "", (CELL,), "add to .grad, as backward() does, instead of replacing it"),
-    Option(("--dry",), "dry", "", (CELL,), "leave .grad alone"),
+    Option(("--dry",), "dry", "", (CELL,), "do not write .grad"),
     Option(("--graph",), "graph", "", (CELL, LINE), "draw the graph, whatever %config GradMagics.graph says"),
     Option(("--no-graph",), "no_graph", "", (CELL, LINE), "draw no graph"),
     Option(("--jacobian",), "jacobian", "", (CELL, LINE), "show the Jacobian, of as many rows as the output has elements"),
@@ -54,35 +58,35 @@ OPTIONS = (
         "method",
         "METHOD",
         (MATRIX,),
-        "how it is computed: rows, batched, columns, sparse, or auto, the cheapest by estimate",
+        "method: rows, batched, columns, sparse, or auto, the cheapest by estimate",
         ("auto", "rows", "batched", "columns", "sparse"),
     ),
-    Option(("--chunk",), "chunk", "N", (MATRIX,), "how many rows, columns or colours are swept at once"),
+    Option(("--chunk",), "chunk", "N", (MATRIX,), "number of rows, columns or colours in one sweep"),
     Option(
         ("-i", "--interactive"),
         "live",
         "",
         (CELL, MATRIX, GRAPH),
-        "show it live: the graph to walk through, the Jacobian to step through (in a notebook)",
+        "show a live view: explore the graph, or step through the Jacobian (in a notebook)",
     ),
     Option(
         ("--level",),
         "level",
         "LEVEL",
         (GRAPH,),
-        "what is shown: code (your lines), modules, or operations",
+        "show code (your lines), modules, or operations",
         ("code", "modules", "operations"),
     ),
-    Option(("--values",), "values", "", (GRAPH,), "of the run of a model: show the values of what each function makes"),
-    Option(("--time",), "time", "", (GRAPH,), "of the run of a model: measure the time in each function"),
+    Option(("--values",), "values", "", (GRAPH,), "for the run of a model: show the values that each function returns"),
+    Option(("--time",), "time", "", (GRAPH,), "for the run of a model: measure the time in each function"),
     Option(
         ("-o", "--out"),
         "out",
         "NAME",
         (CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH),
-        "keep the report, the Jacobian, the graph, what the doctor found, or the watched run, under this name",
+        "assign the report, the Jacobian, the graph, the diagnosis, or the watched run to this name",
     ),
-    Option(("-h", "--help"), "help", "", (CELL, LINE), "print this help, and run nothing"),
+    Option(("-h", "--help"), "help", "", (CELL, LINE), "print this help and run nothing"),
     Option(
         ("--ignore",),
         "ignore",
@@ -90,14 +94,14 @@ OPTIONS = (
         (CELL, DOCTOR, WATCH),
         "silence findings of these kinds, which are printed in brackets after a finding; may be given several times",
     ),
-    Option(("--every",), "every", "N", (WATCH,), "look at every N-th step at most"),
+    Option(("--every",), "every", "N", (WATCH,), "examine at most every N-th step"),
     Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH), "show nothing"),
 )
 
 
 @dataclass
 class Request:
-    """What a line asks for. Expressions are kept as text; they have been checked to be Python."""
+    """The parsed options of a line. Expressions are text that has been checked to be valid Python."""
 
     names: tuple[str, ...] = ()
     weights: str | None = None
@@ -129,10 +133,10 @@ def parse_cell(line: str) -> Request:
     Raises
     ------
     OptionError
-        In one sentence, before anything was run.
+        If an option is invalid, before anything runs.
     """
     request, rest = _options(line, CELL, stop_at_first_word=False)
-    request.names = tuple(_check_name(line[start:end], "what is differentiated with respect to") for start, end in rest)
+    request.names = tuple(_check_name(line[start:end], "a name to differentiate with respect to") for start, end in rest)
     return request
 
 
@@ -146,28 +150,28 @@ def parse_doctor(line: str) -> Request:
     """
     request, rest = _options(line, DOCTOR, stop_at_first_word=False)
     if rest:
-        raise OptionError(f"{DOCTOR} takes only options, and got {line.strip()!r}. For one tensor, call gl.doctor(loss).")
+        raise OptionError(f"{DOCTOR} takes only options, got {line.strip()!r}. For one tensor, call gl.doctor(loss).")
     request.findings_only = True
     return request
 
 
 def parse_watch(line: str) -> Request:
-    """Read the line of a `%%watch` cell: options alone. Raises OptionError."""
+    """Read the line of a `%%watch` cell: only options. Raises OptionError."""
     request, rest = _options(line, WATCH, stop_at_first_word=False)
     if rest:
-        raise OptionError(f"{WATCH} takes no names, and got {line.strip()!r}: it finds the loss by its backward().")
+        raise OptionError(f"{WATCH} takes no names, got {line.strip()!r}: it finds the loss by its backward().")
     return request
 
 
 def parse_line(line: str) -> Request:
-    """Read the line of `%grad`: options first, the rest is the expression; a `;` at its end silences. Raises OptionError."""
+    """Read the line of `%grad`: options, then the expression; a `;` at its end hides the output. Raises OptionError."""
     line, silent = line.rstrip().rstrip(";"), line.rstrip().endswith(";")
     request, rest = _options(line, LINE, stop_at_first_word=True)
     request.quiet = request.quiet or silent
     if request.help:
         return request
     if not rest:
-        raise OptionError("what is to be differentiated? Write %grad [options] EXPRESSION, options first.")
+        raise OptionError("there is no expression to differentiate. Write %grad [options] EXPRESSION, options first.")
     request.expression = _check_expression(line[rest[0][0] :].strip(), "the expression")
     return request
 
@@ -179,8 +183,8 @@ def parse_jacobian(line: str) -> Request:
     request.quiet = request.quiet or silent
     texts = [text for start, end in rest for text in split_names(line[start:end])]
     if len(texts) < 2:
-        what = f"by what is {texts[0]} to be differentiated" if texts else "what is to be differentiated, and by what"
-        raise OptionError(f"{what}? Write %jacobian OUT INPUT [INPUT …] [options]; OUT is a tensor or a function.")
+        missing = f"there is no input to differentiate {texts[0]} by" if texts else "there is no output and no input"
+        raise OptionError(f"{missing}. Write %jacobian OUT INPUT [INPUT …] [options]; OUT is a tensor or a function.")
     request.expressions = tuple(_check_expression(text, "the output" if k == 0 else "an input") for k, text in enumerate(texts))
     return request
 
@@ -194,10 +198,10 @@ def parse_graph(line: str) -> Request:
     if len(texts) != 1:
         expressions = f"{len(texts)} expressions, {', '.join(texts)}" if texts else "nothing"
         raise OptionError(
-            f"%graph takes one expression, and got {expressions}. Write %graph OUT [options]; OUT is a tensor, a list of "
-            "them, or a call of a model, and has no blanks outside of brackets."
+            f"%graph takes one expression, got {expressions}. Write %graph OUT [options]; OUT is a tensor, a list of "
+            "them, or a call of a model, without blanks outside brackets."
         )
-    request.expression = _check_expression(texts[0], "what is drawn")
+    request.expression = _check_expression(texts[0], "the expression")
     return request
 
 
@@ -226,7 +230,7 @@ def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Reques
         i += 1
         if not option.value:
             if equals:
-                raise OptionError(f"{flag} takes no value, but got {inline!r}.")
+                raise OptionError(f"{flag} takes no value, got {inline!r}.")
             setattr(request, option.field, True)
             continue
         if equals:
@@ -239,7 +243,7 @@ def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Reques
                 i += 1
             text = line[words[first][0] : words[i - 1][1]] if i > first else ""
         elif option.field in ("names", "ignore"):
-            text = ""  # a, b: blanks after (or before) the commas are read over
+            text = ""  # a, b: blanks around commas are skipped
             while i < len(words) and (not text or text.endswith(",") or line[words[i][0]] == ","):
                 text += line[slice(*words[i])]
                 i += 1
@@ -250,7 +254,7 @@ def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Reques
             text = ""
         if not text.strip() or text in known:
             raise OptionError(f"{flag} needs a value: {flag} {option.value}.")
-        value = _checked(option, text, flag)
+        value = _convert(option, text, flag)
         setattr(request, option.field, (*request.ignore, *value) if option.field == "ignore" else value)
     for one, other in (("accumulate", "dry"), ("graph", "no_graph")):
         if getattr(request, one) and getattr(request, other):
@@ -258,7 +262,7 @@ def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Reques
     return request, rest
 
 
-def _checked(option: Option, text: str, flag: str) -> str | tuple[str, ...]:
+def _convert(option: Option, text: str, flag: str) -> str | tuple[str, ...]:
     if option.field == "weights":
         return _check_expression(text, f"what follows {flag}")
     if option.field == "names":
@@ -266,22 +270,22 @@ def _checked(option: Option, text: str, flag: str) -> str | tuple[str, ...]:
     if option.field == "ignore":
         return tuple(kind.strip() for kind in text.split(",") if kind.strip())
     if option.choices and text not in option.choices:
-        raise OptionError(f"{flag} is one of {', '.join(option.choices)}, and not {text!r}.")
+        raise OptionError(f"{flag} must be one of {', '.join(option.choices)}, got {text!r}.")
     if option.choices:
         return text
     if option.field in ("chunk", "every"):
         if not text.isdecimal() or int(text) < 1:
-            raise OptionError(f"{flag} needs a whole number from 1 on, and got {text!r}.")
+            raise OptionError(f"{flag} needs an integer of at least 1, got {text!r}.")
         return text
     if option.field == "out":
         if not text.isidentifier() or keyword.iskeyword(text):
-            raise OptionError(f"{flag} needs a name that can be assigned to, and got {text!r}.")
+            raise OptionError(f"{flag} needs a name that can be assigned to, got {text!r}.")
         return text
     return _check_name(text, f"what follows {flag}")
 
 
 def split_names(text: str) -> list[str]:
-    """ "a, params[0, 1]" at the commas outside of brackets and quotes."""
+    """Split text such as "a, params[0, 1]" at the commas outside brackets and quotes."""
     parts, start = [], 0
     for i, char, depth in _scan(text):
         if char == "," and depth == 0:
@@ -297,9 +301,7 @@ def _looks_like_option(word: str) -> bool:
 def _unknown(word: str, magic: str, known: dict[str, Option]) -> str:
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     hint = f"Did you mean {close[0]}? " if close else ""
-    return (
-        f"{magic} has no option {word}. {hint}It has {', '.join(option.flags[0] for option in _of(magic))}; {magic}? says more."
-    )
+    return f"{magic} has no option {word}. {hint}It has {', '.join(option.flags[0] for option in _of(magic))}; see {magic}?."
 
 
 def _of(magic: str) -> list[Option]:
@@ -310,7 +312,9 @@ def _check_expression(text: str, what: str) -> str:
     try:
         ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError) as error:
-        raise OptionError(f"{what} is no Python expression: {text.strip()!r} ({getattr(error, 'msg', None) or error}).") from None
+        raise OptionError(
+            f"{what} is not a Python expression: {text.strip()!r} ({getattr(error, 'msg', None) or error})."
+        ) from None
     return text.strip()
 
 
@@ -320,13 +324,13 @@ def _check_name(text: str, what: str) -> str:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     if not isinstance(node, ast.Name):
-        raise OptionError(f"{what} must name a tensor, as x, model.weight or params[0] do, and {text!r} does not.")
+        raise OptionError(f"{what} must name a tensor, such as x, model.weight or params[0], got {text!r}.")
     return text.strip()
 
 
 # ---------------------------------------------------------------------------------------------------------- the scanner
 def _scan(line: str) -> Iterator[tuple[int, str, int]]:
-    """Every character outside of strings, with its position and how many brackets are open round it.
+    """Yield each character outside strings, with its position and the number of open brackets.
 
     Raises OptionError for a bracket or a quote that is not closed.
     """
@@ -347,7 +351,7 @@ def _scan(line: str) -> Iterator[tuple[int, str, int]]:
             closing.append((")]}"["([{".index(char)], i))
         elif char in ")]}":
             if not closing or closing[-1][0] != char:
-                raise OptionError(f"there is a {char!r} too many in {line.strip()!r}.")
+                raise OptionError(f"there is an extra {char!r} in {line.strip()!r}.")
             closing.pop()
             yield i, char, len(closing)
         else:
@@ -360,7 +364,7 @@ def _scan(line: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _words(line: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of what blanks outside of brackets and quotes separate."""
+    """Yield (start, end) of each word, separated by blanks outside brackets and quotes."""
     blank = {i for i, char, depth in _scan(line) if depth == 0 and char.isspace()}
     start = None
     for i in range(len(line) + 1):
@@ -374,7 +378,7 @@ def _words(line: str) -> Iterator[tuple[int, int]]:
 
 # ------------------------------------------------------------------------------------------------------ help, completion
 def usage(magic: str) -> str:
-    """The options of a magic, a line each, as they stand in its help."""
+    """Return the options of a magic for its help, a line each."""
     lines = []
     for option in _of(magic):
         head = ", ".join(option.flags) + (f" {option.value}" if option.value else "")
@@ -383,7 +387,7 @@ def usage(magic: str) -> str:
 
 
 def complete(line: str, word: str) -> list[str]:
-    """The options, or values of one, that `word` can become after a magic; those already given are left out."""
+    """Return the options or option values that complete `word` after a magic, without those already given."""
     magics = {CELL: CELL, MATRIX: MATRIX, DOCTOR: DOCTOR, DOCTOR[1:]: DOCTOR, GRAPH: GRAPH, WATCH: WATCH}
     magic = next((magics[one] for one in magics if line.lstrip().startswith(one)), LINE)
     words = line.split()

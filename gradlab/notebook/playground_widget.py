@@ -1,12 +1,12 @@
 """The live view of a function: the widget around `explore.playground.view_model.PlaygroundViewModel`, and the page that works
 without a kernel.
 
-A view asks by a message, {"ask": ..., "id": ...}, and is answered by one, {"answer": the id, ...}, with the picture's numbers as
-binary buffers. It asks for the next frame when the last has come (static/kit/kernel.js). A message may be heard in any thread;
-the model has a lock. What goes wrong while answering is part of the answer and shown in the view.
+A view sends {"ask": ..., "id": ...}, and the answer is {"answer": the id, ...}, with the picture's numbers as binary buffers. It
+requests the next frame after the last one has arrived (static/kit/kernel.js). Messages may arrive in any thread; the model has a
+lock. Errors are part of the answer and shown in the view.
 
-Beside itself the widget displays the static view as an output of its own above it, brought up to date when the view has been
-quiet for a while; the style sheet hides it while the live view stands right below. So a saved notebook has it.
+The static view is a separate output above the widget, updated after a pause in the messages. The style sheet hides it while the
+live view is right below. So a saved notebook has it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PlaygroundWidget(LiveView):
     _css = styles(*SHEETS)
 
     about = traitlets.Dict().tag(sync=True)  # the inputs and their ranges; never changes
-    token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's
+    token = traitlets.Unicode().tag(sync=True)  # identifies this widget's views
     timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
 
     def __init__(self, shown: Playground, **traits: Any) -> None:
@@ -44,16 +44,16 @@ class PlaygroundWidget(LiveView):
         super().__init__(about=shown.lab.about(), token=uuid.uuid4().hex, **traits)
         self._listen()
 
-    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
-        """Answer one message of a view. An exception is shown in the view; it is answered in any case."""
+    def _answer(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view. Errors are part of the answer, and shown in the view."""
         message = message if isinstance(message, dict) else {}
         ask = str(message.get("ask"))
         frame: dict[str, Any] = {}
         arrays: list[np.ndarray] = []
         try:
             if ask not in ("keep", "gone"):
-                frame = packed(self._shown.lab.answer(ask, message), arrays)
-        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+                frame = pack_arrays(self._shown.lab.answer(ask, message), arrays)
+        except Exception as error:  # noqa: BLE001  (no caller could report it to the user)
             frame = {"error": f"{type(error).__name__}: {error}"}
         except KeyboardInterrupt:
             frame = {"error": "interrupted"}
@@ -66,7 +66,7 @@ class PlaygroundWidget(LiveView):
         if ask in ("keep", "gone") and self._picture is not None:
             self._picture.update(self._static(), raw=True)
 
-    def _said(self) -> str:
+    def _text(self) -> str:
         return f"live view of {self._shown.lab.heading}"
 
     def _ipython_display_(self, **_: Any) -> None:
@@ -80,21 +80,23 @@ class PlaygroundWidget(LiveView):
         return as_twin(self._shown.bundle())
 
 
-def packed(data: Any, arrays: list[np.ndarray]) -> Any:
-    """Plain data in which arrays are {"array": number}, and numbers that are not finite None; the arrays are appended to a list,
-    as little-endian float64."""
+def pack_arrays(data: Any, arrays: list[np.ndarray]) -> Any:
+    """Convert data for JSON: arrays become {"array": number}, and non-finite numbers None.
+
+    The arrays are appended to a list as little-endian float64.
+    """
     if isinstance(data, dict):
-        return {key: packed(value, arrays) for key, value in data.items()}
+        return {key: pack_arrays(value, arrays) for key, value in data.items()}
     if isinstance(data, np.ndarray):
         arrays.append(np.ascontiguousarray(data, "<f8"))
         return {"array": len(arrays) - 1}
     if isinstance(data, (list, tuple)):
-        return [packed(value, arrays) for value in data]
+        return [pack_arrays(value, arrays) for value in data]
     return None if isinstance(data, float) and not np.isfinite(data) else data
 
 
 def page_of(shown: Playground, live: bool) -> str:
-    """A page of its own: with sliders that work without a kernel, or static."""
+    """Return a standalone page: with sliders that work without a kernel, or static."""
     heading = shown.lab.heading
     contains = say(
         "This page contains the function's formula or name, its values on a grid, and the code shown. It loads nothing."

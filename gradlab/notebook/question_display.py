@@ -1,6 +1,6 @@
-"""How a lesson's questions and answers are displayed: live, as text, or folded for someone who only reads.
+"""Display a lesson's questions and answers: live, as text, or folded in a notebook that is only read.
 
-A question is displayed twice: folded text, which a saved page has, and the live view right below it, which hides the text.
+A question is displayed twice: as folded text, for saved notebooks, and as the live view right below, which hides the text.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ PICTURES = ("image/png", "image/jpeg")
 
 
 def put(asked: Question, *, guesses: Guesses, reading: bool) -> None:
-    """Ask: live in a notebook, else by saying what to type."""
+    """Display a question: live in a notebook, else as text with the code to type."""
     if reading and get_ipython() is not None:
-        display(asked.folded(), raw=True)
+        display(asked.as_folded_text(), raw=True)
         return
     try:
         if getattr(get_ipython(), "kernel", None) is None:
@@ -30,16 +30,16 @@ def put(asked: Question, *, guesses: Guesses, reading: bool) -> None:
         from gradlab.notebook.question_widget import QuestionWidget
     except ImportError:
         now = state(guesses, asked)
-        lines = ("" if guesses.is_solved(asked.key) else asked.said(), now["problem"], now["noted"])
+        lines = ("" if guesses.is_solved(asked.key) else asked.as_text(), now["problem"], now["noted"])
         print("\n".join(filter(None, lines)))  # noqa: T201  (there is nothing but text)
         return
     widget = QuestionWidget(asked, guesses)
-    guesses.seen_by(asked.key, widget)
+    guesses.set_view(asked.key, widget)
     display(widget)
 
 
 def show(shown: Followed) -> None:
-    """Display an answer and what follows it, or both folded."""
+    """Display an answer and the object that follows it, or both folded."""
     if not shown.folded:
         display({"text/plain": str(shown), "text/html": shown._repr_html_()}, raw=True)
         if shown.then is not None:
@@ -60,7 +60,7 @@ def show(shown: Followed) -> None:
 
 
 def _as_html(data: dict[str, Any]) -> str:
-    """A captured output within a page."""
+    """Return a captured output as HTML."""
     if "text/html" in data:
         return str(data["text/html"])
     if "text/latex" in data:
@@ -71,5 +71,5 @@ def _as_html(data: dict[str, Any]) -> str:
     if "image/svg+xml" in data:
         return str(data["image/svg+xml"])
     if any(kind.startswith("application/vnd.jupyter.widget") for kind in data):
-        return ""  # its static form stands above it
+        return ""  # its static twin is above it
     return f"<pre>{escape(str(data.get('text/plain', '')))}</pre>"

@@ -1,8 +1,8 @@
 """The live view of a lesson's question: choices as buttons, a table of them, or a field.
 
-A view tells what was pressed or typed by a message, {"ask": "said", "chosen": [...]} or {"ask": "said", "text": "3, 5"}, with
-"ask": "look" while it is still being typed: then nothing is noted, and the answer says what is wrong with it so far. What is
-noted is `guess.KEY`; all views show what that is, whoever set it.
+A view sends {"ask": "said", "chosen": [...]} after a button, or {"ask": "said", "text": "3, 5"} after typing. With "ask": "look",
+while the user types, nothing is stored, and the answer says what is wrong so far. The guess is stored as `guess.KEY`, and all
+views show its value, whoever set it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class QuestionWidget(LiveView):
     _css = styles("kit/kit.css", "question/question.css")
 
     about = traitlets.Dict().tag(sync=True)  # the question; never changes
-    state = traitlets.Dict().tag(sync=True)  # the guess, and what is said of it
-    token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's
+    state = traitlets.Dict().tag(sync=True)  # the guess, and the remark on it
+    token = traitlets.Unicode().tag(sync=True)  # identifies this widget's views
     timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
 
     def __init__(self, asked: Question, guesses: Guesses, **traits: Any) -> None:
         self._asked, self._guesses = asked, guesses
-        self._still: Any = None  # the display handle of the folded text
+        self._still: Any = None  # display handle of the folded text
         about = {"key": asked.key, "numbers": asked.numbers, "choices": list(asked.choices), "rows": list(asked.rows)}
         super().__init__(
-            about={**about, "wanted": asked.wanted(), "typing": asked.typing()},
+            about={**about, "wanted": asked.expected_answer(), "typing": asked.typing()},
             state=state(guesses, asked),
             token=uuid.uuid4().hex,
             **traits,
@@ -48,24 +48,24 @@ class QuestionWidget(LiveView):
         if self._still is not None:
             self._still.update(self._static(), raw=True)
 
-    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
-        """Answer one message of a view. An exception is shown in the view; it is answered in any case."""
+    def _answer(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view. Errors are part of the answer, and shown in the view."""
         message = message if isinstance(message, dict) else {}
         ask, answer = str(message.get("ask")), {}
         try:
             if ask == "said":
                 self._take(message)
             elif ask == "look":
-                answer = {"problem": self._asked.problem(self._asked.typed(str(message.get("text", ""))))}
+                answer = {"problem": self._asked.problem(self._asked.parse_text(str(message.get("text", ""))))}
             elif ask != "gone":
                 raise ValueError(f"unknown question {ask!r}")
-        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+        except Exception as error:  # noqa: BLE001  (no caller could report it to the user)
             answer = {"error": f"{type(error).__name__}: {error}"}
         finally:
             self.send({"answer": str(message.get("id", "")), "ask": ask, **answer})
 
     def _take(self, message: dict[str, Any]) -> None:
-        """What was pressed or typed becomes the guess, whole or in part."""
+        """Set the guess, or a part of it, from a message."""
         asked = self._asked
         if asked.choices:
             chosen, offered = message.get("chosen"), ["", *asked.choices]
@@ -78,10 +78,10 @@ class QuestionWidget(LiveView):
             said = [one or ... for one in chosen]
             setattr(self._guesses, asked.key, (said if any(chosen) else ...) if asked.rows else said[0])
             return
-        setattr(self._guesses, asked.key, asked.typed(str(message.get("text", ""))))
+        setattr(self._guesses, asked.key, asked.parse_text(str(message.get("text", ""))))
 
-    def _said(self) -> str:
-        return self._asked.said()
+    def _text(self) -> str:
+        return self._asked.as_text()
 
     def _ipython_display_(self, **_: Any) -> None:
         """Display the folded text, and the live view as a second output below it."""
@@ -91,4 +91,4 @@ class QuestionWidget(LiveView):
         self._show()
 
     def _static(self) -> dict[str, str]:
-        return as_twin(self._asked.folded(self.state["noted"]))
+        return as_twin(self._asked.as_folded_text(self.state["noted"]))

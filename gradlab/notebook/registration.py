@@ -1,4 +1,4 @@
-"""On import, the explorers know how their live views are opened; what these need is loaded when the first one is."""
+"""Register how the explorers' live views are opened. Their modules are imported when the first view opens."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from gradlab.explore.views import VIEWS
 
 
 def jacobian(shown: Any, **options: Any) -> Any:
-    """The live view of a Jacobian. `options`: as `Jacobian.widget` has them."""
+    """Create the live view of a Jacobian. `options` are those of `Jacobian.widget`."""
     from gradlab.notebook.jacobian_widget import JacobianWidget
 
     return JacobianWidget(shown, **options)
 
 
 def playground(shown: Any) -> Any:
-    """The live view of a playground."""
+    """Create the live view of a playground."""
     from gradlab.notebook.playground_widget import PlaygroundWidget
 
     return PlaygroundWidget(shown)
 
 
-def shown_playground(shown: Any) -> None:
-    """Display a playground in IPython: live where widgets can be, else as it stands."""
+def show_playground(shown: Any) -> None:
+    """Display a playground in IPython: live if widgets are available, else static."""
     from IPython.display import display
 
     try:
@@ -34,28 +34,28 @@ def shown_playground(shown: Any) -> None:
 
 
 def playground_page(shown: Any, *, live: bool) -> str:
-    """A playground as a page of its own."""
+    """Return a playground as a standalone page."""
     from gradlab.notebook.playground_widget import page_of
 
     return page_of(shown, live)
 
 
 def question(asked: Any, **options: Any) -> None:
-    """Ask a lesson's question: in a notebook with a field or with buttons, elsewhere as text."""
+    """Display a lesson's question: with a field or buttons in a notebook, elsewhere as text."""
     from gradlab.notebook.question_display import put
 
     put(asked, **options)
 
 
-def revealed(shown: Any) -> None:
-    """Display an answer, and what is to be looked at below it."""
+def show_reveal(shown: Any) -> None:
+    """Display an answer, and the object below it."""
     from gradlab.notebook.question_display import show
 
     show(shown)
 
 
 def graph(shown: Any, *, outputs: Any, names: Any, space: Any, **options: Any) -> Any:
-    """The live view of a graph, of the tensors `outputs` if they still exist."""
+    """Create the live view of a graph. `outputs` are its tensors, if they still exist."""
     from gradlab.explore.explorer import Explorer
     from gradlab.notebook.graph_widget import GraphWidget
 
@@ -63,28 +63,28 @@ def graph(shown: Any, *, outputs: Any, names: Any, space: Any, **options: Any) -
 
 
 def stepper(shown: Any, **options: Any) -> Any:
-    """The live view of the steps of a sweep."""
+    """Create the live view of the steps of a sweep."""
     from gradlab.notebook.stepper_widget import StepperWidget
 
     return StepperWidget(shown, **options)
 
 
 def stepper_page(shown: Any, **options: Any) -> Any:
-    """The page that steps by itself, as text. `shown`: the data of the view."""
+    """Return the standalone page of the stepper as text. `shown` is the data of the view."""
     from gradlab.notebook.stepper_page import stepper_page
 
     return stepper_page(shown, **options)
 
 
 def watch(shown: Any, **options: Any) -> Any:
-    """The live view of a training."""
+    """Create the live view of a training."""
     from gradlab.notebook.watch_widget import WatchWidget
 
     return WatchWidget(shown, **options)
 
 
 def view_of_a_run(_: Any) -> tuple[str, str]:
-    """The script and the styles of that view, for a saved page."""
+    """Return the script and the styles of the view of a run, for a saved page."""
     from gradlab.notebook.watch_view import script_and_styles
 
     return script_and_styles()
@@ -97,8 +97,8 @@ VIEWS.update(
         "playground": playground,
         "playground page": playground_page,
         "question": question,
-        "revealed": revealed,
-        "shown playground": shown_playground,
+        "revealed": show_reveal,
+        "shown playground": show_playground,
         "stepper": stepper,
         "stepper page": stepper_page,
         "the view of a run": view_of_a_run,

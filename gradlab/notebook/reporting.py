@@ -1,8 +1,8 @@
-"""What a `%%grad` cell or a `%grad` line is reported on, and with what: the meaning of its ending and of its options.
+"""Choose the subject of the report on a `%%grad` cell or a `%grad` line, from its end and its options.
 
-A cell that called `backward` is reported on as it was seen then. One that did not is differentiated here: the value of its last
-expression, several of them together, the one name that its last statement assigns to, or else the last scalar that it assigned.
-Where there is nothing to differentiate a sentence says why, and what to type.
+The report on a cell that called `backward` shows that recorded call. Other cells are differentiated here: the value of the last
+expression, several values together, the name that the last statement assigns, or else the last scalar that the cell assigned.
+If there is nothing to differentiate, a sentence says why, and what to type.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ Made = tuple[Any, Any]  # a report or a remark, and a Jacobian or None
 
 
 class CellReporter:
-    """Reports on one cell or line.
+    """A maker of the report on one cell or line.
 
     Parameters
     ----------
     magics : GradMagics
-        Whose defaults and whose shell it is.
+        The magics, with their defaults and shell.
     request : Request
         The options.
     space : mapping of str to object
-        The user's names, as they are now.
+        The user's current names.
     ending : Ending, optional
-        How the cell ends; none of a line.
+        How the cell ends; None for a line.
     recorder : Recorder, optional
-        What saw the cell.
+        The recorder of the cell.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class CellReporter:
         recorder: Recorder | None = None,
     ) -> None:
         self.magics, self.request, self.space, self.ending, self.recorder = magics, request, space, ending, recorder
-        mentions = ending.mentions if ending is not None else _mentioned(request.expression)
-        self.mentions = () if ending is None else tuple(name for name in mentions if self._concerned(space.get(name)))
+        mentions = ending.mentions if ending is not None else _mentioned_names(request.expression)
+        self.mentions = () if ending is None else tuple(name for name in mentions if self._is_relevant(space.get(name)))
         self.names: dict[str, Any] = magics.names(space, mentions)
         self.faults = Faults("made a report")
-        self.value: Any = None  # what is reported on, where no backward of the cell says
-        self.swept: list[tuple[Any, Any]] = []  # the tensors that the sweep began at, and their cotangents, None for ones
+        self.value: Any = None  # the value to differentiate, if the cell called no backward
+        self.swept: list[tuple[Any, Any]] = []  # the roots of the sweep, and their cotangents (None for ones)
 
-    def _concerned(self, value: Any) -> bool:
-        """Whether what the cell mentions belongs to what it computed: of models those alone that were called."""
+    def _is_relevant(self, value: Any) -> bool:
+        """Return whether a mentioned value was used: of models, only those that were called."""
         if self.recorder is None:
             return True
         modules = {id(module) for module in self.recorder.models(value)}
@@ -78,11 +78,11 @@ class CellReporter:
 
     # -------------------------------------------------------------------------------------------------------- which value
     def of_line(self, value: Any) -> Made:
-        """The report on the value of a `%grad` line."""
+        """Return the report on the value of a `%grad` line."""
         return self.on(value, self.request.expression, dry=True)
 
     def of_cell(self, value: Any) -> Made:
-        """The report on a cell whose last expression, if it ends in one, has this value."""
+        """Return the report on a cell. `value` is that of its last expression, if it ends in one."""
         ending, recorder, request = self.ending, self.recorder, self.request
         assert ending is not None
         assert recorder is not None
@@ -94,7 +94,7 @@ class CellReporter:
             called = (code("GradMagics.auto_backward"), " is False): there is no gradient to show.")
             return Remark(say("This cell called no ", code("backward()"), ", and none was called for you (", *called)), None
         if request.of is not None:
-            return self.on(self.magics.evaluated(request.of, self.space), request.of)
+            return self.on(self.magics.evaluate(request.of, self.space), request.of)
         several = _tensors(value) if ending.kind == "value" else []
         if len(several) > 1:
             return self.on_several(several, ending.text)
@@ -114,17 +114,17 @@ class CellReporter:
                 except RuntimeError as error:
                     if "a second time" not in str(error):
                         raise
-                    break  # the cell has differentiated it already, and kept nothing
+                    break  # the cell has differentiated it already, and freed the graph
         return self._nothing(value)
 
     def _nothing(self, value: Any) -> Made:
-        """Why there is nothing to differentiate, and what to type."""
+        """Return a remark that says why there is nothing to differentiate, and what to type."""
         ending = self.ending
         assert ending is not None
         hint = say("End the cell in a tensor that was computed from one with ", code("requires_grad=True"), ", or write ")
         hint = say(hint, code("%%grad --of NAME"), ".")
         if self.recorder is not None and self.recorder.asked:
-            hint = say("The cell called ", code("torch.autograd.grad()"), ", whose sweeps are not looked at. ", hint)
+            hint = say("The cell called ", code("torch.autograd.grad()"), ", whose sweeps are not recorded. ", hint)
         if ending.kind == "none":
             why = f"the cell ends in {ending.text}" if ending.text else "there is no statement in the cell"
             if ending.assigned:
@@ -139,7 +139,7 @@ class CellReporter:
 
     # ------------------------------------------------------------------------------------------------------ our own sweep
     def on(self, value: Any, text: str, *, dry: bool = False, said: Sentence = ()) -> Made:
-        """The report on a value that no backward was called on."""
+        """Return the report on a value on which no backward was called."""
         request, magics, ending = self.request, self.magics, self.ending
         self.value = value
         plain = text.isidentifier()
@@ -152,7 +152,7 @@ class CellReporter:
         library = library_of(value)
         assert library is not None
         subject = Subject(library, library.node(value), tuple(value.shape), text, value)
-        asked = self._asked(library)
+        asked = self._named_sources(library)
         sources = sources_of(library, [subject.root], self.names, asked, self.mentions)
         hand = EquivalentCode(library.alias, library.name, text)
         weights = self._weights(subject, hand, plain)
@@ -170,16 +170,16 @@ class CellReporter:
         trace = None
         if weights is None and subject.size != 1:
             deed = say(
-                "The output is no scalar and there are no weights (",
+                "The output is not a scalar and there are no weights (",
                 code("-v"),
-                "), so this is its Jacobian; ",
+                "), so the report shows its Jacobian; ",
                 code(".grad"),
-                " was left alone.",
+                " was not changed.",
             )
         elif dry:
             trace = differentiate(subject, sources, weights, self.names, self.recorder)
             hand.gradients(inputs)
-            deed = _left_alone(request.dry)
+            deed = _describe_unwritten(request.dry)
         else:
             written, trace = self._backward(subject, sources, weights, asked is not None)
             leaves = [source.name for source in wanted if source.named and source.is_leaf]
@@ -188,11 +188,11 @@ class CellReporter:
                 hand.backward(leaves, everything=asked is None, replace=not self._accumulates)
             hand.gradients(others)
             previous, notes = written.replaced, _notes(written)
-            deed = _deed(written, others)
+            deed = _describe_backward(written, others)
         if with_jacobian:
             hand.jacobian(inputs)
         matrix = jacobian_of(subject, sources, self.names) if with_jacobian else None
-        report = self._made(
+        report = self._make_report(
             subject,
             sources,
             say(said, deed),
@@ -208,18 +208,18 @@ class CellReporter:
         )
         return report, matrix
 
-    def _made(self, *args: Any, **kwargs: Any) -> Any:
-        """The report; None where a fault of ours is in the way. What the user's own program raises, in a hook say, is raised."""
+    def _make_report(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the report, or None after an internal error. Exceptions of the user's program (in a hook, say) are raised."""
         try:
             return make_report(*args, **kwargs)
         except Exception as error:
-            if _is_the_programs(error):
+            if _is_users_error(error):
                 raise
             self.faults.handle(error)
             return None
 
     def on_several(self, outputs: Sequence[Any], text: str) -> Made:
-        """The report on several outputs at once: on their sum, in which each element counts once."""
+        """Return the report on several outputs: on the sum of all their elements."""
         first = library_of(outputs[0])
         assert first is not None
         if any(library_of(output) is not first for output in outputs):
@@ -239,7 +239,7 @@ class CellReporter:
         return bool(self.request.accumulate or self.magics.accumulate)
 
     def _backward(self, subject: Subject, sources: Sequence[Source], weights: Any, restricted: bool) -> tuple[Written, Any]:
-        """One backward for the user, seen, and what happened to `.grad`."""
+        """Run and record one backward for the user. Return the changes of `.grad` and the trace."""
         if not any(source.used and source.wanted and source.is_leaf for source in sources):
             return Written(), differentiate(subject, sources, weights, self.names, self.recorder)
         assert self.recorder is not None
@@ -248,11 +248,11 @@ class CellReporter:
         return written, self.recorder.trace() if self.recorder.last is not None else None
 
     def _weights(self, subject: Subject, hand: EquivalentCode, plain: bool) -> Any:
-        """The weights that were asked for, as a tensor like the output; None if there are none."""
+        """Return the requested weights as a tensor like the output, or None."""
         request, library = self.request, subject.library
         if request.weights is None:
             return None
-        evaluated = self.magics.evaluated(request.weights, self.space)
+        evaluated = self.magics.evaluate(request.weights, self.space)
         weights = weights_for(library, subject.out, evaluated, subject.called if plain else "the output")
         subject.weights = ast.unparse(ast.parse(request.weights, mode="eval"))
         hand.weights = subject.weights
@@ -260,21 +260,21 @@ class CellReporter:
             hand.weights = f"{library.alias}.tensor({subject.weights}, dtype={hand.out}.dtype)"
         return weights
 
-    def _asked(self, library: Library) -> dict[str, Any] | None:
-        """What the NAMEs of the options are."""
+    def _named_sources(self, library: Library) -> dict[str, Any] | None:
+        """Return the values of the NAMEs in the options."""
         if not self.request.names:
             return None
-        asked = {name: self.magics.evaluated(name, self.space) for name in self.request.names}
+        asked = {name: self.magics.evaluate(name, self.space) for name in self.request.names}
         for name, value in asked.items():
             other = library_of(value)
             if other is not library:
                 is_of = f"a {other.name} tensor, and the output is a {library.name} tensor" if other else None
-                raise UsageError(f"{name} is {is_of or f'{type(value).__name__}, no tensor'}.")
+                raise UsageError(f"{name} is {is_of or f'{type(value).__name__}, not a tensor'}.")
         return asked
 
     # -------------------------------------------------------------------------------------------------- the user's sweep
     def on_sweep(self) -> Made:
-        """The report on the last backward of the cell that was looked at."""
+        """Return the report on the last recorded backward of the cell."""
         recorder, magics = self.recorder, self.magics
         assert recorder is not None
         sweep = recorder.shown
@@ -285,7 +285,7 @@ class CellReporter:
         subject = Subject(library, root.node, root.shape, root.name or _receiver(self.ending), out, value=root.value)
         if out is not None and len(sweep.roots) == 1 and subject.size == 1:
             self.swept = [(out, None)]
-        asked = self._asked(library)
+        asked = self._named_sources(library)
         roots = [one.node for one in sweep.roots]
         sources = sources_of(library, roots, self.names, asked, self.mentions, sweep.names.by_node)
         notes: dict[str, list[TableNote]] = {}
@@ -306,11 +306,11 @@ class CellReporter:
             calls_said(who, trace, recorder.sweeps, recorder.trainings.label_of(sweep.training), odd=odd, held=held),
             " ",
             f"It was called on {len(sweep.roots)} tensors together, of which this is the first. " if len(sweep.roots) > 1 else "",
-            _what_happened(fresh, "set"),
-            _what_happened(added, "added to"),
-            _emptied(library, sources, known),
+            _describe_written(fresh, "set"),
+            _describe_written(added, "added to"),
+            _describe_emptied(library, sources, known),
         )
-        report = self._made(
+        report = self._make_report(
             subject,
             sources,
             deed,
@@ -331,8 +331,8 @@ class CellReporter:
 ENGINES = ("gradlab.autograd", "gradlab.core", "torch.autograd", "torch._tensor")
 
 
-def _is_the_programs(error: Exception) -> bool:
-    """Whether the user's code, or an engine that runs the user's graph, was running when an error was raised."""
+def _is_users_error(error: Exception) -> bool:
+    """Return whether an error came from the user's code, or from an engine that ran the user's graph."""
     return any(
         is_user_file(frame.f_code.co_filename) or frame.f_globals.get("__name__", "").startswith(ENGINES)
         for frame, _ in traceback.walk_tb(error.__traceback__)
@@ -340,7 +340,7 @@ def _is_the_programs(error: Exception) -> bool:
 
 
 def _tensors(value: Any) -> list[Any]:
-    """The tensors that require grad of a tuple or a list of nothing but tensors."""
+    """Return the tensors that require grad in a tuple or list that has only tensors."""
     if type(value) not in (tuple, list) or not value or any(library_of(item) is None for item in value):
         return []
     return [item for item in value if item.requires_grad]
@@ -351,7 +351,7 @@ def _size(tensor: Any) -> int:
 
 
 def _terms(text: str, outputs: Sequence[Any]) -> str:
-    """`a + b` of the source `a, b`, `a.sum() + b.sum()` where they are no scalars."""
+    """Return the sum as code: `a + b` for `a, b`, or `a.sum() + b.sum()` if they are not scalars."""
     parsed = ast.parse(text, mode="eval").body
     items = parsed.elts if isinstance(parsed, (ast.Tuple, ast.List)) and len(parsed.elts) == len(outputs) else []
     if not items:
@@ -363,12 +363,12 @@ def _terms(text: str, outputs: Sequence[Any]) -> str:
     )
 
 
-def _mentioned(expression: str) -> tuple[str, ...]:
+def _mentioned_names(expression: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.id for node in ast.walk(ast.parse(expression, mode="eval")) if isinstance(node, ast.Name)))
 
 
 def _receiver(ending: Ending | None) -> str:
-    """`t.pow(3).sum()` of a cell that ends in `t.pow(3).sum().backward()`."""
+    """Return `t.pow(3).sum()` for a cell that ends in `t.pow(3).sum().backward()`."""
     if ending is None or ending.kind != "value":
         return ""
     call = ast.parse(ending.text, mode="eval").body
@@ -377,18 +377,18 @@ def _receiver(ending: Ending | None) -> str:
     return ""
 
 
-def _left_alone(asked: bool) -> Sentence:
-    return say(code(".grad"), " was left alone (", code("--dry"), ").") if asked else say("No ", code(".grad"), " was written.")
+def _describe_unwritten(asked: bool) -> Sentence:
+    return say(code(".grad"), " was not changed (", code("--dry"), ").") if asked else say("No ", code(".grad"), " was written.")
 
 
-def _what_happened(names: Sequence[str], verb: str) -> Sentence:
+def _describe_written(names: Sequence[str], verb: str) -> Sentence:
     if not names:
         return ()
     return say(grads_of(names), f" {'was' if len(names) == 1 else 'were'} {verb}. ")
 
 
-def _emptied(library: Library, sources: Sequence[Source], leaves: Mapping[str, Leaf]) -> Sentence:
-    """The gradients that the sweep left and that are not there any more: `zero_grad()` came after it."""
+def _describe_emptied(library: Library, sources: Sequence[Source], leaves: Mapping[str, Leaf]) -> Sentence:
+    """Return a sentence on gradients that were cleared after the sweep, as by `zero_grad()`."""
     gone, zero = [], []
     for source in sources:
         leaf = leaves.get(source.name)
@@ -404,11 +404,11 @@ def _emptied(library: Library, sources: Sequence[Source], leaves: Mapping[str, L
         for names, now in ((gone, "None"), (zero, "0"))
         if names
     ]
-    return say(listed(parts), " now: emptied since, and shown as backward left them. ") if parts else ()
+    return say(listed(parts), " now: cleared since, and shown as computed by backward. ") if parts else ()
 
 
-def _deed(written: Written, others: Sequence[str]) -> Sentence:
-    """What the magic's own backward did to `.grad`, in words."""
+def _describe_backward(written: Written, others: Sequence[str]) -> Sentence:
+    """Return what the magic's own backward did to `.grad`, in words."""
 
     def with_norms(gradients: Mapping[str, np.ndarray]) -> Sentence:
         if len(gradients) > 6:

@@ -1,4 +1,4 @@
-"""The page that steps through a sweep by itself: data, script and style lie in it."""
+"""The standalone page that steps through a sweep, with its data, script and style."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ OWN = (
 
 
 def stepper_page(data: dict[str, Any], *, title: Sentence, contains: Sentence, text: str) -> str:
-    """The page.
+    """Return the page.
 
     Parameters
     ----------
     data : dict
-        As `explore.steps.view` makes it.
+        The result of `explore.steps.view`.
     title, contains : Sentence
-        What it is, and which values and which source are in it.
+        What the page is, and which values and source it contains.
     text : str
-        The same for a reader without scripts.
+        The steps as text, for browsers without scripts.
     """
     body = (
         f'<main><h1>{_inline(title)}</h1><div id="stepper" class="gl-view"></div>'
@@ -37,5 +37,5 @@ def stepper_page(data: dict[str, Any], *, title: Sentence, contains: Sentence, t
 
 
 def _inline(sentence: Sentence) -> str:
-    """A sentence without inline styles, which the page does not allow."""
+    """Return a sentence as HTML without inline styles, which the page does not allow."""
     return "".join(f"<code>{escape_html(text)}</code>" if "code" in kind else escape_html(text) for text, kind in sentence)

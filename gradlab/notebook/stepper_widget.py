@@ -1,9 +1,9 @@
 """The live view of the steps of a sweep: the widget around `explore.steps.StepThrough`.
 
-Python has the steps, JavaScript (static/stepper) walks through them by itself. Only another start is asked for: a message
-{"ask": "start", "numbers": […], "id": …} is answered by one with all steps anew, or with what went wrong. The widget holds the
-graph until it is closed or its last view is gone; the steps, which are plain data, stay in the notebook. Beside itself it
-displays the static form, as an output of its own above it, which the style sheet hides while the live view stands right below it.
+Python has the steps, and JavaScript (static/stepper) shows them. The view sends messages only for another start: the answer to
+{"ask": "start", "numbers": […], "id": …} has all new steps, or an error. The widget holds the graph until it is closed or its
+last view is gone; the steps, which are plain data, stay in the notebook. The static form is a separate output above it, hidden by
+the style sheet while the live view is right below it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gradlab.notebook.live_view import LiveView, as_twin
 
 
 class StepperWidget(LiveView):
-    """A live view of the steps, made by `StepThrough.widget()`. `close()` lets the graph go."""
+    """A live view of the steps, made by `StepThrough.widget()`. `close()` releases the graph."""
 
     _esm = script("stepper/view.js")
     _css = styles("kit/kit.css", "stepper/stepper.css")
 
     about = traitlets.Dict().tag(sync=True)  # the steps; see explore/steps/view
-    token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's
-    ended = traitlets.Bool(False).tag(sync=True)  # the graph was let go
+    token = traitlets.Unicode().tag(sync=True)  # identifies this widget's views
+    ended = traitlets.Bool(False).tag(sync=True)  # the graph was released
     timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
 
     def __init__(self, walk: StepThrough, **traits: Any) -> None:
@@ -37,21 +37,21 @@ class StepperWidget(LiveView):
         super().__init__(about=walk.view(), token=uuid.uuid4().hex, **traits)
         self._listen()
 
-    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
-        """Answer one message of a view. An exception is shown in the widget; the view is answered in any case."""
+    def _answer(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view. Errors are part of the answer, and shown in the widget."""
         message = message if isinstance(message, dict) else {}
         ask = str(message.get("ask"))
         answer: dict[str, Any] = {}
         try:
             if ask == "gone":
-                self._let_go()
+                self._release()
             elif self._walk is None:
                 raise RuntimeError("the graph is gone; run the cell again")
             elif ask == "start":
                 answer = {"data": self._again(message.get("numbers"))}
             else:
                 raise ValueError(f"unknown question {ask!r}")
-        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+        except Exception as error:  # noqa: BLE001  (no caller could report it to the user)
             answer = {"error": f"{type(error).__name__}: {error}"}
         except KeyboardInterrupt:
             answer = {"error": "interrupted"}
@@ -63,11 +63,11 @@ class StepperWidget(LiveView):
     def _again(self, numbers: Any) -> dict[str, Any]:
         assert self._walk is not None
         if not isinstance(numbers, list) or not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in numbers):
-            raise TypeError(f"a start is a list of numbers, and this is {numbers!r:.80}")
+            raise TypeError(f"a start must be a list of numbers, got {numbers!r:.80}")
         self._walk = self._walk.again(self._walk.start_of(numbers))
         return self._walk.view()
 
-    def _said(self) -> str:
+    def _text(self) -> str:
         return f"live view of backward from {self._called}"
 
     def _ipython_display_(self, **_: Any) -> None:
@@ -82,18 +82,18 @@ class StepperWidget(LiveView):
         return as_twin(self._walk._repr_mimebundle_()) if self._walk is not None else {}
 
     def _refresh(self) -> None:
-        """Show the steps from the new start in the static form as well."""
+        """Update the static form with the steps from the new start."""
         if self._still is not None and self._walk is not None:
-            with contextlib.suppress(Exception):  # a picture that cannot be drawn is no reason to fail
+            with contextlib.suppress(Exception):  # an error in drawing must not fail the answer
                 self._still.update(self._static(), raw=True)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._walk is not None:
             self._walk.close()
         self._walk = None
         self.ended = True
 
     def close(self) -> None:
-        """Let the graph go and remove the live view; the static form stays."""
-        self._let_go()
+        """Release the graph and remove the live view; the static form stays."""
+        self._release()
         super().close()

@@ -1,8 +1,8 @@
-"""The process that runs a submission: a notebook's cells, and then its functions, when the process that grades asks for them.
+"""The process that runs a submission: the notebook's cells, and then its functions on request of the grading process.
 
-`python -m gradlab.notebook.submission BYTES` takes messages from its standard input and answers on its standard output (see
-`homework.wire`); the student's code finds both closed. It limits its own memory to BYTES of address space. The cells run in an
-IPython without a terminal; of what they put out, text and PNG are kept, so much of each.
+`python -m gradlab.notebook.submission BYTES` reads messages from standard input and answers on standard output (see
+`homework.wire`); both are closed for the student's code. It limits its memory to BYTES of address space. The cells run in an
+IPython without a terminal; their text and PNG output is kept up to a limit.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from traitlets.config import Config
 
 from gradlab.homework import wire
 from gradlab.homework.calling import perform
-from gradlab.homework.time_limits import TimeUp, limited
-from gradlab.notebook import extension as loaded_beforehand  # noqa: F401  (so that a first cell takes no time)
+from gradlab.homework.time_limits import TimeUp, time_limit
+from gradlab.notebook import extension as loaded_beforehand  # noqa: F401  (so that loading it does not count as time of a cell)
 
 FIRST, LAST = (
     (15_000, 600),
     (5_000, 300),
-)  # characters and lines of a cell's text; nbgrader would cut off what is behind line 1000
-MOST_PICTURE, MOST_OUTPUTS = 400_000, 50  # bytes, outputs of a cell
+)  # characters and lines of a cell's text; nbgrader cuts off text after line 1000
+MAX_PICTURE, MAX_OUTPUTS = 400_000, 50  # bytes, outputs of a cell
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE, OPEN, CORE = 200 << 20, 256, 0  # bytes of a file, open files, bytes of a core dump
 
 
 class Outputs:
-    """What a cell puts out, in order. Of much text the first lines and the last ones are kept: an error comes last."""
+    """The outputs of a cell, in order. Of long text, the first and the last lines are kept: an error comes last."""
 
     def __init__(self) -> None:
         self._made: list[dict[str, str]] = []
@@ -46,9 +46,9 @@ class Outputs:
         self._last, self._left_out = "", 0  # the last lines; the number of characters between the first lines and these
 
     def text(self, text: str) -> None:
-        """Take in some text."""
+        """Add text."""
         begun = bool(self._made) and "text" in self._made[-1]
-        if self._left > 0 and text and (begun or len(self._made) < MOST_OUTPUTS):
+        if self._left > 0 and text and (begun or len(self._made) < MAX_OUTPUTS):
             first = self._fitting(text)
             if begun:
                 self._made[-1]["text"] += first
@@ -69,7 +69,7 @@ class Outputs:
         return "".join(f"{line}\n" for line in lines[:-1])
 
     def _shorten(self) -> None:
-        """Drop all but the last lines; of a line that is too long alone, all but its end."""
+        """Drop all but the last lines, and all but the end of a line that is too long."""
         most, lines = LAST
         kept = self._last[-most:].split("\n")
         whole = kept[1:] if len(self._last) > most and any(kept[1:]) else kept
@@ -78,17 +78,17 @@ class Outputs:
         self._last = last
 
     def finish(self) -> list[dict[str, str]]:
-        """Return all that is kept."""
+        """Return the kept outputs."""
         self._shorten()
         left_out = f"\n… {self._left_out} characters are left out here …\n" if self._left_out else ""
         return [*self._made, {"text": left_out + self._last}] if self._last else self._made
 
     def data(self, data: dict[str, Any]) -> None:
-        """Take in something displayed: its picture if it has one, else its text."""
+        """Add a displayed object: its picture if it has one, else its text."""
         picture = data.get("image/png")
         if isinstance(picture, bytes):
             picture = base64.b64encode(picture).decode()
-        if isinstance(picture, str) and len(picture) <= MOST_PICTURE and len(self._made) < MOST_OUTPUTS and not self._last:
+        if isinstance(picture, str) and len(picture) <= MAX_PICTURE and len(self._made) < MAX_OUTPUTS and not self._last:
             self._made.append({"png": picture})
         else:
             self.text(str(data.get("text/plain", "")) + "\n")
@@ -109,7 +109,7 @@ class Stream(io.TextIOBase):
 
 
 class Published(DisplayPublisher):
-    """What `display` shows."""
+    """The publisher of `display`."""
 
     stream: Stream
 
@@ -117,7 +117,7 @@ class Published(DisplayPublisher):
         self.stream.outputs.data(dict(data))
 
     def clear_output(self, wait: bool = False) -> None:
-        """Nothing is taken back."""
+        """Keep the outputs."""
 
 
 class Shown(DisplayHook):
@@ -126,20 +126,20 @@ class Shown(DisplayHook):
     stream: Stream
 
     def write_output_prompt(self) -> None:
-        """There is none."""
+        """Write no prompt."""
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
         self.stream.outputs.data(dict(format_dict))
 
     def finish_displayhook(self) -> None:
-        """Nothing is open."""
+        """Write nothing."""
 
 
 class Shell(InteractiveShell):
-    """An IPython that keeps what it shows."""
+    """An IPython that keeps its outputs."""
 
     def enable_gui(self, gui: str | None = None) -> None:
-        """There is none."""
+        """Ignore the GUI."""
 
 
 def main() -> None:
@@ -153,14 +153,14 @@ def main() -> None:
 
     def ask(number: int, what: str, arrays: list[np.ndarray]) -> np.ndarray:
         with turn:
-            answers.write(wire.packed({"ask": [number, what, arrays]}))
+            answers.write(wire.pack({"ask": [number, what, arrays]}))
             answers.flush()
             got = wire.read(questions)
         if not isinstance(got, dict) or "answer" not in got:
             raise RuntimeError(str(got.get("error")) if isinstance(got, dict) else "the check is over")
         return np.asarray(got["answer"])
 
-    answers.write(wire.packed({"done": "ready"}))
+    answers.write(wire.pack({"done": "ready"}))
     answers.flush()
     while (message := wire.read(questions)) is not None:
         stream.outputs = Outputs()
@@ -168,24 +168,24 @@ def main() -> None:
             done: Any = _run(shell, message["text"], message["seconds"], stream)
         else:
             done = perform(shell.user_ns, message, ask)
-        answers.write(wire.packed({"done": done}))
+        answers.write(wire.pack({"done": done}))
         answers.flush()
 
 
 def _run(shell: Shell, text: str, seconds: float, stream: Stream) -> list[dict[str, str]]:
     try:
-        with limited(seconds):
+        with time_limit(seconds):
             shell.run_cell(text, store_history=True)
     except TimeUp:
         stream.outputs.text(f"\nThis cell did not end within {seconds:.0f} s.\n")
-    except BaseException as error:  # noqa: BLE001  (whatever a cell raises, the next one runs)
+    except BaseException as error:  # noqa: BLE001  (the next cell still runs)
         stream.outputs.text(f"\n{type(error).__name__}\n")
     _forget(shell)
     return stream.outputs.finish()
 
 
 def _forget(shell: Shell) -> None:
-    """Let go of the last error: its frames hold what a cell has filled the memory with."""
+    """Drop the last error, whose frames may hold much memory."""
     if getattr(sys, "last_traceback", None) is not None:
         sys.last_type = sys.last_value = sys.last_traceback = None
         sys.last_exc = None  # type: ignore[attr-defined,unused-ignore]
@@ -206,16 +206,16 @@ def _shell(stream: Stream) -> Shell:
 
 
 def _no_exit(*_: object) -> None:
-    print("exit: a notebook goes on.")  # noqa: T201  (into the cell's output)
+    print("exit: ignored in a notebook.")  # noqa: T201  (into the cell's output)
 
 
 def _pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The two pipes under numbers of their own; standard input and output lead nowhere."""
+    """Return duplicates of the two pipes, and connect standard input and output to nothing."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
-    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  (for as long as the process lives)
+    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  (stays open)
     return questions, answers
 
 

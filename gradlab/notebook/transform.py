@@ -1,16 +1,17 @@
-"""How a `%%grad`, `%%doctor` or `%%watch` cell is run as itself: its first line becomes a marker, and its last value passes
-through our hands.
+"""Rewrite a `%%grad`, `%%doctor` or `%%watch` cell so that IPython runs it as an ordinary cell.
+
+Its first line becomes a marker, and its last value passes through a function.
 
     %%grad x -v w                 __gradlab_cell__('x -v w')
     y = x ** 2                    y = x ** 2
     y * 3                         __gradlab_value__(y * 3)
 
 The first step (`rewrite`, an input transformer) keeps the number of lines, the second (`Instrument`, an AST transformer) the
-place of every node, so that IPython then runs an ordinary cell: tracebacks, top-level `await`, `;` and Out are its own.
-`%%grad` above `%%time` is read as `%%time` above `%%grad`.
+position of every node, so tracebacks, top-level `await`, `;` and Out work as usual. `%%grad` above `%%time` is read as `%%time`
+above `%%grad`.
 
-The marker is given what the AST tells: how the cell ends, and which names it mentions. A cell that reaches the marker without
-having passed through here (`%%timeit` above it, say) is refused by it.
+The arguments of the marker come from the AST: how the cell ends, and which names it mentions. If the transformer has not seen
+the cell (`%%timeit` above it, say), the marker raises an error.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CELL_MARK, VALUE_MARK, IMPORT_MARK = (
     "__gradlab_value__",
     "__gradlab_imported__",
 )  # builtins while the extension is loaded
-OURS = {  # the magics that are run so, and what their help is
+HELP_BY_MAGIC = {  # the code that shows each magic's help
     "%%grad": "get_ipython().run_line_magic('grad', '--help')\n",
     "%%doctor": "get_ipython().run_line_magic('pinfo', '%%doctor')\n",
     "%%watch": "get_ipython().run_line_magic('pinfo', '%%watch')\n",
@@ -37,45 +38,45 @@ RUNS_THE_CELL = frozenset({"%%time"})  # cell magics that run their body as a ce
 
 
 def rewrite(lines: list[str]) -> list[str]:
-    """Input transformer (`input_transformers_cleanup`): the line of options becomes the marker. Pure."""
+    """Replace the line of options by the marker. A pure input transformer (`input_transformers_cleanup`)."""
     with Faults("read a cell"):
-        return _rewritten(lines)
+        return _rewrite(lines)
     return lines
 
 
-def _rewritten(lines: list[str]) -> list[str]:
+def _rewrite(lines: list[str]) -> list[str]:
     magic = next(iter(lines[0].split()), "") if lines else ""
-    if magic not in OURS:
+    if magic not in HELP_BY_MAGIC:
         return lines
     if {"-h", "--help"} & set(lines[0].split()):
-        return [OURS[magic]]
+        return [HELP_BY_MAGIC[magic]]
     if len(lines) < 2:
         return lines
     below = lines[1].split()[:1]
     if below and below[0] in RUNS_THE_CELL:
         return [lines[1], lines[0], *lines[2:]]
     if lines[1].startswith("%%"):
-        return lines  # the magic itself refuses it
+        return lines  # the magic itself raises an error
     said = "" if magic == "%%grad" else f", magic={magic!r}"
     return [f"{CELL_MARK}({lines[0].strip()[len(magic) :].strip()!r}{said})\n", *lines[1:]]
 
 
-rewrite.has_side_effects = True  # type: ignore[attr-defined]  # so the terminal goes on asking for lines, as in any cell magic
+rewrite.has_side_effects = True  # type: ignore[attr-defined]  # so that the terminal asks for more lines, as in any cell magic
 
 
 class Ending(NamedTuple):
-    """How a cell ends, as its AST tells.
+    """The end of a cell, from its AST.
 
     Attributes
     ----------
     kind : str
         "value": an expression; "name": an assignment to one name; "none": anything else.
     text : str
-        The source of that expression, the name, or what the statement is called in English.
+        The source of the expression, the name, or a description of the statement.
     mentions : tuple of str
         The names that the cell mentions, in the order of their appearance.
     assigned : tuple of str
-        Those that it assigns to outside of functions and classes, in the order of the last time.
+        The names assigned outside functions and classes, in the order of their last assignment.
     """
 
     kind: str
@@ -85,7 +86,7 @@ class Ending(NamedTuple):
 
 
 def show_as_typed(frame: Any, header: str) -> None:
-    """Have tracebacks quote the first line of a running cell as it was typed. (Behind a #: the source must stay Python's.)"""
+    """Make tracebacks quote the first line of a running cell as it was typed, after a # to keep the source valid."""
     entry = linecache.cache.get(frame.f_code.co_filename)
     lines = entry[2] if entry is not None and len(entry) == 4 else []
     if frame.f_lineno <= len(lines) and lines[frame.f_lineno - 1].startswith(CELL_MARK):
@@ -96,17 +97,17 @@ class Instrument(ast.NodeTransformer):
     """AST transformer. It must never raise, or IPython would drop it."""
 
     def visit(self, tree: Any) -> Any:
-        """Pass the value of the last expression through `VALUE_MARK`, and tell the marker how the cell ends."""
+        """Pass the value of the last expression through `VALUE_MARK`, and add the cell's end to the marker's arguments."""
         with Faults("read a cell"):
-            return self._instrumented(tree)
+            return self._instrument(tree)
         return tree
 
-    def _instrumented(self, tree: Any) -> Any:
+    def _instrument(self, tree: Any) -> Any:
         body = getattr(tree, "body", None)
         if not isinstance(tree, ast.Module) or not body or not _is_marker(body[0]):
             return tree
         call = body[0].value
-        if len(call.args) > 1:  # has been here: a nested transform of the same tree
+        if len(call.args) > 1:  # already transformed: a nested transform of the same tree
             return tree
         ending = ending_of(body[1:])
         if ending.kind == "value":
@@ -124,13 +125,13 @@ class Instrument(ast.NodeTransformer):
 
 
 def _with_mark(statement: ast.stmt) -> list[ast.stmt]:
-    """A statement, and the call that tells of an import in it: a library that is new is watched from there on."""
+    """Return a statement, followed by a call of `IMPORT_MARK` if it imports: new libraries are recorded from then on."""
     if not any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in ast.walk(statement)):
         return [statement]
-    told = ast.Expr(ast.Call(ast.Name(IMPORT_MARK, ast.Load()), [], []))
-    for node in ast.walk(told):
+    mark = ast.Expr(ast.Call(ast.Name(IMPORT_MARK, ast.Load()), [], []))
+    for node in ast.walk(mark):
         ast.copy_location(node, statement)
-    return [statement, told]
+    return [statement, mark]
 
 
 def _is_marker(statement: Any) -> bool:
@@ -159,11 +160,11 @@ ENGLISH = {
 
 
 def ending_of(body: list[ast.stmt]) -> Ending:
-    """How a cell with these statements ends."""
+    """Return how a cell with these statements ends."""
     names = [node for statement in body for node in _names(statement, frozenset())]
     names.sort(key=lambda node: (node.lineno, node.col_offset))
     mentions = tuple(name for name in dict.fromkeys(node.id for node in names) if not hasattr(builtins, name))
-    assigned = _assigned(body)
+    assigned = _assigned_names(body)
     if not body:
         return Ending("none", "", mentions)
     last = body[-1]
@@ -188,7 +189,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def _names(node: ast.AST, own: frozenset[str]) -> Iterator[ast.Name]:
-    """The names in a part of a cell, but for those of its own that a function or a comprehension has."""
+    """Yield the names in a part of a cell, except the local ones of functions and comprehensions."""
     if isinstance(node, ast.Name) and node.id not in own:
         yield node
     if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS)):
@@ -200,8 +201,8 @@ def _names(node: ast.AST, own: frozenset[str]) -> Iterator[ast.Name]:
         yield from _names(child, own)
 
 
-def _assigned(body: list[ast.stmt]) -> tuple[str, ...]:
-    """The names that statements assign to outside of functions and classes, in the order of the last time."""
+def _assigned_names(body: list[ast.stmt]) -> tuple[str, ...]:
+    """Return the names assigned outside functions and classes, in the order of their last assignment."""
     names: dict[str, None] = {}
     waiting: list[ast.AST] = list(reversed(body))
     while waiting:

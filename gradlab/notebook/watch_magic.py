@@ -1,7 +1,7 @@
-"""`%%watch`: watch the training that a cell runs. And what a notebook shows of a watched run while it runs.
+"""`%%watch`: watch the training in a cell, and show the live view of a watched run.
 
-The cell runs as itself (see `transform`); its first line begins to listen for `backward` (explore/watch/finding). From the first
-call on it is as if the cell stood in `with gl.watch(model, optimizer) as w:` and logged each loss.
+The cell runs as an ordinary cell (see `transform`). Its first line starts to observe `backward` (explore/watch/finding). From the
+first call on, it works like `with gl.watch(model, optimizer) as w:` around the cell, with each loss logged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTHING = "%%watch: the cell called no backward(), so there is nothing to show. 
 
 
 class Here(threading.local):
-    """The `%%watch` cell that this thread runs: what is found, the options, IPython's ExecutionInfo; the live view, if any."""
+    """The running `%%watch` cell of this thread: finder, options and IPython's ExecutionInfo; and its live view."""
 
     running: tuple[Any, Request, Any] | None = None
     examination: Any = None
@@ -56,42 +56,42 @@ class WatchMagics(Magics):
                 loss.backward()
                 optimizer.step()
 
-        The loss is what backward() is called on; the model, or the tensors, and the optimizer are found by their names. -o keeps
-        the run: NAME.findings, NAME.save("run.html"), NAME.history(). `with gl.watch(model, optimizer) as w:` does the same in
-        any program.
+        The loss is the tensor on which backward() is called. The model or tensors, and the optimizer, are found among the cell's
+        names. -o assigns the run: NAME.findings, NAME.save("run.html"), NAME.history(). `with gl.watch(model, optimizer) as w:`
+        does the same in any program.
 
-        A cell may train several models, one after the other or in turn. Each is shown by itself, by the variable of the loop that
-        tells it apart (`act=Sigmoid`), or its name. -o keeps them as a mapping then: NAME["act=Sigmoid"].findings, NAME[0],
+        A cell may train several models, one after the other or alternately. Each is labelled with the loop variable that
+        distinguishes it (`act=Sigmoid`), or its name. -o then assigns a mapping: NAME["act=Sigmoid"].findings, NAME[0],
         list(NAME).
         """
-        self._magics.parsed(parse_watch, line)
-        raise self._magics.refused(WATCH, cell)
+        self._magics.parse(parse_watch, line)
+        raise self._magics.usage_error(WATCH, cell)
 
     def begin(self, request: Request, info: Any, mentions: tuple[str, ...]) -> None:
-        """What the first line of a `%%watch` cell calls."""
+        """Start a `%%watch` cell: its first line calls this."""
         from gradlab.explore.doctor.session import NOTEBOOK
         from gradlab.explore.watch.examination import Examination
         from gradlab.explore.watch.finding import Found
 
         self.stop()
-        finder = Found(self._users, int(request.every), tell=self._tell)
+        finder = Found(self._users, int(request.every), tell=self._show_live)
         self._here.running, self._here.view = (finder, request, info), None
         self._here.examination = Examination(self._users, mentions, NOTEBOOK, ignored_by(request))
         self._here.examination.open()
         finder.open()
 
-    def imported(self) -> None:
-        """What a cell calls after an import: see what a library does from there on."""
+    def meet_libraries(self) -> None:
+        """Start to observe libraries that the cell has imported."""
         if self._here.running is not None:
             self._here.examination.meet_libraries()
             self._here.running[0].open()
 
     def after_cell(self, result: Any = None) -> None:
-        """IPython's `post_run_cell`: the cell has ended, however it ended."""
+        """Handle IPython's `post_run_cell`, after a cell that succeeded or failed."""
         with Faults("looked at a watched cell that has ended"):
-            self._ended(result)
+            self._end_cell(result)
 
-    def _ended(self, result: Any) -> None:
+    def _end_cell(self, result: Any) -> None:
         from gradlab.explore.doctor.session import NOTEBOOK
 
         if self._here.running is None:
@@ -112,7 +112,7 @@ class WatchMagics(Magics):
             self._forget_examination()
 
     def _show(self, finder: Any, request: Request, error: BaseException | None, diagnosis: Any) -> None:
-        """Keep what the cell trained where that was asked for, and show it."""
+        """Assign the watched runs to the requested name, and show them."""
         from gradlab.explore.watch.examination import ERRORS
 
         view, self._here.view = self._here.view, None
@@ -132,12 +132,12 @@ class WatchMagics(Magics):
         elif result is not None:
             display(result)
         if error is not None:
-            if result is not None:  # which shows the others
+            if result is not None:  # the result shows the other findings
                 diagnosis = diagnosis.without({one.kind for one in diagnosis.findings} - ERRORS)
             explain_below(diagnosis, error, self._here.examination.recorder)
 
-    def _tell(self, finder: Any) -> None:
-        """Show a training that was found, live, where there is a front end; beside those that the cell's view shows already."""
+    def _show_live(self, finder: Any) -> None:
+        """Add a training to the cell's live view, if there is a front end."""
         if self._here.running is None or self._here.running[1].quiet or not self._is_live():
             return
         if self._here.view is None:
@@ -147,12 +147,12 @@ class WatchMagics(Magics):
         self._here.view.show(finder.runs)
 
     def show(self, watch: Any) -> None:
-        """Show a run that begins, live, where there is a front end."""
+        """Show the live view of a run that begins, if there is a front end."""
         if self._is_live():
             display(self._magics.keep(watch.widget()))
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop observing."""
         if self._here.running is not None:
             finder, _, _ = self._here.running
             finder.close()
@@ -165,7 +165,7 @@ class WatchMagics(Magics):
             self._here.examination = None
 
     def unload(self) -> None:
-        """Leave nothing behind."""
+        """Remove all state."""
         self.stop()
         VIEWS.pop("a run", None)
 

@@ -1,4 +1,4 @@
-"""What the live view of a training is drawn by: for the widget, and for a page that is saved, which needs no widget."""
+"""The script and styles of a training's live view, for the widget and for saved pages, which need no widget."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from gradlab.notebook.bundle import script, styles
 
 
 def script_and_styles() -> tuple[str, str]:
-    """The ES module, whose default export has `render`, and its style sheet."""
+    """Return the ES module, whose default export has `render`, and its style sheet."""
     return script("watch/view.js"), styles("kit/kit.css", "watch/watch.css")

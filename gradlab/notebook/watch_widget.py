@@ -1,12 +1,12 @@
-"""The live view of a training: the widget that a watched loop feeds.
+"""The live view of a training: a widget that is updated from the watched loop.
 
-The kernel is busy while the loop runs, so frames come from inside of it: the watch tells of each step, and at most ten times a
-second, and for at most a hundredth of the time, the picture is drawn and goes to the browser (static/watch) with what changed of
-the numbers, of which it keeps the history. What the browser asks for only sets a flag, or computes one short answer; it is heard
-while the loop runs where the front end sends messages through subshells (ipykernel 7), and after it elsewhere.
+The kernel is busy while the loop runs, so frames are sent from the loop: the watch reports each step, and at most ten times a
+second, for at most 1 % of the time, the picture is drawn and sent to the browser (static/watch) with the changed numbers. The
+browser keeps their history. Its messages only set a flag or need one short answer. They arrive during the loop if the front end
+uses subshells (ipykernel 7), otherwise after it.
 
-Beside itself it displays the static picture, as an output of its own above it, which is brought up to date when the block ends;
-the style sheet hides it while the live view stands right below. So a saved, exported or reopened notebook has the picture.
+The static picture is a separate output above it, updated when the block ends and hidden by the style sheet while the live view
+is right below. So a saved, exported or reopened notebook has the picture.
 """
 
 from __future__ import annotations
@@ -25,62 +25,62 @@ from gradlab.explore.watch.runs import Runs
 from gradlab.notebook.live_view import LiveView, as_twin
 from gradlab.notebook.watch_view import script_and_styles
 
-FRAME, SHARE = 0.1, 0.01  # seconds between two frames at least; share of the time that they take
+FRAME, SHARE = 0.1, 0.01  # minimum seconds between two frames; maximum share of the time
 
 
 class Feed:
-    """One run as it is told to the browser.
+    """One run, as sent to the browser.
 
     Parameters
     ----------
     watch : Watch
     trait : str
-        Where the widget keeps the run as it was told in whole, the last time.
+        The widget's trait with the last complete data of the run.
     """
 
     def __init__(self, watch: Watch, trait: str) -> None:
         self.watch, self.trait = watch, trait
-        self._told = -1  # the last step with histograms that was told
+        self._histogram_step = -1  # the last step whose histograms were sent
         self._width = 0
 
     def whole(self) -> dict[str, Any]:
-        """All that is known now."""
+        """Return the complete current data."""
         data = view_data(self.watch)
         self._note(data)
         return data
 
     def frame(self) -> dict[str, Any] | None:
-        """The picture and what changed since the last frame; None where all did."""
+        """Return the picture and the changes since the last frame; None if everything changed."""
         watch = self.watch
         watch.flush()
         first = watch.changed()
         if watch.measuring.columns.width != self._width or first == 0:
             return None
-        frame = view_data(watch, first, histograms=watch.last_moment() != self._told)
+        frame = view_data(watch, first, histograms=watch.last_moment() != self._histogram_step)
         self._note(frame)
         return frame
 
     def _note(self, data: dict[str, Any]) -> None:
         self._width = data["width"]
-        self._told = self.watch.last_moment()
+        self._histogram_step = self.watch.last_moment()
         self.watch.changed(seen=True)
 
 
 class WatchWidget(LiveView):
-    """A live view of a watched training, made by `Watch.widget()`; of a cell's, if `show` gives it more."""
+    """A live view of a watched training, made by `Watch.widget()`. `show` adds other trainings of a cell."""
 
     _esm, _css = script_and_styles()
 
-    run = traitlets.Dict().tag(sync=True)  # the run as it was told in whole, the last time; of others `run1`, `run2` …
+    run = traitlets.Dict().tag(sync=True)  # the last complete data of the run; of further ones `run1`, `run2` …
     tabs: traitlets.List[Any] = traitlets.List().tag(sync=True)  # (trait, label) of each run, if there are several
-    rest = traitlets.Unicode().tag(sync=True)  # of what is not shown
+    rest = traitlets.Unicode().tag(sync=True)  # about trainings that are not shown
     live = traitlets.Bool(True).tag(sync=True)
     token = traitlets.Unicode().tag(sync=True)
     timeout = traitlets.Float(10.0).tag(sync=True)
 
     def __init__(self, watch: Watch, **traits: Any) -> None:
         self._feeds = [Feed(watch, "run")]
-        self._shown: Any = watch  # whose picture stays
+        self._shown: Any = watch  # shown in the static picture
         self._next = 0.0
         self._picture: Any = None
         super().__init__(run=self._feeds[0].whole(), token=uuid.uuid4().hex, **traits)
@@ -88,7 +88,7 @@ class WatchWidget(LiveView):
         self._follow(self._feeds[0])
 
     def show(self, runs: Runs, *, over: bool = False) -> None:
-        """Show the trainings of a cell, each on a tab; `over`: there will be no more."""
+        """Show the trainings of a cell, each on a tab. `over` says that there will be no more."""
         known = {id(feed.watch): feed for feed in self._feeds}
         for watch in runs.values():
             if id(watch) not in known:
@@ -116,7 +116,7 @@ class WatchWidget(LiveView):
 
     # ------------------------------------------------------------------------------------------------------------ frames
     def step(self, feed: Feed | None = None) -> None:
-        """A loop has made a step, is held, or is over: the first one's, if it is not said whose."""
+        """Handle a step, a pause or the end of a loop, by default the first one."""
         feed = feed or self._feeds[0]
         watch = feed.watch
         if watch.ended:
@@ -137,8 +137,8 @@ class WatchWidget(LiveView):
         watch.spent(spent)
 
     # ---------------------------------------------------------------------------------------------------------- messages
-    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
-        """Answer one message of a view: a flag is set, or a step computed again."""
+    def _answer(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view: set a flag, or recompute a step."""
         message = message if isinstance(message, dict) else {}
         ask, trait = str(message.get("ask")), message.get("run", "run")
         watch = next((feed.watch for feed in self._feeds if feed.trait == trait), self._feeds[0].watch)
@@ -153,12 +153,12 @@ class WatchWidget(LiveView):
             elif ask == "replay":
                 answer["report"] = watch.replay().text()
             answer["paused"] = watch.is_paused and not watch.ended
-        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+        except Exception as error:  # noqa: BLE001  (no caller could report it to the user)
             answer = {"error": f"{type(error).__name__}: {error}"}
         self.send({"answer": str(message.get("id", "")), "ask": ask, "run": trait, **answer})
 
     # ----------------------------------------------------------------------------------------------------------- display
-    def _said(self) -> str:
+    def _text(self) -> str:
         return f"live view of the training of {self._feeds[0].watch.of.called or 'tensors'}"
 
     def _ipython_display_(self, **_: Any) -> None:
@@ -173,5 +173,5 @@ class WatchWidget(LiveView):
 
     def _refresh_picture(self) -> None:
         if self._picture is not None:
-            with contextlib.suppress(Exception):  # the training must end as it would
+            with contextlib.suppress(Exception):  # an error in drawing must not affect the training
                 self._picture.update(self._static(), raw=True)

@@ -18,7 +18,7 @@ from gradlab.explore.trace.loops import Progress
 from gradlab.explore.trace.pacing import Pace
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.trainings import Training, Trainings
-from gradlab.explore.watch.keeping import Keeping
+from gradlab.explore.watch.keeping import KeepingAutograde
 from gradlab.explore.watch.measuring import Measuring
 
 
@@ -172,7 +172,7 @@ KEEPING = ["wants", "holds", "over", "arm", "born", "settle", "disarm", "attach"
     ("kind", "name"),
     [
         *((Measuring, name) for name in MEASURING if hasattr(Measuring, name)),
-        *((Keeping, name) for name in KEEPING),
+        *((KeepingAutograde, name) for name in KEEPING),
     ],
     ids=lambda one: getattr(one, "__name__", one),
 )
@@ -231,7 +231,7 @@ def test_observers_of_backward_end_no_training(kind, monkeypatch):
     plain = train(gl)
     for name in observed(kind):
         monkeypatch.setattr(kind, name, guarded_method(strike))
-    monkeypatch.setattr(Keeping, "holds", lambda self: False)  # else no node is looked at
+    monkeypatch.setattr(KeepingAutograde, "holds", lambda self: False)  # else no node is looked at
     net = mlp(gl, 6, 4, 1)
 
     def program():

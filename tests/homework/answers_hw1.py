@@ -94,13 +94,13 @@ TABLE = [
         0,
         "one too many for each leaf",
     ),
-    Typed("frozen leaves are listed", 3, instead(answer3=FROZEN_TOO), 6, "`b` is in it, and does not ask for a gradient"),
+    Typed("frozen leaves are listed", 3, instead(answer3=FROZEN_TOO), 6, "`b` is in the list, but does not require a gradient"),
     Typed(
         "retain_grad where the leaf was rebound",
         4,
         repaired("broken_leaf", "        x.grad = None\n", "        x.retain_grad()\n        x.grad = None\n"),
         15,
-        "`x.grad` is there, of a tensor that no one updates",
+        "each step creates a new x, which is not a leaf",
     ),
     Typed(
         "a bias gradient of shape (5, 3)",
@@ -110,7 +110,7 @@ TABLE = [
         "`b`: shape (5, 3), expected (3,) Look next at: the same number was used 5 times",
     ),
     Typed(
-        "a mean without 1/n", 5, hand("* gl.ones_like(r) / len(r)", "* gl.ones_like(r)"), 15, "everything is 5 times too large"
+        "a mean without 1/n", 5, hand("* gl.ones_like(r) / len(r)", "* gl.ones_like(r)"), 15, "every entry is 5 times too large"
     ),
 ]
 
@@ -126,7 +126,7 @@ WRONG = [
     Typed(
         "a wrong line", 1, changed("answer1", '"h": "PowBackward0"', '"h": "MulBackward0"'), 18, "read again how a node is named"
     ),
-    Typed("1 for True", 1, changed("answer1", '"a": True', '"a": 1'), 18, "that is not what is printed"),
+    Typed("1 for True", 1, changed("answer1", '"a": True', '"a": 1'), 18, "this is not printed"),
     Typed(
         "the root is forgotten",
         2,
@@ -141,17 +141,17 @@ WRONG = [
         0,
         "did not end within",
     ),
-    Typed("no return of the count", 2, changed("answer2", "return sum", "sum"), 0, "a number was expected; what came is None"),
+    Typed("no return of the count", 2, changed("answer2", "return sum", "sum"), 0, "a number was expected, got None"),
     Typed("a constant", 2, instead(answer2="def count_nodes(y):\n    return 4\n"), 3, "4 for a graph of"),
-    Typed("leaves twice", 3, instead(answer3=TWICE), 9, "`a` is there 3 times"),
+    Typed("leaves twice", 3, instead(answer3=TWICE), 9, "3 times"),
     Typed(
         "copies of the leaves",
         3,
         changed("answer3", "[node.variable for", "[node.variable.detach() for"),
         0,
-        "none of the graph's own tensors",
+        "not one of the graph's tensors",
     ),
-    Typed("names for tensors", 3, changed("answer3", "[node.variable for", "['x' for"), 0, "a str is in it that is none"),
+    Typed("names for tensors", 3, changed("answer3", "[node.variable for", "['x' for"), 0, "a str that is not one"),
     Typed(
         "one leaf only",
         3,
@@ -168,7 +168,7 @@ WRONG = [
         3,
         changed("answer3", "return [node", "return gl.ones(2)\n    return [node"),
         0,
-        "a list of tensors was expected; what came is a tensor",
+        "a list of tensors was expected, got a tensor",
     ),
     Typed(
         "nothing mended",
@@ -204,7 +204,7 @@ WRONG = [
         4,
         repaired("broken_item", "gl.tensor(total / len(numbers))", "gl.tensor(total / len(numbers), requires_grad=True)"),
         15,
-        "`backward` runs, and no way leads back to x",
+        "`backward` runs, but no path leads back to x",
     ),
     Typed(
         "a sum for the mean",
@@ -235,7 +235,7 @@ WRONG = [
             "    square = x**2\n    total = square.sum()\n    n = len(numbers)\n    loss = total / n\n",
         ),
         18,
-        "lines are not as they were",
+        "lines were changed",
     ),
     Typed(
         "backward called",
@@ -254,8 +254,8 @@ WRONG = [
         0,
         "it uses `gl.autograd.grad`",
     ),
-    Typed("the sign of t", 5, hand('-g["d"]', 'g["d"]'), 27, "every sign is the other way round"),
-    Typed("the factor of the square", 5, hand("* 2 * d", "* d"), 16.5, "everything is 2 times too small"),
+    Typed("the sign of t", 5, hand('-g["d"]', 'g["d"]'), 27, "every sign is wrong"),
+    Typed("the factor of the square", 5, hand("* 2 * d", "* d"), 16.5, "every entry is 2 times too small"),
     Typed("a key forgotten", 5, hand('    g["a"] = g["d"]\n', "", 'g["a"] *', 'g["d"] *'), 27, "`a`: it is not in the dict"),
     Typed("a tuple of gradients", 5, hand("    return g\n", "    return tuple(g.values())\n"), 0, "a dict was expected"),
 ]

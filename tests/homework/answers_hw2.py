@@ -189,7 +189,7 @@ TABLE = [
         4,
         changed("answer4", "shares[id(parent)] + share if id(parent) in shares else share", "share"),
         5,
-        "is reached by 2 paths, yours has the last one only: `a.grad` is 1, not 4",
+        "is reached by 2 paths, yours has only the last one: `a.grad` is 1, not 4",
     ),
     Typed(
         "= for += at leaves",
@@ -211,21 +211,21 @@ Value.backward = backward
 """
         ),
         12,
-        "`a` is reached by 2 paths, yours has the last one only: 2, not 4",
+        "`a` is reached by 2 paths, yours has only the last one: 2, not 4",
     ),
     Typed(
         "a walk before all users are done",
         4,
         instead(answer4=ONCE_SEEN),
         17,
-        "`c` was asked before its other user had given its share: yours 2, it is 6",
+        "the rule of `c` ran before its other user had given its share: yours is 2, expected 6",
     ),
     Typed(
         "a walk that asks again",
         4,
         instead(answer4=TWICE),
         11,
-        "`c` was asked before its other user had given its share: yours 8, it is 6",
+        "the rule of `c` ran before its other user had given its share: yours is 8, expected 6",
     ),
     Typed("a walk by paths", 4, instead(answer4=BY_PATHS), 21, "the rule of `b` ran 2 times; 40 doublings have 2^40 paths"),
     Typed("recursion in backward", 4, instead(answer4=RECURSIVE_BACKWARD), 23, "deeper than Python's stack: keep a list"),
@@ -241,7 +241,7 @@ Value.backward = backward
         2,
         changed("answer1", "tuple(unbroadcast(g, shape) for shape in shapes)", "(g, g)"),
         9,
-        "what `b` gets: shape (3, 4), expected (4,)",
+        "the gradient of `b`: shape (3, 4), expected (4,)",
     ),
     Typed("g.T @ a for a.T @ g", 1, changed("answer1", "a.T @ g)", "g.T @ a)"), 12, "it is transposed"),
     Typed(
@@ -260,14 +260,14 @@ Value.backward = backward
             "            g = g if dim is None else np.expand_dims(g, dim)\n            g *= 1.0 + 1e-9\n",
         ),
         18,
-        "your rule wrote into the cotangent that another parent also gets",
+        "your rule wrote to its cotangent, which another parent also gets",
     ),
     Typed(
         "std by n",
         5,
         changed("answer5", "(1 / (n - 1))", "(1 / n)"),
         6,
-        "too large by the root of N/(N-1): gradlab divides by N - 1",
+        "too small by the square root of (N-1)/N: gradlab divides by N - 1",
     ),
     Typed(
         "leaves cleared first",
@@ -294,18 +294,18 @@ Value.backward = backward
 ]
 
 WRONG = [
-    Typed("what the first call left goes on", 4, instead(answer4=KEPT), 16, "passed on what the first call had left there"),
+    Typed("what the first call left goes on", 4, instead(answer4=KEPT), 16, "passed on the gradient left by the first call"),
     Typed("two gradients in one array", 4, instead(answer4=IN_ONE_ARRAY), 23, "`a.grad` and `b.grad` are one array"),
-    Typed("an order that is none", 3, instead(answer3=PRE_ORDERED), 3, "which is made of it"),
-    Typed("the other way round", 3, changed("answer3", "return made", "return made[::-1]"), 0, "it is the other way round"),
-    Typed("an order by paths", 3, instead(answer3=ALL_PATHS), 3, "`a` is there 2 times"),
+    Typed("an order that is none", 3, instead(answer3=PRE_ORDERED), 3, "which is computed from it"),
+    Typed("the other way round", 3, changed("answer3", "return made", "return made[::-1]"), 0, "the order is reversed"),
+    Typed("an order by paths", 3, instead(answer3=ALL_PATHS), 3, "2 times"),
     Typed("no out", 3, changed("answer3", "return made", "return made[1:]"), 0, "missing: every value"[:7]),
     Typed(
         "an array for a tuple",
         1,
         changed("answer1", "lambda g: (g * e,)", "lambda g: g * e"),
         14,
-        "a tuple with one cotangent for each parent is wanted",
+        "a tuple with one cotangent for each parent",
     ),
     Typed(
         "not written",
@@ -339,7 +339,7 @@ WRONG = [
             "",
         ),
         23,
-        "nothing was raised",
+        "no error was raised",
     ),
     Typed(
         "another sentence",
@@ -367,7 +367,7 @@ WRONG = [
         6,
         changed("answer6", "{1: 6.0, 2: 6.0, 3: 1.0, 4: 4.0, 5: 5.0}", "{1: 12, 2: 6, 3: 4, 4: 6, 5: 5}"),
         4,
-        "that is what comes out where shares are added",
+        "that is the result if shares are added",
     ),
     Typed(
         "nothing said of the broken ones",

@@ -51,12 +51,12 @@ WRONG = [
     # softplus
     Typed("overflow", 1, changed(SOFTPLUS, STABLE, "gl.log(1 + gl.exp(x))"), 17, "inf at x = 1000"),
     Typed("small values lost", 1, changed(SOFTPLUS, STABLE, "gl.clamp(x, min=0) + gl.log(1 + gl.exp(-gl.abs(x)))"), 17,
-          "at x = -30 it is off by 0.001 of itself"),
+          "at x = -30 the relative error is 0.001"),
     Typed("overflow in the slope", 1, changed(SOFTPLUS, SLOPE, "g * gl.exp(x) / (1 + gl.exp(x))"), 14, "nan at x = 1000"),
     Typed("kept on the class", 1, changed(SOFTPLUS, KEPT[0], "Softplus.kept = x", KEPT[1], "x = Softplus.kept"), 16,
-          "the second one's x is used for the first one's gradient: it works once"),
+          "the first call's gradient uses the second call's x: the rule works only once"),
     Typed("kept on ctx", 1, changed(SOFTPLUS, KEPT[0], "ctx.x = x", KEPT[1], "x = ctx.x"), 18,
-          "no error, and a wrong gradient"),
+          "no error, but a wrong gradient"),
     Typed("once differentiable", 1, changed(SOFTPLUS, "@staticmethod\n    def backward",
                                             "@staticmethod\n    @gl.autograd.function.once_differentiable\n    def backward"), 16,
           "the gradient has no history"),
@@ -65,35 +65,35 @@ WRONG = [
           "the gradient has no history"),
     Typed("the slope saved in forward", 1, changed(SOFTPLUS, KEPT[0], "ctx.save_for_backward(gl.sigmoid(x))", KEPT[1],
                                                    "s, = ctx.saved_tensors", SLOPE, "g * s"), 16, "the gradient has no history"),
-    Typed("g forgotten", 1, changed(SOFTPLUS, SLOPE, "gl.sigmoid(x)"), 8, "each is handed on times the slope"),
-    Typed("made double inside", 1, changed(SOFTPLUS, STABLE, STABLE.replace("x", "x.double()", 1)), 19, "not float32 any more"),
+    Typed("g forgotten", 1, changed(SOFTPLUS, SLOPE, "gl.sigmoid(x)"), 8, "is the upstream gradient: multiply it by the slope"),
+    Typed("made double inside", 1, changed(SOFTPLUS, STABLE, STABLE.replace("x", "x.double()", 1)), 19, "no longer float32"),
     Typed("the library's softplus", 1, changed(SOFTPLUS, STABLE, "gl.nn.functional.softplus(x)"), 0,
           "it uses `gl.nn.functional.softplus`"),
     Typed("a function", 1, ["def Softplus(x):\n    return gl.log1p(gl.exp(x))"], 0,
-          "a class of gl.autograd.Function was expected; it is a function"),
+          "a class of gl.autograd.Function was expected, got a function"),
     Typed("a class without a base", 1, changed(SOFTPLUS, "(gl.autograd.Function)", ""), 0,
           "a class of gl.autograd.Function was expected"),
     Typed("a gradient too many", 1, changed(SOFTPLUS, SLOPE, SLOPE + ", g"), 6, "returned 2, forward took 1"),
     Typed("no return in forward", 1, changed(SOFTPLUS, "return " + STABLE, STABLE), 0, "the function returned None"),
     Typed("without history", 1, changed(SOFTPLUS, KEPT[0], KEPT[0] + "\n        out = " + STABLE
                                         + "\n        ctx.mark_non_differentiable(out)\n        return out"), 6,
-          "what `apply` returns does not require a gradient"),
+          "the result of `apply` does not require a gradient"),
     Typed("not written", 1, changed(SOFTPLUS, "return " + STABLE, "raise NotImplementedError()"), 0, "not written yet"),
-    Typed("no class at all", 1, ["x = 1"], 0, "there is no such name in the notebook yet"),
+    Typed("no class at all", 1, ["x = 1"], 0, "this name is not defined in the notebook yet"),
     # rows to one length
     Typed("one gradient for two arguments", 2, changed(NORMALISE, " / r, None", " / r"), 4, "returned 1, forward took 2"),
     Typed("a length that does not depend on x", 2, changed(NORMALISE, ROW, "ctx.length * g / r, None"), 4,
           "that is the gradient for lengths that do not depend on x"),
-    Typed("the factor forgotten", 2, changed(NORMALISE, "ctx.length * (g", "(g"), 8, "everything is right but for the factor"),
-    Typed("1 / r forgotten", 2, changed(NORMALISE, "/ r, None", ", None"), 8, "but for the length of the row of x"),
+    Typed("the factor forgotten", 2, changed(NORMALISE, "ctx.length * (g", "(g"), 8, "only the factor"),
+    Typed("1 / r forgotten", 2, changed(NORMALISE, "/ r, None", ", None"), 8, "the division by the row's length"),
     Typed("x for the row of length one", 2, changed(NORMALISE, "unit = x / r", "unit = x"), 4, "which of the two is of"),
     Typed("one length for all rows", 2, changed(NORMALISE, "(x * x).sum(1, keepdim=True)", "(x * x).sum()"), 3,
-          "each row has a length of its own"),
+          "each row has its own length"),
     Typed("one sum for all rows", 2, changed(NORMALISE, "(g * unit).sum(1, keepdim=True)", "(g * unit).sum()"), 7,
-          "each row has a sum of its own"),
+          "each row has its own sum"),
     Typed("g handed on", 2, changed(NORMALISE, ROW, "g, None"), 4, "that is g itself"),
     Typed("length kept on the class", 2, changed(NORMALISE, "ctx.length", "Normalise.length"), 22,
-          "the gradient of the first call is wrong once a second one was made"),
+          "the gradient of the first call is wrong after a second call"),
     Typed("r saved in forward", 2, changed(NORMALISE, KEPT[0], "ctx.save_for_backward(x, gl.sqrt((x * x).sum(1, keepdim=True)))",
                                            KEPT[1] + "\n        r = gl.sqrt((x * x).sum(1, keepdim=True))",
                                            "x, r = ctx.saved_tensors"), 21, "must be inputs or outputs"),
@@ -102,16 +102,16 @@ WRONG = [
           "it uses `gl.nn.functional.normalize`"),
     Typed("zeros", 2, changed(NORMALISE, ROW, "g * 0, None"), 4, "it counts once the gradient is right"),
     # sign
-    Typed("through everywhere", 3, changed(SIGN, "g * (gl.abs(x) <= 1)", "g"), 10, "g goes through everywhere"),
+    Typed("through everywhere", 3, changed(SIGN, "g * (gl.abs(x) <= 1)", "g"), 10, "g passes everywhere"),
     Typed("the true derivative", 3, changed(SIGN, "g * (gl.abs(x) <= 1)", "g * 0"), 10,
-          "nothing that comes before could learn"),
-    Typed("1 for g", 3, changed(SIGN, "g * (gl.abs(x) <= 1)", "(gl.abs(x) <= 1).double()"), 10, "g itself goes through, not 1"),
+          "earlier layers could not learn"),
+    Typed("1 for g", 3, changed(SIGN, "g * (gl.abs(x) <= 1)", "(gl.abs(x) <= 1).double()"), 10, "return g itself, not 1"),
     Typed("less than 1", 3, changed(SIGN, "<= 1", "< 1"), 14, "the task says |x| ≤ 1"),
     Typed("gradcheck passes", 3, changed(SIGN, '"Sign": True', '"Sign": False'), 14, "%gradcheck Sign.apply(x)"),
     Typed("float32 passes", 3, changed(SIGN, '"Softplus in float32": True', '"Softplus in float32": False'), 14,
           "%gradcheck Softplus.apply(x)"),
-    Typed("a quotient of 1", 3, changed(SIGN, '"quotient": 0.0', '"quotient": 1.0'), 13, "this is not it"),
-    Typed("an error of 1e-7", 3, changed(SIGN, "0.06", "1e-7"), 13, "That, divided by 2e-6"),
+    Typed("a quotient of 1", 3, changed(SIGN, '"quotient": 0.0', '"quotient": 1.0'), 13, "this is not the answer"),
+    Typed("an error of 1e-7", 3, changed(SIGN, "0.06", "1e-7"), 13, "near 1 by 2e-6"),
     Typed("words for a number", 3, changed(SIGN, "0.06", "'large'"), 13, "a number was expected"),
     Typed("words for True", 3, changed(SIGN, '"Sign": True', '"Sign": "yes"'), 14, "True or False was expected"),
     Typed("a bool for fails", 3, [SIGN, "fails = True"], 13, "True or False was expected"),
@@ -122,14 +122,14 @@ x = x.detach().clone().requires_grad_()
 g, = gl.autograd.grad(f(x), x, create_graph=True)
 rows = [gl.autograd.grad(one, x, retain_graph=True)[0].reshape(-1) for one in g.reshape(-1)]
 return (gl.stack(rows) @ u.reshape(-1)).reshape(x.shape)
-"""), 13, "sweeps, 2 are enough"),
+"""), 13, "sweeps, but 2 are enough"),
     Typed("H formed in one batch", 4, hvp("""
 x = x.detach().clone().requires_grad_()
 g, = gl.autograd.grad(f(x), x, create_graph=True)
 n = x.numel()
 H, = gl.autograd.grad(g, x, gl.eye(n, dtype=x.dtype).reshape(n, *x.shape), is_grads_batched=True)
 return (H.reshape(n, n) @ u.reshape(-1)).reshape(x.shape)
-"""), 13, "sweeps, 2 are enough"),
+"""), 13, "sweeps, but 2 are enough"),
     Typed("differences of gradients", 4, hvp("""
 def g(x):
     x = x.detach().clone().requires_grad_()
@@ -166,16 +166,16 @@ return x.grad.detach()
     Typed("one-dimensional only", 4, changed(HVP, "(g * u).sum()", "g @ u"), 13, "raised"),
     Typed("x made to require a gradient", 4, changed(HVP, "x = x.detach().clone().requires_grad_()",
                                                      "x.requires_grad_()"), 16,
-          "a tensor that came in was changed: its `requires_grad`"),
-    Typed("a tuple", 4, changed(HVP, "sum(), x)[0]", "sum(), x)"), 0, "a tuple of 1 tensor: take its first element"),
+          "an input was modified: its `requires_grad`"),
+    Typed("a tuple", 4, changed(HVP, "sum(), x)[0]", "sum(), x)"), 0, "a tuple of 1 tensor: use its first element"),
     # the largest eigenvalue
     Typed("the sign lost", 5, changed(LARGEST, "(u @ w).item()", "gl.sqrt(w @ w).item()"), 15,
           "right size, wrong sign: uᵀHu"),
-    Typed("a start of ones", 5, changed(LARGEST, "gl.randn(len(x)", "gl.ones(len(x)"), 17, "that is another eigenvalue"),
+    Typed("a start of ones", 5, changed(LARGEST, "gl.randn(len(x)", "gl.ones(len(x)"), 17, "another eigenvalue"),
     Typed("never normalised", 5, changed(LARGEST, "        u = u / gl.sqrt(u @ u)\n", "", "range(150)", "range(60)",
                                          "abs(value - before)", "1 + abs(value - before)"), 0,
-          "bring u to length one in each turn"),
-    Typed("too few turns", 5, changed(LARGEST, "range(150)", "range(4)"), 0, "go on until uᵀHu no longer changes"),
+          "normalize u to length one in each iteration"),
+    Typed("too few turns", 5, changed(LARGEST, "range(150)", "range(4)"), 0, "iterate until uᵀHu no longer changes"),
     Typed("never stops early", 5, changed(LARGEST, "range(150)", "range(210)", "            break", "            pass"), 15,
           "210 products"),
     Typed("H formed, and NumPy's eigenvalues", 5, largest("""
@@ -207,7 +207,7 @@ for _ in range(150):
     value = (u @ w).item() - shift
     u = w
 return value
-"""), 15, "largest is meant by size"),
+"""), 15, "find the largest by size"),
     Typed("no number", 5, changed(LARGEST, "return value", "return u"), 0, "shape"),
     Typed("no return", 5, changed(LARGEST, "    return value", "    value"), 0, "Does it end with `return`?"),
 ]

@@ -60,4 +60,4 @@ def test_what_passes_with_a_remark_shows_it_again(shell, monkeypatch):
     for text in answers_hw1.hand("    return g\n", "    t.requires_grad_()\n    return g\n"):
         shell.ok(text)
     for _ in range(2):
-        assert "a tensor was changed: its `requires_grad`" in shell.ok("%check 5").text
+        assert "an input was modified: its `requires_grad`" in shell.ok("%check 5").text

@@ -121,11 +121,11 @@ def test_checks_beside_submissions_do_not_count_and_named_ones_do(tmp_path, caps
 
     text, worth = summary()
     assert worth[0] == "30"
-    assert "Graded by the checks that came with gradlab. The checks.py beside the work of right is another one" in text
+    assert "Graded with the checks that came with gradlab. The checks.py beside the work of right is another one" in text
     assert "--checks FOLDER" in text
     for place in (own.parent, own):
         text, worth = summary("--checks", str(place))
-        assert worth[0] == "34" and f"Graded by the checks in {place}" in text and "beside the work of half" in text
+        assert worth[0] == "34" and f"Graded with the checks in {place}" in text and "beside the work of half" in text
     assert cli.main(["course", str(folder), "--summary", "--checks", str(tmp_path / "none")]) == 1
     assert "there is no checks.py in" in capsys.readouterr().err
     assert cli.main(["course", str(folder), "--checks", str(own)]) == 1
@@ -156,7 +156,7 @@ def test_guesses_are_summed_up_by_what_was_said_first(tmp_path, capsys):
 
 def test_nothing_to_sum_up_is_said(tmp_path, capsys):
     assert cli.main(["course", str(tmp_path), "--summary"]) == 1
-    assert "there is nothing to sum up" in capsys.readouterr().err
+    assert "there is nothing to summarize" in capsys.readouterr().err
     assert cli.main(["course", str(tmp_path / "none"), "--summary"]) == 1
     assert "does not exist" in capsys.readouterr().err
 
@@ -172,7 +172,7 @@ def test_a_file_in_the_way_is_said(tmp_path, capsys):
     [
         (["### BEGIN SOLUTION", "x = 1"], "is not closed"),
         (["### END SOLUTION"], "has no ### BEGIN SOLUTION before it"),
-        (["### BEGIN SOLUTION", "### BEGIN SOLUTION", "### END SOLUTION"], "stands inside another one"),
+        (["### BEGIN SOLUTION", "### BEGIN SOLUTION", "### END SOLUTION"], "inside another one"),
     ],
 )
 def test_marks_that_do_not_match_are_refused(lines, words):

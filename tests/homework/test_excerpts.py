@@ -8,7 +8,7 @@ from homework.submissions import SOURCE
 
 from gradlab.homework import load
 from gradlab.homework.excerpts import abbreviate, first_sentence
-from gradlab.homework.questions import Question, shown
+from gradlab.homework.questions import Question, format_value
 from gradlab.notebook.submission import FIRST, LAST, Outputs
 
 SENTENCES = [f"Sentence {i} has, as all of them, i.e. each, {i * i} apples." for i in range(200)]
@@ -79,8 +79,10 @@ def test_a_verdict_quotes_the_whole_line():
 def test_a_long_guess_is_quoted_in_a_whole_sentence():
     question = Question("path", choices=("Mul", "Add"))
     guess = " ".join(["I", "guess", "that"] * 40) + " Mul"
-    assert question.taken(guess).words == f"You wrote `{shown(guess)}`. {question.wanted()}"
-    assert shown(guess).startswith("I guess that ") and shown(guess).endswith(" Mul") and " … " in shown(guess)
+    assert question.normalize(guess).words == f"You wrote `{format_value(guess)}`. {question.expected_answer()}"
+    assert (
+        format_value(guess).startswith("I guess that ") and format_value(guess).endswith(" Mul") and " … " in format_value(guess)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------------- outputs

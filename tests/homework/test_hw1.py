@@ -11,7 +11,7 @@ from homework.notebook_of import cells
 
 import gradlab as gl
 from gradlab.homework import case, central_differences, load, student_version
-from gradlab.homework.ways.repair import edited
+from gradlab.homework.ways.repair import count_edits
 
 
 # ------------------------------------------------------------------------------------------------------- what is expected
@@ -29,7 +29,7 @@ def test_the_lines_print_what_the_check_expects(capsys):
             exec(line, space)
         text[key] = capsys.readouterr().out.strip()
     assert len(text) == 10
-    assert PAPER.verdict(1, PAPER.instead(answer1=f"answers = {text!r}")).passed
+    assert PAPER.verdict(1, PAPER.instead(answer1=f"answers = {text!r}")).has_passed
 
 
 def test_a_graph_has_as_many_operations_as_its_recipe():
@@ -65,5 +65,5 @@ def test_the_broken_functions_are_the_ones_that_lines_are_counted_against():
             name = re.search(r"def (\w+)", text)[1]
             original = load(PAPER.folder).exercises[4][2].__globals__["BROKEN"][name]
             function = cells(text.replace("\n    return", "\n\n    # here\n    return"))[name]
-            assert edited(original, function) == 0
-            assert edited(original, cells(text.replace("return", "return 3,"))[name]) == 1
+            assert count_edits(original, function) == 0
+            assert count_edits(original, cells(text.replace("return", "return 3,"))[name]) == 1

@@ -14,7 +14,7 @@ from homework.typed_in import SEEDS
 
 from gradlab import clock
 from gradlab.homework import case, load, run, student_version
-from gradlab.homework.time_limits import Purse
+from gradlab.homework.time_limits import TimeBudget
 from gradlab.homework.ways.training import edits
 
 EVERY = {answer.name: answer for answer in ANSWERS}
@@ -28,7 +28,7 @@ def verdict(name, seed=0):
     if name != ENDLESS:
         return load(FOLDER).check(answer.exercise, space, seed)
     with clock.use_source(perf_counter):
-        return load(FOLDER).check(answer.exercise, space, seed, Purse(1.0, 1.0, 0.1))
+        return load(FOLDER).check(answer.exercise, space, seed, TimeBudget(1.0, 1.0, 0.1))
 
 
 def told(found):
@@ -49,7 +49,7 @@ def test_the_solutions_earn_everything(seed):
     homework, space = load(FOLDER), cells("import numpy as np", *SOLUTIONS.values())
     for number in homework.exercises:
         found = homework.check(number, space, seed)
-        assert found.passed, str(found)
+        assert found.has_passed, str(found)
 
 
 def test_it_is_100_points_and_the_answers_are_many():
@@ -66,7 +66,7 @@ def test_an_answer_is_worth_its_points_and_told_why(name):
     assert found.points == answer.points, str(found)
     assert answer.says in told(found), str(found)
     assert "the check itself failed" not in str(found)
-    assert found.passed == (answer.points == found.worth)
+    assert found.has_passed == (answer.points == found.worth)
 
 
 @pytest.mark.exhaustive
@@ -82,21 +82,21 @@ def test_other_seeds_give_the_same_points(name):
 @quiet
 @pytest.mark.parametrize("name", [answer.name for answer in (*HANDED_OUT, *TABLE, *WRONG) if answer.name != ENDLESS])
 def test_no_verdict_contains_a_diagnosis(name, checks):
-    assert not [word for word in checks.WORDS if word in told(verdict(name))]
+    assert not [word for word in checks.DIAGNOSES if word in told(verdict(name))]
 
 
 # ------------------------------------------------------------------------------------------------------- what is expected
 def test_the_handed_out_functions_are_the_ones_that_lines_are_counted_against(checks):
-    for number, patient in checks.PATIENTS.items():
+    for number, patient in checks.TRAININGS.items():
         ill, well = parts(number)
         assert ill == patient.text.strip("\n")
         name = f"train_{number}"
-        assert edits(patient.text, cells(ill)[name], patient.kept) == (0, [])
+        assert edits(patient.text, cells(ill)[name], patient.fixed_lines) == (0, [])
         assert edits(patient.text, cells(ill.replace("\n    return", "\n\n    # here\n    return"))[name], []) == (0, [])
-        lines, gone = edits(patient.text, cells(well)[name], patient.kept)
+        lines, gone = edits(patient.text, cells(well)[name], patient.fixed_lines)
         assert 1 <= lines <= 2 and not gone
-        assert len(patient.kept) == 4  # the head, the data, the rate, the steps
-        assert edits(patient.text, cells(ill.replace("lr = 0.1", "lr = 0.2"))[name], patient.kept) == (1, ["lr = 0.1"])
+        assert len(patient.fixed_lines) == 4  # the head, the data, the rate, the steps
+        assert edits(patient.text, cells(ill.replace("lr = 0.1", "lr = 0.2"))[name], patient.fixed_lines) == (1, ["lr = 0.1"])
         assert f"steps={patient.steps}" in ill and f"lr = {patient.rate}" in ill
 
 
@@ -110,9 +110,9 @@ def test_the_checks_have_the_data_of_the_notebook(checks):
 
 
 def test_the_diagnosis_offers_twelve_words_and_four_are_decoys(checks):
-    assert len(set(checks.WORDS)) == 12 and len(checks.DECOYS) == 4
+    assert len(set(checks.DIAGNOSES)) == 12 and len(checks.WRONG_DIAGNOSES) == 4
     task = next("".join(cell["source"]) for cell in source()["cells"] if cell["id"] == "task9")
-    assert [line[4:-2] for line in task.splitlines() if line.startswith('- `"')] == checks.WORDS
+    assert [line[4:-2] for line in task.splitlines() if line.startswith('- `"')] == checks.DIAGNOSES
 
 
 def test_what_the_tasks_say_of_a_loss_is_so():

@@ -67,7 +67,7 @@ def test_a_guess_is_compared(guess, actual, right):
 @pytest.mark.parametrize(
     ("guess", "words"),
     [
-        ([1, 2, 3], "You wrote three numbers. The question is for two numbers"),
+        ([1, 2, 3], "You wrote three numbers. The answer is two numbers"),
         (7, "You wrote one number."),
         ("7", "You wrote one"),
         ("row 1", "You wrote `row 1`"),
@@ -86,7 +86,7 @@ def test_a_guess_that_cannot_be_compared_gives_nothing_away(guess, words):
     assert shown.right is None
     assert words in str(shown)
     assert "12.5" not in str(shown)
-    assert "write `[5, 6]`" in str(shown)
+    assert "write, for example, `[5, 6]`" in str(shown)
 
 
 def test_a_wrong_guess_is_answered():
@@ -129,7 +129,7 @@ def test_what_is_shown_is_escaped():
     shown = reveal(["<b>"], ["<i>"], rows=("<u>",), replies={"<u>": "<s>"})._repr_html_()
     assert not any(tag in shown for tag in ("<b>", "<i>", "<u>", "<s>"))
     asked = question("k", None, ("<b>", "<i>"), ("<u>",))
-    assert not any(tag in asked.folded("<s>")["text/html"] for tag in ("<b>", "<i>", "<u>", "<s>"))
+    assert not any(tag in asked.as_folded_text("<s>")["text/html"] for tag in ("<b>", "<i>", "<u>", "<s>"))
 
 
 ROWS = ("x", "x * 2", "x > 0")
@@ -178,12 +178,12 @@ def test_a_table_is_answered_row_by_row():
     [
         (..., "Say first what you expect, in the cell above"),
         ([...] * 3, "Say first what you expect, in the cell above"),
-        (["True", ..., None], "Say first what you expect of `x * 2`, `x > 0`"),
-        ({"x": "True"}, "Say first what you expect of `x * 2`, `x > 0`"),
-        (["True", "False"], "You wrote `['True', 'False']`. The question is for a word for each of 3 rows"),
-        ({"y": "True"}, "for a word for each of 3 rows"),
-        ("True", "for a word for each of 3 rows"),
-        (7, "for a word for each of 3 rows"),
+        (["True", ..., None], "Enter your guess for `x * 2`, `x > 0`"),
+        ({"x": "True"}, "Enter your guess for `x * 2`, `x > 0`"),
+        (["True", "False"], "You wrote `['True', 'False']`. The answer is a word for each of 3 rows"),
+        ({"y": "True"}, "a word for each of 3 rows"),
+        ("True", "a word for each of 3 rows"),
+        (7, "a word for each of 3 rows"),
     ],
 )
 def test_a_table_without_a_whole_guess_gives_nothing_away(guess, words):
@@ -192,7 +192,7 @@ def test_a_table_without_a_whole_guess_gives_nothing_away(guess, words):
 
 
 def test_a_table_of_another_length_is_the_lessons_mistake():
-    with pytest.raises(ValueError, match="there are 3 rows, x, x \\* 2, x > 0, and what is so has not as many"):
+    with pytest.raises(ValueError, match="a word for each of 3 rows"):
         reveal(["True", "False", "True"], [True], rows=ROWS)
 
 
@@ -206,7 +206,7 @@ def mine(monkeypatch):
 
 def test_a_question_says_what_to_type_where_there_is_no_notebook(mine, capsys):
     ask("two_rows", numbers=2)
-    assert "write `guess.two_rows = ...`, with your own in place of the dots" in capsys.readouterr().out
+    assert "replace the dots in `guess.two_rows = ...`" in capsys.readouterr().out
     mine.two_rows = [3, 5]
     ask("two_rows", numbers=2)
     assert "Noted: [3, 5]. Now run the next cell." in capsys.readouterr().out
@@ -233,14 +233,14 @@ def test_choices_are_read_regardless_of_case_and_others_are_named(mine):
     mine.path = "Sub"
     shown = reveal(mine.path, "Pow")
     assert shown.right is None
-    assert str(shown) == "You wrote `Sub`. The question is for `Mul`, `Add` or `Pow`."
+    assert str(shown) == "You wrote `Sub`. Answer `Mul`, `Add` or `Pow`."
     ask("order", choices=(1, 2, 3))
     for said in (2, "2", 2.0, gl.tensor(2)):
         mine.order = said
         assert mine.order == "2" and reveal(mine.order, 2).right
     ask("who", choices=("True", "False"), rows=("x", "y"))
     mine.who = [True, "maybe"]
-    assert str(reveal(mine.who, ["True", "False"], rows=("x", "y"))).startswith("You wrote `maybe` for `y`. The question is for")
+    assert str(reveal(mine.who, ["True", "False"], rows=("x", "y"))).startswith("You wrote `maybe` for `y`. Answer `")
     mine.who = "true, FALSE"
     assert mine.who == ["True", "False"]
 
@@ -268,19 +268,19 @@ def test_a_guess_belongs_to_the_question_that_was_asked(mine):
 @pytest.mark.parametrize(
     ("key", "given", "words"),
     [
-        ("two rows", {}, "a question is named as a variable is"),
-        ("_x", {}, "'_x' is no such name"),
-        (3, {}, "3 is no such name"),
-        ("k", {"numbers": 0}, "1 or more, and this is 0"),
-        ("k", {"numbers": True}, "1 or more, and this is True"),
-        ("k", {"numbers": "2"}, "1 or more, and this is '2'"),
-        ("k", {"choices": "Mul"}, "choices are several words"),
-        ("k", {"choices": ("Mul",)}, "two words or more"),
-        ("k", {"choices": ("Mul", "mul ")}, "each another one"),
+        ("two rows", {}, "the name of a question must be an identifier"),
+        ("_x", {}, "got '_x'"),
+        (3, {}, "got 3"),
+        ("k", {"numbers": 0}, "1 or more, got 0"),
+        ("k", {"numbers": True}, "1 or more, got True"),
+        ("k", {"numbers": "2"}, "1 or more, got '2'"),
+        ("k", {"choices": "Mul"}, "choices must be several words"),
+        ("k", {"choices": ("Mul",)}, "two or more different words"),
+        ("k", {"choices": ("Mul", "mul ")}, "two or more different words"),
         ("k", {"choices": ("a", "b"), "numbers": 2}, "not both"),
-        ("k", {"rows": ("a", "b")}, "give them with choices="),
-        ("k", {"choices": ("a", "b"), "rows": ("a", "a")}, "each another one"),
-        ("k", {"choices": ("a", "b"), "rows": "ab"}, "rows are several words"),
+        ("k", {"rows": ("a", "b")}, "need choices="),
+        ("k", {"choices": ("a", "b"), "rows": ("a", "a")}, "must be different labels"),
+        ("k", {"choices": ("a", "b"), "rows": "ab"}, "rows must be several words"),
     ],
 )
 def test_a_question_that_is_none_is_refused(mine, key, given, words):
@@ -315,7 +315,7 @@ def test_a_notebook_that_is_run_to_be_read_has_the_answer_folded(mine, monkeypat
         "  - `x * 2`: `true`",
         "  - `x > 0`: `False`",
     ]
-    assert str(reveal(..., [3, 7], of=lambda v: v)) == "What was to come out is `[3, 7]`."
+    assert str(reveal(..., [3, 7], of=lambda v: v)) == "The target is `[3, 7]`."
     assert reveal([1, 2], [1, 2]).right, "a guess is answered all the same"
 
 
@@ -331,10 +331,10 @@ def test_a_question_that_was_answered_says_so_when_it_is_asked_again(mine, capsy
             ask(key, **given)
             return capsys.readouterr().out
 
-        assert "Your guess: write" in asked()
+        assert "Your guess: replace the dots in" in asked()
         setattr(mine, key, wrong)
         assert reveal(getattr(mine, key), right, **labels).right is False
-        assert "Your guess: write" in asked() and "Noted: " in asked()
+        assert "Your guess: replace the dots in" in asked() and "Noted: " in asked()
         setattr(mine, key, right)
         assert f"Noted: {words}. Now run the next cell." in asked()
         assert reveal(getattr(mine, key), right, **labels).right
@@ -410,7 +410,7 @@ def test_homework_does_not_load_the_notebook():
 )
 def test_small_numbers_among_choices_are_told_apart(said, right):
     asked = question("eps", None, ("1e-4", "1e-8"), ("float64",))
-    assert reveal(asked.taken(said), ["1e-8"], rows=asked.rows).right is right
+    assert reveal(asked.normalize(said), ["1e-8"], rows=asked.rows).right is right
 
 
 def test_a_rounded_nothing_has_no_sign():

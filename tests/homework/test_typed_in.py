@@ -40,7 +40,7 @@ def test_the_solutions_earn_everything(work, seed):
     homework, space = load(work.PAPER.folder), cells("import numpy as np", *work.PAPER.solutions().values())
     for number in homework.exercises:
         found = homework.check(number, space, seed)
-        assert found.passed, str(found)
+        assert found.has_passed, str(found)
 
 
 def test_the_answers_are_many_and_each_has_a_name(work):
@@ -56,7 +56,7 @@ def test_an_answer_is_worth_its_points_and_told_why(key):
     assert found.points == answer.points, str(found)
     assert answer.says in told(found), str(found)
     assert "the check itself failed" not in str(found)
-    assert found.passed == (not answer.says)
+    assert found.has_passed == (not answer.says)
 
 
 @pytest.mark.exhaustive

@@ -7,7 +7,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.homework.diagnosis import diagnosis
-from gradlab.homework.verdicts import CheckItem, Verdict, compared
+from gradlab.homework.verdicts import CheckItem, Verdict, compare_arrays
 
 RIGHT = np.array([[1.0, 2.0, 4.0], [3.0, -1.0, 0.5]])
 
@@ -17,26 +17,26 @@ RIGHT = np.array([[1.0, 2.0, 4.0], [3.0, -1.0, 0.5]])
     [
         (gl.tensor(RIGHT), True, "exact"),
         (RIGHT, True, "exact"),
-        (RIGHT.tolist(), False, "a tensor was expected; what came is a list of 2: `gl.tensor` makes one of numbers"),
+        (RIGHT.tolist(), False, "a tensor was expected, got a list of 2: convert it with `gl.tensor`"),
         (
             [gl.tensor(row) for row in RIGHT],
             False,
-            ("a tensor was expected; what came is a list of 2 tensors: put them together with `gl.stack`"),
+            ("a tensor was expected, got a list of 2 tensors: combine them with `gl.stack`"),
         ),
-        ((gl.tensor(RIGHT),), False, "a tensor was expected; what came is a tuple of 1 tensor: take its first element, `[0]`"),
-        ((gl.ones(2), gl.ones(3)), False, "a tensor was expected; what came is a tuple of 2 tensors of shapes (2,), (3,)"),
-        (gl.ones(2) > 0, False, "a tensor of real numbers was expected; what came is a tensor of bool"),
+        ((gl.tensor(RIGHT),), False, "a tensor was expected, got a tuple of 1 tensor: use its first element, `[0]`"),
+        ((gl.ones(2), gl.ones(3)), False, "a tensor was expected, got a tuple of 2 tensors of shapes (2,), (3,)"),
+        (gl.ones(2) > 0, False, "a tensor of real numbers was expected, got a tensor of bool"),
         (RIGHT + 1e-8, True, "close (largest difference 1e-08)"),
         (RIGHT + np.array([[0, 0, 0], [0, 0.25, 0]]), False, "1 of 6 entries are off; largest difference 0.25, at [1, 1]"),
         (RIGHT.T, False, "shape (3, 2), expected (2, 3)"),
         (np.full((2, 3), np.nan), False, "6 of 6 entries are not finite"),
         (None, False, "the function returned None. Does it end with `return`?"),
-        ("text", False, "a tensor of real numbers was expected; what came is a str"),
-        ((1, [2, 3]), False, "a tensor was expected; what came is a tuple of 2"),
+        ("text", False, "a tensor of real numbers was expected, got a str"),
+        ((1, [2, 3]), False, "a tensor was expected, got a tuple of 2"),
     ],
 )
 def test_words(got, good, words):
-    assert compared(got, RIGHT, 1e-5) == (good, words)
+    assert compare_arrays(got, RIGHT, 1e-5) == (good, words)
 
 
 # -------------------------------------------------------------------------------------------------------------- diagnoses
@@ -65,22 +65,22 @@ MADE = {  # each mistake, and what only its own sentence says
     "all columns": (lambda A: np.broadcast_to(A.sum(1, keepdims=True), A.shape), "all your columns are the sum of all columns"),
     "the mean of rows": (lambda A: np.broadcast_to(A.mean(0), A.shape), "all your rows are the mean"),
     "the mean of columns": (lambda A: np.broadcast_to(A.mean(1, keepdims=True), A.shape), "all your columns are the mean"),
-    "a row late": (lambda A: rolled(A, 1), "your row i is the row i - 1"),
-    "a row early": (lambda A: rolled(A, -1), "your row i is the row i + 1"),
-    "a column late": (lambda A: rolled(A.T, 1).T, "your column j is the column j - 1"),
-    "a column early": (lambda A: rolled(A.T, -1).T, "your column j is the column j + 1"),
+    "a row late": (lambda A: rolled(A, 1), "your row i is row i - 1"),
+    "a row early": (lambda A: rolled(A, -1), "your row i is row i + 1"),
+    "a column late": (lambda A: rolled(A.T, 1).T, "your column j is column j - 1"),
+    "a column early": (lambda A: rolled(A.T, -1).T, "your column j is column j + 1"),
     "rows backwards": (lambda A: A[::-1], "your rows are in reverse order"),
     "columns backwards": (lambda A: A[:, ::-1], "your columns are in reverse order"),
-    "nothing": (np.zeros_like, "everything is zero"),
-    "the other sign": (lambda A: -A, "every sign is the other way round"),
-    "twice": (lambda A: 2 * A, "everything is 2 times what it should be"),
-    "a mean": (lambda A: A / 3, "everything is 1/3 of what it should be"),
-    "a factor for each row": (lambda A: A * np.array([[1.0], [2.0], [-3.0]]), "each row is right but for a factor"),
+    "nothing": (np.zeros_like, "all entries are zero"),
+    "the other sign": (lambda A: -A, "every sign is wrong"),
+    "twice": (lambda A: 2 * A, "every entry is 2 times the right one"),
+    "a mean": (lambda A: A / 3, "every entry is 1/3 of the right one"),
+    "a factor for each row": (lambda A: A * np.array([[1.0], [2.0], [-3.0]]), "each row is right up to a factor"),
     "transposed": (lambda A: A.T, "it is the transpose"),
     "long": (lambda A: A.reshape(-1), "in one long row"),
-    "an axis too many": (lambda A: A[:, :, None], "with an axis of length 1 too many"),
+    "an axis too many": (lambda A: A[:, :, None], "with an extra axis of length 1"),
     "the columns, long": (lambda A: A.T.reshape(-1), "column after column"),
-    "rows added up": (lambda A: A.sum(0), "these are the rows added up"),
+    "rows added up": (lambda A: A.sum(0), "these are the sums of the rows"),
     "one row wrong": (
         lambda A: np.where(np.arange(3)[:, None] == 1, A + np.arange(A.shape[1]) ** 2 + 1, A),
         "rows 0 and 2 are right, row 1 is not",
@@ -128,7 +128,7 @@ def test_a_verdict_is_text_and_escaped_html():
     verdict = Verdict(
         2, "A <b>", 10, [CheckItem("`x < 1`", True, "exact", points=4), CheckItem("<script>", False, "off & out", "see `a<b`", 6)]
     )
-    assert (verdict.points, verdict.passed) == (4, False)
+    assert (verdict.points, verdict.has_passed) == (4, False)
     text, html = str(verdict), verdict._repr_html_()
     assert text.splitlines()[0] == "Exercise 2, A <b>: 4 of 10 points"
     assert "Look next at: see `a<b`" in text

@@ -15,15 +15,15 @@ import gradlab as gl
 from gradlab import clock
 from gradlab.homework import Homework, case, references
 from gradlab.homework.calling import plain, unplain
-from gradlab.homework.cotangents import of_cotangent
+from gradlab.homework.cotangents import diagnose_cotangent
 from gradlab.homework.forbidden import codes_of
 from gradlab.homework.grading import Submission
-from gradlab.homework.likeness import Likeness, on_tensors
+from gradlab.homework.program_comparison import ProgramComparison, run_on_tensors
 from gradlab.homework.programs import Program
-from gradlab.homework.time_limits import Purse
+from gradlab.homework.time_limits import TimeBudget
 from gradlab.homework.verdicts import Other
-from gradlab.homework.ways import graph, named, shown
-from gradlab.homework.ways.repair import edited
+from gradlab.homework.ways import case_arguments, get_way, graph
+from gradlab.homework.ways.repair import count_edits
 
 
 def checked(checks, work, **options):
@@ -60,7 +60,7 @@ def test_variables_are_read_from_another_process(tmp_path):
 
 
 def test_a_variable_that_is_missing_is_said():
-    assert "there is no such name in the notebook yet" in told(checked(lambda student: student.value("n"), {}))
+    assert "this name is not defined in the notebook yet" in told(checked(lambda student: student.value("n"), {}))
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_what_is_no_dict_is_refused(data):
 
 # --------------------------------------------------------------------------------------------------------------------- ways
 def test_an_unknown_way_is_refused_with_those_there_are():
-    for call in (lambda: named("round"), lambda: shown("round", ())):
-        with pytest.raises(ValueError, match="way='round': there are engine, graph, repair"):
+    for call in (lambda: get_way("round"), lambda: case_arguments("round", ())):
+        with pytest.raises(ValueError, match="way='round': expected one of engine, graph, repair"):
             call()
     found = checked(lambda student: student.function("f", way="round"), cells("f = abs"))
-    assert "way='round': there are" in told(found) and "Tell your teacher" in told(found)
+    assert "way='round': expected" in told(found) and "Please report this to your teacher" in told(found)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def a_way(monkeypatch):
     """A way of this test's own: it gives the function each number by itself, and takes what comes to the power."""
     module = ModuleType("gradlab.homework.ways.powers")
     module.use = lambda made, numbers, power: [made(number) ** power for number in numbers]
-    module.shown = lambda numbers, power: {"number": numbers[0]}
+    module.case_arguments = lambda numbers, power: {"number": numbers[0]}
     monkeypatch.setattr("gradlab.homework.ways._module", lambda way: module)
     return module
 
@@ -131,8 +131,8 @@ def test_arguments_have_the_names_that_a_check_gives(a_way):
 
 
 def test_a_way_that_shows_nothing_shows_the_arguments(a_way):
-    del a_way.shown
-    assert shown("powers", ([1.0], 2)) == ([1.0], 2)
+    del a_way.case_arguments
+    assert case_arguments("powers", ([1.0], 2)) == ([1.0], 2)
 
 
 def test_what_comes_too_late_is_told_in_the_check_s_words():
@@ -140,7 +140,7 @@ def test_what_comes_too_late_is_told_in_the_check_s_words():
         student.function("f", late="is it 2^40 paths?")(gl.tensor(1.0))
 
     with clock.use_source(perf_counter):
-        found = checked(checks, cells("def f(x):\n    while True:\n        pass"), purse=Purse(0.3, 0.3, 0.1))
+        found = checked(checks, cells("def f(x):\n    while True:\n        pass"), budget=TimeBudget(0.3, 0.3, 0.1))
     assert "did not end within" in told(found) and "is it 2^40 paths?" in told(found)
 
 
@@ -151,8 +151,8 @@ def test_a_recipe_is_a_graph():
     np.testing.assert_array_equal(made[-1].detach(), [24.0, 64.0])
     assert graph.use(lambda y: [y, made[0], 5], recipe, {})["value"][0] == {"step": 3}
     assert graph.use(lambda y: y, recipe, {}) == {"value": {"step": 3}}
-    assert list(graph.shown(recipe, {"a": 0})) == ["y", "a"]
-    with pytest.raises(ValueError, match="'pow' is no step of a recipe"):
+    assert list(graph.case_arguments(recipe, {"a": 0})) == ["y", "a"]
+    with pytest.raises(ValueError, match="'pow' is not a step of a recipe"):
         graph.build([["pow", 0, 1]])
 
 
@@ -182,11 +182,11 @@ def test_too_deep_is_no_crash():
     ],
 )
 def test_lines_that_are_not_as_they_were(after, lines):
-    assert edited("def f(x):\n    a = 1\n    b = 2\n    return a + b\n", cells(after)["f"]) == lines
+    assert count_edits("def f(x):\n    a = 1\n    b = 2\n    return a + b\n", cells(after)["f"]) == lines
 
 
 def test_a_text_that_cannot_be_had_is_no_number():
-    assert edited("def f(x):\n    return x\n", abs) is None
+    assert count_edits("def f(x):\n    return x\n", abs) is None
 
 
 # ----------------------------------------------------------------------------------------------------------------- programs
@@ -197,7 +197,7 @@ def test_a_program_runs_on_anything():
     right = -((((np.exp(a) * 2 - b) @ b.T) / 4).sum(0) ** 2)
     np.testing.assert_allclose(program(gl.tensor(a), gl.tensor(b)), right)
     assert list(program.run({"a": gl.tensor(a), "b": gl.tensor(b)})) == ["c", "d", "out"]
-    with pytest.raises(TypeError, match="this program takes a, b: 1 given"):
+    with pytest.raises(TypeError, match="this program takes a, b, got 1 inputs"):
         program(a)
 
 
@@ -227,7 +227,7 @@ def test_what_is_no_program_is_refused(text):
 def walked(events, grads, names=("a", "b"), program="b = a * 2", **more):
     theirs = {"values": {}, "grads": grads, "names": list(names), "runs": [1] * len(names), "events": events, **more}
     inputs = {name: np.ones(()) for name in Program(program).inputs}
-    return Likeness(program, on_tensors(program, inputs, [(Program(program).names[-1], None)]), theirs)
+    return ProgramComparison(program, run_on_tensors(program, inputs, [(Program(program).names[-1], None)]), theirs)
 
 
 def event(node, g, to, shares, call=0):
@@ -235,7 +235,7 @@ def event(node, g, to, shares, call=0):
 
 
 def test_gradients_in_between_are_gradlabs():
-    ours = on_tensors("b = a * a\nc = b.exp()\nd = c + b", {"a": np.array(0.5)}, [("d", None), ("c", np.array(2.0))])
+    ours = run_on_tensors("b = a * a\nc = b.exp()\nd = c + b", {"a": np.array(0.5)}, [("d", None), ("c", np.array(2.0))])
     b, c = 0.25, np.exp(0.25)
     assert ours["grads"]["c"] == 3 and ours["grads"]["d"] == 1
     np.testing.assert_allclose(ours["grads"]["b"], 3 * c + 1)
@@ -247,24 +247,27 @@ def test_a_fault_is_read_off_the_shares():
     program = "b = a + a\nc = b * 1"
     twice = [event(2, 1.0, [1], [1.0]), event(1, 1.0, [0, 0], [1.0, 1.0])]
     names = ("a", "b", "c")
-    assert "`a` is reached by 2 paths, yours has the last one only: 1, not 2" in walked(twice, {"a": 1.0}, names, program).fault(
+    assert "`a` is reached by 2 paths, yours has only the last one: 1, not 2" in walked(twice, {"a": 1.0}, names, program).fault(
         "a"
     )
     early = [event(1, 1.0, [0, 0], [1.0, 1.0]), event(2, 1.0, [1], [1.0])]
-    assert "`b` was asked before its other user" in walked(early, {"a": 1.0}, names, program).fault("a")
+    assert "the rule of `b` ran before its other user" in walked(early, {"a": 1.0}, names, program).fault("a")
     assert "wrote into the cotangent" in walked(twice, {"a": 1.0}, names, program, wrote=[1]).fault("a")
-    assert walked([], {"a": None}, names, program).fault("a") == "no share has come to `a`."
+    assert walked([], {"a": None}, names, program).fault("a") == "no share has reached `a`."
     assert walked(twice, {"a": 7.0}, names, program).fault("a") == ""  # nothing that these tell
     assert "`a.grad` and `b.grad` are one array" in walked(twice, {"a": 7.0}, names, program, **{"one array": ["a", "b"]}).fault(
         "a"
     )
     ran = walked(twice, {"a": 2.0}, names, program, runs=[0, 3, 1])
-    assert ran.often() == "the rule of `b` ran 3 times" and not ran.often(calls=3)
+    assert ran.repeated_rule() == "the rule of `b` ran 3 times" and not ran.repeated_rule(calls=3)
 
 
 def test_nothing_that_came_is_no_error():
-    nothing = Likeness("b = a * 2", on_tensors("b = a * 2", {"a": np.ones(())}, [("b", None)]), {})
-    assert nothing.own_grads == {} and nothing.often() == nothing.early() == nothing.changed() == nothing.refused == ""
+    nothing = ProgramComparison("b = a * 2", run_on_tensors("b = a * 2", {"a": np.ones(())}, [("b", None)]), {})
+    assert (
+        nothing.own_grads == {}
+        and nothing.repeated_rule() == nothing.early_rule() == nothing.changed_data() == nothing.refusal == ""
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- cotangents
@@ -278,14 +281,14 @@ SQUARE = np.array([[1.0, 2.0], [3.0, -1.0]])
         (RIGHT, RIGHT, ""),
         (RIGHT.T, RIGHT, "it is transposed."),
         (SQUARE.T, SQUARE, "it is transposed."),
-        (RIGHT, RIGHT.sum(0), "the same number was used 2 times: what do its 2 shares make together?"),
-        (RIGHT, RIGHT.sum(1, keepdims=True), "the same number was used 3 times: what do its 3 shares make together?"),
-        (RIGHT, RIGHT.sum(), "the same number was used 6 times: what do its 6 shares make together?"),
-        (RIGHT.sum(0, keepdims=True), RIGHT.sum(0), "the numbers are right, with an axis of length 1 too many."),
-        (RIGHT * 5, RIGHT, "everything is 5 times too large."),
-        (RIGHT / 5, RIGHT, "everything is 5 times too small."),
-        (-RIGHT, RIGHT, "every sign is the other way round."),
-        (0 * RIGHT, RIGHT, "everything is zero."),
+        (RIGHT, RIGHT.sum(0), "the same number was used 2 times: how do its 2 shares combine?"),
+        (RIGHT, RIGHT.sum(1, keepdims=True), "the same number was used 3 times: how do its 3 shares combine?"),
+        (RIGHT, RIGHT.sum(), "the same number was used 6 times: how do its 6 shares combine?"),
+        (RIGHT.sum(0, keepdims=True), RIGHT.sum(0), "the numbers are right, but with an extra axis of length 1."),
+        (RIGHT * 5, RIGHT, "every entry is 5 times too large."),
+        (RIGHT / 5, RIGHT, "every entry is 5 times too small."),
+        (-RIGHT, RIGHT, "every sign is wrong."),
+        (0 * RIGHT, RIGHT, "all entries are zero."),
         (RIGHT + 1, RIGHT, ""),
         (RIGHT * np.nan, RIGHT, ""),
         (RIGHT, RIGHT.sum(0) + 1, ""),
@@ -294,7 +297,7 @@ SQUARE = np.array([[1.0, 2.0], [3.0, -1.0]])
     ],
 )
 def test_what_the_numbers_of_a_cotangent_say(got, right, says):
-    assert of_cotangent(got, np.asarray(right)) == says
+    assert diagnose_cotangent(got, np.asarray(right)) == says
 
 
 # ------------------------------------------------------------------------------------------------------------- references

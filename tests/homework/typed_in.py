@@ -12,7 +12,7 @@ from homework.notebook_of import cells
 from gradlab import cli
 from gradlab.homework import load, student_version
 from gradlab.homework.student import SECONDS
-from gradlab.homework.time_limits import Purse
+from gradlab.homework.time_limits import TimeBudget
 from gradlab.homework.verdicts import Verdict
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 20))]
@@ -62,8 +62,8 @@ class Paper:
         return list((answers | texts).values())
 
     def verdict(self, exercise: int, texts: list[str], seed: int = 0, seconds: float = SECONDS) -> Verdict:
-        purse = Purse(seconds, seconds, 0.1)
-        return load(self.folder).check(exercise, cells("import numpy as np", *texts), seed, purse)
+        budget = TimeBudget(seconds, seconds, 0.1)
+        return load(self.folder).check(exercise, cells("import numpy as np", *texts), seed, budget)
 
     def written(self, folder: Path, texts: list[str]) -> Path:
         """A student's notebook with these answers, beside its checks."""

@@ -32,9 +32,9 @@ def widget(guesses):
 
     def make(key, numbers=None, choices=None, rows=None):
         asked = question(key, numbers, choices, rows)
-        guesses.asked(asked)
+        guesses.register(asked)
         one = QuestionWidget(asked, guesses)
-        guesses.seen_by(key, one)
+        guesses.set_view(key, one)
         one.said = []
         one.send = lambda content, buffers=(): one.said.append(content)
         made.append(one)
@@ -82,8 +82,9 @@ def test_a_pressed_choice_is_the_guess(widget, guesses):
 def test_a_table_is_noted_when_it_is_whole(widget, guesses):
     w = widget("who", choices=("True", "False"), rows=("x", "y"))
     tell(w, "said", chosen=["", "False"])
-    assert w.state["problem"] == "1 of 2 rows are left." and w.state["chosen"] == ["", "False"] and w.state["noted"] == ""
-    assert "Say first what you expect of `x`" in str(reveal(guesses.who, ["True", "True"], rows=("x", "y")))
+    assert w.state["problem"] == "1 of 2 rows are not answered yet."
+    assert w.state["chosen"] == ["", "False"] and w.state["noted"] == ""
+    assert "Enter your guess for `x`" in str(reveal(guesses.who, ["True", "True"], rows=("x", "y")))
     tell(w, "said", chosen=["True", "False"])
     assert guesses.who == ["True", "False"] and w.state["noted"] == "Noted: all 2 rows. Now run the next cell."
     tell(w, "said", chosen=["", ""])
@@ -98,9 +99,9 @@ def test_a_table_is_noted_when_it_is_whole(widget, guesses):
         ("3, 5", [3, 5], ""),
         ("[3 5.5]", [3, 5.5], ""),
         ("(-3; .5e1)", [-3, 5], ""),
-        ("3", 3, "You wrote one number. The question is for two numbers"),
-        ("1 2 3", [1, 2, 3], "You wrote three numbers. The question is for two numbers"),
-        ("row 1", "row 1", "You wrote `row 1`. The question is for two numbers"),
+        ("3", 3, "You wrote one number. The answer is two numbers"),
+        ("1 2 3", [1, 2, 3], "You wrote three numbers. The answer is two numbers"),
+        ("row 1", "row 1", "You wrote `row 1`. The answer is two numbers"),
         ("1e999 1", "1e999 1", "two numbers"),
     ],
 )

@@ -21,7 +21,7 @@ QUESTIONS = {
         right="'An error'",
         wrong="'a tensor of integers'",
         absurd="7",
-        reply="an integer cannot move a little",
+        reply="an integer cannot change by a small amount",
         answer="floating point",
         rules=("1.` for", "floating point", "An integer cannot"),
     ),

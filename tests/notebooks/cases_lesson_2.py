@@ -69,7 +69,7 @@ QUESTIONS = {
         right="['leaf', 'no leaf', 'leaf', 'no leaf']",
         wrong="['leaf', 'no leaf', 'leaf', 'leaf']",
         absurd="'two'",
-        reply="taking an element is an operation",
+        reply="indexing is an operation",
     ),
     "accumulate": Case(
         asks="question2",

@@ -30,7 +30,7 @@ QUESTIONS = {
         right="'raises, runs, raises, runs'",
         wrong="['raises'] * 4",
         absurd="3",
-        reply="`y` is a result, and the product keeps its factors",
+        reply="`y` is a result, and the product saves its factors",
         rules=("no box has kept", "*version*"),
     ),
     "cuts": Case(
@@ -58,7 +58,7 @@ QUESTIONS = {
         right="['runs', 'runs', 'raises', 'raises']",
         wrong="['runs', 'runs', 'runs', 'raises']",
         absurd="'x'",
-        reply="it keeps its result, as exp does",
+        reply="it saves its result, as exp does",
     ),
     "legal": Case(
         asks="question2",
@@ -75,7 +75,7 @@ QUESTIONS = {
         right="'u.sin().detach() * u.cos()'",
         wrong="'(u.sin() * u.cos()).detach()'",
         absurd="float('nan')",
-        reply="that cuts both",
+        reply="that detaches both",
         answer="u.sin().detach()",
     ),
 }

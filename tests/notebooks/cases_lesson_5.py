@@ -31,7 +31,7 @@ QUESTIONS = {
         right="'pow'",
         wrong="'Mul'",
         absurd="5",
-        reply="that makes output 0",
+        reply="that computes output 0",
         answer="Pow",
     ),
     "weights": Case(
@@ -40,7 +40,7 @@ QUESTIONS = {
         right="[1, 1, 1]",
         wrong="0, 0, 0",
         absurd="'ones'",
-        reply="those would give nothing",
+        reply="those would give zeros",
         answer="[1., 1., 1.]",
         rules=("derivative of the loss", "derivative of some loss"),
     ),
@@ -77,7 +77,7 @@ QUESTIONS = {
         right="[3, 9]",
         wrong="2, 3",
         absurd="float('nan')",
-        reply="so it was, after the first turn",
+        reply="that is after the first iteration",
         answer="[3., 9.]",
     ),
 }

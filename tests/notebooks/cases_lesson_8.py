@@ -69,7 +69,7 @@ QUESTIONS = {
         right="'the differences'",
         wrong="'what backward says'",
         absurd="'tanh'",
-        reply="it rounds each number once",
+        reply="it rounds each number only once",
         rules=("rounds each number once",),
     ),
     "sweeps": Case(

@@ -1,5 +1,5 @@
-"""What the lessons reply to guesses that are known misconceptions, a module for each lesson: `reveal(guess.one_row, x.grad,
-replies=replies.one_row)` after `from gradlab.homework.replies import lesson_5 as replies`.
+"""Replies of the lessons to common misconceptions, a module for each lesson.
 
-They stand here, for in the cell below a question they would answer it by what they leave out.
+After `from gradlab.homework.replies import lesson_5 as replies`: `reveal(guess.one_row, x.grad, replies=replies.one_row)`. The
+replies are not in the lessons, because a cell below a question would give its answer away.
 """

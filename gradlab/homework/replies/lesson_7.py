@@ -5,47 +5,47 @@ rate = {
     "0.45": "it steps across the valley each time, and lands closer to its floor",
 }
 forgetful = {
-    "falls faster": "for a few steps it does: then it cannot stop",
-    "falls as before": "so it would if `backward` wrote `.grad`; it adds",
-    "explodes": "the rate is small: the steps pull back as well",
+    "falls faster": "it does for a few steps, but then it overshoots",
+    "falls as before": "that would hold if `backward` overwrote `.grad`; it adds",
+    "explodes": "the rate is small, and later steps go back",
 }
 leaf = {
-    "w = w - lr * w.grad": "a difference of two tensors was computed, and what was computed is no leaf",
-    "the same under no_grad": "it is a leaf then, of which nobody asked for a gradient: there is no history, and no wish for one",
-    "w -= lr * w.grad under no_grad": "the tensor stays the same one; only its numbers change",
+    "w = w - lr * w.grad": "the result of a subtraction is not a leaf",
+    "the same under no_grad": "the result is a leaf without a history, and it does not require a gradient",
+    "w -= lr * w.grad under no_grad": "the tensor stays the same; only its numbers change",
 }
 pairs = {
-    40: "one for each point is what was meant",
-    80: "nothing is put side by side",
+    40: "one for each point is the intention, but the shapes broadcast",
+    80: "nothing is concatenated",
     1: "that is the shape of the mean",
-    (40, 40): "that is the shape; how many numbers are in it?",
+    (40, 40): "that is the shape; how many numbers does it hold?",
 }
 cut = {
-    "neither": "then the loss would stay, and it falls",
-    "both": "the loss falls, as if they did",
-    "w2": "`detach` stands between the loss and the other one",
+    "neither": "then the loss would not change, but it falls",
+    "both": "the loss falls as if they did",
+    "w2": "`detach` is between the loss and the other one",
 }
 depth = {
     "about 1": "the factors would have to be 1; the slope of a sigmoid is at most a quarter",
-    "about 1/100": "that is three or four layers' worth",
-    "about 1/12": "layers do not share the gradient out: their factors are multiplied",
+    "about 1/100": "that corresponds to three or four layers",
+    "about 1/12": "layers do not divide the gradient: their factors are multiplied",
 }
 again = {
-    "starts anew": "the line that makes the weights stands in another cell",
-    "an error": "nothing is wrong with the second run",
+    "starts anew": "the line that creates the weights is in another cell",
+    "an error": "the second run is valid",
 }
 curve = {
-    "no zero_grad": "then it would swing, and not grow by the same factor",
-    "(n, 1) against (n)": "then it would fall a little, and stay",
-    "a cut": "then it would fall, or stay",
+    "no zero_grad": "then it would oscillate, not grow by the same factor",
+    "(n, 1) against (n)": "then it would fall a little, and stop",
+    "a cut": "then it would fall, or not change",
 }
 norms = {
-    "gradients vanish": "they would be tiny, and there: None is no number",
-    "no zero_grad": "then there would be too much in all of them",
-    "the rate is too large": "the rate comes after the gradients",
+    "gradients vanish": "they would be tiny numbers, not None",
+    "no zero_grad": "then all of them would be too large",
+    "the rate is too large": "the rate is applied after the gradients are computed",
 }
 which = {
-    "C": "the weights go on from where the last run left them",
+    "C": "the weights continue from the last run",
     "A and C": "the data were not changed by the training",
     "C, twice": "that is a longer training",
 }

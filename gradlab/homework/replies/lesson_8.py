@@ -1,22 +1,22 @@
 """Lesson 8, your own rule."""
 
-single = {"passes": "the rule is right, but differences in float32 are too coarse to see it"}
-slip = {"fails": "the rule is wrong beyond the limit, and it was not asked there"}
-lie = {"passes": "the differences of a sign are 0, and the rule says 1"}
+single = {"passes": "the rule is right, but float32 differences are too inaccurate to show it"}
+slip = {"fails": "the rule is wrong beyond the limit, but it was not tested there"}
+lie = {"passes": "the difference quotients of a sign are 0, and the rule returns 1"}
 second = {27: "that is the first derivative", 6: "that is the third", 9: "that is x²", 54: "that is 2x³"}
-falls = {"True": "a step goes where a parabola would have its bottom, and the valley is none"}
+falls = {"True": "a step goes to the minimum of a parabola, and the valley is not one"}
 values = {
-    1: "one output brings one g in; what goes out is one for each argument",
-    2: "the whole number has a place, too: None",
-    4: "`ctx` is no argument of `apply`",
+    1: "one output means one g as input; the result has one value for each argument",
+    2: "the integer has a place, too: None",
+    4: "`ctx` is not an argument of `apply`",
 }
 blame = {
-    "what backward says": "it rounds each number once",
-    "both alike": "the one rounds, the other divides what rounding did by 0.000002",
+    "what backward says": "it rounds each number only once",
+    "both alike": "one only rounds, the other divides rounding errors by 0.000002",
 }
 sweeps = {
     1000: "that is all of H, one for each input",
     1001: "that is all of H, and the gradient before it",
-    1: "one makes the gradient; how it changes along u is yet to come",
-    1000000: "that is how many entries H has",
+    1: "one computes the gradient; its change along u needs another",
+    1000000: "that is the number of entries of H",
 }

@@ -1,10 +1,9 @@
-"""How a student's work is used where calling it on tensors is not enough: each module here is a way, and its `use(made, *args)`
-runs where the student's code is.
+"""Ways to use a student's work, for exercises where a call on tensors is not enough.
 
-`made` is the function or the class of the student's; the arguments are those of the check, plain data (a program to be built,
-numbers, text) as well as tensors and functions. What `use` returns goes back to the check as plain data. A way that gives the
-student something else than its arguments says in `shown(*args)` what that is, for `case`: a tuple, or a dict by the names that
-the verdict gives to it.
+Each module is a way. Its `use(made, *args)` runs in the process of the student's code. `made` is the student's function or class.
+The arguments come from the check: plain data (a program, numbers, text), tensors and functions. The result of `use` returns to
+the check as plain data. If a way passes something else to the student's function, `case_arguments(*args)` returns that for
+`case`: a tuple, or a dict with the names for the verdict.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from pkgutil import iter_modules
 from typing import Any
 
 
-def named(way: str) -> Callable[..., Any]:
-    """The `use` of a way.
+def get_way(way: str) -> Callable[..., Any]:
+    """Return the `use` of a way.
 
     Raises
     ------
@@ -26,9 +25,9 @@ def named(way: str) -> Callable[..., Any]:
     return _module(way).use  # type: ignore[no-any-return]
 
 
-def shown(way: str, args: tuple[Any, ...]) -> tuple[Any, ...] | dict[str, Any]:
-    """What a student's function is given for these arguments; by name, where the way names it."""
-    make = getattr(_module(way), "shown", None)
+def case_arguments(way: str, args: tuple[Any, ...]) -> tuple[Any, ...] | dict[str, Any]:
+    """Return the arguments that a student's function receives; a dict if the way names them."""
+    make = getattr(_module(way), "case_arguments", None)
     if make is None:
         return args
     arguments = make(*args)
@@ -38,5 +37,5 @@ def shown(way: str, args: tuple[Any, ...]) -> tuple[Any, ...] | dict[str, Any]:
 def _module(way: str) -> Any:
     there = sorted(module.name for module in iter_modules(__path__))
     if way not in there:
-        raise ValueError(f"way={way!r}: there are {', '.join(there) or 'none'}.")
+        raise ValueError(f"way={way!r}: expected one of {', '.join(there) or 'none'}.")
     return import_module(f"{__name__}.{way}")

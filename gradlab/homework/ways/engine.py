@@ -1,8 +1,8 @@
-"""A student's own autograd, part by part: the class `Value` (`data`, `parents`, `rule`, `grad`), `unbroadcast` and `order`.
+"""Run the parts of a student's own autograd: the class `Value` (`data`, `parents`, `rule`, `grad`), `unbroadcast` and `order`.
 
-The first argument says what is done with it. A program (see `homework.programs`) is run on values of the student's, as the
-check runs it on tensors; while `backward` walks, each `rule` is looked over: how often it runs, with which cotangent, what it
-gives back, and what it writes to. Nothing is judged here.
+The first argument names the task. A program (see `homework.programs`) runs on the student's values, as the check runs it on
+tensors. During `backward`, each call of a `rule` is recorded: its cotangent, its result, and what it writes to. The check
+compares the results.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 
 from gradlab.homework.excerpts import abbreviate
 from gradlab.homework.programs import Program
-from gradlab.homework.verdicts import described
+from gradlab.homework.verdicts import describe
 
-MOST = 300  # events that are told of
+MAX_EVENTS = 300  # recorded
 MOST_TEXT = 2000  # characters of an error
 Calls = list[list[Any]]  # [name, gradient or None], one for each call of backward
 
 
 class PlainNode:
-    """What `order` is tried on where there is no `Value`: it has what a value has, and a name."""
+    """A node for `order` if there is no `Value`: it has the same attributes, and a name."""
 
     def __init__(self, data: Any, parents: tuple[Any, ...] = (), rule: Any = None) -> None:
         self.data, self.parents, self.rule, self.grad = np.asarray(data, float), parents, rule, None
@@ -35,18 +35,20 @@ class PlainNode:
 
 
 def use(function: Any, task: str, *args: Any) -> Any:
-    """Do it."""
+    """Run a task on a student's function or class."""
     return TASKS[task](function, *args)
 
 
-def shown(task: str, *args: Any) -> dict[str, Any]:
-    """What a student can try it with."""
+def case_arguments(task: str, *args: Any) -> dict[str, Any]:
+    """Return inputs that a student can try."""
     if task == "order":
-        return {"out": linked(PlainNode, *args)[-1]}
+        return {"out": build_nodes(PlainNode, *args)[-1]}
     if task == "unbroadcast":
         return {"g": np.array(args[0]), "shape": tuple(args[1])}
     if task == "long":
-        return {"f": (lambda a: _doubled(a, args[1])) if args[0] == "doublings" else (lambda a: _added(a, args[1]))}
+        return {
+            "f": (lambda a: _double_repeatedly(a, args[1])) if args[0] == "doublings" else (lambda a: _add_repeatedly(a, args[1]))
+        }
     inputs = {name: np.array(array) for name, array in args[1].items()}
     cotangent = {"g": np.array(args[2])} if task == "rule" and args[2] is not None else {}
     return {"f": Program(args[0])} | inputs | cotangent
@@ -54,21 +56,20 @@ def shown(task: str, *args: Any) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------- the parts
 def _rule(Value: Any, text: str, inputs: Mapping[str, Any], g: Any, write: bool) -> dict[str, Any]:
-    """What one operation makes, and what its rule gives each operand for the cotangent g; its data is written to before, if
-    `write`."""
+    """Run one operation, and its rule on the cotangent g. If `write`, modify the data of the operands in between."""
     leaves = {name: Value(np.array(array)) for name, array in inputs.items()}
     try:
         out = Program(text)(*leaves.values())
     except NotImplementedError:
         return {"unwritten": True}
-    except Exception as error:  # noqa: BLE001  (the other rules are looked at all the same)
+    except Exception as error:  # noqa: BLE001  (the other rules are still checked)
         return _error(error)
     if not all(hasattr(out, name) for name in ("data", "parents", "rule")):
-        return {"words": f"it returns {described(out)}, not a Value"}
-    if (odd := _odd(out)) or out.rule is None:
+        return {"words": f"it returns {describe(out)}, not a Value"}
+    if (odd := _find_fault(out)) or out.rule is None:
         return {"words": odd or "the new Value has no rule"}
     parents = list(out.parents)
-    told: dict[str, Any] = {"value": np.array(out.data)}
+    result: dict[str, Any] = {"value": np.array(out.data)}
     if write:
         for leaf in leaves.values():
             leaf.data += 1
@@ -78,19 +79,19 @@ def _rule(Value: Any, text: str, inputs: Mapping[str, Any], g: Any, write: bool)
     except NotImplementedError:
         return {"unwritten": True}
     except Exception as error:  # noqa: BLE001
-        return told | _error(error)
+        return result | _error(error)
     if not np.array_equal(cotangent, g):
-        told["wrote"] = True
+        result["wrote"] = True
     if not isinstance(shares, (tuple, list)) or len(shares) != len(parents):
         many = f"{len(parents)} parent{'s' * (len(parents) != 1)}"
-        kind = f"a {type(shares).__name__} of {len(shares)}" if isinstance(shares, (tuple, list)) else described(shares)
-        return told | {"words": f"its rule gives {kind} for {many}: a tuple with one cotangent for each parent is wanted"}
+        kind = f"a {type(shares).__name__} of {len(shares)}" if isinstance(shares, (tuple, list)) else describe(shares)
+        return result | {"words": f"its rule returns {kind} for {many}: return a tuple with one cotangent for each parent"}
     for name, leaf in leaves.items():
         own = [np.asarray(share) for share, parent in zip(shares, parents, strict=True) if parent is leaf]
         if not own:
-            return told | {"words": f"`{name}` is not among its parents"}
-        told[f"to {name}"] = own[0] if len(own) == 1 else sum(own[1:], own[0])
-    return told
+            return result | {"words": f"`{name}` is not among its parents"}
+        result[f"to {name}"] = own[0] if len(own) == 1 else sum(own[1:], own[0])
+    return result
 
 
 def _error(error: Exception) -> dict[str, Any]:
@@ -105,8 +106,8 @@ def _unbroadcast(function: Callable[..., Any], g: Any, shape: Iterable[int]) -> 
     return {"value": value, "wrote": not np.array_equal(cotangent, g)}
 
 
-def linked(Value: Any, parents: list[list[int]]) -> list[Any]:
-    """Values that are made of earlier ones, those of the given numbers."""
+def build_nodes(Value: Any, parents: list[list[int]]) -> list[Any]:
+    """Return values linked to earlier ones, given by their numbers."""
     nodes: list[Any] = []
     for k, numbers in enumerate(parents):
         of = tuple(nodes[n] for n in numbers)
@@ -117,39 +118,39 @@ def linked(Value: Any, parents: list[list[int]]) -> list[Any]:
 
 
 def _order(function: Callable[..., Any], parents: list[list[int]]) -> dict[str, Any]:
-    """The numbers of the values, in the order that comes back; -1 is a stranger."""
+    """Return the numbers of the values in the order of the function's result; -1 for an unknown value."""
     Value = getattr(function, "__globals__", {}).get("Value", PlainNode)
     try:
-        nodes = linked(Value, parents)
-    except Exception:  # noqa: BLE001  (a slip in the class is paid elsewhere)
-        nodes = linked(PlainNode, parents)
+        nodes = build_nodes(Value, parents)
+    except Exception:  # noqa: BLE001  (a mistake in the class costs points elsewhere)
+        nodes = build_nodes(PlainNode, parents)
     began = time.perf_counter()
     try:
         came = function(nodes[-1])
     except RecursionError:
         return {"deep": True}
     if came is None or isinstance(came, (str, dict)):
-        return {"words": "the function returned None. Does it end with `return`?" if came is None else described(came)}
+        return {"words": "the function returned None. Does it end with `return`?" if came is None else describe(came)}
     try:
         walk = list(came)
     except TypeError:
-        return {"words": f"a list was expected; what came is {described(came)}"}
+        return {"words": f"a list was expected, got {describe(came)}"}
     number = {id(node): k for k, node in enumerate(nodes)}
     return {"order": np.array([number.get(id(one), -1) for one in walk], int), "seconds": time.perf_counter() - began}
 
 
 # ---------------------------------------------------------------------------------------------------------------- all of it
 def _run(Value: Any, text: str, inputs: Mapping[str, Any], calls: Calls) -> dict[str, Any]:
-    """A program run, and `backward` called: values, gradients, and what each rule did."""
+    """Run a program and call `backward`. Return values, gradients, and the recorded calls of the rules."""
     program = Program(text)
     leaves = {name: Value(np.array(array)) for name, array in inputs.items()}
     values = program.run(leaves)
     named = leaves | values
-    nodes = _reached(list(named.values()))
+    nodes = _reachable_values(list(named.values()))
     for node in nodes:
-        if odd := _odd(node):
+        if odd := _find_fault(node):
             return {"words": odd}
-    watched = _Watched(nodes)
+    watched = _RuleWatcher(nodes)
     before = [np.array(node.data) for node in nodes]
     for at, (root, gradient) in enumerate(calls):
         watched.call = at
@@ -179,7 +180,7 @@ def _grad(value: Any) -> Any:
 
 
 def _one_array(leaves: Mapping[str, Any]) -> list[str]:
-    """Two leaves whose gradients are one array."""
+    """Return the names of two leaves whose gradients share memory."""
     own = [(name, leaf.grad) for name, leaf in leaves.items() if isinstance(leaf.grad, np.ndarray)]
     for i, (name, grad) in enumerate(own):
         for other, its in own[:i]:
@@ -188,16 +189,16 @@ def _one_array(leaves: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _odd(node: Any) -> str:
-    """What is wrong with a value that is no value, in words."""
+def _find_fault(node: Any) -> str:
+    """Return what is wrong with a `Value`, in words, or ""."""
     data = getattr(node, "data", None)
     if isinstance(data, (np.ndarray, np.generic, float, int)):
         return ""
-    return f"`data` of a Value is {described(data)}: a NumPy array is wanted, and nothing that has an autograd of its own"
+    return f"`data` of a Value is {describe(data)}: it must be a NumPy array, without an autograd of its own"
 
 
-def _reached(roots: list[Any]) -> list[Any]:
-    """All values that these are made of, each once."""
+def _reachable_values(roots: list[Any]) -> list[Any]:
+    """Return all values that these were computed from, each once."""
     seen, todo = dict[int, Any](), list(roots)
     while todo:
         node = todo.pop()
@@ -207,46 +208,46 @@ def _reached(roots: list[Any]) -> list[Any]:
     return list(seen.values())
 
 
-class _Watched:
-    """Rules that are looked over while they run."""
+class _RuleWatcher:
+    """Wraps rules to record their calls."""
 
     def __init__(self, nodes: list[Any]) -> None:
         self.call, self.events, self.wrote, self.runs = 0, list[dict[str, Any]](), list[int](), [0] * len(nodes)
         self._number = {id(node): k for k, node in enumerate(nodes)}
         for k, node in enumerate(nodes):
             if node.rule is not None:
-                node.rule = self._over(k, node.rule, [self._number[id(parent)] for parent in node.parents])
+                node.rule = self._wrap(k, node.rule, [self._number[id(parent)] for parent in node.parents])
 
-    def _over(self, k: int, rule: Callable[[Any], Any], parents: list[int]) -> Callable[[Any], Any]:
-        def asked(g: Any) -> Any:
+    def _wrap(self, k: int, rule: Callable[[Any], Any], parents: list[int]) -> Callable[[Any], Any]:
+        def watched_rule(g: Any) -> Any:
             cotangent = np.array(g, copy=True)
             self.runs[k] += 1
             shares = rule(g)
             if not np.array_equal(np.asarray(g), cotangent):
                 self.wrote.append(k)
-            if len(self.events) < MOST and isinstance(shares, (tuple, list)):
+            if len(self.events) < MAX_EVENTS and isinstance(shares, (tuple, list)):
                 self.events.append(
                     {"call": self.call, "node": k, "g": cotangent, "to": parents, "shares": [np.array(one) for one in shares]}
                 )
             return shares
 
-        return asked
+        return watched_rule
 
 
-def _refused(Value: Any, text: str, inputs: Mapping[str, Any], root: str) -> dict[str, Any]:
-    """What is raised by a call of `backward` without an argument."""
+def _backward_error(Value: Any, text: str, inputs: Mapping[str, Any], root: str) -> dict[str, Any]:
+    """Return the error of a call of `backward` without an argument."""
     values = Program(text).run({name: Value(np.array(array)) for name, array in inputs.items()})
     try:
         values[root].backward()
-    except Exception as error:  # noqa: BLE001  (that is what is asked for)
+    except Exception as error:  # noqa: BLE001  (the error is the result)
         return {"error": type(error).__name__, "words": abbreviate(str(error), MOST_TEXT)}
     return {"error": ""}
 
 
 def _long(Value: Any, kind: str, count: int) -> dict[str, Any]:
-    """The gradient of a leaf through many additions or doublings."""
+    """Return the gradient of a leaf through many additions or doublings."""
     leaf = Value(np.array(1.5))
-    out = _doubled(leaf, count) if kind == "doublings" else _added(leaf, count)
+    out = _double_repeatedly(leaf, count) if kind == "doublings" else _add_repeatedly(leaf, count)
     began = time.perf_counter()
     try:
         out.backward()
@@ -255,13 +256,13 @@ def _long(Value: Any, kind: str, count: int) -> dict[str, Any]:
     return {"grad": leaf.grad, "seconds": time.perf_counter() - began}
 
 
-def _doubled(a: Any, count: int) -> Any:
+def _double_repeatedly(a: Any, count: int) -> Any:
     for _ in range(count):
         a = a + a
     return a
 
 
-def _added(a: Any, count: int) -> Any:
+def _add_repeatedly(a: Any, count: int) -> Any:
     out = a
     for _ in range(count):
         out = out + a
@@ -273,6 +274,6 @@ TASKS: dict[str, Callable[..., Any]] = {
     "unbroadcast": _unbroadcast,
     "order": _order,
     "run": _run,
-    "refused": _refused,
+    "refused": _backward_error,
     "long": _long,
 }

@@ -1,9 +1,8 @@
-"""A function of a graph: it is given the last tensor of one that is built here from a recipe, and what comes back is said in
-the recipe's own terms.
+"""Call a function of a graph on the last tensor of one that is built here from a recipe.
 
 A recipe is a list of steps, each [operation, …]: ["leaf", numbers, requires_grad], ["times", i, number, how often], [name of a
-method, i] or [name of a method, i, j], where i and j are earlier steps. A tensor that comes back and is the recipe's own is
-known by identity, and is {"step": its number}; another one comes back as it is.
+method, i] or [name of a method, i, j], where i and j are earlier steps. A tensor of the recipe in the result, recognized by
+identity, is returned as {"step": its number}; another one is returned unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ METHODS = frozenset(("add", "sub", "mul", "exp", "sin", "cos", "tanh", "detach",
 
 
 def use(function: Callable[[Tensor], Any], recipe: Recipe, names: Mapping[str, int]) -> dict[str, Any]:
-    """What the function says of the recipe's last tensor; {"deep": True} if it went deeper than Python's stack."""
+    """Call the function on the recipe's last tensor. Return {"deep": True} for a RecursionError."""
     tensors = build(recipe)
     try:
         value = function(tensors[-1])
@@ -32,19 +31,19 @@ def use(function: Callable[[Tensor], Any], recipe: Recipe, names: Mapping[str, i
     return {"value": {"step": step[id(value)]} if id(value) in step else value}
 
 
-def shown(recipe: Recipe, names: Mapping[str, int]) -> dict[str, Any]:
-    """The last tensor, as y, and those that have names."""
+def case_arguments(recipe: Recipe, names: Mapping[str, int]) -> dict[str, Any]:
+    """Return the last tensor, as y, and the named ones."""
     tensors = build(recipe)
     return {"y": tensors[-1]} | {name: tensors[k] for name, k in names.items()}
 
 
 def build(recipe: Recipe) -> list[Tensor]:
-    """The tensor of each step.
+    """Return the tensor of each step.
 
     Raises
     ------
     ValueError
-        If a step is none.
+        If a step is invalid.
     """
     tensors: list[Tensor] = []
     for operation, *args in recipe:
@@ -59,5 +58,5 @@ def build(recipe: Recipe) -> list[Tensor]:
         elif operation in METHODS:
             tensors.append(getattr(tensors[args[0]], operation)(*(tensors[k] for k in args[1:])))
         else:
-            raise ValueError(f"{operation!r} is no step of a recipe.")
+            raise ValueError(f"{operation!r} is not a step of a recipe.")
     return tensors

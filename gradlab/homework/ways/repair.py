@@ -1,5 +1,4 @@
-"""A function that was handed out broken, to be mended in few lines: it is called, and its text is compared with what was
-handed out."""
+"""Call a repaired version of a broken function, and compare its source with the original."""
 
 from __future__ import annotations
 
@@ -14,20 +13,19 @@ from gradlab.core.tensor import Tensor
 
 
 def use(function: Callable[..., Any], original: str, numbers: list[float]) -> dict[str, Any]:
-    """What comes back, whether it is a leaf that asks for a gradient, and how many lines are not as they were (None: its text
-    cannot be had)."""
+    """Return the result, whether it is a leaf that requires grad, and the number of changed lines (None without a source)."""
     value = function(list(numbers))
     leaf = isinstance(value, Tensor) and value.is_leaf and value.requires_grad
-    return {"value": value, "leaf": leaf, "lines": edited(original, function)}
+    return {"value": value, "leaf": leaf, "lines": count_edits(original, function)}
 
 
-def shown(original: str, numbers: list[float]) -> dict[str, Any]:
-    """The numbers."""
+def case_arguments(original: str, numbers: list[float]) -> dict[str, Any]:
+    """Return the numbers."""
     return {"numbers": list(numbers)}
 
 
-def edited(original: str, function: Callable[..., Any]) -> int | None:
-    """How many lines of a function are not as they were: changed, put in or taken out; comments and blank lines do not count."""
+def count_edits(original: str, function: Callable[..., Any]) -> int | None:
+    """Count the lines of a function that were changed, added or removed, without comments and blank lines."""
     try:
         before, after = _lines(original), _lines(inspect.getsource(function))
     except (OSError, TypeError, SyntaxError, ValueError):
@@ -37,5 +35,5 @@ def edited(original: str, function: Callable[..., Any]) -> int | None:
 
 
 def _lines(text: str) -> list[str]:
-    """A function's lines as Python would write them: a statement of a line each."""
+    """Return a function's statements, a line each, as `ast.unparse` writes them."""
     return ast.unparse(ast.parse(textwrap.dedent(text))).splitlines()

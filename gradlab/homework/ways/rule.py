@@ -1,7 +1,7 @@
-"""A student's `Function` at work: applied, differentiated once and twice, with two calls in flight, put through gradcheck.
+"""Use a student's `Function`: apply it, differentiate it once and twice, with two pending calls, and run gradcheck.
 
-The arguments are `what` (a name of `WAYS`), the arguments of `forward` behind x, and tensors: x, a vector v for the sweep, and
-what the way wants besides. Numbers come back; the check has formulas and difference quotients of its own to compare with.
+The arguments are `what` (a name of `WAYS`), the arguments of `forward` after x, and tensors: x, a vector v for the sweep, and any
+others. The result is numbers, which the check compares with its own formulas and difference quotients.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from gradlab.autograd.functions import grad
 from gradlab.autograd.gradcheck import GradcheckError, gradcheck
 from gradlab.core.modes import enable_grad
 from gradlab.core.tensor import Tensor
-from gradlab.homework.verdicts import described
+from gradlab.homework.verdicts import describe
 
 
 def use(function: Any, what: str, more: list[Any], *tensors: Tensor) -> dict[str, Any]:
-    """Do with the class what is asked; {"no rule": its kind} if it is none."""
+    """Use the class. Return {"no rule": its kind} if it is not a `Function`."""
     if not (isinstance(function, type) and issubclass(function, Function)):
-        return {"no rule": described(function)}
+        return {"no rule": describe(function)}
 
     def apply(x: Tensor, times: float = 1) -> Any:
         return function.apply(x, *(times * one for one in more))
@@ -29,8 +29,8 @@ def use(function: Any, what: str, more: list[Any], *tensors: Tensor) -> dict[str
         return WAYS[what](apply, *tensors)
 
 
-def shown(what: str, more: list[Any], *tensors: Tensor) -> tuple[Any, ...]:
-    """The tensors, and the arguments of `forward` behind x."""
+def case_arguments(what: str, more: list[Any], *tensors: Tensor) -> tuple[Any, ...]:
+    """Return the tensors, and the arguments of `forward` after x."""
     return (*tensors, *more)
 
 
@@ -43,12 +43,12 @@ def _fits(y: Any, v: Tensor) -> bool:
 
 
 def _value(apply: Callable[..., Any], x: Tensor) -> dict[str, Any]:
-    """The value alone."""
+    """Return the value."""
     return {"value": apply(_leaf(x))}
 
 
 def _once(apply: Callable[..., Any], x: Tensor, v: Tensor) -> dict[str, Any]:
-    """The value, and after a backward sweep with v the gradient; and what of these is float32 that should be."""
+    """Return the value, the gradient of a backward sweep with v, and the dtypes of both."""
     leaf = _leaf(x)
     y = apply(leaf)
     if not _fits(y, v):
@@ -61,7 +61,7 @@ def _once(apply: Callable[..., Any], x: Tensor, v: Tensor) -> dict[str, Any]:
 
 
 def _twice(apply: Callable[..., Any], x: Tensor, v: Tensor, u: Tensor) -> dict[str, Any]:
-    """The gradient of (vᵀJ) u by x."""
+    """Return the gradient of (vᵀJ) u with respect to x."""
     leaf = _leaf(x)
     (slope,) = grad(apply(leaf), leaf, v, create_graph=True)
     if not slope.requires_grad:
@@ -71,7 +71,7 @@ def _twice(apply: Callable[..., Any], x: Tensor, v: Tensor, u: Tensor) -> dict[s
 
 
 def _in_flight(apply: Callable[..., Any], x: Tensor, v: Tensor, w: Tensor) -> dict[str, Any]:
-    """The gradient at x of a call after which another one was made, at w, with what follows x twice as large."""
+    """Return the gradient at x after a second call at w, whose other arguments are doubled."""
     first, second = _leaf(x), _leaf(w)
     y, z = apply(first), apply(second, 2)
     if not (_fits(y, v) and isinstance(z, Tensor)):
@@ -81,7 +81,7 @@ def _in_flight(apply: Callable[..., Any], x: Tensor, v: Tensor, w: Tensor) -> di
 
 
 def _overwritten(apply: Callable[..., Any], x: Tensor, v: Tensor) -> dict[str, Any]:
-    """The gradient at x where the tensor that came in is written to before the sweep; or that it was refused."""
+    """Return the gradient at x if the input is modified before the sweep, or {"refused": True}."""
     leaf = _leaf(x)
     operand = leaf * 1
     y = apply(operand)
@@ -97,8 +97,8 @@ def _overwritten(apply: Callable[..., Any], x: Tensor, v: Tensor) -> dict[str, A
     return {"gradient": leaf.grad}
 
 
-def _checked(apply: Callable[..., Any], x: Tensor) -> dict[str, Any]:
-    """What gradcheck says."""
+def _run_gradcheck(apply: Callable[..., Any], x: Tensor) -> dict[str, Any]:
+    """Run gradcheck."""
     try:
         gradcheck(apply, _leaf(x))
     except GradcheckError as error:
@@ -112,5 +112,5 @@ WAYS: dict[str, Callable[..., dict[str, Any]]] = {
     "twice": _twice,
     "in flight": _in_flight,
     "overwritten": _overwritten,
-    "gradcheck": _checked,
+    "gradcheck": _run_gradcheck,
 }

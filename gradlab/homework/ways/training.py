@@ -1,7 +1,6 @@
-"""A training that was handed out with a fault: it is run for a number of steps, what it left is looked at, and its text is
-compared with what was handed out.
+"""Run a repaired training loop for a number of steps, and compare its source with the original.
 
-A run that raises is told with what the error left in the function's variables: why it raised is the point.
+For a run that raises, the function's variables show the cause.
 """
 
 from __future__ import annotations
@@ -24,26 +23,28 @@ MOST_TEXT = 2000  # characters of an error
 
 
 def use(function: Callable[..., Any], original: str, kept: list[str], runs: list[list[int]]) -> dict[str, Any]:
-    """What each run (a seed, a number of steps) left, up to the first that raises; how many lines are not as they were, and
-    which of those that are to stay are gone (both None: the text cannot be had)."""
-    told: list[dict[str, Any]] = []
+    """Return the result of each run (a seed, a number of steps) up to the first that raises, the number of changed lines, and
+    which lines of `kept` are missing (both None without a source)."""
+    runs_done: list[dict[str, Any]] = []
     for seed, steps in runs:
-        told.append(_run(function, seed, steps))
-        if told[-1]["raised"]:
+        runs_done.append(_run(function, seed, steps))
+        if runs_done[-1]["raised"]:
             break
     lines, gone = edits(original, function, kept)
-    return {"runs": told, "lines": lines, "gone": gone}
+    return {"runs": runs_done, "lines": lines, "gone": gone}
 
 
-def shown(original: str, kept: list[str], runs: list[list[int]]) -> dict[str, int]:
-    """The seed and the steps of the first run."""
+def case_arguments(original: str, kept: list[str], runs: list[list[int]]) -> dict[str, int]:
+    """Return the seed and the number of steps of the first run."""
     seed, steps = runs[0]
     return {"seed": seed, "steps": steps}
 
 
 def edits(original: str, function: Callable[..., Any], kept: list[str]) -> tuple[int | None, list[str] | None]:
-    """How many lines of a function are not as they were (changed, put in or taken out), and which of `kept` are gone.
-    Indentation, comments, blank lines and the docstring do not count: a line that moves into a `with` is the same line."""
+    """Count the lines of a function that were changed, added or removed, and return which of `kept` are missing.
+
+    Indentation, comments, blank lines and the docstring do not count: a line that moves into a `with` is the same line.
+    """
     try:
         before, after = _lines(original), _lines(inspect.getsource(function))
     except (OSError, TypeError, SyntaxError, ValueError):
@@ -54,7 +55,7 @@ def edits(original: str, function: Callable[..., Any], kept: list[str]) -> tuple
 
 
 def _lines(text: str) -> list[str]:
-    """A function's lines as Python would write them, a statement of a line each, without indentation."""
+    """Return a function's statements, a line each, as `ast.unparse` writes them, without indentation."""
     function = ast.parse(textwrap.dedent(text)).body[0]
     if not isinstance(function, ast.FunctionDef):
         raise ValueError("not a function")
@@ -64,19 +65,19 @@ def _lines(text: str) -> list[str]:
 
 
 def _run(function: Callable[..., Any], seed: int, steps: int) -> dict[str, Any]:
-    none: dict[str, Any] = {"raised": "", "line": "", "loss": None, "weights": [], "nodes": 0, "untold": False}
+    none: dict[str, Any] = {"raised": "", "line": "", "loss": None, "weights": [], "nodes": 0, "loss_is_leaf": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             returned = function(seed, steps)
         except NotImplementedError:
             raise
-        except Exception as error:  # noqa: BLE001  (a student's code may raise anything; it is quoted)
-            left, line = _left(error.__traceback__, function)
+        except Exception as error:  # noqa: BLE001  (a student's code may raise anything)
+            left, line = _final_variables(error.__traceback__, function)
             return none | {
                 "raised": abbreviate(f"{type(error).__name__}: {error}", MOST_TEXT),
                 "line": line,
-                "untold": _untold(left),
+                "loss_is_leaf": _loss_is_leaf(left),
             }
     if not (isinstance(returned, (tuple, list)) and len(returned) == 2):
         return none
@@ -87,13 +88,13 @@ def _run(function: Callable[..., Any], seed: int, steps: int) -> dict[str, Any]:
     return none | {
         "loss": float(loss.item()),
         "weights": [np.array(one.detach().cpu().array, dtype=np.float64) for one in weights],
-        "nodes": nodes(loss),
-        "untold": loss.is_leaf and loss.requires_grad and all(one.grad is None for one in weights),
+        "nodes": count_nodes(loss),
+        "loss_is_leaf": loss.is_leaf and loss.requires_grad and all(one.grad is None for one in weights),
     }
 
 
-def _left(trace: TracebackType | None, function: Callable[..., Any]) -> tuple[dict[str, Any], str]:
-    """The variables of the function when it raised, and its line."""
+def _final_variables(trace: TracebackType | None, function: Callable[..., Any]) -> tuple[dict[str, Any], str]:
+    """Return the variables of the function when it raised, and the line."""
     code, left, line = getattr(function, "__code__", None), dict[str, Any](), ""
     while trace is not None:
         if trace.tb_frame.f_code is code:
@@ -112,14 +113,14 @@ def _source(function: Callable[..., Any]) -> list[str]:
         return []
 
 
-def _untold(left: dict[str, Any]) -> bool:
-    """Whether the loss is a leaf that has its own gradient, so that no weight can have heard of it."""
+def _loss_is_leaf(left: dict[str, Any]) -> bool:
+    """Return whether the loss is a leaf with its own gradient, so that no weight can have received one."""
     loss = left.get("loss")
     return isinstance(loss, Tensor) and loss.is_leaf and loss.requires_grad and loss.grad is not None
 
 
-def nodes(loss: Tensor) -> int:
-    """How many nodes a sweep from here walks."""
+def count_nodes(loss: Tensor) -> int:
+    """Return the number of nodes that a sweep from here visits."""
     seen, waiting = set[Any](), [loss.grad_fn]
     while waiting:
         node = waiting.pop()

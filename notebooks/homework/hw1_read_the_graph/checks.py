@@ -1,7 +1,7 @@
-"""What is checked of homework 1: reading a graph, its nodes and its leaves, mending what cuts it, and a backward by hand.
+"""The checks of homework 1: reading a graph, its nodes and its leaves, repairing a cut graph, and a backward pass by hand.
 
-Graphs are built from recipes, drawn anew for each seed: what a function should find in one is known from the recipe. Gradients
-are compared with difference quotients, and those of exercise 5, step by step, with what gradlab keeps at each tensor.
+Graphs are built from random recipes, from which the right answer is known. Gradients are compared with difference quotients, and
+those of exercise 5, step by step, with the retained gradient of each tensor.
 """
 
 import warnings
@@ -10,9 +10,9 @@ import numpy as np
 
 import gradlab as gl
 from gradlab.homework import Homework, Student, central_differences
-from gradlab.homework.cotangents import of_cotangent
+from gradlab.homework.cotangents import diagnose_cotangent
 from gradlab.homework.student import Stopped
-from gradlab.homework.verdicts import as_array, compared, described
+from gradlab.homework.verdicts import as_array, compare_arrays, describe
 
 homework = Homework("Homework 1, read the graph")
 
@@ -29,21 +29,21 @@ AUTOGRAD = (
 
 # --------------------------------------------------------------------------------------------------------------- ten lines
 RULES = {
-    "a": "who asks for a gradient: one operand that does is enough for the result.",
-    "b": "whose `.grad` is filled: only that of leaves that ask for it.",
-    "c": "what a leaf is: a tensor that no recorded operation has made.",
-    "d": "which numbers can have a gradient: those of floating point.",
-    "e": "what is recorded: an operation none of whose operands asks for a gradient is not.",
-    "f": "what `backward` leaves on tensors in between.",
+    "a": "when a result requires a gradient: one operand that does is enough.",
+    "b": "which `.grad` is filled: only that of leaves that require a gradient.",
+    "c": "what a leaf is: a tensor that is not the result of a recorded operation.",
+    "d": "which numbers can have a gradient: only floating-point numbers.",
+    "e": "which operations are recorded: those with an operand that requires a gradient.",
+    "f": "what `backward` stores on intermediate tensors.",
     "g": "what `detach` returns: a tensor without history.",
-    "h": "how a node is named: after the operation that was written.",
-    "i": "what `x.grad` holds: the derivative of what `backward` was called on.",
-    "j": "how often `next_functions` names a parent: once for each operand.",
+    "h": "how a node is named: after the operation in the code.",
+    "i": "what `x.grad` holds: the derivative of the tensor on which `backward` was called.",
+    "j": "how often `next_functions` lists a parent: once for each operand.",
 }
 
 
 def ten_lines() -> dict:
-    """What the lines of the notebook make: they are run."""
+    """Run the notebook's lines, and return their results."""
     x = gl.tensor([1.0, 2.0, 3.0], requires_grad=True)
     w = gl.tensor([2.0, 2.0, 2.0])
     n = gl.tensor([1, 2, 3])
@@ -65,8 +65,8 @@ def ten_lines() -> dict:
         }
 
 
-def same(said: object, right: object) -> bool:
-    """Whether an answer is what is printed: the thing itself, or its text."""
+def is_same(said: object, right: object) -> bool:
+    """Return whether an answer equals a result or its printed text."""
     if isinstance(right, gl.Tensor):
         array = as_array(said)
         good = array is not None and array.shape == right.shape and np.allclose(array, np.asarray(right))
@@ -74,10 +74,10 @@ def same(said: object, right: object) -> bool:
         good = said is right
     else:
         good = type(said) is not bool and isinstance(said, type(right)) and said == right
-    return good or (isinstance(said, str) and _text(said) == _text(right))
+    return good or (isinstance(said, str) and _normalize_text(said) == _normalize_text(right))
 
 
-def _text(thing: object) -> str:
+def _normalize_text(thing: object) -> str:
     return "".join(str(thing).split()).lower()
 
 
@@ -85,13 +85,13 @@ def _text(thing: object) -> str:
 def lines(student: Student) -> None:
     said = student.value("answers")
     if said is not None and not isinstance(said, dict):
-        raise student.stop("`answers`", f"a dict was expected; what came is {described(said)}")
+        raise student.stop("`answers`", f"a dict was expected, got {describe(said)}")
     for key, right in ten_lines().items():
         own = (said or {}).get(key, ...)
-        if own is ... or described(own) == "an ellipsis":
+        if own is ... or describe(own) == "an ellipsis":
             student.check(2, f"line {key}", False, "not answered yet")
         else:
-            student.check(2, f"line {key}", same(own, right), "that is not what is printed", f"read again {RULES[key]}")
+            student.check(2, f"line {key}", is_same(own, right), "this is not printed", f"read again {RULES[key]}")
 
 
 # ------------------------------------------------------------------------------------------------------------------ graphs
@@ -100,7 +100,7 @@ def leaf(student: Student, wanted: bool = True) -> list:
 
 
 def tangle(student: Student) -> list:
-    """Three leaves and ten operations, each on two of what there is; the last joins what no one has used."""
+    """Return a recipe of three leaves and about ten operations on random operands; the last ones join unused results."""
     recipe = [leaf(student), leaf(student, wanted=False), leaf(student), ["mul", 0, 1]]
     used = set()
     for _ in range(7):
@@ -113,8 +113,8 @@ def tangle(student: Student) -> list:
     return [*recipe, ["add", len(recipe) - 1, 0]]
 
 
-def recorded(recipe: list) -> list:
-    """Which steps are on a graph: a leaf that asks, an operation that has an operand on it."""
+def is_recorded(recipe: list) -> list:
+    """Return for each step whether it is in the graph: a leaf that requires grad, or an operation on one in the graph."""
     on = []
     for operation, *args in recipe:
         of = [args[0]] if operation == "times" else args
@@ -128,9 +128,9 @@ def operands(recipe: list, on: list, k: int) -> list:
     return [j for j in of if on[j]]
 
 
-def reached(recipe: list) -> set:
-    """The steps that the last one's graph has, each once."""
-    on, found, todo = recorded(recipe), set(), [len(recipe) - 1]
+def reachable_steps(recipe: list) -> set:
+    """Return the steps in the graph of the last one."""
+    on, found, todo = is_recorded(recipe), set(), [len(recipe) - 1]
     while todo:
         if (k := todo.pop()) not in found:
             found.add(k)
@@ -138,9 +138,9 @@ def reached(recipe: list) -> set:
     return found
 
 
-def counts(recipe: list) -> dict:
-    """How many nodes there are, and what other ways to count come to."""
-    on, found = recorded(recipe), reached(recipe)
+def count_variants(recipe: list) -> dict:
+    """Return the number of nodes, and the results of common wrong ways to count."""
+    on, found = is_recorded(recipe), reachable_steps(recipe)
     many = lambda k: recipe[k][3] if recipe[k][0] == "times" else int(recipe[k][0] != "leaf")  # noqa: E731
     right = sum(many(k) for k in found)
     paths, with_leaves = {}, {}
@@ -153,20 +153,20 @@ def counts(recipe: list) -> dict:
     return {"right": right, "paths": paths[last], "leaves": right + leaves, "both": with_leaves[last]}
 
 
-def miscounted(got: object, recipe: list, what: str) -> str:
-    """What a wrong number of nodes comes from."""
-    its = counts(recipe)
+def explain_count(got: object, recipe: list, what: str) -> str:
+    """Return the cause of a wrong number of nodes, or ""."""
+    its = count_variants(recipe)
     array = as_array(got)
     if array is None or array.ndim or array != np.round(array):
-        return f"a number was expected; what came is {'None' if got is None else described(got)}"
+        return f"a number was expected, got {'None' if got is None else describe(got)}"
     got = int(array)
     if got == its["right"]:
         return ""
     said = f"{got} for {what} of {its['right']}"
     if got == its["leaves"]:
-        return f"{said}: one too many for each leaf. AccumulateGrad is no operation"
+        return f"{said}: one too many for each leaf. AccumulateGrad is not an operation"
     if got == its["both"] != its["paths"]:
-        return f"{said}: a shared node was counted again for each path, and so were the AccumulateGrad of leaves"
+        return f"{said}: shared nodes and the AccumulateGrad of leaves were counted once for each path"
     if got == its["paths"]:
         return (
             f"{said}: the shared node was counted twice"
@@ -178,12 +178,12 @@ def miscounted(got: object, recipe: list, what: str) -> str:
     return said
 
 
-GRAPHS = "`next_functions` names the nodes that come before; how do you know that you have been at one?"
+GRAPHS = "`next_functions` lists the parent nodes; how do you know which nodes you have visited?"
 
 
 @homework.exercise(2, "Each operation once", points=15)
 def nodes(student: Student) -> None:
-    count = student.function("count_nodes", way="graph", late="is a node walked to again by every path?")
+    count = student.function("count_nodes", way="graph", late="is a node visited again for every path?")
     chain = [leaf(student), ["exp", 0], ["sin", 1], ["times", 2, 2.0, int(student.random.integers(3, 7))]]
     diamond = [leaf(student), leaf(student), ["mul", 0, 1], ["sin", 2], ["cos", 2], ["mul", 3, 4]]
     shared = [leaf(student), leaf(student, wanted=False), ["mul", 1, 1], ["mul", 0, 2], ["sin", 3], ["add", 3, 4], ["mul", 5, 3]]
@@ -193,26 +193,26 @@ def nodes(student: Student) -> None:
     for points, what, recipe in (
         (2, "a chain", chain),
         (3, "a diamond", diamond),
-        (2, "a parent that is shared, and an operation that is not recorded", shared),
+        (2, "a shared parent, and an operation that is not recorded", shared),
         (2, "two roots joined", roots),
         (3, "a tangle", tangle(student)),
     ):
         answer = count(recipe, {})
-        told = answer.value if isinstance(answer.value, dict) else {}
-        wrong = miscounted(told.get("value"), recipe, what if what in ("a chain", "a diamond") else "a graph")
+        result = answer.value if isinstance(answer.value, dict) else {}
+        wrong = explain_count(result.get("value"), recipe, what if what in ("a chain", "a diamond") else "a graph")
         right = student.check(points, what, not wrong, wrong, GRAPHS, case=answer.case) and right
     deep = [leaf(student), ["times", 0, 1.0, 10_000]]
     answer = count(deep, {})
-    told = answer.value if isinstance(answer.value, dict) else {}
-    words = miscounted(told.get("value"), deep, "a chain")
-    if told.get("deep"):
+    result = answer.value if isinstance(answer.value, dict) else {}
+    words = explain_count(result.get("value"), deep, "a chain")
+    if result.get("deep"):
         words = "right; a graph of 10 000 operations is deeper than Python's stack: keep a list"
     student.check(
         3,
         "10 000 operations, one after the other",
-        right and not words and not told.get("deep"),
+        right and not words and not result.get("deep"),
         words if right else "it counts once the others are right",
-        "a list of the nodes that are still to be looked at does what recursion does." if right else "",
+        "keep a list of the nodes to visit instead of recursion." if right else "",
         case=answer.case if right else "",
     )
 
@@ -228,38 +228,41 @@ def leaves(student: Student) -> None:
     for points, what, (recipe, names) in (
         (3, "two leaves", two),
         (3, "leaves that are used again", again),
-        (4, "a frozen one among them", frozen),
-        (2, "one behind a `detach`", cut),
+        (4, "a frozen leaf among them", frozen),
+        (2, "a leaf behind a `detach`", cut),
         (3, "a tangle", drawn),
     ):
         answer = function(recipe, dict(zip(names, range(len(names)), strict=True)))
-        told = answer.value if isinstance(answer.value, dict) else {}
-        wrong, hint = mistaken(told, recipe, names)
+        result = answer.value if isinstance(answer.value, dict) else {}
+        wrong, hint = explain_leaves(result, recipe, names)
         student.check(points, what, not wrong, wrong, hint, case=answer.case)
 
 
-def mistaken(told: dict, recipe: list, names: str) -> tuple[str, str]:
-    """What is wrong with a list of leaves, and a hint."""
-    if told.get("deep"):
-        return "it went deeper than Python's stack", "keep a list of the nodes that are still to be looked at."
-    came = told.get("value")
+def explain_leaves(result: dict, recipe: list, names: str) -> tuple[str, str]:
+    """Return what is wrong with a list of leaves, and a hint."""
+    if result.get("deep"):
+        return "it recursed deeper than Python's stack", "keep a list of the nodes to visit."
+    came = result.get("value")
     if not isinstance(came, list):
-        return f"a list of tensors was expected; what came is {'None' if came is None else described(came)}", ""
-    right = [k for k in sorted(reached(recipe)) if recipe[k][0] == "leaf"]
+        return f"a list of tensors was expected, got {'None' if came is None else describe(came)}", ""
+    right = [k for k in sorted(reachable_steps(recipe)) if recipe[k][0] == "leaf"]
     got = [one["step"] if isinstance(one, dict) and "step" in one else None for one in came]
-    name = lambda k: f"`{names[k]}`" if k < len(names) else "y" if k == len(recipe) - 1 else "a tensor in between"  # noqa: E731
+    name = lambda k: f"`{names[k]}`" if k < len(names) else "y" if k == len(recipe) - 1 else "an intermediate tensor"  # noqa: E731
     if None in got:
         kind = came[got.index(None)]
         return (
-            f"{described(kind)} is in it that is none of the graph's own tensors",
-            "`AccumulateGrad` has the tensor itself: `variable`.",
+            f"it has {describe(kind)} that is not one of the graph's tensors",
+            "`AccumulateGrad` holds its tensor as `variable`.",
         )
     if frozen := [k for k in got if recipe[k][0] == "leaf" and not recipe[k][2]]:
-        return f"{name(frozen[0])} is in it, and does not ask for a gradient", "who asks for a gradient has a node in the graph."
+        return (
+            f"{name(frozen[0])} is in the list, but does not require a gradient",
+            "only leaves that require grad have a node.",
+        )
     if wrong := [k for k in got if k not in right]:
-        return f"{name(wrong[0])} is in it, and gets no gradient", "which tensors does `backward` fill `.grad` of?"
+        return f"{name(wrong[0])} is in the list, but gets no gradient", "of which tensors does `backward` fill `.grad`?"
     if twice := [k for k in got if got.count(k) > 1]:
-        return f"{name(twice[0])} is there {got.count(twice[0])} times", "how do you know that you have been at a node before?"
+        return f"{name(twice[0])} is in the list {got.count(twice[0])} times", "how do you know which nodes you have visited?"
     if missing := [k for k in right if k not in got]:
         return f"{name(missing[0])} is missing", "follow every entry of `next_functions`, to its end."
     return "", ""
@@ -307,7 +310,7 @@ def broken_item(numbers=(1.0, 2.0, 3.0)):
     return x.grad
 ''',
 }
-FEW = 2  # lines
+MAX_LINES = 2  # lines
 
 
 def derivative(f, at: list) -> np.ndarray:
@@ -330,28 +333,30 @@ def repairs(student: Student) -> None:
         at = [int(k) if whole else float(k) for k in drawn]
         try:
             answer = student.function(name, way="repair")(original, at)
-        except Stopped:  # said; the others are looked at all the same
+        except Stopped:  # recorded; the others are still checked
             continue
-        told = answer.value if isinstance(answer.value, dict) else {}
-        wrong, hint = unmended(name, told, at)
+        result = answer.value if isinstance(answer.value, dict) else {}
+        wrong, hint = explain_repair(name, result, at)
         student.check(3, f"`{name}`", not wrong, wrong, hint)
-        changed = told.get("lines")
+        changed = result.get("lines")
         words = (
             "it counts once the function is right"
             if wrong
-            else "its text cannot be read"
+            else "its source cannot be read"
             if changed is None
-            else f"{changed} lines are not as they were"
+            else f"{changed} lines were changed"
         )
-        student.check(2, f"`{name}`, in at most {FEW} lines", not wrong and changed is not None and changed <= FEW, words)
+        student.check(
+            2, f"`{name}`, in at most {MAX_LINES} lines", not wrong and changed is not None and changed <= MAX_LINES, words
+        )
 
 
-def unmended(name: str, told: dict, at: list) -> tuple[str, str]:
-    """What is wrong with a repair, and a hint."""
-    value = told.get("value")
+def explain_repair(name: str, result: dict, at: list) -> tuple[str, str]:
+    """Return what is wrong with a repair, and a hint."""
+    value = result.get("value")
     if name == "broken_middle":
         if not isinstance(value, (tuple, list)) or len(value) != 2:
-            return f"two gradients were expected; what came is {described(value)}", ""
+            return f"two gradients were expected, got {describe(value)}", ""
         of_h = lambda h: (h * gl.tensor(at, dtype=gl.float64)).sum().reshape(1)  # noqa: E731
         for one, got, right in (
             ("x", value[0], derivative(lambda t: (t.exp() * t).sum().reshape(1), at)),
@@ -360,32 +365,32 @@ def unmended(name: str, told: dict, at: list) -> tuple[str, str]:
             if got is None:
                 return (
                     f"`{one}.grad` is None",
-                    "`backward` keeps the gradient of a tensor in between only if it is asked to, before.",
+                    "`backward` keeps the gradient of an intermediate tensor only after `retain_grad`.",
                 )
-            good, words = compared(got, right, 1e-4)
+            good, words = compare_arrays(got, right, 1e-4)
             if not good:
                 hint = "x is reached by two paths: is one of them cut?" if one == "x" else ""
-                return f"`{one}.grad`: {words}", of_cotangent(got, right) or hint
+                return f"`{one}.grad`: {words}", diagnose_cotangent(got, right) or hint
         return "", ""
     if name == "broken_leaf":
-        good, words = compared(value, five_steps(at), 1e-4)
-        if value is not None and good and not told.get("leaf"):
+        good, words = compare_arrays(value, five_steps(at), 1e-4)
+        if value is not None and good and not result.get("leaf"):
             return (
-                "`x.grad` is there, of a tensor that no one updates: each step makes a new x, which is no leaf",
-                "what must not be recorded is the step itself.",
+                "each step creates a new x, which is not a leaf; `x.grad` belongs to the first one",
+                "the step itself must not be recorded.",
             )
         return ("", "") if good else (words, "one step is x - 0.01 times the gradient at that x alone.")
     f = (lambda t: (t**3).sum().reshape(1)) if name == "broken_int" else (lambda t: (t * t).mean().reshape(1))
     right = derivative(f, at)
     if value is None and name == "broken_item":
         return (
-            "`x.grad` is None: `backward` runs, and no way leads back to x",
-            "`item()` gives a number of Python: what does it know of x?",
+            "`x.grad` is None: `backward` runs, but no path leads back to x",
+            "`item()` returns a Python number: does it have a history?",
         )
     if value is None:
-        return "`x.grad` is None", "which tensor is the leaf that `backward` has filled?"
-    good, words = compared(value, right, 1e-4)
-    return ("", "") if good else (words, of_cotangent(value, right))
+        return "`x.grad` is None", "which leaf's `.grad` has `backward` filled?"
+    good, words = compare_arrays(value, right, 1e-4)
+    return ("", "") if good else (words, diagnose_cotangent(value, right))
 
 
 # ----------------------------------------------------------------------------------------------------------------- by hand
@@ -393,7 +398,7 @@ STEPS = ("loss", "r", "d", "a", "h", "p", "x", "w", "b", "t")
 
 
 def forward(x, w, b, t) -> dict:
-    """The chain of six, with all that it makes."""
+    """Run the chain of six. Return all its tensors."""
     p = x @ w
     h = p + b
     a = h.tanh()
@@ -403,8 +408,8 @@ def forward(x, w, b, t) -> dict:
     return {"loss": loss, "r": r, "d": d, "a": a, "h": h, "p": p, "x": x, "w": w, "b": b, "t": t}
 
 
-def kept(given: list) -> dict:
-    """The gradient at each tensor of the chain, as gradlab keeps it."""
+def reference_gradients(given: list) -> dict:
+    """Return gradlab's gradient at each tensor of the chain."""
     made = forward(*(tensor.detach().clone().requires_grad_() for tensor in given))
     for tensor in made.values():
         tensor.retain_grad()
@@ -412,8 +417,8 @@ def kept(given: list) -> dict:
     return {name: np.asarray(tensor.grad) for name, tensor in made.items()}
 
 
-def from_its_own(given: list, own: dict) -> dict:
-    """What each step would be if the one after it were right: single steps, taken with the student's own numbers."""
+def expected_from_own(given: list, own: dict) -> dict:
+    """Return the result of each single backward step, computed from the student's own gradient."""
     made = {name: np.asarray(tensor) for name, tensor in forward(*given).items()}
     g = {name: as_array(own.get(name)) for name in STEPS}
     fits = {name: g[name] is not None and g[name].shape == made[name].shape for name in STEPS}
@@ -439,28 +444,28 @@ def by_hand(student: Student) -> None:
         inner, columns = (2, 3) if rows == 5 else (int(k) for k in student.random.permutation([1, 3, 4])[:2])
         draw = lambda *shape: gl.tensor(student.random.normal(size=shape))  # noqa: E731
         given = [draw(rows, inner), draw(inner, columns), draw(columns), draw(rows, columns)]
-        expected = kept(given)
+        expected = reference_gradients(given)
         answer = function(*given)
         own = answer.value
         if own is not None and not isinstance(own, dict):
-            raise student.stop("`backward_by_hand`", f"a dict was expected; what came is {described(own)}")
+            raise student.stop("`backward_by_hand`", f"a dict was expected, got {describe(own)}")
         if own is None:
             own = {}
-        follows = from_its_own(given, own)
+        follows = expected_from_own(given, own)
         for name in STEPS:
             step(student, name, own, expected[name], follows.get(name), f"{rows} rows: " if rows != 5 else "", answer.case)
         if answer.changed:
-            student.check(0, "what came in is left alone", False, f"a tensor was changed: {answer.changed} (no points lost here)")
+            student.check(0, "the inputs are unchanged", False, f"an input was modified: {answer.changed} (no points lost here)")
 
 
 def step(student: Student, name: str, own: dict, right: np.ndarray, follows, where: str, case: str) -> None:
-    """Note one gradient: right; or right as a step from one that is not, for half."""
+    """Record one gradient. A right step from a wrong gradient gets half of the points."""
     what = f"{where}`{name}`"
     if name not in own:
         student.check(1.5, what, False, "it is not in the dict", case=case)
         return
-    good, words = compared(own[name], right, 1e-6)
-    if not good and follows is not None and compared(own[name], follows[1], 1e-6)[0]:
-        student.check(0.75, what, True, "", words=f"a right step from your `{follows[0]}`, which is off: half of the points")
+    good, words = compare_arrays(own[name], right, 1e-6)
+    if not good and follows is not None and compare_arrays(own[name], follows[1], 1e-6)[0]:
+        student.check(0.75, what, True, "", words=f"a right step from your `{follows[0]}`, which is wrong: half of the points")
         return
-    student.check(1.5, what, good, words, of_cotangent(own[name], right), words, case)
+    student.check(1.5, what, good, words, diagnose_cotangent(own[name], right), words, case)

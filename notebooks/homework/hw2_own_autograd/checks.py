@@ -1,33 +1,33 @@
-"""What is checked of homework 2: an autograd of the student's own, on NumPy.
+"""The checks of homework 2: a student's own autograd, on NumPy.
 
-Single rules are compared with difference quotients. Whole programs are run twice, on the student's `Value` and on tensors, and
-compared with gradlab. Each time in other shapes and numbers. A wrong `unbroadcast` or `order` is paid once: the later exercises
-put right ones in their place.
+Single rules are compared with difference quotients. Whole programs run on the student's `Value` and on gradlab's tensors, and
+the results are compared. Shapes and numbers are random. A wrong `unbroadcast` or `order` costs points once: later exercises
+replace them with right ones.
 """
 
 import numpy as np
 
 import gradlab as gl
 from gradlab.homework import Homework, Student, central_differences
-from gradlab.homework.cotangents import of_cotangent
+from gradlab.homework.cotangents import diagnose_cotangent
 from gradlab.homework.programs import Program
 from gradlab.homework.references import order as walk
-from gradlab.homework.verdicts import as_array, compared, described
+from gradlab.homework.verdicts import as_array, compare_arrays, describe
 
 homework = Homework("Homework 2, an autograd of your own")
 
-FOREIGN = ("gradlab.*", "torch.*", "jax.*", "autograd.*")  # nothing of these runs inside of a student's engine
+FOREIGN = ("gradlab.*", "torch.*", "jax.*", "autograd.*")  # forbidden in a student's engine
 RIGHT = {"unbroadcast": "unbroadcast", "order": "order"}
 LATER, UNWRITTEN = "it counts once the rules are right", "not written yet"
 
 
 def numbers(student: Student, *shape: int) -> np.ndarray:
-    """Positive, so that any of the operations takes them."""
+    """Return positive numbers, which all operations accept."""
     return student.random.uniform(0.5, 2.0, shape)
 
 
 def by_differences(text: str, inputs: dict, g: np.ndarray) -> dict:
-    """The value of an operation, and what each input gets for the cotangent g."""
+    """Return the value of an operation, and the gradient of each input for the cotangent g."""
     program = Program(text)
     tensors = {name: gl.tensor(array) for name, array in inputs.items()}
     made = {"value": np.asarray(program(*tensors.values()))}
@@ -37,30 +37,30 @@ def by_differences(text: str, inputs: dict, g: np.ndarray) -> dict:
     return made
 
 
-def amiss(told: dict, expected: dict) -> tuple[str, str]:
-    """What is wrong with an operation and its rule, and a hint; nothing if all is right."""
-    if told.get("unwritten"):
-        return UNWRITTEN, "take out `raise NotImplementedError()` where your code stands, and run the cell again."
-    if not told:
-        return "there is nothing to look at", ""
-    if "value" in told:
-        good, words = compared(told["value"], expected["value"], 1e-6)
+def explain_rule(result: dict, expected: dict) -> tuple[str, str]:
+    """Return what is wrong with an operation and its rule, and a hint; two "" if nothing is."""
+    if result.get("unwritten"):
+        return UNWRITTEN, "replace `raise NotImplementedError()` with your code, and run the cell again."
+    if not result:
+        return "there is no result", ""
+    if "value" in result:
+        good, words = compare_arrays(result["value"], expected["value"], 1e-6)
         if not good:
             return f"the value itself: {words}", ""
-    if "words" in told:
-        return told["words"], ""
+    if "words" in result:
+        return result["words"], ""
     for key, right in expected.items():
         if key == "value":
             continue
-        good, words = compared(told.get(key), right, 1e-5)
+        good, words = compare_arrays(result.get(key), right, 1e-5)
         if not good:
-            return f"what `{key[3:]}` gets: {words}", of_cotangent(told.get(key), right)
+            return f"the gradient of `{key[3:]}`: {words}", diagnose_cotangent(result.get(key), right)
     return "", ""
 
 
 # ------------------------------------------------------------------------------------------------------------------- rules
 def operations(student: Student) -> list:
-    """(what is said, points, [(program, inputs)]) of each of the seven."""
+    """Return (name, points, [(program, inputs)]) of each of the seven operations."""
     shapes = [(), (3,), (2, int(student.random.integers(3, 6)))]
     n = int(student.random.integers(2, 5))
     two = [{"a": numbers(student, *shape), "b": numbers(student, *shape)} for shape in shapes]
@@ -97,10 +97,10 @@ def rules(student: Student) -> None:
             g = student.random.normal(size=np.shape(Program(text)(*(gl.tensor(array) for array in inputs.values()))))
             expected = by_differences(text, inputs, g)
             answer = value("rule", text, inputs, g, False)
-            told = answer.value if isinstance(answer.value, dict) else {}
-            wrong, hint = amiss(told, expected)
-            if told.get("wrote") and not wrote:
-                wrote = f"{name}: your rule wrote into the cotangent that another parent also gets"
+            result = answer.value if isinstance(answer.value, dict) else {}
+            wrong, hint = explain_rule(result, expected)
+            if result.get("wrote") and not wrote:
+                wrote = f"{name}: your rule wrote to its cotangent, which another parent also gets"
             found.append((wrong, hint, answer.case, text, inputs))
         wrong, hint, case, text, inputs = next((one for one in found if one[0]), found[-1])
         shapes = " and ".join(str(array.shape) for array in inputs.values())
@@ -113,12 +113,12 @@ def rules(student: Student) -> None:
         if name in ("`+`", "`sum`"):
             continue
         answer = value("rule", text, inputs, g, True)
-        told = answer.value if isinstance(answer.value, dict) else {}
-        if not late and amiss(told, expected)[0] and not told.get("words", "").startswith("raised RuntimeError"):
+        result = answer.value if isinstance(answer.value, dict) else {}
+        if not late and explain_rule(result, expected)[0] and not result.get("words", "").startswith("raised RuntimeError"):
             late, its = f"{name}: backward saw `a.data` after you changed it", answer.case
     student.check(
         2,
-        "a rule remembers the numbers of the forward",
+        "a rule uses the numbers of the forward pass",
         right and not late,
         late if right else LATER,
         "`a.data += 1` between forward and backward: which numbers does the rule read then?" if right else "",
@@ -126,17 +126,17 @@ def rules(student: Student) -> None:
     )
     student.check(
         2,
-        "a rule leaves its cotangent as it is",
+        "a rule does not modify its cotangent",
         right and not wrote,
         wrote or LATER,
-        "`g` is not yours to change: make a new array." if wrote else "",
+        "do not modify `g`: create a new array." if wrote else "",
         case="",
     )
 
 
 # ------------------------------------------------------------------------------------------------------------- unbroadcast
-def added_back(g: np.ndarray, shape: tuple) -> np.ndarray:
-    """What unbroadcast must be, element by element: the product of g with the broadcast unit vector."""
+def reference_unbroadcast(g: np.ndarray, shape: tuple) -> np.ndarray:
+    """Compute `unbroadcast` element by element: the product of g with the broadcast unit vector."""
     made = np.zeros(shape)
     for at in np.ndindex(shape):
         unit = np.zeros(shape)
@@ -153,16 +153,16 @@ def unbroadcast(student: Student) -> None:
     for shape in ((n,), (m, 1), (1, n), (), (m, n)):
         g = student.random.normal(size=(m, n))
         answer = function("unbroadcast", g, list(shape))
-        told = answer.value if isinstance(answer.value, dict) else {}
-        wrote = wrote or bool(told.get("wrote"))
-        good, words = compared(told.get("value"), added_back(g, shape), 1e-9)
-        hint = of_cotangent(told.get("value"), added_back(g, shape))
+        result = answer.value if isinstance(answer.value, dict) else {}
+        wrote = wrote or bool(result.get("wrote"))
+        good, words = compare_arrays(result.get("value"), reference_unbroadcast(g, shape), 1e-9)
+        hint = diagnose_cotangent(result.get("value"), reference_unbroadcast(g, shape))
         right = student.check(1, f"{(m, n)} to {shape}", good, words, hint, words, answer.case) and right
     shape, wide = (m, 1), (2, m, n)
     g, u = student.random.normal(size=wide), student.random.normal(size=shape)
     answer = function("unbroadcast", g, list(shape))
-    told = answer.value if isinstance(answer.value, dict) else {}
-    back = as_array(told.get("value"))
+    result = answer.value if isinstance(answer.value, dict) else {}
+    back = as_array(result.get("value"))
     there = float((np.broadcast_to(u, wide) * g).sum())
     fits = back is not None and back.shape == shape
     again = float((u * back).sum()) if fits else float("nan")
@@ -172,20 +172,20 @@ def unbroadcast(student: Student) -> None:
         abs(there - again) < 1e-9,
         f"⟨B u, g⟩ is {there:.4g}, ⟨u, unbroadcast g⟩ is {again:.4g}"
         if fits
-        else compared(told.get("value"), np.zeros(shape), 1)[1],
-        "an axis in front that the operand does not have, and an axis where it has length 1.",
+        else compare_arrays(result.get("value"), np.zeros(shape), 1)[1],
+        "sum over leading axes that the operand does not have, and over axes where it has length 1.",
         "both products agree",
         answer.case,
     )
     if wrote:
-        student.check(0, "g is left alone", False, "g itself was changed (no points lost here)")
+        student.check(0, "g is unchanged", False, "g itself was modified (no points lost here)")
     value = student.function("Value", forbidden=FOREIGN, way="engine")
     for text, points in (("out = a + b", 1), ("out = a * b", 2)):
         inputs, g = {"a": numbers(student, m, n), "b": numbers(student, n)}, student.random.normal(size=(m, n))
         expected = by_differences(text, inputs, g)
         answer = value("rule", text, inputs, g, False)
-        wrong, hint = amiss(answer.value if isinstance(answer.value, dict) else {}, expected)
-        hint = hint and f"{hint} The rule's cotangent has to have the shape of its parent."
+        wrong, hint = explain_rule(answer.value if isinstance(answer.value, dict) else {}, expected)
+        hint = hint and f"{hint} The cotangent must have the shape of the parent."
         student.check(points, f"`{text[6:]}` of {(m, n)} and {(n,)}", not wrong, wrong, hint, case=answer.case)
 
 
@@ -194,20 +194,20 @@ def names(nodes) -> str:
     return " and ".join(f"`{name}`" for name in nodes)
 
 
-def disorder(told: dict, parents: list) -> tuple[str, str]:
-    """What is wrong with an order, and a hint."""
-    if told.get("deep"):
-        return "deeper than Python's stack", "keep a list of what is still to be looked at."
-    if "words" in told:
-        return told["words"], ""
-    got = [int(k) for k in told.get("order", [])]
+def explain_order(result: dict, parents: list) -> tuple[str, str]:
+    """Return what is wrong with an order, and a hint."""
+    if result.get("deep"):
+        return "deeper than Python's stack", "keep a list of the values to visit."
+    if "words" in result:
+        return result["words"], ""
+    got = [int(k) for k in result.get("order", [])]
     name = lambda k: chr(ord("a") + k) if len(parents) <= 26 else f"n{k}"  # noqa: E731
     if -1 in got:
-        return "there is something in it that `out` is not made of", ""
+        return "it has a value that `out` does not depend on", ""
     if twice := [k for k in dict.fromkeys(got) if got.count(k) > 1] if len(parents) < 1000 else []:
-        return f"`{name(twice[0])}` is there {got.count(twice[0])} times", "how do you know that you have been at a value before?"
+        return f"`{name(twice[0])}` is in it {got.count(twice[0])} times", "how do you know which values you have visited?"
     if len(set(got)) != len(got):
-        return "some values are there more than once", ""
+        return "some values are in it more than once", ""
     reached, todo = set(), [len(parents) - 1]
     while todo:
         if (k := todo.pop()) not in reached:
@@ -216,25 +216,25 @@ def disorder(told: dict, parents: list) -> tuple[str, str]:
     if missing := sorted(reached - set(got)):
         return (
             f"{names([name(k) for k in missing[:3]])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''} missing",
-            "every value that `out` is made of belongs to it, leaves and `out` too.",
+            "it must have every value that `out` depends on, including the leaves and `out`.",
         )
     place = {k: at for at, k in enumerate(got)}
     wrong = [(k, parent) for k in got for parent in parents[k] if place[parent] < place[k]]
     if not wrong:
         return "", ""
     if all(place[parent] < place[k] for k in got for parent in parents[k]):
-        return "it is the other way round: this order begins with the leaves", ""
+        return "the order is reversed: it starts with the leaves", ""
     k, parent = wrong[0]
     return (
-        f"`{name(parent)}` stands before `{name(k)}`, which is made of it",
-        "when a value's turn comes, all that were made of it must have had theirs.",
+        f"`{name(parent)}` is before `{name(k)}`, which is computed from it",
+        "a value must come after all values computed from it.",
     )
 
 
 @homework.exercise(3, "Who comes first", points=15)
 def in_order(student: Student) -> None:
     order = student.function(
-        "order", forbidden=FOREIGN, way="engine", late="is each value looked for in a long list, or walked to by every path?"
+        "order", forbidden=FOREIGN, way="engine", late="is each value searched for in a long list, or visited for every path?"
     )
     tangled = [[], []]
     for k in range(2, 9):
@@ -248,14 +248,14 @@ def in_order(student: Student) -> None:
         ("a tangle of nine", tangled, 3),
     ):
         answer = order("order", parents)
-        wrong, hint = disorder(answer.value if isinstance(answer.value, dict) else {}, parents)
+        wrong, hint = explain_order(answer.value if isinstance(answer.value, dict) else {}, parents)
         right = student.check(points, what, not wrong, wrong, hint, case=answer.case) and right
     deep = [[], *([k] for k in range(20_000))]
     answer = order("order", deep)
-    told = answer.value if isinstance(answer.value, dict) else {}
-    wrong, hint = disorder(told, deep)
-    words = "right; a graph of 20 000 operations is deeper than Python's stack: keep a list" if told.get("deep") else wrong
-    if told.get("deep"):
+    result = answer.value if isinstance(answer.value, dict) else {}
+    wrong, hint = explain_order(result, deep)
+    words = "right; a graph of 20 000 operations is deeper than Python's stack: keep a list" if result.get("deep") else wrong
+    if result.get("deep"):
         hint = ""
     student.check(
         3,
@@ -263,29 +263,33 @@ def in_order(student: Student) -> None:
         right and not wrong,
         words if right else "it counts once the others are right",
         hint if right else "",
-        f"{told.get('seconds', 0):.2g} s",
+        f"{result.get('seconds', 0):.2g} s",
         answer.case if right else "",
     )
 
 
 # ----------------------------------------------------------------------------------------------------------------- backward
 def gradients(student: Student, points: float, what: str, run, hint: str = "") -> bool:
-    """Note whether all inputs have gradlab's gradient."""
-    if run.refused:
-        return student.check(points, what, False, run.refused)
+    """Record whether all inputs have gradlab's gradient."""
+    if run.refusal:
+        return student.check(points, what, False, run.refusal)
     for name in run.program.inputs:
-        good, words = compared(run.own_grads.get(name), run.grads[name], 1e-9)
+        good, words = compare_arrays(run.own_grads.get(name), run.grads[name], 1e-9)
         if run.own_grads.get(name) is None:
             words = f"`{name}.grad` is None"
         if not good:
             own = as_array(run.own_grads.get(name))
             nothing = own is not None and own.shape == run.grads[name].shape and not own.any()
             if nothing and student.verdict.number == 4 and "0.5" in run.program.text:
-                return student.check(points, what, False, f"`{name}.grad`: 0.5 became 0: data of integers cannot hold it")
+                return student.check(points, what, False, f"`{name}.grad`: 0.5 became 0: integer data cannot hold it")
             shaped = own is not None and own.shape != run.grads[name].shape
-            said = of_cotangent(own, run.grads[name]) if shaped else run.fault(name) or of_cotangent(own, run.grads[name])
+            said = (
+                diagnose_cotangent(own, run.grads[name])
+                if shaped
+                else run.fault(name) or diagnose_cotangent(own, run.grads[name])
+            )
             return student.check(points, what, False, f"`{name}.grad`: {words}", said or hint)
-    if changed := run.changed():
+    if changed := run.changed_data():
         return student.check(points, what, False, changed)
     return student.check(points, what, True, "")
 
@@ -294,7 +298,7 @@ def gradients(student: Student, points: float, what: str, run, hint: str = "") -
 def backward(student: Student) -> None:
     value = student.function("Value", forbidden=FOREIGN, given=RIGHT, way="engine")
     like = lambda program, inputs, *calls: student.like_gradlab(  # noqa: E731
-        program, inputs, calls, forbidden=FOREIGN, given=RIGHT, late="does a rule run for each path, or a loop never end?"
+        program, inputs, calls, forbidden=FOREIGN, given=RIGHT, late="does a rule run for each path, or does a loop never end?"
     )
     m, n = (int(k) for k in student.random.permutation([2, 3, 4])[:2])
     scalar = lambda: numbers(student)  # noqa: E731
@@ -302,20 +306,20 @@ def backward(student: Student) -> None:
 
     run = like("b = a + a\nc = b + b", {"a": scalar()})
     right = gradients(student, 3, "`b = a + a`, `c = b + b`", run) and right
-    often = often or run.often()
+    often = often or run.repeated_rule()
     run = like("c = a * 2\nd = c * 2\ny = c + d", {"a": scalar()})
     right = gradients(student, 4, "`c = a * 2`, `y = c + c * 2`", run) and right
-    often = often or run.often()
+    often = often or run.repeated_rule()
     run = like("y = a * b\nz = a * a", {"a": scalar(), "b": scalar()}, ("y", None), ("z", None))
     right = gradients(student, 3, "a leaf of two roots", run) and right
     run = like("c = a * b\ny = c * c", {"a": scalar(), "b": scalar()}, ("y", None), ("y", None))
     right = gradients(student, 3, "a second call adds", run, "a second call must add.") and right
-    if right and any(run.own_values) and _kept_in_between(run):
-        student.check(0, "values in between", True, "", words="they keep a gradient too: that is fine")
+    if right and any(run.own_values) and _has_intermediate_grad(run):
+        student.check(0, "intermediate values", True, "", words="they keep a gradient, too, which is allowed")
     g = student.random.normal(size=(m, n))
     run = like("y = a * b + a", {"a": numbers(student, m, n), "b": numbers(student, n)}, ("y", g))
     right = gradients(student, 3, f"`y = a * b + a` of {(m, n)} and {(n,)}, with a gradient", run) and right
-    often = often or run.often()
+    often = often or run.repeated_rule()
     inputs, v = {"a": numbers(student, n), "b": numbers(student, n)}, student.random.normal(size=n)
     run = like("c = a + b", inputs, ("c", v), ("c", v), ("c", v))
     gradients(student, 2, "three calls with `c = a + b`", run, "whose array is `a.grad`?")
@@ -324,27 +328,27 @@ def backward(student: Student) -> None:
 
     said = sentence(n)
     answer = value("refused", "y = a * 2", {"a": numbers(student, n)}, "y")
-    told = answer.value if isinstance(answer.value, dict) else {}
-    raised = told.get("error", "")
+    result = answer.value if isinstance(answer.value, dict) else {}
+    raised = result.get("error", "")
     student.check(
         2,
         "several outputs and no gradient",
-        raised == "RuntimeError" and said in told.get("words", ""),
-        "nothing was raised" if not raised else f"raised {raised}: {told.get('words', '')}",
-        "what does gradlab raise there? Ask it, and say the same first sentence.",
+        raised == "RuntimeError" and said in result.get("words", ""),
+        "no error was raised" if not raised else f"raised {raised}: {result.get('words', '')}",
+        "which error does gradlab raise there? Raise it with the same first sentence.",
         "refused",
     )
-    counted(student, value, right, often)
+    check_scaling(student, value, right, often)
 
 
-def counted(student: Student, value, right: bool, often: str) -> None:
-    """Each rule once, whatever the number of paths; and no depth that is too deep."""
+def check_scaling(student: Student, value, right: bool, often: str) -> None:
+    """Check that each rule runs once for any number of paths, and that deep graphs work."""
     what = "each rule runs once: 40 doublings"
     if often:
         student.check(
-            2, what, False, f"{often}; 40 doublings have 2^40 paths", "when a value's turn comes, it has all of its shares."
+            2, what, False, f"{often}; 40 doublings have 2^40 paths", "run a value's rule once, when all its shares have arrived."
         )
-        student.check(2, "20 000 additions", False, "it is tried once each rule runs once", case="")
+        student.check(2, "20 000 additions", False, "it is checked once each rule runs once", case="")
         return
     if not right:
         for one in (what, "20 000 additions"):
@@ -352,17 +356,17 @@ def counted(student: Student, value, right: bool, often: str) -> None:
         return
     for one, kind, count, expected in ((what, "doublings", 40, 2.0**40), ("20 000 additions", "additions", 20_000, 20_001.0)):
         answer = value("long", kind, count)
-        told = answer.value if isinstance(answer.value, dict) else {}
-        if told.get("deep"):
+        result = answer.value if isinstance(answer.value, dict) else {}
+        if result.get("deep"):
             words = "right; a graph of 20 000 operations is deeper than Python's stack: keep a list"
             student.check(2, one, False, words, case=answer.case)
         else:
-            good, words = compared(told.get("grad"), np.asarray(expected), 1e-9)
-            student.check(2, one, good, words, words=f"{told.get('seconds', 0):.2g} s", case=answer.case)
+            good, words = compare_arrays(result.get("grad"), np.asarray(expected), 1e-9)
+            student.check(2, one, good, words, words=f"{result.get('seconds', 0):.2g} s", case=answer.case)
 
 
 def sentence(n: int) -> str:
-    """What gradlab says where there are several outputs and no gradient."""
+    """Return the first sentence of gradlab's error for several outputs without a gradient."""
     try:
         gl.ones(n, requires_grad=True).exp().backward()
     except RuntimeError as error:
@@ -370,39 +374,39 @@ def sentence(n: int) -> str:
     return ""
 
 
-def _kept_in_between(run) -> bool:
+def _has_intermediate_grad(run) -> bool:
     return any(run.grad_in_between(name) for name in run.program.names)
 
 
 # ----------------------------------------------------------------------------------------------------------- the seed's loss
-def alike(student: Student, points: float, what: str, run, n: int = 0) -> None:
-    """Note whether all values and all gradients are gradlab's, the first that is not by name."""
-    if run.refused:
-        student.check(points, what, False, run.refused)
+def compare_programs(student: Student, points: float, what: str, run, n: int = 0) -> None:
+    """Record whether all values and gradients equal gradlab's, or name the first that does not."""
+    if run.refusal:
+        student.check(points, what, False, run.refusal)
         return
     for name in run.program.names:
         own = run.own_values.get(name)
-        good, words = compared(own, run.values[name], 1e-9)
+        good, words = compare_arrays(own, run.values[name], 1e-9)
         if not good:
-            hint = of_cotangent(own, run.values[name])
+            hint = diagnose_cotangent(own, run.values[name])
             array = as_array(own)
             if n and array is not None and array.shape == run.values[name].shape and "std" in run.program.text:
                 ratio = float(np.linalg.norm(array) / np.linalg.norm(run.values[name]))
                 if abs(ratio - np.sqrt((n - 1) / n)) < 1e-9:
-                    hint = f"it is too small, so that z is too large by the root of N/(N-1): gradlab divides by N - 1 (N is {n})."
+                    hint = f"it is too small by the square root of (N-1)/N: gradlab divides by N - 1 (N is {n})."
             student.check(points, what, False, f"`{name}`: {words}", hint)
             return
     for name in (*reversed(run.program.names), *run.program.inputs):
         own, right = run.own_grads.get(name), run.grads.get(name)
         if right is None:
             continue
-        good, words = compared(own, right, 1e-9)
+        good, words = compare_arrays(own, right, 1e-9)
         if own is None:
-            good, words = False, "no cotangent has come to it"
+            good, words = False, "no cotangent has reached it"
         if not good:
-            student.check(points, what, False, f"`{name}.grad`: {words}", run.fault(name) or of_cotangent(own, right))
+            student.check(points, what, False, f"`{name}.grad`: {words}", run.fault(name) or diagnose_cotangent(own, right))
             return
-    student.check(points, what, True, "", words=f"{len(run.program.names)} values and their gradients are gradlab's")
+    student.check(points, what, True, "", words=f"{len(run.program.names)} values and their gradients equal gradlab's")
 
 
 LOSS = """
@@ -431,9 +435,9 @@ def the_loss(student: Student) -> None:
         (2, "`std()`", "out = a.std()\ny = out * out", (m,)),
         (3, "`diagonal()`", "out = a.diagonal()\ny = (out * out).sum()", (n, n)),
     ):
-        alike(student, points, what, like(text, {"a": draw(*shape)}), shape[0])
+        compare_programs(student, points, what, like(text, {"a": draw(*shape)}), shape[0])
     for N in (2, 40):
-        alike(student, 5, f"the loss, N = {N}", like(LOSS.format(N=N), {"x1": draw(N, 3), "x2": draw(N, 3)}), N)
+        compare_programs(student, 5, f"the loss, N = {N}", like(LOSS.format(N=N), {"x1": draw(N, 3), "x2": draw(N, 3)}), N)
 
 
 # ---------------------------------------------------------------------------------------------------------------- break it
@@ -448,7 +452,7 @@ AT = 3.0
 
 
 class Number:
-    """A number with an autograd that has one fault: a share takes the place of the one before."""
+    """A number whose autograd has one fault: a share replaces the previous one."""
 
     def __init__(self, data: float, parents: tuple = (), slopes: tuple = ()) -> None:
         self.data, self.parents, self.slopes, self.grad = data, parents, slopes, 0.0
@@ -468,8 +472,8 @@ class Number:
                 parent.grad = node.grad * slope
 
 
-def with_the_fault(text: str) -> float:
-    """a.grad of such an autograd."""
+def faulty_gradient(text: str) -> float:
+    """Return a.grad of this autograd."""
     a = Number(AT)
     Program(text)(a).backward()
     return a.grad
@@ -479,31 +483,27 @@ def with_the_fault(text: str) -> float:
 def break_it(student: Student) -> None:
     said = student.value("broken")
     if said is not None and not isinstance(said, dict):
-        raise student.stop("`broken`", f"a dict was expected; what came is {described(said)}")
+        raise student.stop("`broken`", f"a dict was expected, got {describe(said)}")
     for number, text in BROKEN.items():
         own, what = (said or {}).get(number), f"program {number}, `{'; '.join(text.splitlines())}`"
         given = as_array(own)
         if given is None or given.ndim:
             answered = (
                 "not answered yet"
-                if own is None or described(own) == "an ellipsis"
-                else f"a number is wanted; what came is {described(own)}"
+                if own is None or describe(own) == "an ellipsis"
+                else f"a number was expected, got {describe(own)}"
             )
             student.check(2, what, False, answered)
             continue
-        expected = with_the_fault(text)
+        expected = faulty_gradient(text)
         a = gl.tensor(AT, dtype=gl.float64, requires_grad=True)
         Program(text)(a).backward()
         usual = float(a.grad)
-        words = (
-            "that is what comes out where shares are added"
-            if abs(float(given) - usual) < 1e-9
-            else "no, that is not what comes out"
-        )
+        words = "that is the result if shares are added" if abs(float(given) - usual) < 1e-9 else "that is not the result"
         student.check(
             2,
             what,
             abs(float(given) - expected) < 1e-9,
             words,
-            "write `=` into your own `backward`, and run it: where do two shares meet?",
+            "use `=` in your own `backward`, and run it: where do two shares meet?",
         )

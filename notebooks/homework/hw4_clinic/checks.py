@@ -1,8 +1,8 @@
-"""What is checked of homework 4: eight trainings, each handed out with one fault, and their diagnosis.
+"""The checks of homework 4: eight training loops, each with one fault, and their diagnosis.
 
-What a training should do is computed here in NumPy, its gradients as central differences: no derivative of the library's own is
-taken for granted. It is compared after one step, after two and after six; the loss at the end at three seeds. How long a step
-takes is counted in nodes of the graph that it walks, which no other program on the machine can change.
+The right weights are computed in NumPy, with gradients from central differences, independent of the library's derivatives. They
+are compared after one, two and six steps, and the final loss at three seeds. The cost of a step is the number of nodes that its
+sweep visits, which does not depend on the load of the machine.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from gradlab.homework.excerpts import abbreviate, first_sentence
 
 homework = Homework("Homework 4, the clinic")
 
-FEW = 2  # lines
+MAX_LINES = 2  # lines
 EARLY = (1, 2, 6)  # steps
 TRUE = np.array([1.5, -2.0, 0.5])
 
@@ -40,7 +40,7 @@ def series(seed):
 
 
 def layers(seed):
-    """Eight hidden units, as the notebook's cell draws them, in one row."""
+    """Return the initial weights of eight hidden units, as in the notebook's cell, in one row."""
     random = np.random.default_rng(seed + 1)
     drawn = [random.normal(size=(1, 8)), random.normal(size=8), random.normal(size=(8, 1)) / 2, np.zeros(1)]
     return np.concatenate([one.reshape(-1) for one in drawn])
@@ -57,7 +57,7 @@ def linear(data, w, step, state):
 
 
 def spread(data, w, step, state):
-    """Every prediction with every target."""
+    """Return the loss of every prediction with every target."""
     x, t = data
     return (((x @ w)[:, None] - t) ** 2).mean(), None
 
@@ -67,36 +67,36 @@ def network(data, w, step, state):
     return ((np.tanh(x @ w1 + b1) @ w2 + b2 - t) ** 2).mean(), None
 
 
-def shifted(data, w, step, state):
+def shifted_network(data, w, step, state):
     (x, t), (w1, b1, w2, b2) = data, split(w)
     return (((1 / (1 + np.exp(-(x @ w1 + b1))) + 1) @ w2 + b2 - t) ** 2).mean(), None
 
 
-def remembered(data, w, step, state):
+def recurrent(data, w, step, state):
     x, t = data
     state = 0.5 * (0.0 if state is None else state) + x[step] @ w
     return (state - t[step]) ** 2, state
 
 
 @dataclass(frozen=True)
-class Patient:
-    """A training, and what it should have been."""
+class FaultyTraining:
+    """A faulty training loop, and the right one."""
 
     title: str
-    text: str  # as it is handed out
+    text: str  # the faulty source
     data: Callable
-    start: Callable  # the weights at first, in one row, of the seed
-    loss: Callable  # of the data, the weights, the step and what the step before left
-    word: str  # what is wrong with it
-    reread: str  # where a wrong diagnosis sends
+    start: Callable  # the initial weights for a seed, in one row
+    loss: Callable  # of the data, the weights, the step and the state of the previous step
+    word: str  # the diagnosis
+    hint: str  # the hint for a wrong diagnosis
     tells: Callable | None = None
     rate: float = 0.1
     steps: int = 60
     exact: float = 1e-6  # of the largest weight; more where the weights are float32
 
     @property
-    def kept(self) -> list[str]:
-        """Lines of the data, the steps and the rate, as Python would write them."""
+    def fixed_lines(self) -> list[str]:
+        """The lines of the data, the steps and the rate, which must stay."""
         lines = [line.strip() for line in self.text.strip("\n").splitlines()]
         return [line for line in lines if line.startswith(("def ", "x, t = ", "lr = ", "for step in "))]
 
@@ -106,68 +106,68 @@ def flat(run):
     return np.concatenate([one.reshape(-1) for one in run["weights"]]) if run["weights"] else np.empty(0)
 
 
-def slope(patient, data, w, step=0, state=None, h=1e-6):
-    """The gradient of the loss, by central differences."""
+def slope(training, data, w, step=0, state=None, h=1e-6):
+    """Return the gradient of the loss, by central differences."""
     made = np.empty_like(w)
     for i in range(len(w)):
         up, down = w.copy(), w.copy()
         up[i] += h
         down[i] -= h
-        made[i] = (patient.loss(data, up, step, state)[0] - patient.loss(data, down, step, state)[0]) / (2 * h)
+        made[i] = (training.loss(data, up, step, state)[0] - training.loss(data, down, step, state)[0]) / (2 * h)
     return made
 
 
-def trained(patient, seed, steps):
-    """The weights after each of the steps, and the loss in the last one."""
-    data, w, state, every, loss = patient.data(seed), patient.start(seed), None, [], 0.0
+def reference_training(training, seed, steps):
+    """Return the weights after each step, and the last loss."""
+    data, w, state, every, loss = training.data(seed), training.start(seed), None, [], 0.0
     every.append(w)
     for step in range(steps):
-        loss, after = patient.loss(data, w, step, state)
-        w, state = w - patient.rate * slope(patient, data, w, step, state), after
+        loss, after = training.loss(data, w, step, state)
+        w, state = w - training.rate * slope(training, data, w, step, state), after
         every.append(w)
     return every, float(loss)
 
 
-def alike(got, right, tolerance):
+def is_close(got, right, tolerance):
     return got.shape == right.shape and bool(np.abs(got - right).max() <= tolerance * max(1.0, np.abs(right).max()))
 
 
-def added_up(patient, seed, runs, expected):
-    """Whether each step is the sum of the gradients before it, at whatever rate."""
-    data, start = patient.data(seed), expected[0]
+def find_accumulation(training, seed, runs, expected):
+    """Return a message if each step is the sum of all gradients so far, at any rate."""
+    data, start = training.data(seed), expected[0]
     one, two = flat(runs[0]), flat(runs[1])
-    first, second = slope(patient, data, start), slope(patient, data, one)
+    first, second = slope(training, data, start), slope(training, data, one)
     rate = float((start - one) @ first / (first @ first))
-    if rate and alike((one - two) / rate, first + second, 1e-4):
-        falls = "the loss falls, but " if runs[len(EARLY)]["loss"] < patient.loss(data, start, 0, None)[0] else ""
-        return f"{falls}each step is the sum of all before"
+    if rate and is_close((one - two) / rate, first + second, 1e-4):
+        falls = "the loss falls, but " if runs[len(EARLY)]["loss"] < training.loss(data, start, 0, None)[0] else ""
+        return f"{falls}each step adds all earlier gradients"
     return ""
 
 
-def rests(patient, seed, runs, expected):
-    """Which weights do not move."""
+def find_frozen_layer(training, seed, runs, expected):
+    """Return a message if the first layer does not change."""
     moved = np.abs(flat(runs[len(EARLY)]) - expected[0]) > 0
     if len(moved) == 25 and not moved[:16].any() and moved[16:].any():
-        return "the weights of the first layer do not move, however long it trains: no gradient reaches them"
+        return "the weights of the first layer never change: no gradient reaches them"
     return ""
 
 
-def every_with_every(patient, seed, runs, expected):
-    """Whether the loss takes every prediction with every target."""
-    w = expected[0] - patient.rate * slope(replace(patient, loss=spread), patient.data(seed), expected[0])
-    if alike(flat(runs[0]), w, 1e-5):
-        return "the loss takes every prediction with every target: 40 by 40 differences, where there should be 40"
+def find_broadcast_loss(training, seed, runs, expected):
+    """Return a message if the loss pairs every prediction with every target."""
+    w = expected[0] - training.rate * slope(replace(training, loss=spread), training.data(seed), expected[0])
+    if is_close(flat(runs[0]), w, 1e-5):
+        return "the loss pairs every prediction with every target: 40 by 40 differences instead of 40"
     return ""
 
 
-def never_moves(patient, seed, runs, expected):
-    return "`w` itself never moves" if alike(flat(runs[len(EARLY)]), expected[0], 1e-12) else ""
+def find_constant_weights(training, seed, runs, expected):
+    return "`w` itself never changes" if is_close(flat(runs[len(EARLY)]), expected[0], 1e-12) else ""
 
 
-def untold(patient, seed, runs, expected):
-    if any(run["untold"] for run in runs):
-        return "`backward` runs, and no weight has a gradient"
-    return never_moves(patient, seed, runs, expected)
+def find_missing_gradient(training, seed, runs, expected):
+    if any(run["loss_is_leaf"] for run in runs):
+        return "`backward` runs, but no weight has a gradient"
+    return find_constant_weights(training, seed, runs, expected)
 
 
 # --------------------------------------------------------------------------------------------------------------- patients
@@ -175,8 +175,8 @@ def zeros(seed):
     return np.zeros(3)
 
 
-PATIENTS = {
-    1: Patient(
+TRAININGS = {
+    1: FaultyTraining(
         "The swing",
         """
 def train_1(seed=0, steps=60):
@@ -195,9 +195,9 @@ def train_1(seed=0, steps=60):
         linear,
         "gradients add up",
         "print `w.grad` before and after the second `backward`",
-        added_up,
+        find_accumulation,
     ),
-    2: Patient(
+    2: FaultyTraining(
         "The second step",
         """
 def train_2(seed=0, steps=60):
@@ -217,7 +217,7 @@ def train_2(seed=0, steps=60):
         "the leaf is lost",
         "print `w.is_leaf` in each step",
     ),
-    3: Patient(
+    3: FaultyTraining(
         "Half asleep",
         """
 def train_3(seed=0, steps=200):
@@ -242,10 +242,10 @@ def train_3(seed=0, steps=200):
         network,
         "the graph is cut",
         "print `w.grad` of all four weights",
-        rests,
+        find_frozen_layer,
         steps=200,
     ),
-    4: Patient(
+    4: FaultyTraining(
         "The plateau",
         """
 def train_4(seed=0, steps=60):
@@ -266,9 +266,9 @@ def train_4(seed=0, steps=60):
         linear,
         "shapes are broadcast",
         "print the shapes of p, t and p - t",
-        every_with_every,
+        find_broadcast_loss,
     ),
-    5: Patient(
+    5: FaultyTraining(
         "Overwritten",
         """
 def train_5(seed=0, steps=100):
@@ -289,13 +289,13 @@ def train_5(seed=0, steps=100):
 """,
         waves,
         layers,
-        shifted,
+        shifted_network,
         "a saved value is changed",
         "run it under `%%grad`: which two lines does the error name?",
         rate=0.1,
         steps=100,
     ),
-    6: Patient(
+    6: FaultyTraining(
         "Round numbers",
         """
 def train_6(seed=0, steps=60):
@@ -316,10 +316,10 @@ def train_6(seed=0, steps=60):
         linear,
         "integers cannot learn",
         "print `w.dtype`",
-        never_moves,
+        find_constant_weights,
         exact=1e-4,
     ),
-    7: Patient(
+    7: FaultyTraining(
         "The long memory",
         """
 def train_7(seed=0, steps=60):
@@ -338,12 +338,12 @@ def train_7(seed=0, steps=60):
 """,
         series,
         zeros,
-        remembered,
+        recurrent,
         "a graph is carried over",
         "draw `gl.graph(loss)` after one step and after three",
         rate=0.1,
     ),
-    8: Patient(
+    8: FaultyTraining(
         "Nothing recorded",
         """
 def train_8(seed=0, steps=60):
@@ -363,133 +363,135 @@ def train_8(seed=0, steps=60):
         linear,
         "nothing is recorded",
         "print `loss.grad_fn`",
-        untold,
+        find_missing_gradient,
     ),
 }
-DECOYS = {
-    "the learning rate is too large": "the same rate trains the training that you have mended",
-    "there are too few steps": "as many steps are enough for the training that you have mended",
-    "the seed is a bad one": "try another seed: it goes wrong there, too",
-    "the loss is the wrong one": "the mean of squares is what it should be, once it gets what it should get",
+WRONG_DIAGNOSES = {
+    "the learning rate is too large": "the repaired training works with the same rate",
+    "there are too few steps": "the repaired training needs no more steps",
+    "the seed is a bad one": "try another seed: it fails there, too",
+    "the loss is the wrong one": "the mean of squares is right, if its inputs are right",
 }
-WORDS = sorted([*(patient.word for patient in PATIENTS.values()), *DECOYS])
+DIAGNOSES = sorted([*(training.word for training in TRAININGS.values()), *WRONG_DIAGNOSES])
 
 
-def examined(student: Student, number: int) -> None:
-    """The repair of one training."""
-    patient, name = PATIENTS[number], f"train_{number}"
+def check_repair(student: Student, number: int) -> None:
+    """Check the repair of one training loop."""
+    training, name = TRAININGS[number], f"train_{number}"
     seeds = [int(seed) for seed in student.random.integers(0, 10_000, 3)]
-    plan = [[seeds[0], steps] for steps in (*EARLY, patient.steps)] + [[seed, patient.steps] for seed in seeds[1:]]
-    expected, _ = trained(patient, seeds[0], max(EARLY))
-    answer = student.function(name, way="training")(patient.text, patient.kept, plan).value
+    plan = [[seeds[0], steps] for steps in (*EARLY, training.steps)] + [[seed, training.steps] for seed in seeds[1:]]
+    expected, _ = reference_training(training, seeds[0], max(EARLY))
+    answer = student.function(name, way="training")(training.text, training.fixed_lines, plan).value
     answer = answer if isinstance(answer, dict) else {"runs": [], "lines": None, "gone": None}
     runs, gone = answer["runs"], answer["gone"] or []
-    wrong = unlike(patient, seeds[0], runs, expected)
-    what = "the first steps, against differences"
+    wrong = explain_first_steps(training, seeds[0], runs, expected)
+    what = "the first steps, compared with differences"
     if wrong:
-        hint = "the report of one step in a `%%grad` cell: the function is as it was handed out." if answer["lines"] == 0 else ""
+        hint = "read the report of one step in a `%%grad` cell: the function is unchanged." if answer["lines"] == 0 else ""
         student.check(2, what, False, wrong, hint)
-        for rest in ("the loss at the end, at three seeds", "a late step costs what an early one does"):
+        for rest in ("the final loss, at three seeds", "a late step costs as much as an early one"):
             student.check(2, rest, False, "it counts once the first steps are right")
     else:
         student.check(2, what, True, "", words="weights after 1, 2 and 6 steps are right")
-        told = []
+        worse = []
         for seed, run in zip(seeds, runs[len(EARLY) :], strict=True):
-            least = trained(patient, seed, patient.steps)[1]
+            least = reference_training(training, seed, training.steps)[1]
             if not run["loss"] <= 1.02 * least + 1e-7:
-                told.append(f"{run['loss']:.2g} at seed {seed}, {least:.2g} can be had")
+                worse.append(f"{run['loss']:.2g} at seed {seed}, possible is {least:.2g}")
         student.check(
-            2, "the loss at the end, at three seeds", not told, "; ".join(told), words="as low as it gets in so many steps"
+            2, "the final loss, at three seeds", not worse, "; ".join(worse), words="as low as possible in this number of steps"
         )
         student.check(
-            2, "a late step costs what an early one does", not grown(runs), grown(runs), words="the graph does not grow"
+            2,
+            "a late step costs as much as an early one",
+            not graph_growth(runs),
+            graph_growth(runs),
+            words="the graph does not grow",
         )
-    right = not wrong and not told and not grown(runs)
+    right = not wrong and not worse and not graph_growth(runs)
     line = answer["lines"]
     words = (
-        f"data, steps and rate stay as they are: the line `{gone[0]}` is gone"
+        f"do not change data, steps and rate: the line `{gone[0]}` is missing"
         if gone
-        else "its text cannot be read: is it a function in a cell of its own?"
+        else "its source cannot be read: is it a function in a cell of its own?"
         if line is None
-        else f"{line} lines are not as they were"
-        if line > FEW
+        else f"{line} lines were changed"
+        if line > MAX_LINES
         else "it counts once the training is right"
     )
-    student.check(2, f"in at most {FEW} lines", right and not gone and line is not None and line <= FEW, words)
+    student.check(2, f"in at most {MAX_LINES} lines", right and not gone and line is not None and line <= MAX_LINES, words)
 
 
-def grown(runs) -> str:
-    """Whether late steps walk more than early ones, in words."""
+def graph_growth(runs) -> str:
+    """Return a message if the graph of late steps is larger than that of early ones, else ""."""
     early, late = runs[2]["nodes"], runs[3]["nodes"]
     if late <= early + 2:
         return ""
-    return f"memory grows with every step: the last step walks {late / early:.0f} times the nodes of step {EARLY[-1]}"
+    return f"memory grows with every step: the last step visits {late / early:.0f} times as many nodes as step {EARLY[-1]}"
 
 
-def unlike(patient, seed, runs, expected) -> str:
-    """What is wrong with the first steps, in words; nothing if they are right."""
+def explain_first_steps(training, seed, runs, expected) -> str:
+    """Return what is wrong with the first steps, in words, or ""."""
     if not runs:
-        return "what came back cannot be read"
+        return "the result cannot be read"
     for run in runs:
         if run["raised"]:
-            if patient.tells is untold and run["untold"]:
-                return untold(patient, seed, runs, expected)
+            if training.tells is find_missing_gradient and run["loss_is_leaf"]:
+                return find_missing_gradient(training, seed, runs, expected)
             where = f" in `{run['line']}`" if run["line"] else ""
             return f"raised {first_sentence(run['raised'])}{where}"
         if run["loss"] is None:
-            return "it should return the loss and the weights, as it did"
+            return "it must return the loss and the weights, as before"
         if flat(run).shape != expected[0].shape:
-            return f"{flat(run).size} weights came back; there are {expected[0].size}"
-    if all(alike(flat(run), expected[steps], patient.exact) for run, steps in zip(runs, EARLY, strict=False)):
+            return f"expected {expected[0].size} weights, got {flat(run).size}"
+    if all(is_close(flat(run), expected[steps], training.exact) for run, steps in zip(runs, EARLY, strict=False)):
         return ""
     if not all(np.isfinite(flat(run)).all() for run in runs):
         return "the weights are no longer finite"
-    if grown(runs):
-        return f"it runs; {grown(runs)}"
-    if patient.tells is not None and (said := patient.tells(patient, seed, runs, expected)):
+    if graph_growth(runs):
+        return f"it runs; {graph_growth(runs)}"
+    if training.tells is not None and (said := training.tells(training, seed, runs, expected)):
         return said
     got, right = expected[0] - flat(runs[0]), expected[0] - expected[1]
-    if not alike(got, right, patient.exact):
+    if not is_close(got, right, training.exact):
         if not got.any():
-            return "no weight moves in the first step"
+            return "no weight changes in the first step"
         worst = int(np.abs(got - right).argmax())
         rate = float(got @ right / (right @ right))
-        if alike(got, rate * right, 1e-4):
-            return f"the first step is {rate:.2g} times as long as it should be"
+        if is_close(got, rate * right, 1e-4):
+            return f"the first step is {rate:.2g} times the right one"
         return (
-            f"no error, and the wrong gradient: in the first step its entry {worst} is {got[worst] / patient.rate:.3g}; "
-            f"differences say {right[worst] / patient.rate:.3g}"
+            f"no error, but a wrong gradient: in the first step, entry {worst} is {got[worst] / training.rate:.3g}; "
+            f"differences give {right[worst] / training.rate:.3g}"
         )
-    return "the first step is right, a later one is not: what does one step leave to the next?"
+    return "the first step is right, a later one is not: what does a step leave for the next one?"
 
 
 def declare(number: int) -> None:
-    @homework.exercise(number, PATIENTS[number].title, points=8)
+    @homework.exercise(number, TRAININGS[number].title, points=8)
     def repair(student: Student) -> None:
-        examined(student, number)
+        check_repair(student, number)
 
 
-for _number in PATIENTS:
+for _number in TRAININGS:
     declare(_number)
 
 
 @homework.exercise(9, "The diagnosis", points=36)
-def diagnosed(student: Student) -> None:
+def check_diagnosis(student: Student) -> None:
     diagnosis = student.value("diagnosis")
     if not isinstance(diagnosis, dict):
         raise student.stop("`diagnosis`", "a dict was expected: {1: …, 2: …}")
     right = 0
-    for number, patient in PATIENTS.items():
+    for number, training in TRAININGS.items():
         word = diagnosis.get(number)
-        what = f"{number}, {patient.title}"
+        what = f"{number}, {training.title}"
         if word is None or word == "" or not isinstance(word, str):
-            student.check(4, what, False, "no diagnosis yet", "put it in quotes, as it stands in the list.")
-        elif word not in WORDS:
-            student.check(
-                4, what, False, f"`{abbreviate(word, 60)}` is not in the list", "put it in quotes, as it stands in the list."
-            )
-        elif word in DECOYS:
-            student.check(4, what, False, f"not that: {DECOYS[word]}", f"{patient.reread}.")
+            student.check(4, what, False, "no diagnosis yet", "write it in quotes, as in the list.")
+        elif word not in DIAGNOSES:
+            student.check(4, what, False, f"`{abbreviate(word, 60)}` is not in the list", "write it in quotes, as in the list.")
+        elif word in WRONG_DIAGNOSES:
+            student.check(4, what, False, f"not that: {WRONG_DIAGNOSES[word]}", f"{training.hint}.")
         else:
-            right += student.check(4, what, word == patient.word, "not that", f"{patient.reread}.")
-    student.check(4, "all eight", right == len(PATIENTS), f"{right} of {len(PATIENTS)}")
+            right += student.check(4, what, word == training.word, "not that", f"{training.hint}.")
+    student.check(4, "all eight", right == len(TRAININGS), f"{right} of {len(TRAININGS)}")

@@ -9,7 +9,7 @@ from lab import expect
 CELLS = [
     "from gradlab.homework import ask, guess, reveal",
     'ask("path", choices=("Mul", "Add", "Pow"))',
-    'reveal(guess.path, "Pow", replies={"Mul": "that makes output 0"})',
+    'reveal(guess.path, "Pow", replies={"Mul": "that computes output 0"})',
     'ask("who", choices=("True", "False"), rows=("x", "x * 2", "x < 0"))',
     'reveal(guess.who, [True, True, False], rows=("x", "x * 2", "x < 0"), replies={"x * 2": "it is made of x"})',
     'ask("two_rows", numbers=2)',
@@ -49,13 +49,13 @@ def test_it_is_answered_by_clicks_and_by_keys(open_notebook, tmp_path, theme):
 
     table.get_by_role("button", name="x: True", exact=True).focus()
     keys.press("Enter")
-    expect(table.get_by_role("status")).to_have_text("2 of 3 rows are left.")
+    expect(table.get_by_role("status")).to_have_text("2 of 3 rows are not answered yet.")
     keys.press("ArrowDown")
     keys.press("ArrowRight")
     keys.press("Enter")
-    expect(table.get_by_role("status")).to_have_text("1 of 3 rows are left.")  # the kernel has the answer
+    expect(table.get_by_role("status")).to_have_text("1 of 3 rows are not answered yet.")  # the kernel has the answer
     page.run_cell(4)
-    expect(page.output(4)).to_contain_text("Say first what you expect of x < 0")
+    expect(page.output(4)).to_contain_text("Enter your guess for x < 0")
     table.get_by_role("button", name="x < 0: False").click()
     expect(table.get_by_role("status")).to_contain_text("Noted: all 3 rows.")
     page.run_cell(4)
@@ -66,7 +66,7 @@ def test_it_is_answered_by_clicks_and_by_keys(open_notebook, tmp_path, theme):
     entry.click()
     cells = page.page.locator(".jp-NotebookPanel .jp-Cell").count()
     keys.type("3")
-    expect(field.get_by_role("status")).to_contain_text("You wrote one number. The question is for two numbers")
+    expect(field.get_by_role("status")).to_contain_text("You wrote one number. The answer is two numbers")
     keys.type(", 5")
     expect(field.get_by_role("status")).to_contain_text("Press Enter")
     page.screenshot(tmp_path / f"typing-{theme}.png", cell=5)

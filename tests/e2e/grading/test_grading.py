@@ -17,7 +17,7 @@ from waiting import HandClock, wait_until
 
 from gradlab.clock import use_source
 from gradlab.homework import load, run
-from gradlab.homework.grading import ALTOGETHER, CELLS, DIED, GRACE, KILLED, SPENT, Gone, Submission, graded
+from gradlab.homework.grading import ALTOGETHER, CELLS, DIED, GRACE, KILLED, SPENT, Gone, Submission, grade_cells
 from gradlab.homework.probes import Probe
 
 START = "import gradlab as gl"
@@ -26,7 +26,7 @@ ROWS = RIGHT["answer1"]
 
 def points(texts, tmp_path, seed=4, **options):
     tmp_path.mkdir(exist_ok=True)
-    return tuple(one.points for one in graded([START, *texts], tmp_path, SOURCE, seed, **options)[0])
+    return tuple(one.points for one in grade_cells([START, *texts], tmp_path, SOURCE, seed, **options)[0])
 
 
 @pytest.mark.parametrize("who", [who for who in INTENDED if who != "endless"])
@@ -175,7 +175,7 @@ def test_points_beside_x_are_counted_whoever_asks():
         assert probe.elsewhere == n
     probe.answer("pull", [at - 1e-9, v])
     assert probe.elsewhere == 5
-    with pytest.raises(ValueError, match="1000 are the most"):
+    with pytest.raises(ValueError, match="the limit is 1000"):
         probe.answer("pull", [at, np.ones((1001, 4))])
 
 
@@ -277,14 +277,14 @@ def test_endless_loops_everywhere_cost_no_more(tmp_path):
 
 def test_memory_is_bounded(tmp_path):
     hungry = "def jacobian_by_rows(f, x):\n    return [bytearray(10 ** 8) for _ in range(100)]\n"
-    verdicts, _ = graded([START, hungry, *list(RIGHT.values())[1:]], tmp_path, SOURCE, 0)
+    verdicts, _ = grade_cells([START, hungry, *list(RIGHT.values())[1:]], tmp_path, SOURCE, 0)
     assert "raised MemoryError" in str(verdicts[0])
     assert [verdict.points for verdict in verdicts[1:]] == [20, 20, 15, 15, 0]
 
 
 def test_a_process_that_ends_itself_is_told_from_one_that_was_ended(tmp_path):
     ending = "import os\ndef jacobian_by_rows(f, x):\n    os._exit(0)\n"
-    verdicts, _ = graded([START, ending, *list(RIGHT.values())[1:]], tmp_path, SOURCE, 0)
+    verdicts, _ = grade_cells([START, ending, *list(RIGHT.values())[1:]], tmp_path, SOURCE, 0)
     assert DIED in str(verdicts[0]) and KILLED not in str(verdicts[0])
     assert [verdict.points for verdict in verdicts] == [0, 20, 20, 15, 15, 0]
 

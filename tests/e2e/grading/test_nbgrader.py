@@ -107,7 +107,7 @@ SAID = {
     "empty": "not written yet",
     "cheating": "it uses",
     "endless": "did not end within 9 s",
-    "broken": "there is no such name in the notebook yet",
+    "broken": "this name is not defined in the notebook yet",
 }
 
 
@@ -146,7 +146,7 @@ def test_the_summary_is_read_from_the_database(course, capsys):
     assert rows["of"] == ["30", "20", "20", "15", "15", "0", "100"]
     assert "1. The Jacobian by rows" in text
     assert "1 × `jacobian_by_rows`: not written yet" in text
-    assert "1 × `jacobian_by_rows`: it uses `gl.autograd.functional.jacobian`, which this exercise is there to replace" in text
+    assert "1 × `jacobian_by_rows`: it uses `gl.autograd.functional.jacobian`, which this exercise does not allow" in text
 
 
 @pytest.mark.exhaustive
