@@ -172,9 +172,9 @@ class CellReporter:
             deed = say(
                 "The output is not a scalar and there are no weights (",
                 code("-v"),
-                "), so the report shows its Jacobian; ",
+                "), so this is its Jacobian; ",
                 code(".grad"),
-                " was not changed.",
+                " was left alone.",
             )
         elif dry:
             trace = differentiate(subject, sources, weights, self.names, self.recorder)
@@ -378,7 +378,7 @@ def _receiver(ending: Ending | None) -> str:
 
 
 def _describe_unwritten(asked: bool) -> Sentence:
-    return say(code(".grad"), " was not changed (", code("--dry"), ").") if asked else say("No ", code(".grad"), " was written.")
+    return say(code(".grad"), " was left alone (", code("--dry"), ").") if asked else say("No ", code(".grad"), " was written.")
 
 
 def _describe_written(names: Sequence[str], verb: str) -> Sentence:

@@ -1,6 +1,6 @@
 """Cells as students, teachers and researchers write them: everyday ones and planted faults; `models` has those with models.
 
-A text is a `%%grad` cell as it is typed. Those of `BOTH` are run with PyTorch as well, where `gl` stands for it.
+A text is a `%%grad` cell as it is typed. Cells of `BOTH` also run with PyTorch, with `gl` replaced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Written:
     ----------
     name : str
     cell : str
-        What is typed, `%%grad` included.
+        The source, including `%%grad`.
     before : str
         The cell above it; empty for none.
     libraries : tuple of str
@@ -46,7 +46,7 @@ class Written:
     says: tuple[str, ...] = ()
     found: str = ""
 
-    def typed(self, library: str) -> tuple[str, str]:
+    def source(self, library: str) -> tuple[str, str]:
         """The cell above and the cell, for a library."""
         if library == "gradlab":
             return self.before, self.cell

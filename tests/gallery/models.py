@@ -1,4 +1,4 @@
-"""Cells with models, as `cells` has everyday ones and planted faults: `TWELVE` are those whose pictures are looked at."""
+"""Cells with models, like the everyday cells and faults in `cells`. `TWELVE` names the cells whose pictures are examined."""
 
 from __future__ import annotations
 

@@ -23,14 +23,14 @@ def namespace_of(name: str) -> dict[str, Any]:
     return space
 
 
-def traced(name: str) -> Trace:
-    """The trace of a program's backward."""
+def trace_of(name: str) -> Trace:
+    """Return the trace of a program's backward."""
     space, before = namespace_of(name), cells.current
     cells.current = file = FILE.format("3")
     try:
         recorder = Recorder(lambda: space)
         with recorder:
-            _run("pass\n" + PROGRAMS[name].cell, file, space)  # where `%%grad` stands
+            _run("pass\n" + PROGRAMS[name].cell, file, space)  # the line of `%%grad`
         return recorder.trace()
     finally:
         cells.current = before

@@ -1,7 +1,7 @@
-"""The gallery: cells as students and researchers write them, by name. Each is what stands below `%%grad`.
+"""The gallery: cells as students and researchers write them, by name, without the line `%%grad`.
 
-`library` of a program says which one it is written for; a program of torch needs it. The last scalar that is called `loss` (or
-what `backward` was called on) is what is differentiated: every cell calls `backward` itself.
+`library` is the library of a program; a program for torch needs it installed. Every cell calls `backward` itself, on its last
+scalar, usually `loss`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from program_traces import namespace_of, traced
+from program_traces import namespace_of, trace_of
 from programs import PROGRAMS, marks_of
 
 from gradlab.explore.graph import Graph
@@ -42,8 +42,8 @@ def rows_by(rows):
 
 # ----------------------------------------------------------------------------------------------------- worked by hand
 def test_every_node_of_a_scalar_cell_shows_its_value_and_its_gradient():
-    """out = 2·relu(a·b + b³) at a = −3, b = 2."""
-    drawing = Graph(traced("scalar")).drawing()
+    """Check out = 2·relu(a·b + b³) at a = −3, b = 2."""
+    drawing = Graph(trace_of("scalar")).drawing()
     assert next(node_texts(drawing, "a")) == ["a", "−3", "4"]
     assert next(node_texts(drawing, "b")) == ["b", "2", "18"]
     times, doubled = node_texts(drawing, "×")
@@ -58,7 +58,7 @@ def test_every_node_of_a_scalar_cell_shows_its_value_and_its_gradient():
 
 
 def test_up_to_five_elements_stand_value_over_gradient():
-    drawing = Graph(traced("five")).drawing()
+    drawing = Graph(trace_of("five")).drawing()
     assert next(node_texts(drawing, "x"))[1:] == ["0", "1", "2", "3", "4", "0", "−9", "−72", "−243", "888"]
     power = next(node_texts(drawing, "**"))
     assert power[3:14] == ["y", "0", "1", "8", "27", "64", "−0.5", "−3", "−6", "−9", "18.5"]
@@ -69,17 +69,17 @@ def test_up_to_five_elements_stand_value_over_gradient():
 
 
 def test_a_cut_is_torn_and_what_lies_behind_says_no_gradient():
-    drawing = Graph(traced("cut")).drawing()
+    drawing = Graph(trace_of("cut")).drawing()
     assert "cut by .detach(), line 3" in drawn_texts(drawing)
     assert next(node_texts(drawing, "no gradient")) == ["×", "no gradient", "target", "2", "4", "6", "3"]
     assert next(node_texts(drawing, "w"))[4:] == ["−2", "−4", "−6"]
     dotted = [path for path in ET.fromstring(drawing.svg()).iter(f"{SVG}path") if path.get("stroke-dasharray")]
     assert len(dotted) == 1
-    assert "cut by .detach(), line 3" in drawing.text and "cut by .detach(), line 3" in Graph(traced("cut")).dot()
+    assert "cut by .detach(), line 3" in drawing.text and "cut by .detach(), line 3" in Graph(trace_of("cut")).dot()
 
 
 def test_a_constant_written_as_a_name_has_it():
-    drawing = Graph(traced("fan_out")).drawing()
+    drawing = Graph(trace_of("fan_out")).drawing()
     assert "N = 6" in drawn_texts(drawing) and "3" in next(t for t in node_texts(drawing, "×") if "3" in t)
     assert "(N = 6)" in drawing.text
 
@@ -98,7 +98,7 @@ def test_two_parts_of_one_size_that_cancel():
 
 
 def test_a_leaf_that_got_no_gradient_says_so():
-    """As of an output that no gradient flows through: its leaf is in the graph, and the sweep brings it nothing."""
+    """Check an output that passes no gradient: its leaf is in the graph, but receives none."""
     import gradlab as gl
     from gradlab.explore.trace.data import Leaf, Trace
 
@@ -123,7 +123,7 @@ def test_shares_are_projections_of_what_each_use_hands_back():
     parts = [copy.grad for copy in copies]
     whole = sum(parts)
     expected = [float(part @ whole / (whole @ whole)) for part in parts]
-    trace = traced("fan_out")
+    trace = trace_of("fan_out")
     h = next(i for i, node in enumerate(trace.nodes) if node.name == "h")
     assert sorted(e.share for e in trace.edges if e.source == h) == pytest.approx(sorted(expected), abs=1e-5)
     from gradlab.explore.graph.painting import share_text
@@ -141,7 +141,7 @@ def test_rows_of_code_have_the_norms_that_retain_grad_gives():
         name = line.partition(" = ")[0]
         if " = " in line and space[name].requires_grad:
             space[name].retain_grad()
-    rows = code_rows(traced("batch_norm"))
+    rows = code_rows(trace_of("batch_norm"))
     assert [row.label for row in rows if row.kind == "line"] == PROGRAMS["batch_norm"].cell.splitlines()[:-1]
     assert [row.line for row in rows if row.kind == "line"] == [str(i) for i in range(2, 20)]
     for row in rows:
@@ -172,7 +172,7 @@ def test_rows_of_modules_have_the_norms_that_hooks_give():
             module.register_forward_hook(keep(name) if not name.endswith("self_attn") else (lambda *a: None))
     exec(PROGRAMS["encoder"].cell, space)
     seen = {name: float(output.grad.norm()) for name, output in outs if output.grad is not None}
-    rows = rows_by(module_rows(traced("encoder")))
+    rows = rows_by(module_rows(trace_of("encoder")))
     for name in ("layers[0].norm1", "layers[0].linear1", "layers[0].linear2", "layers[0].norm2"):
         assert rows[name].gradient.norm == pytest.approx(seen[name.replace("[0]", ".0")], rel=1e-4)
     stack = rows["layers[1–11]"]
@@ -191,12 +191,12 @@ def test_a_cell_of_fifty_steps_is_one_row_with_fifty_norms():
         h.retain_grad()
         steps.append(h)
     torch.nn.functional.mse_loss(space["head"](h), space["t"]).backward()
-    rows = module_rows(traced("lstm"))
+    rows = module_rows(trace_of("lstm"))
     [cell] = [row for row in rows if row.label == "cell"]
     assert cell.small.startswith("50 calls · LSTMCell") and len(cell.norms) == 50
     wanted = [float(h.grad.norm()) for h in steps]
     assert cell.norms == pytest.approx(wanted, rel=1e-3, abs=1e-12)
-    [line] = [row for row in code_rows(traced("lstm")) if row.label.startswith("h, c = cell(")]
+    [line] = [row for row in code_rows(trace_of("lstm")) if row.label.startswith("h, c = cell(")]
     assert line.small == "50 times" and line.norms == pytest.approx(wanted, rel=1e-3, abs=1e-12)
 
 
@@ -204,7 +204,7 @@ def test_a_cell_of_fifty_steps_is_one_row_with_fifty_norms():
 @of_programs(*LARGE)
 @pytest.mark.parametrize("level", ["operations", "modules"])
 def test_a_model_folds_to_what_is_read_at_a_glance(name, level):
-    found = Graph(traced(name), level=level)
+    found = Graph(trace_of(name), level=level)
     drawing = found.drawing()
     assert drawing.height <= 900 and drawing.width <= 1000
     nodes, edges = found.shown
@@ -219,7 +219,7 @@ def test_a_model_folds_to_what_is_read_at_a_glance(name, level):
 
 @of_programs("encoder", "encoder_gradlab", "gpt")
 def test_blocks_that_are_alike_are_one_stack(name):
-    nodes, _ = Graph(traced(name), level="operations").shown
+    nodes, _ = Graph(trace_of(name), level="operations").shown
     blocks = "blocks" if name == "gpt" else "layers"
     [stack] = [node for node in nodes if node.norms]
     assert stack.label == f"{blocks}[1–11]" and stack.detail.startswith("11 alike · ") and len(stack.norms) == 11
@@ -228,7 +228,7 @@ def test_blocks_that_are_alike_are_one_stack(name):
 
 @of_programs("encoder", "encoder_gradlab")
 def test_unfold_opens_the_module_that_holds_a_leaf(name):
-    trace, wanted = traced(name), "model.layers[7].linear1.weight"
+    trace, wanted = trace_of(name), "model.layers[7].linear1.weight"
     found = Graph(trace, level="operations", unfold=[wanted])
     labels = [node.label for node in found.shown[0]]
     assert wanted in labels and wanted not in [node.label for node in Graph(trace, level="operations").shown[0]]
@@ -238,23 +238,23 @@ def test_unfold_opens_the_module_that_holds_a_leaf(name):
 
 
 def test_functions_are_folds_where_there_are_no_modules():
-    nodes, _ = Graph(traced("by_functions"), level="operations", limit=16).shown
+    nodes, _ = Graph(trace_of("by_functions"), level="operations", limit=16).shown
     [layer] = [node for node in nodes if node.label == "layer()"]
     assert layer.count > 20 and "X" in [operand.text for operand in layer.operands]
 
 
 def test_the_level_is_chosen_by_what_was_run():
-    assert Graph(traced("scalar")).level == "operations"
-    assert Graph(traced("by_functions")).level == "code"
-    assert Graph(traced("encoder_gradlab")).level == "modules"
-    assert Graph(traced("encoder_gradlab"), limit=60).level == "operations"
+    assert Graph(trace_of("scalar")).level == "operations"
+    assert Graph(trace_of("by_functions")).level == "code"
+    assert Graph(trace_of("encoder_gradlab")).level == "modules"
+    assert Graph(trace_of("encoder_gradlab"), limit=60).level == "operations"
     with pytest.raises(ValueError, match="the levels are 'operations', 'code', 'modules'"):
-        Graph(traced("scalar"), level="lines")
+        Graph(trace_of("scalar"), level="lines")
 
 
 @of_programs(*PROGRAMS)
 def test_rows_lose_no_node_and_rails_run_down(name):
-    trace = traced(name)
+    trace = trace_of(name)
     for rows in (code_rows(trace), module_rows(trace)):
         members = [m for row in rows for m in row.members]
         assert len(members) == len(set(members))
@@ -271,7 +271,7 @@ def test_rows_lose_no_node_and_rails_run_down(name):
 
 @of_programs(*PROGRAMS)
 def test_text_and_alt_carry_the_numbers_of_the_picture(name):
-    found = Graph(traced(name))
+    found = Graph(trace_of(name))
     drawing = found.drawing()
     norms = [node.gradient for node in found.nodes if node.kind == "operation" and node.gradient is not None]
     texts = found.text()

@@ -81,11 +81,11 @@ def test_what_lesson_3_replies_to_is_what_the_mistakes_give():
             "the 2 of the square": d * s_bar,
             "has a sign": abs(2 * d * s_bar),
             "the square alone": 2 * d,
-            "with what the square gave": 2 * d**2 * s_bar,
-            "with `x`": 2 * x * s_bar,
+            "uses the result `q`": 2 * d**2 * s_bar,
+            "uses `x`": 2 * x * s_bar,
         },
         "m": {"have signs": abs(d_bar).sum()},
-        "x": {"by way of the mean": np.full(5, -d_bar.sum() / 5)},
+        "x": {"through the mean": np.full(5, -d_bar.sum() / 5)},
     }
     right = {"s": s_bar, "q": np.full(5, s_bar), "d": d_bar, "m": 0.0, "x": d_bar}
     seen = 0

@@ -22,7 +22,7 @@ def test_a_notebook_of_twelve_reports_is_small(shell, library):
     pytest.importorskip("torch" if library == "torch" else "gradlab")
     sizes = {}
     for one in twelve():
-        before, cell = one.typed(library)
+        before, cell = one.source(library)
         shell.run(f"{IMPORTS[library]}\n{before}")
         shell.run(cell.replace("%%grad", "%%grad -o report", 1))
         report = shell.ns.pop("report", None)

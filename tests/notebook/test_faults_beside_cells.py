@@ -44,16 +44,16 @@ def told(program):
 PLACES = {  # what is struck, and above which magic the cell runs as it would
     "before a cell": (GradMagics, "_close_widgets", "%%grad"),
     "a recorder is made": (magics, "recorder_of", "%%grad"),
-    "a cell has ended": (GradMagics, "_ended", "%%grad"),
+    "a cell has ended": (GradMagics, "_end_cell", "%%grad"),
     "a report is made": (reporting, "make_report", "%%grad"),
-    "what is found is added": (GradMagics, "_diagnosed", "%%grad"),
+    "what is found is added": (GradMagics, "_add_findings", "%%grad"),
     "a report is shown": (GradMagics, "_finish", "%%grad"),
-    "what is found is shown": (GradMagics, "_say", "%%doctor"),
-    "what a cell is looked at for": (GradMagics, "_wanted", "%%doctor"),
+    "what is found is shown": (GradMagics, "_show_diagnosis", "%%doctor"),
+    "what a cell is looked at for": (GradMagics, "_value_to_examine", "%%doctor"),
     "a watch begins": (Found, "open", "%%watch"),
     "a watch ends": (Watch, "end_step", "%%watch"),
-    "a line of options is read": (transform, "_rewritten", ""),
-    "a cell's ending is read": (transform.Instrument, "_instrumented", ""),
+    "a line of options is read": (transform, "_rewrite", ""),
+    "a cell's ending is read": (transform.Instrument, "_instrument", ""),
 }
 
 

@@ -306,7 +306,7 @@ def test_weights(cell, options, body, expected):
         ("-v 'abc'", "the weights must be numbers"),
         ("-v nix", "nix: NameError: name 'nix' is not defined"),
         ("nix", "nix: NameError: name 'nix' is not defined"),
-        ("len", "len is builtin_function_or_method, no tensor."),
+        ("len", "len is builtin_function_or_method, not a tensor."),
         ("--of nix", "nix: NameError: name 'nix' is not defined"),
     ],
 )

@@ -172,7 +172,7 @@ def test_without_widgets_a_notebook_says_what_to_type(guesses, displayed, monkey
     monkeypatch.setattr(question_display, "get_ipython", Kernel)
     monkeypatch.setitem(sys.modules, "gradlab.notebook.question_widget", None)
     ask("k", numbers=2)
-    assert "write `guess.k = ...`" in capsys.readouterr().out and displayed == []
+    assert "replace the dots in `guess.k = ...`" in capsys.readouterr().out and displayed == []
 
 
 def test_in_a_notebook_it_is_live(guesses, displayed, monkeypatch):

@@ -66,7 +66,7 @@ def test_options_of_a_run(shell_with_models):
     ran = shell.run("%graph w*2 --time")
     assert "--values and --time are for the run of a model" in ran.stdout + ran.stderr + str(ran.error)
     ran = shell.run("%graph net(x) -i")
-    assert "the run of a model is a picture" in ran.stdout + ran.stderr + str(ran.error)
+    assert "the run of a model is only a picture" in ran.stdout + ran.stderr + str(ran.error)
 
 
 def test_a_run_that_fails_is_drawn_with_the_doctors_words(shell_with_models):

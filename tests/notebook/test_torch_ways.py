@@ -28,7 +28,7 @@ def test_autograd_backward_of_what_has_no_history_is_explained(shell):
 
 def test_autograd_grad_is_said_not_to_be_looked_at(shell):
     ran = shell.ok(START + "x = torch.ones(2, requires_grad=True)\ng = torch.autograd.grad(x.sum(), x)\nprint(g)")
-    assert "torch.autograd.grad(), whose sweeps are not looked at" in ran.text
+    assert "torch.autograd.grad(), whose sweeps are not recorded" in ran.text
 
 
 def test_a_model_is_traced_as_without_us(shell):

@@ -67,7 +67,7 @@ def test_an_error_is_shown_as_always_and_what_was_seen_stays(ready):
 def test_options(ready):
     assert "no backward()" in ready.ok("%%watch\n1 + 1").stdout
     assert "takes no names" in ready.run("%%watch net\n1 + 1").stderr
-    assert "whole number from 1 on" in ready.run("%%watch --every 0\n1 + 1").stderr
+    assert "integer of at least 1" in ready.run("%%watch --every 0\n1 + 1").stderr
     ran = ready.ok(f"%%watch -q --every 4 -o w\n{LOOP}")
     assert ran.text == "" and ready.ns["w"].every == 4
 

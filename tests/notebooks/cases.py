@@ -1,4 +1,4 @@
-"""What is tried in a lesson: each has a module `cases_lesson_N.py`, by which `test_lessons.py` works through it.
+"""The cases of a lesson: each lesson has a module `cases_lesson_N.py`, which `test_lessons.py` uses.
 
 LESSON = "lessons/03_chain_rule.ipynb"
 MINUTES = 25                  # as its first cell says
@@ -18,7 +18,7 @@ from types import ModuleType
 
 @dataclass(frozen=True)
 class Case:
-    """A question of a lesson, by the key that it is asked with, and what is answered."""
+    """A question of a lesson, with guesses and the expected replies."""
 
     asks: str  # the cell with `ask(...)`
     reveals: str  # the cell with `reveal(...)`

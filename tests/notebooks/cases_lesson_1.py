@@ -12,7 +12,7 @@ QUESTIONS = {
         right="['True', 'True', 'False', 'False', 'False', 'False', 'not a tensor', 'True']",
         wrong="['True', 'True', 'False', 'False', 'False', 'False', 'not a tensor', 'False']",
         absurd="'all of them'",
-        reply="they need not all do",
+        reply="one input that requires a gradient is enough",
         rules=("one of its parents", "One parent"),
     ),
     "ints": Case(
@@ -31,7 +31,7 @@ QUESTIONS = {
         right="[9, 2, 3]",
         wrong="'1, 2, 3'",
         absurd="gl.ones(7)",
-        reply="so it would be in a copy",
+        reply="that holds for a copy",
         answer="9., 2., 3.",
         rules=("own memory",),
     ),
@@ -41,7 +41,7 @@ QUESTIONS = {
         right="'nothing'",
         wrong="6",
         absurd="'nothing at all'",
-        reply="does not know that it comes from",
+        reply="does not lead back to",
         rules=("new leaf",),
     ),
     "runs": Case(
@@ -50,7 +50,7 @@ QUESTIONS = {
         right="[5, 15]",
         wrong="[15, 15]",
         absurd="'three times'",
-        reply="a new `p` each time",
+        reply="a new `p` in each run",
         answer="15",
         rules=("adds to", "added up"),
     ),
@@ -60,7 +60,7 @@ QUESTIONS = {
         right="['no', 'yes', 'no', 'yes', 'yes']",
         wrong="['no', 'yes', 'yes', 'yes', 'yes']",
         absurd="'yes'",
-        reply="is what `detach()` gave",
+        reply="is the result of `detach()`",
     ),
     "raises": Case(
         asks="question2",
@@ -68,7 +68,7 @@ QUESTIONS = {
         right="'c.long().requires_grad_()'",
         wrong="'c.exp().tolist()'",
         absurd="[1, 2, 3]",
-        reply="a list is made of numbers",
+        reply="a list holds Python numbers",
     ),
     "reruns": Case(
         asks="question3",
@@ -76,7 +76,7 @@ QUESTIONS = {
         right="1",
         wrong="4",
         absurd="float('nan')",
-        reply="cell M made a new `m`",
+        reply="cell M created a new `m`",
     ),
 }
 SHOWS = {

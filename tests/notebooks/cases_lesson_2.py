@@ -12,7 +12,7 @@ QUESTIONS = {
         right="['yes', 'yes', 'yes', 'yes', 'no', 'no']",
         wrong="['yes', 'yes', 'yes', 'yes', 'yes', 'no']",
         absurd="'upwards'",
-        reply="the way the numbers went",
+        reply="the direction of the forward pass",
         rules=("used twice",),
     ),
     "branches": Case(
@@ -31,7 +31,7 @@ QUESTIONS = {
         right="6",
         wrong="1",
         absurd="[6, 6]",
-        reply="it stands once in the code",
+        reply="it appears once in the code",
         rules=("six products",),
     ),
     "power": Case(
@@ -59,7 +59,7 @@ QUESTIONS = {
         right="'nothing'",
         wrong="2",
         absurd="gl.ones(7)",
-        reply="without keeping it",
+        reply="but does not store it",
         answer=("not a leaf Tensor", "retain_grad"),
         rules=("passes through", "retain_grad"),
     ),
@@ -85,7 +85,7 @@ QUESTIONS = {
         right="'k.sub_(0.1 * k.grad)'",
         wrong="'k = k - 0.1 * k.grad'",
         absurd="2",
-        reply="a result requires no gradient",
+        reply="it requires no gradient",
     ),
 }
 SHOWS = {

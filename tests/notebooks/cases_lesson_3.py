@@ -21,7 +21,7 @@ QUESTIONS = {
         right="4",
         wrong="1",
         absurd="'four'",
-        reply="in place of `+=`",
+        reply="instead of `+=`",
         answer="`4.`",
         rules=("**added**", "a share for each use"),
     ),
@@ -41,7 +41,7 @@ QUESTIONS = {
         right="'(3,), all 5'",
         wrong="'(5, 3), all 1'",
         absurd="gl.ones(7)",
-        reply="the bias has three numbers",
+        reply="the bias has three elements",
         answer="(3,), all 5",
         rules=("A gradient has the shape",),
     ),
@@ -51,8 +51,8 @@ QUESTIONS = {
         right="0, 0",
         wrong="[4, 4]",
         absurd="float('nan')",
-        reply="the mean rises along",
-        rules=("the mean rises along", "add up to 0"),
+        reply="the mean also rises",
+        rules=("the mean also rises", "add up to 0"),
     ),
     "three_uses": Case(
         asks="question1",
@@ -70,7 +70,7 @@ QUESTIONS = {
         right="'h g f'",
         wrong="'h f g'",
         absurd="5",
-        reply="before `g` has given its share",
+        reply="before `g` has passed its share",
         answer="h g f",
     ),
     "shape": Case(
@@ -90,4 +90,4 @@ SHOWS = {
     "whole": "14 operations on 2 leaves",
     "gradcheck": "the gradients are right; 2 Jacobians agree",
 }
-ONCE = {"verdict": "1 of 6 are right"}  # as it stands: what the reader fills in is kept
+ONCE = {"verdict": "1 of 6 are right"}  # unchanged, the cell has only the first answer

@@ -21,7 +21,7 @@ QUESTIONS = {
         right="'runs', 'runs', 'raises', 'raises'",
         wrong="['raises'] * 4",
         absurd="gl.ones(7)",
-        reply="nothing was kept, so nothing is gone",
+        reply="nothing was saved, so nothing was freed",
         rules=("nothing to let go of",),
     ),
     "in_place": Case(
@@ -66,7 +66,7 @@ QUESTIONS = {
         right="'y = x / 2; y *= 2'",
         wrong="'y = x.sigmoid(); y *= 2'",
         absurd="'none'",
-        reply="the sigmoid keeps its result",
+        reply="the sigmoid saves its result",
         answer="y = x / 2",
     ),
     "branch": Case(

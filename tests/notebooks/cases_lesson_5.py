@@ -21,7 +21,7 @@ QUESTIONS = {
         right="'3, 5'",
         wrong="1, 2",
         absurd="gl.ones(7)",
-        reply="what a second `=` would leave",
+        reply="instead of `+=`",
         answer="[3., 5.]",
         rules=("**adds**",),
     ),
@@ -50,7 +50,7 @@ QUESTIONS = {
         right="[1.2, 2.3]",
         wrong="1, 2",
         absurd="3",
-        reply="row 0 counts, too",
+        reply="a tenth of row 0",
         answer="[1.2",
     ),
     "calls": Case(

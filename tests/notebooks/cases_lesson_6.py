@@ -12,7 +12,7 @@ QUESTIONS = {
         right="['w @ J', 'J @ w', 'both', 'neither']",
         wrong="['J @ w', 'J @ w', 'both', 'neither']",
         absurd="'w @ J'",
-        reply="wants a number for each column, and there are 2",
+        reply="needs a number for each column, and there are 2",
         rules=("mixes", "for each column", "for each output"),
     ),
     "along": Case(
@@ -31,7 +31,7 @@ QUESTIONS = {
         right="[-8, -4]",
         wrong="'-16, -16'",
         absurd="'the smallest'",
-        reply="lost in rounding",
+        reply="lost to rounding",
         rules=("rounding", "bends"),
     ),
     "twice": Case(
@@ -62,7 +62,7 @@ QUESTIONS = {
         absurd="'a few'",
         reply="one for each row; but most of a row is zero",
         answer="colours",
-        rules=("colour", "share no column"),
+        rules=("colour", "do not share a column"),
     ),
     "lengths": Case(
         asks="question1",
@@ -88,7 +88,7 @@ QUESTIONS = {
         right="'c'",
         wrong="'B'",
         absurd="'all of them'",
-        reply="with one vector on both sides",
+        reply="with the same vector on both sides",
         rules=("B cannot see it", "does not ask h"),
     ),
 }

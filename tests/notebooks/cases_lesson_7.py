@@ -8,7 +8,7 @@ WORDS = 1100
 QUESTIONS = {
     "rate": Case("guess1", "reveal1", "'0.6'", "'0.45'", "'yes'", reply="lands closer", rules=("crosses",)),
     "forgetful": Case(
-        "guess2", "reveal2", "'swings'", "'falls faster'", "gl.ones(7)", reply="it cannot stop", rules=("sum of all gradients",)
+        "guess2", "reveal2", "'swings'", "'falls faster'", "gl.ones(7)", reply="it overshoots", rules=("sum of all gradients",)
     ),
     "leaf": Case(
         "guess3",
@@ -16,18 +16,18 @@ QUESTIONS = {
         "['no', 'no', 'yes']",
         "['yes', 'no', 'yes']",
         "7",
-        reply="what was computed is no leaf",
+        reply="the result of a subtraction is not a leaf",
         rules=("*rebind*",),
     ),
-    "pairs": Case("guess4", "reveal4", "1600", "40", "'row 1'", reply="what was meant", answer="1600", rules=("broadcast",)),
+    "pairs": Case("guess4", "reveal4", "1600", "40", "'row 1'", reply="is the intention", answer="1600", rules=("broadcast",)),
     "cut": Case("guess5", "reveal5", "'w2'", "'both'", "3", reply="as if they did", rules=("does not learn",)),
     "depth": Case("guess6", "reveal6", "'below 1/1000000'", "'about 1/12'", "0", reply="are multiplied", rules=("1/4",)),
     "again": Case(
-        "guess7", "reveal7", "'goes on'", "'starts anew'", "2", reply="stands in another cell", rules=("keeps its names",)
+        "guess7", "reveal7", "'goes on'", "'starts anew'", "2", reply="is in another cell", rules=("keeps its names",)
     ),
-    "curve": Case("question1", "answer1", "'the rate is too large'", "'no zero_grad'", "1.44", reply="it would swing"),
-    "norms": Case("question2", "answer2", "'the graph is cut'", "'gradients vanish'", "[]", reply="None is no number"),
-    "which": Case("question3", "answer3", "'B and C'", "'C'", "'E'", reply="from where the last run left them"),
+    "curve": Case("question1", "answer1", "'the rate is too large'", "'no zero_grad'", "1.44", reply="it would oscillate"),
+    "norms": Case("question2", "answer2", "'the graph is cut'", "'gradients vanish'", "[]", reply="not None"),
+    "which": Case("question3", "answer3", "'B and C'", "'C'", "'E'", reply="from the last run"),
 }
 SHOWS = {
     "loop": "3.31 at first, 5e-10 at the end",

@@ -1,4 +1,4 @@
-"""A notebook as it lies in the repository, read as the JSON that it is."""
+"""Read the notebooks in the repository as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lessons as they lie, each beside its module of cases: no outputs, no lesson and no question without cases, and short."""
+"""Check that lessons are short, without outputs, and have cases for each question."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def source(request):
 
 
 def words(source):
-    """How many: a formula or a piece of code counts as one."""
+    """Count the words of a text. A formula or a piece of code counts as one."""
     plain = re.sub(r"<[^>]+>", " ", CODE.sub(" code ", FORMULA.sub(" formula ", source)))
     return len(re.findall(r"[\w'’]+(?:-\w+)*", plain))
 
@@ -37,7 +37,7 @@ def test_each_lesson_has_cases_and_each_question_one(source):
     assert asked == {key: case.asks for key, case in source.QUESTIONS.items()}
     for key, case in source.QUESTIONS.items():
         assert f"reveal(guess.{key}," in code[case.reveals], key
-        assert "{" not in code[case.reveals].partition("reveal(")[2], "the replies stand elsewhere"
+        assert "{" not in code[case.reveals].partition("reveal(")[2], "the replies are in homework.replies"
         assert list(code).index(case.asks) < list(code).index(case.reveals)
     assert {*source.SHOWS, *getattr(source, "ONCE", {})} <= set(code)
     assert len(asked) >= PREDICTS + 3

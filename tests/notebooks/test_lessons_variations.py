@@ -1,4 +1,4 @@
-"""What lessons 1 and 2 say in their text, and have no cell for: "Change one thing", and the figures of their replies."""
+"""Check statements of lessons 1 and 2 that have no cell: "Change one thing", and the numbers in their replies."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ LESSON = "lessons/08_own_rule.ipynb"
 
 
 def run_cells(capsys):
-    """What the cell prints, after the one that defines the operation."""
+    """Return the output of the cell, after the one that defines the operation."""
     space = {"gl": gl}
     for name in ("clipped_code", "gpu"):
         source = next(one.source for one in read(LESSON).cells if one.id == name)

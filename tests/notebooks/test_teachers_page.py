@@ -48,7 +48,7 @@ def test_its_names_are_those_of_the_library():
 
 
 def test_its_exercise_runs_and_tells_right_from_wrong(tmp_path):
-    """As it stands there, in a checks.py."""
+    """Run the exercise of the page in a checks.py."""
     (block,) = [code for code in CODE.findall(PAGE) if "@homework.exercise" in code]
     head = "import gradlab as gl\nfrom gradlab.homework import Homework, central_differences\nhomework = Homework('Tried')\n"
     (tmp_path / "checks.py").write_text(head + re.sub("^    ", "", block, flags=re.MULTILINE), encoding="utf-8")
@@ -62,11 +62,11 @@ def test_its_exercise_runs_and_tells_right_from_wrong(tmp_path):
     def by_differences(f, x):
         return gl.tensor(central_differences(f, x).reshape(-1))
 
-    def doubled(f, x):
+    def twice_the_gradient(f, x):
         return 2 * gradient(f, x)
 
-    def borrowed(f, x):
+    def forbidden_call(f, x):
         return gl.func.grad(f)(x)
 
-    for answer, points in ((gradient, 10), (by_differences, 6), (doubled, 4), (borrowed, 0)):
+    for answer, points in ((gradient, 10), (by_differences, 6), (twice_the_gradient, 4), (forbidden_call, 0)):
         assert homework.check(6, {"gradient": answer}).points == points, answer.__name__

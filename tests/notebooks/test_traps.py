@@ -1,4 +1,4 @@
-"""Where each of the fifteen traps of autograd is met: in a section of a lesson, and in a homework, that are there."""
+"""Check that a lesson's section and a homework cover each of the fifteen traps of autograd."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from gradlab import cli
 
 LESSONS, HOMEWORK = 8, 5
-# A trap: in the lessons and in the homeworks of these numbers, a section in which this stands.
+# A trap: in the lessons and in the homeworks of these numbers, a section that matches this pattern.
 TRAPS = {
     "backward of several outputs": ({5: r"z\.backward\(\)"}, {3: r"Which `v` picks row i"}),
     "what gradient= is for": ({5: r"takes one weight for each element"}, {3: r"v\^T J"}),
@@ -27,7 +27,7 @@ TRAPS = {
         {2: r"w = w - 0\.1 \* w\.grad", 7: r"w = w - |rebind"},
         {1: r"def leaves\(", 4: r"[wW]\w* = [wW]\w* - "},
     ),
-    ".grad of what is no leaf": ({2: r"retain_grad\(\)"}, {1: r"retain_grad|h\.grad"}),
+    ".grad of a non-leaf": ({2: r"retain_grad\(\)"}, {1: r"retain_grad|h\.grad"}),
     "modified in place": ({4: r"\+= 1"}, {4: r"\+= |\*= |\w_\("}),
     "detach, no_grad, .data, item": ({4: r"(?s)(?=.*detach)(?=.*no_grad)(?=.*\.data)(?=.*item)"}, {4: r"detach"}),
     "does not require grad": ({1: r"requires_grad"}, {1: r"requires_grad|broken_", 4: r"no_grad"}),

@@ -10,7 +10,7 @@ from lab import drawn
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "gallery"))  # test folders are no packages
 
-from program_traces import traced
+from program_traces import trace_of
 from programs import PROGRAMS, marks_of
 
 from gradlab.explore.graph import Graph
@@ -66,7 +66,7 @@ def pages(browser):
 
 @pytest.mark.parametrize(("name", "level"), [pytest.param(*one, marks=marks_of(one[0]), id="-".join(one)) for one in PICTURES])
 def test_a_picture_can_be_read(pages, name, level):
-    drawing = Graph(traced(name), level=level).drawing()
+    drawing = Graph(trace_of(name), level=level).drawing()
     assert drawing.height <= 900
     for theme, page in pages.items():
         page.set_content(f'<body style="margin:0">{drawing.svg()}</body>')
@@ -94,7 +94,7 @@ def test_a_picture_can_be_read(pages, name, level):
 
 def test_a_notebooks_theme_is_followed_whatever_the_system_says(browser):
     """JupyterLab says on the page which theme it is in; the picture in it follows that."""
-    drawing = Graph(traced("scalar")).drawing()
+    drawing = Graph(trace_of("scalar")).drawing()
     seen = {}
     for system in ("light", "dark"):
         for notebook in ("true", "false"):

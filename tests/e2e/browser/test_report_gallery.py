@@ -35,7 +35,7 @@ class Gallery:
         self.cells = {one.name: one for one in written_for(library)}
         self.names, sources = [""], [IMPORTS[library]]
         for one in self.cells.values():
-            before, cell = one.typed(library)
+            before, cell = one.source(library)
             kept = cell.replace("%%grad", f"%%grad -o report_{one.name}", 1) if one.reports else cell
             self.names += ["", one.name] if before else [one.name]
             sources += [before, kept] if before else [kept]
