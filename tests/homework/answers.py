@@ -32,14 +32,14 @@ ROWS, COLUMNS, MIXES, CHOICE, LAST = (RIGHT[f"answer{n}"] for n in range(1, 6))
 
 def rows(old: str, new: str, *more: str) -> list[str]:
     """The solution by rows with something replaced."""
-    return [_changed(ROWS, old, new, *more)]
+    return [_replace_in(ROWS, old, new, *more)]
 
 
 def columns(old: str, new: str, *more: str) -> list[str]:
-    return [_changed(COLUMNS, old, new, *more)]
+    return [_replace_in(COLUMNS, old, new, *more)]
 
 
-def _changed(text: str, *pairs: str) -> str:
+def _replace_in(text: str, *pairs: str) -> str:
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         assert old in text, old
         text = text.replace(old, new)
@@ -467,9 +467,7 @@ WRONG = [
         26,
         "x itself was modified: its `.grad`",
     ),
-    Typed(
-        "keeps the shape of x", 1, rows("x.grad.reshape(-1)", "x.grad"), 26, "the numbers are right: reshape them to (2, 6)"
-    ),
+    Typed("keeps the shape of x", 1, rows("x.grad.reshape(-1)", "x.grad"), 26, "the numbers are right: reshape them to (2, 6)"),
     Typed("forgets requires_grad", 1, rows(".requires_grad_()", ""), 0, "does not require grad"),
     Typed("not written", 1, ["def jacobian_by_rows(f, x):\n    raise NotImplementedError()\n"], 0, "not written yet"),
     Typed("no such name", 1, ["def jacobian_rows(f, x):\n    pass\n"], 0, "this name is not defined"),
@@ -583,9 +581,7 @@ return gl.autograd.grad(y, x, gl.eye(len(y), dtype=y.dtype), is_grads_batched=Tr
         "complex numbers", 1, rows("gl.stack(rows)", "gl.stack(rows).numpy() * 1j"), 0, "a tensor of real numbers was expected"
     ),
     Typed("a ragged list", 1, by_rows("return [[1.0], [2.0, 3.0]]"), 0, "a list of 2"),
-    Typed(
-        "a list of lists of numbers", 1, rows("gl.stack(rows)", "gl.stack(rows).tolist()"), 0, "convert it with `gl.tensor`"
-    ),
+    Typed("a list of lists of numbers", 1, rows("gl.stack(rows)", "gl.stack(rows).tolist()"), 0, "convert it with `gl.tensor`"),
     Typed("text", 1, by_rows("return 'J'"), 0, "got a str"),
     Typed("a generator", 1, by_rows("yield f(x)"), 0, "got a generator"),
     Typed("sys.exit", 1, by_rows("import sys\nsys.exit()"), 0, "raised SystemExit"),
@@ -773,15 +769,15 @@ def is_transposed(J, f, x):
     v = gl.rand(len(y), dtype=x.dtype)
     return J.shape == (len(x), len(y)) and gl.allclose(pull(v)[0], J @ v)
 """], 0),
-    Typed("a tensor of one truth", 6, [_changed(ADJOINT, PRODUCT, "((J @ v).dot(u) - v @ Ju).abs() < 1e-5")], 0),
+    Typed("a tensor of one truth", 6, [_replace_in(ADJOINT, PRODUCT, "((J @ v).dot(u) - v @ Ju).abs() < 1e-5")], 0),
 ]
 WRONG += [
     Typed("never transposed", 6, ["def is_transposed(J, f, x):\n    return False"], 0, "uᵀ(Jᵀv) is vᵀ(Ju)"),
     Typed("shape alone", 6, ["def is_transposed(J, f, x):\n    return len(J) == len(x)"], 0, "this is the wrong answer"),
-    Typed("the test the other way round", 6, [_changed(ADJOINT, "(J @ v) @ u", "(v @ J) @ u",
+    Typed("the test the other way round", 6, [_replace_in(ADJOINT, "(J @ v) @ u", "(v @ J) @ u",
                                                        "(len(x), len(y))", "(len(y), len(x))")], 0, "this is the wrong answer"),
-    Typed("a vector of zeros", 6, [_changed(ADJOINT, "gl.randn(len(x)", "gl.zeros(len(x)")], 0, "this is the wrong answer"),
-    Typed("a number for a truth", 6, [_changed(ADJOINT, ".item() < 1e-5", ".item()")], 0, "True or False was expected"),
+    Typed("a vector of zeros", 6, [_replace_in(ADJOINT, "gl.randn(len(x)", "gl.zeros(len(x)")], 0, "this is the wrong answer"),
+    Typed("a number for a truth", 6, [_replace_in(ADJOINT, ".item() < 1e-5", ".item()")], 0, "True or False was expected"),
     Typed("the whole Jacobian", 6, [same_as_own("gl.jacobian(f, x)[...]")], 0, "it uses `gl.jacobian`"),
     Typed("the whole Jacobian, by own rows", 6, [ROWS, same_as_own("jacobian_by_rows(f, x)")], 0, "rows swept backward"),
     Typed("differences for the test", 6, [CENTRAL, same_as_own("differences(f, x)")], 0, "these are difference quotients"),

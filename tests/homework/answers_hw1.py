@@ -5,7 +5,7 @@ from __future__ import annotations
 from homework.typed_in import Paper, Typed
 
 PAPER = Paper("hw1_read_the_graph")
-changed, instead = PAPER.changed, PAPER.instead
+replace_in, instead = PAPER.replace_in, PAPER.instead
 RIGHT = PAPER.solutions()
 LETTERS = dict(zip(("broken_int", "broken_middle", "broken_leaf", "broken_item"), "abcd", strict=True))
 
@@ -61,9 +61,9 @@ def leaves(y):
 """
 
 
-def repaired(name: str, *pairs: str) -> list[str]:
+def repair(name: str, *pairs: str) -> list[str]:
     """The notebook's cells, with one function mended in another way than the solution's: pairs of what the broken one has and
-    what stands there instead."""
+    what is there instead."""
     cell = f"answer4{LETTERS[name]}"
     broken = RIGHT[cell].rpartition(f"def {name}")[0].rstrip()
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
@@ -73,7 +73,7 @@ def repaired(name: str, *pairs: str) -> list[str]:
 
 
 def hand(*pairs: str) -> list[str]:
-    return changed("answer5", *pairs)
+    return replace_in("answer5", *pairs)
 
 
 LEAF_STEP = "        x = x - 0.01 * x.grad"
@@ -90,7 +90,7 @@ TABLE = [
     Typed(
         "counts AccumulateGrad",
         2,
-        changed("answer2", 'sum(type(node).__name__ != "AccumulateGrad" for node in seen)', "len(seen)"),
+        replace_in("answer2", 'sum(type(node).__name__ != "AccumulateGrad" for node in seen)', "len(seen)"),
         0,
         "one too many for each leaf",
     ),
@@ -98,7 +98,7 @@ TABLE = [
     Typed(
         "retain_grad where the leaf was rebound",
         4,
-        repaired("broken_leaf", "        x.grad = None\n", "        x.retain_grad()\n        x.grad = None\n"),
+        repair("broken_leaf", "        x.grad = None\n", "        x.retain_grad()\n        x.grad = None\n"),
         15,
         "each step creates a new x, which is not a leaf",
     ),
@@ -118,44 +118,48 @@ WRONG = [
     Typed(
         "no line answered",
         1,
-        changed("answer1", '"a": True', '"z": True', 'answers |= {"i": [2.0, 2.0, 2.0], "j": 2}', ""),
+        replace_in("answer1", '"a": True', '"z": True', 'answers |= {"i": [2.0, 2.0, 2.0], "j": 2}', ""),
         14,
         "line a: not answered yet",
     ),
     Typed("a list for the answers", 1, instead(answer1="answers = [True, None]"), 0, "a dict was expected"),
     Typed(
-        "a wrong line", 1, changed("answer1", '"h": "PowBackward0"', '"h": "MulBackward0"'), 18, "read again how a node is named"
+        "a wrong line",
+        1,
+        replace_in("answer1", '"h": "PowBackward0"', '"h": "MulBackward0"'),
+        18,
+        "read again how a node is named",
     ),
-    Typed("1 for True", 1, changed("answer1", '"a": True', '"a": 1'), 18, "this is not printed"),
+    Typed("1 for True", 1, replace_in("answer1", '"a": True', '"a": 1'), 18, "this is not printed"),
     Typed(
         "the root is forgotten",
         2,
-        changed("answer2", "{y.grad_fn}, [", "set(), ["),
+        replace_in("answer2", "{y.grad_fn}, [", "set(), ["),
         0,
         "one is missing. Is it the node of y itself?",
     ),
     Typed(
         "an endless walk",
         2,
-        changed("answer2", "if node is not None and node not in seen", "while True"),
+        replace_in("answer2", "if node is not None and node not in seen", "while True"),
         0,
         "did not end within",
     ),
-    Typed("no return of the count", 2, changed("answer2", "return sum", "sum"), 0, "a number was expected, got None"),
+    Typed("no return of the count", 2, replace_in("answer2", "return sum", "sum"), 0, "a number was expected, got None"),
     Typed("a constant", 2, instead(answer2="def count_nodes(y):\n    return 4\n"), 3, "4 for a graph of"),
     Typed("leaves twice", 3, instead(answer3=TWICE), 9, "3 times"),
     Typed(
         "copies of the leaves",
         3,
-        changed("answer3", "[node.variable for", "[node.variable.detach() for"),
+        replace_in("answer3", "[node.variable for", "[node.variable.detach() for"),
         0,
         "not one of the graph's tensors",
     ),
-    Typed("names for tensors", 3, changed("answer3", "[node.variable for", "['x' for"), 0, "a str that is not one"),
+    Typed("names for tensors", 3, replace_in("answer3", "[node.variable for", "['x' for"), 0, "a str that is not one"),
     Typed(
         "one leaf only",
         3,
-        changed(
+        replace_in(
             "answer3",
             'return [node.variable for node in seen if type(node).__name__ == "AccumulateGrad"]',
             'return [next(node.variable for node in seen if type(node).__name__ == "AccumulateGrad")]',
@@ -166,7 +170,7 @@ WRONG = [
     Typed(
         "no list",
         3,
-        changed("answer3", "return [node", "return gl.ones(2)\n    return [node"),
+        replace_in("answer3", "return [node", "return gl.ones(2)\n    return [node"),
         0,
         "a list of tensors was expected, got a tensor",
     ),
@@ -177,46 +181,46 @@ WRONG = [
         0,
         "raised RuntimeError: Only Tensors of floating point",
     ),
-    Typed("no gradient asked of integers", 4, repaired("broken_int", ", requires_grad=True", ""), 15, "does not require grad"),
+    Typed("no gradient asked of integers", 4, repair("broken_int", ", requires_grad=True", ""), 15, "does not require grad"),
     Typed(
         "the float copy asks, and not x",
         4,
-        repaired("broken_int", "requires_grad=True)", "requires_grad=False)", "(x**3)", "(x.float().requires_grad_() ** 3)"),
+        repair("broken_int", "requires_grad=True)", "requires_grad=False)", "(x**3)", "(x.float().requires_grad_() ** 3)"),
         15,
         "`x.grad` is None",
     ),
     Typed(
         "x cut from h",
         4,
-        repaired("broken_middle", "x.exp()", "x.exp().detach().requires_grad_()"),
+        repair("broken_middle", "x.exp()", "x.exp().detach().requires_grad_()"),
         15,
         "x is reached by two paths: is one of them cut?",
     ),
     Typed(
         "retain_grad too late",
         4,
-        repaired("broken_middle", "    return x.grad", "    h.retain_grad()\n    return x.grad"),
+        repair("broken_middle", "    return x.grad", "    h.retain_grad()\n    return x.grad"),
         15,
         "`h.grad` is None",
     ),
     Typed(
         "the rebuilt loss asks for a gradient",
         4,
-        repaired("broken_item", "gl.tensor(total / len(numbers))", "gl.tensor(total / len(numbers), requires_grad=True)"),
+        repair("broken_item", "gl.tensor(total / len(numbers))", "gl.tensor(total / len(numbers), requires_grad=True)"),
         15,
         "`backward` runs, but no path leads back to x",
     ),
     Typed(
         "a sum for the mean",
         4,
-        repaired("broken_item", ".item()", "", "gl.tensor(total / len(numbers))", "total"),
+        repair("broken_item", ".item()", "", "gl.tensor(total / len(numbers))", "total"),
         15,
         "times too large",
     ),
     Typed(
         "the numbers of the example",
         4,
-        repaired(
+        repair(
             "broken_int",
             "    return x.grad",
             "    return gl.tensor([3.0, 12.0, 27.0])",
@@ -229,7 +233,7 @@ WRONG = [
     Typed(
         "five lines for two",
         4,
-        repaired(
+        repair(
             "broken_item",
             "    for one in x:\n        total += (one**2).item()\n    loss = gl.tensor(total / len(numbers))\n",
             "    square = x**2\n    total = square.sum()\n    n = len(numbers)\n    loss = total / n\n",
@@ -281,15 +285,15 @@ RIGHT_TOO = [
         ),
         20,
     ),
-    Typed("a count of NumPy's", 2, changed("answer2", "return sum(", "import numpy as np\n    return np.int64(1) * sum("), 15),
-    Typed("a count that is a tensor", 2, changed("answer2", "return sum(", "return gl.tensor(1) * sum("), 15),
-    Typed("a generator of leaves", 3, changed("answer3", "return [node", "yield from [node"), 15),
-    Typed("a tensor for an answer", 1, changed("answer1", "[2.0, 2.0, 2.0]", "gl.tensor([2, 2, 2])"), 20),
+    Typed("a count of NumPy's", 2, replace_in("answer2", "return sum(", "import numpy as np\n    return np.int64(1) * sum("), 15),
+    Typed("a count that is a tensor", 2, replace_in("answer2", "return sum(", "return gl.tensor(1) * sum("), 15),
+    Typed("a generator of leaves", 3, replace_in("answer3", "return [node", "yield from [node"), 15),
+    Typed("a tensor for an answer", 1, replace_in("answer1", "[2.0, 2.0, 2.0]", "gl.tensor([2, 2, 2])"), 20),
     Typed("by levels, with forbidden words for names", 2, instead(answer2=BY_NAMES), 15),
     Typed(
         "a set of leaves",
         3,
-        changed(
+        replace_in(
             "answer3",
             'return [node.variable for node in seen if type(node).__name__ == "AccumulateGrad"]',
             'return {node.variable for node in seen if hasattr(node, "variable")}',
@@ -321,13 +325,13 @@ def leaves(y):
     Typed(
         "floats by another spelling",
         4,
-        repaired("broken_int", "gl.tensor(numbers, requires_grad=True)", "gl.tensor(numbers).float().requires_grad_()  # mended"),
+        repair("broken_int", "gl.tensor(numbers, requires_grad=True)", "gl.tensor(numbers).float().requires_grad_()  # mended"),
         20,
     ),
     Typed(
         "autograd.grad for the one in between",
         4,
-        repaired(
+        repair(
             "broken_middle",
             "    loss.backward()\n    return x.grad, h.grad",
             "    of_x, of_h = gl.autograd.grad(loss, (x, h))\n    return of_x, of_h",
@@ -337,14 +341,14 @@ def leaves(y):
     Typed(
         "detach and ask again",
         4,
-        repaired("broken_leaf", LEAF_STEP, "        x = (x - 0.01 * x.grad).detach().requires_grad_()"),
+        repair("broken_leaf", LEAF_STEP, "        x = (x - 0.01 * x.grad).detach().requires_grad_()"),
         20,
     ),
-    Typed("through .data", 4, repaired("broken_leaf", LEAF_STEP, "        x.data -= 0.01 * x.grad"), 20),
+    Typed("through .data", 4, repair("broken_leaf", LEAF_STEP, "        x.data -= 0.01 * x.grad"), 20),
     Typed(
         "the loop kept, the mean in the loop",
         4,
-        repaired("broken_item", "(one**2).item()", "one**2 / len(numbers)", "gl.tensor(total / len(numbers))", "total"),
+        repair("broken_item", "(one**2).item()", "one**2 / len(numbers)", "gl.tensor(total / len(numbers))", "total"),
         20,
     ),
     Typed(

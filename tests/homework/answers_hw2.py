@@ -5,7 +5,7 @@ from __future__ import annotations
 from homework.typed_in import Paper, Typed
 
 PAPER = Paper("hw2_own_autograd")
-changed, instead = PAPER.changed, PAPER.instead
+replace_in, instead = PAPER.replace_in, PAPER.instead
 
 BACKWARD = """
 def backward(self, gradient=None):
@@ -167,15 +167,15 @@ def order(out):
         todo.extend(value.parents)
     return made
 """
-WITH_GRADLAB = changed(
+WITH_GRADLAB = replace_in(
     "answer1",
     "        e = np.exp(self.data)\n",
     "        t = gl.tensor(self.data, requires_grad=True)\n        y = t.exp()\n        e = np.asarray(y.detach())\n",
     "lambda g: (g * e,)",
     "lambda g: (np.asarray(gl.autograd.grad(y, t, gl.tensor(g))[0]),)",
 )
-HELD = changed("answer1", "np.asarray(data, float)", "gl.tensor(data)")
-IN_TORCH = changed(
+HELD = replace_in("answer1", "np.asarray(data, float)", "gl.tensor(data)")
+IN_TORCH = replace_in(
     "answer1",
     "lambda g: (g * e,)",
     "lambda g: (torch.autograd.functional.vjp(torch.exp, torch.tensor(np.log(e)), torch.tensor(g))[1].numpy(),)",
@@ -187,7 +187,7 @@ TABLE = [
     Typed(
         "= for +=",
         4,
-        changed("answer4", "shares[id(parent)] + share if id(parent) in shares else share", "share"),
+        replace_in("answer4", "shares[id(parent)] + share if id(parent) in shares else share", "share"),
         5,
         "is reached by 2 paths, yours has only the last one: `a.grad` is 1, not 4",
     ),
@@ -239,22 +239,22 @@ Value.backward = backward
     Typed(
         "no unbroadcast",
         2,
-        changed("answer1", "tuple(unbroadcast(g, shape) for shape in shapes)", "(g, g)"),
+        replace_in("answer1", "tuple(unbroadcast(g, shape) for shape in shapes)", "(g, g)"),
         9,
         "the gradient of `b`: shape (3, 4), expected (4,)",
     ),
-    Typed("g.T @ a for a.T @ g", 1, changed("answer1", "a.T @ g)", "g.T @ a)"), 12, "it is transposed"),
+    Typed("g.T @ a for a.T @ g", 1, replace_in("answer1", "a.T @ g)", "g.T @ a)"), 12, "it is transposed"),
     Typed(
         "a rule that reads data later",
         1,
-        changed("answer1", "a, b = self.data.copy(), other.data.copy()", "a, b = self.data, other.data"),
+        replace_in("answer1", "a, b = self.data.copy(), other.data.copy()", "a, b = self.data, other.data"),
         18,
         "backward saw `a.data` after you changed it",
     ),
     Typed(
         "g changed in place",
         1,
-        changed(
+        replace_in(
             "answer1",
             "            g = g if dim is None else np.expand_dims(g, dim)\n",
             "            g = g if dim is None else np.expand_dims(g, dim)\n            g *= 1.0 + 1e-9\n",
@@ -265,14 +265,14 @@ Value.backward = backward
     Typed(
         "std by n",
         5,
-        changed("answer5", "(1 / (n - 1))", "(1 / n)"),
+        replace_in("answer5", "(1 / (n - 1))", "(1 / n)"),
         6,
         "too small by the square root of (N-1)/N: gradlab divides by N - 1",
     ),
     Typed(
         "leaves cleared first",
         4,
-        changed("answer4", "g.copy() if value.grad is None else value.grad + g", "g.copy()"),
+        replace_in("answer4", "g.copy() if value.grad is None else value.grad + g", "g.copy()"),
         13,
         "a second call must add",
     ),
@@ -297,20 +297,20 @@ WRONG = [
     Typed("what the first call left goes on", 4, instead(answer4=KEPT), 16, "passed on the gradient left by the first call"),
     Typed("two gradients in one array", 4, instead(answer4=IN_ONE_ARRAY), 23, "`a.grad` and `b.grad` are one array"),
     Typed("an order that is none", 3, instead(answer3=PRE_ORDERED), 3, "which is computed from it"),
-    Typed("the other way round", 3, changed("answer3", "return made", "return made[::-1]"), 0, "the order is reversed"),
+    Typed("the other way round", 3, replace_in("answer3", "return made", "return made[::-1]"), 0, "the order is reversed"),
     Typed("an order by paths", 3, instead(answer3=ALL_PATHS), 3, "2 times"),
-    Typed("no out", 3, changed("answer3", "return made", "return made[1:]"), 0, "missing: every value"[:7]),
+    Typed("no out", 3, replace_in("answer3", "return made", "return made[1:]"), 0, "missing: every value"[:7]),
     Typed(
         "an array for a tuple",
         1,
-        changed("answer1", "lambda g: (g * e,)", "lambda g: g * e"),
+        replace_in("answer1", "lambda g: (g * e,)", "lambda g: g * e"),
         14,
         "a tuple with one cotangent for each parent",
     ),
     Typed(
         "not written",
         1,
-        changed(
+        replace_in(
             "answer1",
             "        a = self.data.copy()\n        return Value(np.log(a)",
             "        raise NotImplementedError()\n        a = self.data.copy()\n        return Value(np.log(a)",
@@ -318,21 +318,21 @@ WRONG = [
         14,
         "not written yet",
     ),
-    Typed("the rule of ** forgets n", 1, changed("answer1", "g * n * a ** (n - 1)", "g * a ** (n - 1)"), 14, "`**`"),
+    Typed("the rule of ** forgets n", 1, replace_in("answer1", "g * n * a ** (n - 1)", "g * a ** (n - 1)"), 14, "`**`"),
     Typed(
         "log without an end",
         1,
-        changed(
+        replace_in(
             "answer1", "        return Value(np.log(a)", "        while True:\n            pass\n        return Value(np.log(a)"
         ),
         12,
         "did not end within",
     ),
-    Typed("no keepdims", 2, changed("answer2", "g = g.sum(axis=i, keepdims=True)", "g = g.sum(axis=i)"), 6, "shape"),
+    Typed("no keepdims", 2, replace_in("answer2", "g = g.sum(axis=i, keepdims=True)", "g = g.sum(axis=i)"), 6, "shape"),
     Typed(
         "no refusal",
         4,
-        changed(
+        replace_in(
             "answer4",
             "        if self.data.size != 1:\n"
             '            raise RuntimeError("grad can be implicitly created only for scalar outputs")\n',
@@ -344,42 +344,42 @@ WRONG = [
     Typed(
         "another sentence",
         4,
-        changed("answer4", "grad can be implicitly created only for scalar outputs", "no"),
+        replace_in("answer4", "grad can be implicitly created only for scalar outputs", "no"),
         23,
         "raised RuntimeError: no",
     ),
     Typed(
         "diagonal spreads",
         5,
-        changed("answer5", "lambda g: (np.diag(g),)", "lambda g: (np.broadcast_to(g, self.data.shape),)"),
+        replace_in("answer5", "lambda g: (np.diag(g),)", "lambda g: (np.broadcast_to(g, self.data.shape),)"),
         7,
         "`a.grad`",
     ),
     Typed(
         "mean without 1/n",
         5,
-        changed("answer5", "(1 / (self.data.size if dim is None else self.data.shape[dim]))", "1"),
+        replace_in("answer5", "(1 / (self.data.size if dim is None else self.data.shape[dim]))", "1"),
         3,
         "times too large",
     ),
     Typed(
         "the usual gradients for the broken ones",
         6,
-        changed("answer6", "{1: 6.0, 2: 6.0, 3: 1.0, 4: 4.0, 5: 5.0}", "{1: 12, 2: 6, 3: 4, 4: 6, 5: 5}"),
+        replace_in("answer6", "{1: 6.0, 2: 6.0, 3: 1.0, 4: 4.0, 5: 5.0}", "{1: 12, 2: 6, 3: 4, 4: 6, 5: 5}"),
         4,
         "that is the result if shares are added",
     ),
     Typed(
         "nothing said of the broken ones",
         6,
-        changed("answer6", "broken = {1: 6.0, 2: 6.0, 3: 1.0, 4: 4.0, 5: 5.0}", ""),
+        replace_in("answer6", "broken = {1: 6.0, 2: 6.0, 3: 1.0, 4: 4.0, 5: 5.0}", ""),
         0,
         "not answered yet",
     ),
     Typed(
         "a list of the broken ones",
         6,
-        changed("answer6", "{1: 6.0, 2: 6.0, 3: 1.0, 4: 4.0, 5: 5.0}", "[6, 6, 1, 4, 5]"),
+        replace_in("answer6", "{1: 6.0, 2: 6.0, 3: 1.0, 4: 4.0, 5: 5.0}", "[6, 6, 1, 4, 5]"),
         0,
         "a dict was expected",
     ),
@@ -428,11 +428,11 @@ RIGHT_TOO = [
     Typed("an order by queue, as a generator, with forbidden words for names", 3, instead(answer3=KAHN), 15),
     Typed("an order by finishing times", 3, instead(answer3=POST_ORDER), 15),
     Typed("unbroadcast in one sum", 2, instead(answer2=BY_ADJOINT), 10),
-    Typed("a list for a tuple", 1, changed("answer1", "lambda g: (g * e,)", "lambda g: [g * e]"), 20),
+    Typed("a list for a tuple", 1, replace_in("answer1", "lambda g: (g * e,)", "lambda g: [g * e]"), 20),
     Typed(
         "a rule that refuses data that was changed",
         1,
-        changed(
+        replace_in(
             "answer1",
             "        e = np.exp(self.data)\n        return Value(e.copy(), (self,), lambda g: (g * e,))",
             "        a, seen = self.data, self.data.copy()\n"
@@ -447,14 +447,14 @@ RIGHT_TOO = [
     Typed(
         "the helper is called gradlab",
         1,
-        ["gradlab = torch = np\n" + changed("answer1", "np.exp(", "gradlab.exp(")[0], *instead()[1:]],
+        ["gradlab = torch = np\n" + replace_in("answer1", "np.exp(", "gradlab.exp(")[0], *instead()[1:]],
         20,
     ),
     Typed("the loss with an own backward that keeps all", 5, instead(answer4=ON_ALL), 20),
     Typed(
         "mean by dividing",
         5,
-        changed(
+        replace_in(
             "answer5",
             "self.sum(dim) * (1 / (self.data.size if dim is None else self.data.shape[dim]))",
             "self.sum(dim) / (self.data.size if dim is None else len(self.data) if dim == 0 else self.data.shape[1])",
@@ -464,13 +464,13 @@ RIGHT_TOO = [
     Typed(
         "the sentence of gradlab, whole",
         4,
-        changed("answer4", "only for scalar outputs", "only for scalar outputs. This one has more"),
+        replace_in("answer4", "only for scalar outputs", "only for scalar outputs. This one has more"),
         25,
     ),
     Typed(
         "answers as text, arrays and integers",
         6,
-        changed("answer6", "1: 6.0, 2: 6.0, 3: 1.0", "1: 6, 2: np.array(6.0), 3: gl.tensor(1.0)"),
+        replace_in("answer6", "1: 6.0, 2: 6.0, 3: 1.0", "1: 6, 2: np.array(6.0), 3: gl.tensor(1.0)"),
         10,
     ),
 ]

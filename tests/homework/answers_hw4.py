@@ -33,7 +33,7 @@ def texts() -> dict[str, str]:
 
 
 def parts(number: int) -> tuple[str, str]:
-    """A training as it is handed out, and mended."""
+    """A training as it is given, and repaired."""
     before, _, after = texts()[f"answer{number}"].partition("### BEGIN SOLUTION\n")
     return before.strip("\n"), after.replace("### END SOLUTION", "").strip("\n")
 
@@ -42,23 +42,23 @@ SOLUTIONS = {name: "\n".join(line for line in text.split("\n") if "SOLUTION" not
 
 
 def ill(number: int, *pairs: str) -> str:
-    """A training as it is handed out, with something replaced."""
-    return _changed(parts(number)[0], *pairs)
+    """A training as it is given, with something replaced."""
+    return _replace_in(parts(number)[0], *pairs)
 
 
 def well(number: int, *pairs: str) -> str:
     """A training mended, with something replaced."""
-    return _changed(parts(number)[1], *pairs)
+    return _replace_in(parts(number)[1], *pairs)
 
 
-def _changed(text: str, *pairs: str) -> str:
+def _replace_in(text: str, *pairs: str) -> str:
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         assert old in text, old
         text = text.replace(old, new)
     return text
 
 
-def named(**words: str) -> str:
+def rename(**words: str) -> str:
     """The diagnosis, with other words for some."""
     right = SOLUTIONS["answer9"]
     return right + "".join(f"\ndiagnosis[{key.removeprefix('of')}] = {word!r}" for key, word in words.items())
@@ -79,7 +79,7 @@ def train_1(seed=0, steps=60):
 """
 
 # fmt: off
-# As they are handed out: nothing is earned.
+# As they are given: nothing is earned.
 HANDED_OUT = [
     Case("1 as it is", 1, ill(1), 0, "each step adds all earlier gradients"),
     Case("2 as it is", 2, ill(2), 0, "raised TypeError"),
@@ -109,7 +109,7 @@ TABLE = [
          "it runs; memory grows with every step: the last step visits 9 times as many nodes as step 6"),
     Case("the loss asks for a gradient", 8, ill(8, BACK, "        loss.requires_grad_()\n" + BACK), 0,
          "`backward` runs, but no weight has a gradient"),
-    Case("the loss asks for a gradient, and None is passed over", 8,
+    Case("the loss asks for a gradient, and None is skipped", 8,
          ill(8, BACK, "        loss.requires_grad_()\n" + BACK, "w -= lr * w.grad", "if w.grad is not None: w -= w.grad"), 0,
          "`backward` runs, but no weight has a gradient"),
 ]
@@ -142,10 +142,10 @@ WRONG = [
     Case("nothing finite", 1, well(1, "lr * w.grad", "lr * w.grad / 0"), 0, "no longer finite"),
     Case("no function", 1, "train_1 = 3", 0, "a function was expected"),
     Case("not there", 1, "", 0, "this name is not defined"),
-    Case("a fault by another's name", 9, named(of1="nothing is recorded"), 28, "not that"),
-    Case("a decoy", 9, named(of4="the loss is the wrong one"), 28, "if its inputs are right"),
-    Case("misspelt", 9, named(of2="leaf"), 28, "`leaf` is not in the list"),
-    Case("a number", 9, named(of2=3), 28, "no diagnosis yet"),
+    Case("a fault by another's name", 9, rename(of1="nothing is recorded"), 28, "not that"),
+    Case("a decoy", 9, rename(of4="the loss is the wrong one"), 28, "if its inputs are right"),
+    Case("misspelt", 9, rename(of2="leaf"), 28, "`leaf` is not in the list"),
+    Case("a number", 9, rename(of2=3), 28, "no diagnosis yet"),
     Case("no dict", 9, "diagnosis = ['bad seed']", 0, "a dict was expected"),
     Case("not begun", 9, "diagnosis = {1: ..., 2: ...}", 0, "no diagnosis yet"),
 ]

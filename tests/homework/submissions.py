@@ -148,7 +148,7 @@ INTENDED = {
 }
 
 
-def written(folder: Path, who: str) -> Path:
+def write_notebook(folder: Path, who: str) -> Path:
     """A submission in a folder, as a notebook beside its checks."""
     answers, restored, _ = INTENDED[who]
     return written_as(folder, submission(answers, restored))

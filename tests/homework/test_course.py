@@ -8,7 +8,7 @@ import re
 import shutil
 
 import pytest
-from homework.submissions import INTENDED, NAME, SOURCE, written
+from homework.submissions import INTENDED, NAME, SOURCE, write_notebook
 
 from gradlab import cli
 from gradlab.homework import student_version
@@ -83,7 +83,7 @@ def test_solutions_that_are_not_there_are_not_handed_out_as_a_teacher_s(tmp_path
 @pytest.mark.e2e
 def test_a_folder_of_submissions_is_summed_up(tmp_path, capsys):
     for who in ("right", "half", "empty"):
-        written(tmp_path / who, who)
+        write_notebook(tmp_path / who, who)
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn" / f"{NAME}.ipynb").write_text("{")
     (tmp_path / "torn" / "else.ipynb").write_text("{}")
@@ -105,7 +105,7 @@ def test_a_folder_of_submissions_is_summed_up(tmp_path, capsys):
 def test_checks_beside_submissions_do_not_count_and_named_ones_do(tmp_path, capsys):
     folder, own = tmp_path / "handed_in", tmp_path / "own" / NAME
     for who in ("right", "half"):
-        written(folder / who, who)
+        write_notebook(folder / who, who)
     theirs = (SOURCE / "checks.py").read_text()
     changed = theirs.replace('"The Jacobian by rows", points=30', '"The Jacobian by rows", points=34')
     assert changed != theirs

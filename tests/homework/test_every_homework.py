@@ -1,4 +1,4 @@
-"""What holds for each homework of the course: its notebook, its checks, and what students and teachers get of them."""
+"""Check each homework of the course: its notebook, its checks, and the versions for students and teachers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CHECK = re.compile(r"%check (\d+)\n### BEGIN HIDDEN TESTS\nraise RuntimeError\(.
 HINTS, HARD = 2, 3
 
 
-def named(folder):
+def names_in(folder):
     return folder.name
 
 
-@pytest.fixture(params=HOMEWORK, ids=named)
+@pytest.fixture(params=HOMEWORK, ids=names_in)
 def folder(request):
     return request.param
 

@@ -54,18 +54,18 @@ def test_the_first_sentence(text, first):
 
 
 # ---------------------------------------------------------------------------------------------------------- where they are used
-def raised(words):
+def error_of(words):
     text = f"def jacobian_by_rows(f, x):\n    raise ValueError({words!r})"
     return str(load(SOURCE).check(1, cells(text)))
 
 
 def test_a_verdict_contains_a_whole_error():
     words = " ".join(SENTENCES[:30])
-    assert len(words) > 1400 and f"raised ValueError: {words}\n" in raised(words)
+    assert len(words) > 1400 and f"raised ValueError: {words}\n" in error_of(words)
 
 
 def test_a_verdict_on_a_very_long_error_has_its_beginning_and_its_end():
-    verdict = raised(" ".join(SENTENCES))
+    verdict = error_of(" ".join(SENTENCES))
     assert f"raised ValueError: {SENTENCES[0]} {SENTENCES[1]}" in verdict and f" {SENTENCES[-1]}\n" in verdict
 
 

@@ -45,7 +45,7 @@ def test_a_graph_has_as_many_operations_as_its_recipe():
 
 
 def test_the_gradients_by_hand_are_difference_quotients():
-    """What exercise 5 expects comes from gradlab's own sweep: here it does not."""
+    """Compare the expected values of exercise 5, which come from gradlab's sweep, with differences."""
     x, w, b, t = case(5, 1, folder=PAPER.folder)
 
     def loss(w):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from homework.answers_hw2 import IN_TORCH, PAPER
 from homework.notebook_of import cells
-from homework.typed_in import told
+from homework.typed_in import verdict_text
 
 import gradlab as gl
 from gradlab.homework import case, load
@@ -18,7 +18,7 @@ from gradlab.homework.programs import Program
 def test_torch_inside_a_rule_is_refused():
     pytest.importorskip("torch")
     found = PAPER.verdict(1, IN_TORCH)
-    assert "it uses `torch." in told(found) and found.points == 10, str(found)
+    assert "it uses `torch." in verdict_text(found) and found.points == 10, str(found)
 
 
 def test_a_case_can_be_pasted():
@@ -40,7 +40,7 @@ def test_a_case_can_be_pasted():
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_the_broken_engine_gives_what_the_check_expects(number):
     """Exercise 6 has a little engine of its own; here the solution is broken in the line that the task speaks of."""
-    texts = PAPER.changed("answer4", "shares[id(parent)] + share if id(parent) in shares else share", "share")
+    texts = PAPER.replace_in("answer4", "shares[id(parent)] + share if id(parent) in shares else share", "share")
     space = cells("import numpy as np", *texts)
     task = "".join(next(cell["source"] for cell in PAPER.source["cells"] if cell["id"] == "task6"))
     row = next(line for line in task.splitlines() if line.startswith(f"| {number} |"))

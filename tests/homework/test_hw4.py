@@ -31,7 +31,7 @@ def verdict(name, seed=0):
         return load(FOLDER).check(answer.exercise, space, seed, TimeBudget(1.0, 1.0, 0.1))
 
 
-def told(found):
+def verdict_text(found):
     return " ".join(str(found).split())
 
 
@@ -64,7 +64,7 @@ def test_it_is_100_points_and_the_answers_are_many():
 def test_an_answer_is_worth_its_points_and_told_why(name):
     answer, found = EVERY[name], verdict(name)
     assert found.points == answer.points, str(found)
-    assert answer.says in told(found), str(found)
+    assert answer.says in verdict_text(found), str(found)
     assert "the check itself failed" not in str(found)
     assert found.has_passed == (answer.points == found.worth)
 
@@ -82,7 +82,7 @@ def test_other_seeds_give_the_same_points(name):
 @quiet
 @pytest.mark.parametrize("name", [answer.name for answer in (*HANDED_OUT, *TABLE, *WRONG) if answer.name != ENDLESS])
 def test_no_verdict_contains_a_diagnosis(name, checks):
-    assert not [word for word in checks.DIAGNOSES if word in told(verdict(name))]
+    assert not [word for word in checks.DIAGNOSES if word in verdict_text(verdict(name))]
 
 
 # ------------------------------------------------------------------------------------------------------- what is expected
@@ -130,7 +130,7 @@ def test_a_case_can_be_pasted():
     space["case"] = lambda *which: case(*which, folder=FOLDER)
     exec("seed, steps = case(3, 1)\nloss, weights = train_3(seed, steps)", space)
     assert space["steps"] == 1 and len(space["weights"]) == 4
-    assert "Try it: seed, steps = case(3, 1)" in told(verdict("3 as it is"))
+    assert "Try it: seed, steps = case(3, 1)" in verdict_text(verdict("3 as it is"))
 
 
 # ----------------------------------------------------------------------------------------------------------- the notebook
@@ -155,7 +155,7 @@ def test_the_parts_of_the_notebook_are_there():
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
 
 
-def written(folder, answers):
+def write_notebook(folder, answers):
     """A student's notebook with these answers, beside its checks."""
     notebook = student_version(source())
     for cell in notebook["cells"]:
@@ -172,14 +172,14 @@ def written(folder, answers):
 def test_in_a_process_of_its_own(tmp_path):
     """The same verdicts as here: all that is right, and all patches of the table."""
     (tmp_path / "right").mkdir()
-    verdicts = run(written(tmp_path / "right", SOLUTIONS), seed=4)
+    verdicts = run(write_notebook(tmp_path / "right", SOLUTIONS), seed=4)
     assert [one.points for one in verdicts] == [one.worth for one in verdicts], verdicts
     (tmp_path / "wrong").mkdir()
     patched = {f"answer{one.exercise}": one.text for one in TABLE}
-    verdicts = run(written(tmp_path / "wrong", patched), seed=4)
+    verdicts = run(write_notebook(tmp_path / "wrong", patched), seed=4)
     points = {one.exercise: (one.points, one.says) for one in TABLE}
     for found in verdicts[:8]:
-        assert (found.points, True) == (points[found.number][0], points[found.number][1] in told(found)), str(found)
+        assert (found.points, True) == (points[found.number][0], points[found.number][1] in verdict_text(found)), str(found)
     assert verdicts[8].points == 0
 
 

@@ -194,7 +194,7 @@ def wave(x):
     return gl.sin(gl.tensor(WEIGHT) @ x.reshape(-1)).sum()
 
 
-def probed(function):
+def probe_of(function):
     probe = Probe(function, X)
     return probe, ProbedFunction(0, lambda number, what, arrays: probe.answer(what, arrays)), gl.tensor(X)
 
@@ -204,7 +204,7 @@ def slope_of(f, x, **options):
     return gl.autograd.grad(f(leaf), leaf, create_graph=True, **options)[0], leaf
 
 
-def stacked(f, x):
+def stack_of(f, x):
     """Rows 0 and 1 of HU for a stack of weights and of vectors: the sum over the stack, as autograd has it."""
     g, leaf = slope_of(f, x, grad_outputs=gl.tensor([1.0, 3.0], dtype=gl.float64), is_grads_batched=True)
     weights = gl.tensor(np.stack([[U, T], [T, U]]))
@@ -228,7 +228,7 @@ WAYS = {
         lambda f, x: gl.func.grad(lambda t: gl.func.jvp(f, (t,), (gl.tensor(U),))[1])(x), HESSIAN @ U, ([], [1], [1])
     ),
     "forward over forward": (twice_forward, U @ HESSIAN @ T, ([], [1], [1])),
-    "stacks": (stacked, np.stack([HESSIAN @ (U + 3 * T), HESSIAN @ (T + 3 * U)]), ([2], [], [4])),
+    "stacks": (stack_of, np.stack([HESSIAN @ (U + 3 * T), HESSIAN @ (T + 3 * U)]), ([2], [], [4])),
     "the whole Hessian": (in_the_second, HESSIAN, ([1], [], [4])),
 }  # fmt: skip
 
@@ -236,7 +236,7 @@ WAYS = {
 @pytest.mark.parametrize("name", WAYS)
 def test_second_derivatives_are_right_and_counted(name):
     way, expected, counts = WAYS[name]
-    probe, f, x = probed(Twice(wave))
+    probe, f, x = probe_of(Twice(wave))
     np.testing.assert_allclose(way(f, x).detach(), expected, atol=1e-12)
     pulls, pushes, bends = counts
     assert (probe.pulls, probe.bends) == (pulls, bends)
@@ -246,14 +246,14 @@ def test_second_derivatives_are_right_and_counted(name):
 
 @pytest.mark.parametrize("name", WAYS)
 def test_a_function_that_is_not_handed_out_so_has_first_derivatives_only(name):
-    probe, f, x = probed(wave)
+    probe, f, x = probe_of(wave)
     with pytest.raises(RuntimeError, match="first derivatives only"):
         WAYS[name][0](f, x)
     assert probe.bends == []
 
 
 def test_a_third_derivative_is_refused():
-    _, f, x = probed(Twice(wave))
+    _, f, x = probe_of(Twice(wave))
     g, leaf = slope_of(f, x)
     (product,) = gl.autograd.grad(g, leaf, gl.tensor(U), create_graph=True)
     with pytest.raises(RuntimeError, match="at most two derivatives"):
@@ -261,7 +261,7 @@ def test_a_third_derivative_is_refused():
 
 
 def test_the_hessian_of_a_linear_function_is_zero():
-    _, f, x = probed(Twice(lambda x: x.sum()))
+    _, f, x = probe_of(Twice(lambda x: x.sum()))
     g, leaf = slope_of(f, x)
     assert np.array_equal(gl.autograd.grad(g, leaf, gl.tensor(U))[0], np.zeros(4))
 

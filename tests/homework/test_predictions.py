@@ -327,25 +327,25 @@ def test_a_question_that_was_answered_says_so_when_it_is_asked_again(mine, capsy
     ):
         labels = {"rows": given["rows"]} if "rows" in given else {}
 
-        def asked(key=key, given=given):
+        def question_of(key=key, given=given):
             ask(key, **given)
             return capsys.readouterr().out
 
-        assert "Your guess: replace the dots in" in asked()
+        assert "Your guess: replace the dots in" in question_of()
         setattr(mine, key, wrong)
         assert reveal(getattr(mine, key), right, **labels).right is False
-        assert "Your guess: replace the dots in" in asked() and "Noted: " in asked()
+        assert "Your guess: replace the dots in" in question_of() and "Noted: " in question_of()
         setattr(mine, key, right)
-        assert f"Noted: {words}. Now run the next cell." in asked()
+        assert f"Noted: {words}. Now run the next cell." in question_of()
         assert reveal(getattr(mine, key), right, **labels).right
-        assert asked() == asked() == f"Answered: {words}. That is right.\n"
+        assert question_of() == question_of() == f"Answered: {words}. That is right.\n"
         setattr(mine, key, right)
-        assert asked() == f"Answered: {words}. That is right.\n"  # the same answer, typed again
+        assert question_of() == f"Answered: {words}. That is right.\n"  # the same answer, typed again
         setattr(mine, key, wrong)
-        assert "Noted: " in asked() and "Answered" not in asked()
+        assert "Noted: " in question_of() and "Answered" not in question_of()
         setattr(mine, key, right)
         reveal(getattr(mine, key), wrong, **labels)  # of other numbers, say, it is not right any more
-        assert "Noted: " in asked()
+        assert "Noted: " in question_of()
 
 
 def test_a_guess_at_another_question_of_that_name_is_not_answered(mine, capsys):

@@ -9,7 +9,7 @@ from time import perf_counter
 import pytest
 from homework import answers_hw1, answers_hw2
 from homework.notebook_of import cells
-from homework.typed_in import SEEDS, told
+from homework.typed_in import SEEDS, verdict_text
 
 from gradlab import clock
 from gradlab.homework import load, run, student_version
@@ -54,7 +54,7 @@ def test_an_answer_is_worth_its_points_and_told_why(key):
     work, answer = ANSWERS[key]
     found = verdict(work, answer)
     assert found.points == answer.points, str(found)
-    assert answer.says in told(found), str(found)
+    assert answer.says in verdict_text(found), str(found)
     assert "the check itself failed" not in str(found)
     assert found.has_passed == (not answer.says)
 
@@ -82,7 +82,7 @@ def test_in_a_process_of_its_own(tmp_path, of, who):
     """The same verdicts as here, but for what an error quotes."""
     paper = WORK[of].PAPER
     texts = list(paper.solutions().values()) if who is None else ANSWERS[of, who][1].cells
-    verdicts = run(paper.written(tmp_path, texts), seed=4)
+    verdicts = run(paper.write_notebook(tmp_path, texts), seed=4)
     if who is None:
         assert [one.points for one in verdicts] == [one.worth for one in verdicts], verdicts
     else:

@@ -1,4 +1,4 @@
-"""What a verdict says of numbers, and how it is shown."""
+"""Check what a verdict says about numbers, and how it is shown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ J = np.array([[1.0, 2.0, 4.0], [3.0, -1.5, 0.5], [0.7, 5.0, -2.2]])
 WIDE = np.array([[1.0, 2.0, 4.0, 0.3], [3.0, -1.5, 0.5, 7.0], [0.7, 5.0, -2.2, 1.9]])
 
 
-def rolled(A, by):
+def roll(A, by):
     made = np.roll(A, by, 0)
     made[0 if by > 0 else -1] = 0
     return made
@@ -65,10 +65,10 @@ MADE = {  # each mistake, and what only its own sentence says
     "all columns": (lambda A: np.broadcast_to(A.sum(1, keepdims=True), A.shape), "all your columns are the sum of all columns"),
     "the mean of rows": (lambda A: np.broadcast_to(A.mean(0), A.shape), "all your rows are the mean"),
     "the mean of columns": (lambda A: np.broadcast_to(A.mean(1, keepdims=True), A.shape), "all your columns are the mean"),
-    "a row late": (lambda A: rolled(A, 1), "your row i is row i - 1"),
-    "a row early": (lambda A: rolled(A, -1), "your row i is row i + 1"),
-    "a column late": (lambda A: rolled(A.T, 1).T, "your column j is column j - 1"),
-    "a column early": (lambda A: rolled(A.T, -1).T, "your column j is column j + 1"),
+    "a row late": (lambda A: roll(A, 1), "your row i is row i - 1"),
+    "a row early": (lambda A: roll(A, -1), "your row i is row i + 1"),
+    "a column late": (lambda A: roll(A.T, 1).T, "your column j is column j - 1"),
+    "a column early": (lambda A: roll(A.T, -1).T, "your column j is column j + 1"),
     "rows backwards": (lambda A: A[::-1], "your rows are in reverse order"),
     "columns backwards": (lambda A: A[:, ::-1], "your columns are in reverse order"),
     "nothing": (np.zeros_like, "all entries are zero"),

@@ -1,4 +1,4 @@
-"""What a check can do with a student's work besides calling it: variables, ways, programs, and what is off limits as a whole."""
+"""Check the uses of a student's work besides calls: variables, ways, programs, and libraries that are forbidden as a whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from homework.notebook_of import cells
-from homework.typed_in import told
+from homework.typed_in import verdict_text
 
 import gradlab as gl
 from gradlab import clock
@@ -26,7 +26,7 @@ from gradlab.homework.ways import case_arguments, get_way, graph
 from gradlab.homework.ways.repair import count_edits
 
 
-def checked(checks, work, **options):
+def run_checks(checks, work, **options):
     """The verdict of one exercise that is made here."""
     homework = Homework("made here")
     homework.exercise(1, "t", 10)(checks)
@@ -49,18 +49,18 @@ def looked_at(student):
 
 
 def test_variables_are_read_dicts_too():
-    assert checked(looked_at, cells(VARIABLES)).points == 10
+    assert run_checks(looked_at, cells(VARIABLES)).points == 10
 
 
 @pytest.mark.e2e
 def test_variables_are_read_from_another_process(tmp_path):
     with Submission(["import gradlab as gl", VARIABLES], tmp_path) as submission:
-        found = checked(looked_at, submission)
+        found = run_checks(looked_at, submission)
     assert found.points == 10, str(found)
 
 
 def test_a_variable_that_is_missing_is_said():
-    assert "this name is not defined in the notebook yet" in told(checked(lambda student: student.value("n"), {}))
+    assert "this name is not defined in the notebook yet" in verdict_text(run_checks(lambda student: student.value("n"), {}))
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_an_unknown_way_is_refused_with_those_there_are():
     for call in (lambda: get_way("round"), lambda: case_arguments("round", ())):
         with pytest.raises(ValueError, match="way='round': expected one of engine, graph, repair"):
             call()
-    found = checked(lambda student: student.function("f", way="round"), cells("f = abs"))
-    assert "way='round': expected" in told(found) and "Please report this to your teacher" in told(found)
+    found = run_checks(lambda student: student.function("f", way="round"), cells("f = abs"))
+    assert "way='round': expected" in verdict_text(found) and "Please report this to your teacher" in verdict_text(found)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_way_takes_plain_data_and_gives_plain_data(a_way):
         came.append(student.function("f", way="powers")([1.0, 2.0], 2))
         student.check(10, "squares", came[0].value == [4.0, 9.0], "others")
 
-    assert checked(checks, cells("def f(x):\n    return x + 1")).points == 10
+    assert run_checks(checks, cells("def f(x):\n    return x + 1")).points == 10
     assert came[0].case == "number = case(1, 1)"
 
 
@@ -126,7 +126,7 @@ def test_a_case_is_what_the_way_shows(a_way, tmp_path):
 
 def test_arguments_have_the_names_that_a_check_gives(a_way):
     answers = []
-    checked(lambda student: answers.append(student.function("f", way="powers", names=["n"])([1.0], 2)), cells("f = abs"))
+    run_checks(lambda student: answers.append(student.function("f", way="powers", names=["n"])([1.0], 2)), cells("f = abs"))
     assert answers[0].case == "n = case(1, 1)"
 
 
@@ -140,8 +140,8 @@ def test_what_comes_too_late_is_told_in_the_check_s_words():
         student.function("f", late="is it 2^40 paths?")(gl.tensor(1.0))
 
     with clock.use_source(perf_counter):
-        found = checked(checks, cells("def f(x):\n    while True:\n        pass"), budget=TimeBudget(0.3, 0.3, 0.1))
-    assert "did not end within" in told(found) and "is it 2^40 paths?" in told(found)
+        found = run_checks(checks, cells("def f(x):\n    while True:\n        pass"), budget=TimeBudget(0.3, 0.3, 0.1))
+    assert "did not end within" in verdict_text(found) and "is it 2^40 paths?" in verdict_text(found)
 
 
 # -------------------------------------------------------------------------------------------------------------------- graph
@@ -224,7 +224,7 @@ def test_what_is_no_program_is_refused(text):
 
 
 # ------------------------------------------------------------------------------------------------------- engines compared
-def walked(events, grads, names=("a", "b"), program="b = a * 2", **more):
+def comparison_of(events, grads, names=("a", "b"), program="b = a * 2", **more):
     theirs = {"values": {}, "grads": grads, "names": list(names), "runs": [1] * len(names), "events": events, **more}
     inputs = {name: np.ones(()) for name in Program(program).inputs}
     return ProgramComparison(program, run_on_tensors(program, inputs, [(Program(program).names[-1], None)]), theirs)
@@ -247,18 +247,18 @@ def test_a_fault_is_read_off_the_shares():
     program = "b = a + a\nc = b * 1"
     twice = [event(2, 1.0, [1], [1.0]), event(1, 1.0, [0, 0], [1.0, 1.0])]
     names = ("a", "b", "c")
-    assert "`a` is reached by 2 paths, yours has only the last one: 1, not 2" in walked(twice, {"a": 1.0}, names, program).fault(
-        "a"
-    )
+    assert "`a` is reached by 2 paths, yours has only the last one: 1, not 2" in comparison_of(
+        twice, {"a": 1.0}, names, program
+    ).fault("a")
     early = [event(1, 1.0, [0, 0], [1.0, 1.0]), event(2, 1.0, [1], [1.0])]
-    assert "the rule of `b` ran before its other user" in walked(early, {"a": 1.0}, names, program).fault("a")
-    assert "wrote into the cotangent" in walked(twice, {"a": 1.0}, names, program, wrote=[1]).fault("a")
-    assert walked([], {"a": None}, names, program).fault("a") == "no share has reached `a`."
-    assert walked(twice, {"a": 7.0}, names, program).fault("a") == ""  # nothing that these tell
-    assert "`a.grad` and `b.grad` are one array" in walked(twice, {"a": 7.0}, names, program, **{"one array": ["a", "b"]}).fault(
-        "a"
-    )
-    ran = walked(twice, {"a": 2.0}, names, program, runs=[0, 3, 1])
+    assert "the rule of `b` ran before its other user" in comparison_of(early, {"a": 1.0}, names, program).fault("a")
+    assert "wrote into the cotangent" in comparison_of(twice, {"a": 1.0}, names, program, wrote=[1]).fault("a")
+    assert comparison_of([], {"a": None}, names, program).fault("a") == "no share has reached `a`."
+    assert comparison_of(twice, {"a": 7.0}, names, program).fault("a") == ""  # nothing that these tell
+    assert "`a.grad` and `b.grad` are one array" in comparison_of(
+        twice, {"a": 7.0}, names, program, **{"one array": ["a", "b"]}
+    ).fault("a")
+    ran = comparison_of(twice, {"a": 2.0}, names, program, runs=[0, 3, 1])
     assert ran.repeated_rule() == "the rule of `b` ran 3 times" and not ran.repeated_rule(calls=3)
 
 
@@ -312,27 +312,27 @@ def test_the_reference_of_unbroadcast_is_the_adjoint(shape):
 
 
 # -------------------------------------------------------------------------------------------------------------- off limits
-def used(text, paths):
+def use_way(text, paths):
     def checks(student):
         student.function("f", forbidden=paths)(gl.tensor([1.0]))
         student.check(10, "all", True, "")
 
-    return checked(checks, cells(text))
+    return run_checks(checks, cells(text))
 
 
 def test_a_whole_library_is_off_limits():
-    found = used("def f(y):\n    work = gl.exp\n    return work(y)\n", ("gradlab.*",))
-    assert "it uses `gradlab." in told(found) and "(line 3 of its cell: `return work(y)`)" in told(found)
-    assert used("def f(gradlab):\n    return [gradlab]\n", ("gradlab.*",)).points == 10
+    found = use_way("def f(y):\n    work = gl.exp\n    return work(y)\n", ("gradlab.*",))
+    assert "it uses `gradlab." in verdict_text(found) and "(line 3 of its cell: `return work(y)`)" in verdict_text(found)
+    assert use_way("def f(gradlab):\n    return [gradlab]\n", ("gradlab.*",)).points == 10
 
 
 def test_another_library_is_known_by_its_modules(monkeypatch):
     module = ModuleType("torch.made_here")
     exec("def helper(x):\n    return x\ndef grad(x):\n    return helper(x)", module.__dict__)
     monkeypatch.setitem(sys.modules, "torch.made_here", module)
-    found = used("import sys\ndef f(y):\n    return sys.modules['torch.made_here'].grad(3)\n", ("torch.*",))
-    assert "it uses `torch.made_here.grad` (line 3 of its cell" in told(found)
-    assert used("def f(y):\n    return y.exp()\n", ("torch.*",)).points == 10
+    found = use_way("import sys\ndef f(y):\n    return sys.modules['torch.made_here'].grad(3)\n", ("torch.*",))
+    assert "it uses `torch.made_here.grad` (line 3 of its cell" in verdict_text(found)
+    assert use_way("def f(y):\n    return y.exp()\n", ("torch.*",)).points == 10
 
 
 def test_a_pattern_is_a_library_and_no_more():

@@ -47,7 +47,7 @@ class Paper:
             if cell["id"].startswith(TYPED)
         }
 
-    def changed(self, cell: str, *pairs: str) -> list[str]:
+    def replace_in(self, cell: str, *pairs: str) -> list[str]:
         """All solutions, with something replaced in one cell."""
         answers = self.solutions()
         for old, new in zip(pairs[::2], pairs[1::2], strict=True):
@@ -65,7 +65,7 @@ class Paper:
         budget = TimeBudget(seconds, seconds, 0.1)
         return load(self.folder).check(exercise, cells("import numpy as np", *texts), seed, budget)
 
-    def written(self, folder: Path, texts: list[str]) -> Path:
+    def write_notebook(self, folder: Path, texts: list[str]) -> Path:
         """A student's notebook with these answers, beside its checks."""
         notebook, left = student_version(self.source), iter(texts)
         for cell in notebook["cells"]:
@@ -77,6 +77,6 @@ class Paper:
         return path
 
 
-def told(found: Verdict) -> str:
+def verdict_text(found: Verdict) -> str:
     """All that a verdict says, in one line."""
     return " ".join(str(found).split())

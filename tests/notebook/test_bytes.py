@@ -1,4 +1,4 @@
-"""How large a notebook becomes by reports: twelve models, each with a table, a picture and the lines of its cell."""
+"""Measure the size of a notebook's reports: twelve models, each with a table, a picture and the lines of its cell."""
 
 from __future__ import annotations
 

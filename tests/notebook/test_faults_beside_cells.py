@@ -1,4 +1,4 @@
-"""What fails in gradlab beside a notebook's cells ends in one warning: the cell runs, and the notebook goes on."""
+"""Internal errors beside a notebook's cells give one warning: the cell runs, and the notebook continues."""
 
 import threading
 import warnings
@@ -21,7 +21,7 @@ CELL = "a = gl.tensor([2.0], requires_grad=True)\nloss = (a * 3).sum()\nloss.bac
 
 
 class StruckError(Exception):
-    """What a handler raises."""
+    """The error that a handler raises."""
 
 
 def ours(text):
@@ -34,22 +34,22 @@ def ours(text):
 strike = ours('def strike(*_, **__):\n    raise StruckError("struck")')
 
 
-def told(program):
+def run_with_faults(program):
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         result = program()
     return result, [str(one.message) for one in warned if issubclass(one.category, FaultWarning)]
 
 
-PLACES = {  # what is struck, and above which magic the cell runs as it would
+PLACES = {  # the function that fails, and the cell's magic
     "before a cell": (GradMagics, "_close_widgets", "%%grad"),
     "a recorder is made": (magics, "recorder_of", "%%grad"),
     "a cell has ended": (GradMagics, "_end_cell", "%%grad"),
     "a report is made": (reporting, "make_report", "%%grad"),
-    "what is found is added": (GradMagics, "_add_findings", "%%grad"),
+    "findings are added": (GradMagics, "_add_findings", "%%grad"),
     "a report is shown": (GradMagics, "_finish", "%%grad"),
-    "what is found is shown": (GradMagics, "_show_diagnosis", "%%doctor"),
-    "what a cell is looked at for": (GradMagics, "_value_to_examine", "%%doctor"),
+    "findings are shown": (GradMagics, "_show_diagnosis", "%%doctor"),
+    "a value is chosen": (GradMagics, "_value_to_examine", "%%doctor"),
     "a watch begins": (Found, "open", "%%watch"),
     "a watch ends": (Watch, "end_step", "%%watch"),
     "a line of options is read": (transform, "_rewrite", ""),
@@ -61,25 +61,25 @@ PLACES = {  # what is struck, and above which magic the cell runs as it would
 def test_a_cell_runs_whatever_fails_beside_it(shell, place, monkeypatch):
     owner, name, magic = PLACES[place]
     monkeypatch.setattr(owner, name, strike)
-    ran, faults = told(lambda: shell.run(f"{magic}\n{CELL}" if magic else CELL))
+    ran, faults = run_with_faults(lambda: shell.run(f"{magic}\n{CELL}" if magic else CELL))
     monkeypatch.undo()
     assert ran.success and ran.error is None, ran.stdout
     assert ran.result == 3.0 and shell.ns["loss"].item() == 6
     assert len(faults) == 1 and "StruckError: struck" in faults[0], faults
     shell.run("1 + 1")
-    again, faults = told(lambda: shell.ok(f"%%grad\n{CELL}"))  # and the next cell is looked at
+    again, faults = run_with_faults(lambda: shell.ok(f"%%grad\n{CELL}"))  # and the next cell is looked at
     assert (not faults and "a" in again.text and "‖" in again.text) or again.outputs
 
 
 def test_a_cell_that_fails_ends_with_its_own_error(shell, monkeypatch):
     monkeypatch.setattr(NOTEBOOK, "look", strike, raising=False)
-    ran, faults = told(lambda: shell.run("%%grad\na = gl.tensor([2.0], requires_grad=True)\n1 / 0"))
+    ran, faults = run_with_faults(lambda: shell.run("%%grad\na = gl.tensor([2.0], requires_grad=True)\n1 / 0"))
     assert isinstance(ran.error, ZeroDivisionError) and len(faults) == 1
 
 
 def test_what_the_users_own_hook_raises_is_the_cells_error(shell):
     text = "%%grad\na = gl.tensor([2.0], requires_grad=True)\nb = a * 3\nb.register_hook(lambda g: 1 / 0)\nb.sum()"
-    ran, faults = told(lambda: shell.run(text))
+    ran, faults = run_with_faults(lambda: shell.run(text))
     assert isinstance(ran.error, ZeroDivisionError) and not faults
 
 
@@ -88,11 +88,11 @@ def test_completion_that_fails_leaves_pythons_own(shell, monkeypatch):
     event = SimpleNamespace(line="%%grad --", symbol="--")
     from IPython.core.error import TryNext
 
-    def asked():
+    def ask_view():
         with pytest.raises(TryNext):
             extension._completer(shell.ip, event)
 
-    _, faults = told(asked)
+    _, faults = run_with_faults(ask_view)
     assert len(faults) == 1
 
 
@@ -105,7 +105,7 @@ def test_a_message_that_cannot_be_answered_is_a_warning(monkeypatch):
             self._listen()
 
     view = View()
-    _, faults = told(lambda: view._handle_custom_msg({"ask": "x"}, []))
+    _, faults = run_with_faults(lambda: view._handle_custom_msg({"ask": "x"}, []))
     assert len(faults) == 1 and "answered a live view" in faults[0]
 
 
@@ -154,7 +154,7 @@ def test_cells_in_two_threads_are_watched_each(shell):
 
 
 def test_one_cell_at_a_time_is_looked_at(monkeypatch):
-    """What is remembered for the next cell is of one, and not of parts of two."""
+    """The state for the next cell comes from one cell, not from parts of two."""
     free = []
 
     def examine(case):

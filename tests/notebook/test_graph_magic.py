@@ -67,14 +67,14 @@ def test_where_a_history_ends_stays_in_its_place_when_rows_open(cell):
     cell.ok("\n".join(["%%grad -q -o report", *lines]))
     made = Explorer(cell.ns["report"].trace)
 
-    def shown(**wish):
+    def show(**wish):
         rows = made.answer("rows", {"level": "code", **wish})["rows"]["rows"]
         return [(row["spoken"].partition(", ")[0], row["depth"]) for row in rows]
 
-    closed = shown(open=[])
+    closed = show(open=[])
     assert ("d = (y * 2).detach()", 0) in closed
     for depth in (1, 2):
-        opened = shown(depth=depth)
+        opened = show(depth=depth)
         assert len(opened) > len(closed) and [row for row in opened if not row[1] and row[0] != "x"] == closed
         after = [inner for _, inner in opened[opened.index(("d = (y * 2).detach()", 0)) + 1 :]]
         assert after[0] == 0, "it is not among the lines of the function"
@@ -152,7 +152,7 @@ def test_a_graphs_widget_knows_the_callers_names_and_answers(widget):
 
 
 def graph_of_a_tensor_that_goes(view=lambda graph: graph):
-    """What `view` makes of a graph whose output nothing else holds, and a weak reference to its node."""
+    """Return the view of a graph whose output has no other reference, and a weak reference to its node."""
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     y = (x * x).sum()
     return view(gl.graph(y)), weakref.ref(y.grad_fn)

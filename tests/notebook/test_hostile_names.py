@@ -1,4 +1,4 @@
-"""What else the user's namespace holds is never asked anything that can fail: no cell breaks because of it."""
+"""Other objects in the user's namespace never make a cell fail."""
 
 from __future__ import annotations
 

@@ -68,7 +68,10 @@ def test_a_terminal_has_no_live_view_and_shows_the_picture(cell):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("z", "there is no input to differentiate z by Write %jacobian OUT INPUT [INPUT …] [options]; OUT is a tensor or a function."),
+        (
+            "z",
+            "there is no input to differentiate z by. Write %jacobian OUT INPUT [INPUT …] [options]; OUT is a",
+        ),
         ("z q", "z, q: NameError: name 'q' is not defined"),
         ("x.nothing x", "x.nothing, x: AttributeError: "),
         ("z 'x'", "jacobian(func_or_output, inputs) differentiates by a tensor or a tuple of tensors; inputs is a str"),
@@ -116,7 +119,7 @@ def test_unloading_takes_it_out(interactive, cell):
 
 
 class Kernel:
-    """What the magics look for to tell a notebook from a terminal."""
+    """A kernel, which distinguishes a notebook from a terminal."""
 
 
 @pytest.fixture

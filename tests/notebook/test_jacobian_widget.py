@@ -18,7 +18,7 @@ MATRIX = np.array([[2, 0, 0], [2, 1, 0], [0, 0, 1]], float)
 
 
 def example():
-    """z = (x0², x0·x1, x2): a Jacobian that can be worked by hand."""
+    """Return z = (x0², x0·x1, x2), whose Jacobian can be computed by hand."""
     x = gl.tensor([1.0, 2.0, 3.0], dtype=gl.float64).requires_grad_()
     z = gl.stack([x[0] ** 2, x[0] * x[1], x[2]])
     return jacobian(z, x), x, z
@@ -144,7 +144,7 @@ def test_close_lets_the_graph_go(widget):
 
 
 class Publisher:
-    """What a notebook would be sent."""
+    """Return the messages to a notebook."""
 
     def __init__(self, monkeypatch):
         import IPython.display
@@ -163,7 +163,7 @@ class Publisher:
 
 
 def wide():
-    """z = x[:3] * 2 of 100 elements: more entries than a picture shows from the start."""
+    """Return z = x[:3] * 2 of 100 elements: more entries than a first picture shows."""
     x = gl.ones(100, dtype=gl.float64, requires_grad=True)
     return jacobian(x[:3] * 2, x, method="rows")
 
@@ -202,7 +202,7 @@ def test_the_static_picture_of_a_small_one_is_complete_and_the_view_is_not(widge
     assert J.rows_known == 0, "it is still to be filled"
     frame = ask(w, "step")
     assert frame["at"] == 0 and not frame["done"]
-    assert notebook.updated == [], "nothing is to be added to the picture"
+    assert notebook.updated == [], "nothing must be added to the picture"
 
 
 def test_a_small_one_that_cannot_be_computed_is_displayed_all_the_same(widget, monkeypatch):

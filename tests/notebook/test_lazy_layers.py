@@ -1,4 +1,4 @@
-"""PyTorch's lazy layers, whose parameters have no shape before the first call: they are passed over, and nothing else is."""
+"""PyTorch's lazy layers, whose parameters have no shape before the first call: they are skipped, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `%load_ext`, `%reload_ext` and `%unload_ext` put into a shell and take out of it: each thing once, and nothing is left."""
+"""Check that `%load_ext`, `%reload_ext` and `%unload_ext` install each hook once, and remove all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradlab.explore.views import VIEWS
 
 
 def names(things):
-    """What a registry holds, duplicates too, in words that do not change from one load to the next."""
+    """List the entries of a registry, with duplicates, in words that are the same for each load."""
     return sorted(f"{getattr(one, '__module__', '')}.{getattr(one, '__qualname__', type(one).__qualname__)}" for one in things)
 
 

@@ -126,7 +126,7 @@ def test_leaves_are_called_by_their_layers(library):
 )
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_containers_of_other_kinds(library, made, wanted):
-    """What holds the layers gives the name, not the list of all parameters, whose place a loop's variables take after it."""
+    """The object that holds the layers gives the name, not the list of all parameters, which a loop may overwrite."""
     space = run(library, LAYERS, f"{made}\n")
     tensors = [eval(name, space) for name in wanted]
     space["parameters"] = tensors

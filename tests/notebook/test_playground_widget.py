@@ -47,12 +47,12 @@ def ask(widget, what, **more):
     arrays = [np.frombuffer(data, "<f8") for data in raw]
     assert content["arrays"] == [[str(k), "f8"] for k in range(len(raw))]
 
-    def filled(data):
+    def fill(data):
         if isinstance(data, dict):
-            return arrays[data["array"]] if set(data) == {"array"} else {key: filled(value) for key, value in data.items()}
-        return [filled(value) for value in data] if isinstance(data, list) else data
+            return arrays[data["array"]] if set(data) == {"array"} else {key: fill(value) for key, value in data.items()}
+        return [fill(value) for value in data] if isinstance(data, list) else data
 
-    return filled(content)
+    return fill(content)
 
 
 def test_messages_are_answered_with_frames(widget):
@@ -96,10 +96,10 @@ def test_an_exception_is_shown_and_answered(widget):
     assert w.said[-1][0]["error"]
     answer = P.lab.answer
 
-    def interrupted(*given):
+    def interrupt(*given):
         raise KeyboardInterrupt
 
-    P.lab.answer = interrupted
+    P.lab.answer = interrupt
     assert ask(w, "hello")["error"] == "interrupted"
     P.lab.answer = answer
     assert "error" not in ask(w, "hello")

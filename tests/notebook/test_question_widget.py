@@ -155,8 +155,8 @@ def test_what_is_no_question_is_answered(widget):
 
 
 @pytest.fixture
-def displayed(monkeypatch):
-    """What `asking` displays."""
+def outputs_of(monkeypatch):
+    """Return the outputs of `asking`."""
     shown = []
     monkeypatch.setattr(question_display, "display", lambda what, **how: shown.append(what))
     return shown

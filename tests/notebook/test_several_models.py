@@ -41,7 +41,7 @@ def ready(shell, request, clock):
     return shell
 
 
-def shown(ran):
+def card_of(ran):
     (card,) = [bundle["text/html"] for bundle in ran.outputs if "gradlab-tabs" in bundle.get("text/html", "")]
     return card
 
@@ -58,7 +58,9 @@ def test_each_model_has_a_row_and_a_report(ready):
     assert [len(one.rows) for one in report.models.values()] == [6, 6, 6], "never two models in one table"
     grads = [p.grad for p in ready.ns["net"].parameters()]
     assert report["net[0].weight"].gradient.norm == pytest.approx(float((grads[0] ** 2).sum()) ** 0.5, rel=1e-4)
-    tabs = re.findall(r'<details name="(gradlab-\w+)" style="display:contents"( open)?><summary [^>]*><span>([^<]*)', shown(ran))
+    tabs = re.findall(
+        r'<details name="(gradlab-\w+)" style="display:contents"( open)?><summary [^>]*><span>([^<]*)', card_of(ran)
+    )
     assert [(label, bool(opened)) for _, opened, label in tabs] == [
         ("act=Sigmoid", False),
         ("act=Tanh", False),
@@ -104,7 +106,7 @@ def test_findings_are_of_their_models(ready):
 
 def test_the_finding_is_marked_on_its_tab(ready):
     cell = "for act in [nn.Tanh, nn.Sigmoid]:\n    net = make(act)\n    if act is nn.Tanh:\n        net.append(nn.Softmax(1))\n"
-    card = shown(ready.ok(f"%%grad\n{cell}    look(net)"))
+    card = card_of(ready.ok(f"%%grad\n{cell}    look(net)"))
     assert "<span>act=Tanh ■ 1 Problem</span>" in card and "<span>act=Sigmoid</span>" in card
 
 
@@ -132,7 +134,7 @@ def test_each_loss_of_a_cell_has_a_report(ready):
     expected = [float((g**2).sum()) ** 0.5 for g in ready.ns["expected"]]
     critic = report.models["critic_loss"]
     assert [row.gradient.norm for row in critic.rows] == pytest.approx(expected, rel=1e-4, abs=1e-9)
-    card = shown(ran)
+    card = card_of(ran)
     assert card.index("<span>critic_loss") < card.index("<span>generator_loss") and card.count('" open><summary') >= 1
 
 
@@ -165,7 +167,7 @@ def test_a_healthy_search_is_quiet(ready):
 
 def test_an_evil_label_is_inert(ready):
     ran = ready.ok("%%grad -o r\nfor name in ['<img src=x>', '$a_1$ & \\\\b']:\n    net = make(nn.Tanh)\n    look(net)")
-    card = shown(ran)
+    card = card_of(ran)
     assert "<img src=x" not in card and "&lt;img src=x&gt;" in card
     latex = "".join(bundle.get("text/latex", "") for bundle in ran.outputs)
     assert "$a_1$" not in latex and "\\$a\\_1\\$ \\&" in latex
@@ -182,7 +184,7 @@ def test_a_report_of_several_is_saved_and_told(ready, tmp_path):
 
 
 def test_a_later_call_is_said_to_be_in_grad(ready, monkeypatch, clock):
-    """When there is no time to look at the last call, and nothing tells which is the last."""
+    """Check a cell without time to record the last call, so that the last one is unknown."""
     from gradlab.explore.trace.recorder import Recorder
 
     finish = Recorder._finish

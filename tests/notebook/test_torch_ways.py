@@ -78,7 +78,7 @@ def test_the_first_call_with_a_nan_is_the_one_that_is_shown(shell):
 
 
 def test_a_program_that_has_come_back_is_left_in_peace(shell):
-    """As a scaler does whose scale was too large."""
+    """Skip a step, like a scaler whose scale was too large."""
     ran = shell.ok(START + LOOP.format(scales=[1.0, -1.0, 2.0]))
     assert "this is the last call" in ran.text
     assert not NOTEBOOK.last.findings

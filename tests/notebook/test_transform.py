@@ -73,13 +73,13 @@ def test_mentions_are_in_the_order_of_the_cell():
     assert ending_of(ast.parse("loss = (w @ x - y).sum()\nprint(loss)").body).mentions == ("loss", "w", "x", "y")
 
 
-def instrumented(body):
+def instrument(body):
     return ast.fix_missing_locations(Instrument().visit(ast.parse(f"{CELL_MARK}('opts')\n{body}")))
 
 
 def test_the_value_passes_through_and_keeps_its_place():
     source = "a = 2\na * (1 /\n   4)"
-    tree = instrumented(source)
+    tree = instrument(source)
     seen = []
     exec(compile(tree, "cell", "exec"), {CELL_MARK: lambda *args: seen.append(args), VALUE_MARK: seen.append})
     assert seen == [("opts", "value", "a * (1 / 4)", ("a",), ("a",)), 0.5]
@@ -89,7 +89,7 @@ def test_the_value_passes_through_and_keeps_its_place():
 
 
 def test_a_tree_is_instrumented_once():
-    tree = instrumented("x")
+    tree = instrument("x")
     before = ast.dump(tree)
     assert ast.dump(Instrument().visit(tree)) == before
 

@@ -63,7 +63,7 @@ once = [one.lineno for one in caught if one.filename == inner.__code__.co_filena
 """
 
 
-def recorded(shell, magic, line):
+def record_run(shell, magic, line):
     """The warnings of a cell, caught by the cell itself."""
     torch.set_warn_always(True)  # else those of C++ come once in a process
     try:
@@ -77,9 +77,9 @@ def recorded(shell, magic, line):
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 @pytest.mark.parametrize("magic", MAGICS)
 def test_warnings_are_those_of_the_plain_cell(shell, magic, line):
-    plain, once = recorded(shell, "# a plain cell", line)
+    plain, once = record_run(shell, "# a plain cell", line)
     assert plain, "the line warns"
-    seen, once_seen = recorded(shell, magic, line)
+    seen, once_seen = record_run(shell, magic, line)
     assert not [name for _, _, name, _ in seen if is_gradlab_file(name)], seen
     assert [one for one in seen if "here" in one] == [one for one in plain if "here" in one]
     assert [one[:2] for one in seen] == [one[:2] for one in plain]

@@ -46,12 +46,12 @@ def ready(request, shell):
 
 
 def living(shell):
-    """Which of the models that were made live."""
+    """Return the models that are still alive."""
     return [ref() is not None for ref in shell.ns["alive"]]
 
 
 def hooks_on(shell, optimizer, *params):
-    """How many hooks an optimizer and parameters have."""
+    """Count the hooks of an optimizer and of parameters."""
     if shell.ns["lib"].__name__ == "torch":
         of_params = [len(p._backward_hooks or ()) + len(getattr(p, "_post_accumulate_grad_hooks", None) or ()) for p in params]
         return len(optimizer._optimizer_step_pre_hooks) + len(optimizer._optimizer_step_post_hooks) + sum(of_params)

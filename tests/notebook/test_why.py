@@ -21,7 +21,7 @@ z = L.tensor([0.0, 1.0, 2.0]).requires_grad_()
 
 @pytest.fixture(params=LIBRARIES)
 def report(request, shell):
-    """Runs a `%%grad` cell, and gives its report."""
+    """Run a `%%grad` cell, and return its report."""
     pytest.importorskip(request.param)
     shell.run(START.format(request.param))
 

@@ -22,9 +22,7 @@ QUESTIONS = {
     "pairs": Case("guess4", "reveal4", "1600", "40", "'row 1'", reply="is the intention", answer="1600", rules=("broadcast",)),
     "cut": Case("guess5", "reveal5", "'w2'", "'both'", "3", reply="as if they did", rules=("does not learn",)),
     "depth": Case("guess6", "reveal6", "'below 1/1000000'", "'about 1/12'", "0", reply="are multiplied", rules=("1/4",)),
-    "again": Case(
-        "guess7", "reveal7", "'goes on'", "'starts anew'", "2", reply="is in another cell", rules=("keeps its names",)
-    ),
+    "again": Case("guess7", "reveal7", "'goes on'", "'starts anew'", "2", reply="is in another cell", rules=("keeps its names",)),
     "curve": Case("question1", "answer1", "'the rate is too large'", "'no zero_grad'", "1.44", reply="it would oscillate"),
     "norms": Case("question2", "answer2", "'the graph is cut'", "'gradients vanish'", "[]", reply="not None"),
     "which": Case("question3", "answer3", "'B and C'", "'C'", "'E'", reply="from the last run"),

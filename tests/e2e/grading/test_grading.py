@@ -12,7 +12,7 @@ import pytest
 from grouped import exhaustive_after_first
 from homework.answers import ANSWERS, IDLE, TABLE
 from homework.notebook_of import cells
-from homework.submissions import FORGES, INTENDED, RIGHT, SOURCE, submission, written, written_as
+from homework.submissions import FORGES, INTENDED, RIGHT, SOURCE, submission, write_notebook, written_as
 from waiting import HandClock, wait_until
 
 from gradlab.clock import use_source
@@ -31,7 +31,7 @@ def points(texts, tmp_path, seed=4, **options):
 
 @pytest.mark.parametrize("who", [who for who in INTENDED if who != "endless"])
 def test_a_submission_is_graded(tmp_path, who):
-    verdicts = run(written(tmp_path, who), seed=4, checks=SOURCE)
+    verdicts = run(write_notebook(tmp_path, who), seed=4, checks=SOURCE)
     assert tuple(verdict.points for verdict in verdicts) == INTENDED[who][2]
 
 
@@ -227,7 +227,7 @@ def test_an_endless_submission_costs_a_minute_and_a_gigabyte_at_most(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Submission, "_exchange", watched())
-        verdicts = run(written(tmp_path, "endless"), seed=4, checks=SOURCE)
+        verdicts = run(write_notebook(tmp_path, "endless"), seed=4, checks=SOURCE)
     assert most[0] < 1_000_000  # kB
     assert tuple(verdict.points for verdict in verdicts) == INTENDED["endless"][2]
     assert "did not end within 10 s" in str(verdicts[0])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from e2e.grading.test_nbgrader import SCORES
-from homework.submissions import INTENDED, NAME, SOURCE, source, written
+from homework.submissions import INTENDED, NAME, SOURCE, source, write_notebook
 
 from gradlab import cli
 from gradlab.homework import student_version
@@ -128,7 +128,7 @@ def test_it_is_graded_there(python, tmp_path):
     assert cli.main(["course", str(tmp_path), "--teacher"]) == 0
     run(tmp_path, python, "-m", "nbgrader", "generate_assignment", NAME)
     for who in ("right", "cheating", "broken"):
-        written(tmp_path / "submitted" / who / NAME, who)
+        write_notebook(tmp_path / "submitted" / who / NAME, who)
     run(tmp_path, python, "-m", "nbgrader", "autograde", NAME)
     run(tmp_path, python, "-m", "nbgrader", "generate_feedback", NAME)
     scores = json.loads(run(tmp_path, python, "-c", SCORES.format(name=NAME)).stdout)

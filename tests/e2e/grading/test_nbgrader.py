@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from grouped import exhaustive_after_first
-from homework.submissions import INTENDED, NAME, SOURCE, source, submission, written, written_as
+from homework.submissions import INTENDED, NAME, SOURCE, source, submission, write_notebook, written_as
 
 from gradlab import cli
 from gradlab.homework import student_version
@@ -61,7 +61,7 @@ def course(tmp_path_factory):
     assert cli.main(["course", str(folder), "--teacher"]) == 0
     nbgrader(folder, "generate_assignment", NAME)
     for who in INTENDED:
-        written(folder / "submitted" / who / NAME, who)
+        write_notebook(folder / "submitted" / who / NAME, who)
     # A student's own checks.py is worth nothing: the teacher's takes its place.
     (folder / "submitted" / "cheating" / NAME / "checks.py").write_text("homework = None\n")
     # One file is no notebook: nbgrader names the student and grades the others.
@@ -184,7 +184,7 @@ def test_points_that_disagree_are_said_to_the_teacher(course, tmp_path):
     checks = tmp_path / "source" / NAME / "checks.py"
     checks.write_text(checks.read_text().replace('"The Jacobian by columns", points=20', '"The Jacobian by columns", points=25'))
     nbgrader(tmp_path, "generate_assignment", NAME)
-    written(tmp_path / "submitted" / "right" / NAME, "right")
+    write_notebook(tmp_path / "submitted" / "right" / NAME, "right")
     said = nbgrader(tmp_path, "autograde", NAME, fails=True)
     assert "exercise 2 is worth 25 points in checks.py, and 20 in the cell 'check2'" in said
     assert not (tmp_path / "autograded" / "right" / NAME).exists(), "nothing was graded"
@@ -195,7 +195,7 @@ def test_what_was_graded_before_stays_where_grading_again_fails(course, tmp_path
     shutil.copytree(course / "source", tmp_path / "source")
     shutil.copy(course / "nbgrader_config.py", tmp_path)
     nbgrader(tmp_path, "generate_assignment", NAME)
-    written(tmp_path / "submitted" / "right" / NAME, "right")
+    write_notebook(tmp_path / "submitted" / "right" / NAME, "right")
     nbgrader(tmp_path, "autograde", NAME)
     graded = tmp_path / "autograded" / "right" / NAME
     (graded / "remarks.txt").write_text("by hand")
