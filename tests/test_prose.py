@@ -23,15 +23,11 @@ ROOT = Path(__file__).resolve().parents[1]
 TO_DO = (
     "benchmarks/watching.py",
     "gradlab/explore",
-    "notebooks",
     "tests/advice/not_typed.py",
     "tests/doctor",
     "tests/e2e",
     "tests/explore",
-    "tests/gallery",
-    "tests/homework",
     "tests/notebook",
-    "tests/notebooks",
 )
 # Parts of these folders that are done.
 FINISHED = ("gradlab/explore/doctor", "gradlab/explore/operations", "gradlab/explore/script", "gradlab/explore/watch/tracking")

@@ -100,7 +100,7 @@ SPLIT_NAME = by_rows("""
 return eval("gl.auto" + "grad.func" + "tional.jaco" + "bian")(f, x).reshape(-1, x.numel())
 """)
 
-# The table of the course's design: what was typed in, and the verdict wanted.
+# The table of the course's design: answers as typed, and the expected verdict.
 # fmt: off
 TABLE = [
     Typed("a local variable called jacobian", 1, rows("rows = []", "jacobian = []", "rows.append", "jacobian.append",

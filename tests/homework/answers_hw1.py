@@ -63,7 +63,7 @@ def leaves(y):
 
 def repair(name: str, *pairs: str) -> list[str]:
     """The notebook's cells, with one function mended in another way than the solution's: pairs of what the broken one has and
-    what is there instead."""
+    its replacement."""
     cell = f"answer4{LETTERS[name]}"
     broken = RIGHT[cell].rpartition(f"def {name}")[0].rstrip()
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
@@ -77,7 +77,7 @@ def hand(*pairs: str) -> list[str]:
 
 
 LEAF_STEP = "        x = x - 0.01 * x.grad"
-# The table of the course's design: what was typed in, and the verdict wanted.
+# The table of the course's design: answers as typed, and the expected verdict.
 TABLE = [
     Typed("counts paths, not nodes", 2, instead(answer2=PATHS), 2, "5 for a diamond of 4: the shared node was counted twice"),
     Typed(

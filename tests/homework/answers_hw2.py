@@ -182,7 +182,7 @@ IN_TORCH = replace_in(
 )
 IN_TORCH[0] = "import torch\n" + IN_TORCH[0]
 
-# The table of the course's design: what was typed in, and the verdict wanted.
+# The table of the course's design: answers as typed, and the expected verdict.
 TABLE = [
     Typed(
         "= for +=",

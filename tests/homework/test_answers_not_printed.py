@@ -21,7 +21,7 @@ from homework.typed_in import Paper
 from gradlab.homework import load, student_version
 
 SHORT = 24
-REPAIRS = {  # what is advised for the faults of each exercise, in any names
+REPAIRS = {  # fixes for the faults of each exercise, in any names
     ("hw1_read_the_graph", 4): (
         r"retain_grad\(\)",
         r"dtype=\w+\.float|1\. instead of 1|\.float\(\)",
@@ -112,7 +112,7 @@ def everything(ran):
 
 
 def run_notebook(shell, paper, exercise, cells):
-    """Run the notebook with the solutions, then these cells in place of one; return what is printed from then on."""
+    """Run the notebook with the solutions, then these cells in place of one; return their output."""
     source = {cell["id"]: text_of(cell) for cell in paper.source["cells"] if cell["cell_type"] == "code"}
     for name, text in (source | paper.solutions()).items():
         if not name.startswith(("try", "check")):

@@ -1,5 +1,5 @@
-"""The checks of homework 3 on the answers that students give: what each is worth, what it is told, and that it is not told the
-answer. The answers stand in `answers.py`."""
+"""The checks of homework 3 on the answers that students give: the points and words of each,
+without the answer. The answers are in `answers.py`."""
 
 from __future__ import annotations
 

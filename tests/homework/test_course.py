@@ -76,7 +76,7 @@ def test_solutions_that_are_not_there_are_not_handed_out_as_a_teacher_s(tmp_path
     monkeypatch.setattr(cli, "notebooks", lambda: package)
     assert cli.main(["course", str(tmp_path / "c"), "--teacher"]) == 1
     assert "the solutions are not in the installed package" in capsys.readouterr().err
-    assert cli.main(["course", str(tmp_path / "c")]) == 0  # what is a student's version already stays it
+    assert cli.main(["course", str(tmp_path / "c")]) == 0  # a student's version stays unchanged
     assert json.loads((tmp_path / "c" / "homework" / NAME / f"{NAME}.ipynb").read_text()) == made
 
 

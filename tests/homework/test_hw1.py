@@ -1,4 +1,4 @@
-"""Homework 1: what its checks expect, found otherwise. What each answer is worth and told: `test_typed_in.py`."""
+"""Homework 1: the checks' expected values, computed in another way. For points and words see `test_typed_in.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradlab.homework.ways.repair import count_edits
 
 # ------------------------------------------------------------------------------------------------------- what is expected
 def test_the_lines_print_what_the_check_expects(capsys):
-    """The text of the task, run as it stands there."""
+    """The text of the task, run unchanged."""
     notebook = PAPER.source
     task = "".join(next(cell["source"] for cell in notebook["cells"] if cell["id"] == "task1"))
     setting = "\n".join(line[4:] for line in task.splitlines() if line.startswith("    "))

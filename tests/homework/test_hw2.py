@@ -1,4 +1,4 @@
-"""Homework 2: what its checks expect, found otherwise. What each answer is worth and told: `test_typed_in.py`."""
+"""Homework 2: the checks' expected values, computed in another way. For points and words see `test_typed_in.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Homework 4: what each repair is worth and told. The answers stand in `answers_hw4.py`."""
+"""Homework 4: points and words of each repair. The answers are in `answers_hw4.py`."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_in_a_process_of_its_own(tmp_path):
 
 
 def test_check_in_the_notebook(shell, monkeypatch):
-    """`%check` in IPython: the function that is handed out, and the mended one."""
+    """`%check` in IPython: the faulty function, and the repaired one."""
     monkeypatch.chdir(FOLDER)
     shell.ok("import numpy as np")
     shell.ok(SOLUTIONS[DATA])

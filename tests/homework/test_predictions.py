@@ -417,4 +417,4 @@ def test_a_rounded_nothing_has_no_sign():
     assert "`[0., 0.]`" in str(reveal([1, 1], [-1e-9, 0.0]))
     assert "`[-10., 0.]`" in str(reveal([1, 1], [-10.0, -1e-9]))
     assert "`-0.5`" in str(reveal(3, -0.5))
-    assert "it is `-0.000123`" in str(reveal(3, -0.00012345)), "what is small is no nothing"
+    assert "it is `-0.000123`" in str(reveal(3, -0.00012345)), "a small number is not zero"

@@ -1,5 +1,5 @@
-"""What holds for each answer that is typed in, of homeworks 1 and 2: its points, what it is told, and what is never told. The
-answers stand in `answers_hw1.py` and `answers_hw2.py`."""
+"""Check each answer to homeworks 1 and 2: its points, its words, and that the solution is not shown. The
+answers are in `answers_hw1.py` and `answers_hw2.py`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_students_get_no_solution(work):
 @pytest.mark.e2e
 @pytest.mark.parametrize(("of", "who"), ELSEWHERE)
 def test_in_a_process_of_its_own(tmp_path, of, who):
-    """The same verdicts as here, but for what an error quotes."""
+    """Compare with the verdicts here, except the quotes of errors."""
     paper = WORK[of].PAPER
     texts = list(paper.solutions().values()) if who is None else ANSWERS[of, who][1].cells
     verdicts = run(paper.write_notebook(tmp_path, texts), seed=4)

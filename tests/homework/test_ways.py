@@ -43,7 +43,7 @@ nothing = None
 def looked_at(student):
     found = student.value("numbers")
     student.check(4, "a dict", isinstance(found, dict) and list(found) == ["a", 2, "c"], "no dict")
-    student.check(2, "what is in it", found["a"] == [1.0, None] and found["c"] == {"d": ("x", True)}, "something else")
+    student.check(2, "its entries", found["a"] == [1.0, None] and found["c"] == {"d": ("x", True)}, "something else")
     student.check(2, "a tensor in it", isinstance(found[2], gl.Tensor) and found[2].item() == 3, "no tensor")
     student.check(2, "nothing", student.value("nothing") is None, "something")
 
@@ -68,7 +68,7 @@ def test_a_variable_that_is_missing_is_said():
     [
         ({"a": 1, 2: None}, dict),
         ({}, dict),
-        ({(1, 2): 3}, Other),  # a key that is no text and no number
+        ({(1, 2): 3}, Other),  # a key that is neither text nor a number
         ({True: 3}, Other),
         ({str(k): k for k in range(1001)}, Other),
         ({"a": {"a": {"a": {"a": {"a": 1}}}}}, dict),
@@ -254,7 +254,7 @@ def test_a_fault_is_read_off_the_shares():
     assert "the rule of `b` ran before its other user" in comparison_of(early, {"a": 1.0}, names, program).fault("a")
     assert "wrote into the cotangent" in comparison_of(twice, {"a": 1.0}, names, program, wrote=[1]).fault("a")
     assert comparison_of([], {"a": None}, names, program).fault("a") == "no share has reached `a`."
-    assert comparison_of(twice, {"a": 7.0}, names, program).fault("a") == ""  # nothing that these tell
+    assert comparison_of(twice, {"a": 7.0}, names, program).fault("a") == ""  # the recorded calls show no cause
     assert "`a.grad` and `b.grad` are one array" in comparison_of(
         twice, {"a": 7.0}, names, program, **{"one array": ["a", "b"]}
     ).fault("a")

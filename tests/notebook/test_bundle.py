@@ -181,7 +181,7 @@ def test_what_looks_like_a_comment_in_a_text_stays(folder):
 def test_each_is_short_explained_and_needs_nothing_from_outside(path):
     text = path.read_text()
     assert len(text.splitlines()) <= 600
-    assert text.startswith(("// ", "/* ")), "what it is for stands first"
+    assert text.startswith(("// ", "/* ")), "a comment on its purpose comes first"
     assert set(re.findall(r"\bhttps?:[^\s\"'`)]*", text)) <= NAMESPACES
     assert not re.search(r"url\(|@import\s+[\"'u]|//[\w-]+\.[\w-]+/", text)
     assert not re.search(rf"\b({'|'.join(UNWANTED)})\b", text)
@@ -235,4 +235,4 @@ def test_style_sheets_are_one_after_another():
         text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
         for selectors in re.findall(r"([^{};]+)\{(?=[^{}]*\})", text):
             for selector in re.sub(r"\([^()]*(\([^()]*\)[^()]*)*\)", "", selectors).split(","):
-                assert root in selector or ":has" in selector, f"{path.name}: {selector} would style what is not a view's"
+                assert root in selector or ":has" in selector, f"{path.name}: {selector} would style elements outside views"

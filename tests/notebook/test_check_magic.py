@@ -1,4 +1,4 @@
-"""`%check` in a real IPython shell: the verdict as text and HTML, and what is said when there is nothing to check."""
+"""`%check` in a real IPython shell: the verdict as text and HTML, and the errors when there is nothing to check."""
 
 import json
 

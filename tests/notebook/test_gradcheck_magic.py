@@ -1,4 +1,4 @@
-"""`%gradcheck` in a real IPython shell: the verdict in words, and what is said of a line that is no call."""
+"""`%gradcheck` in a real IPython shell: the verdict in words, and the errors for a line that is not a call."""
 
 import pytest
 

@@ -71,7 +71,7 @@ def registries(ip):
 
 
 def difference(before, after):
-    """{registry: (what is gone, what is new)}."""
+    """Return {registry: (removed entries, new entries)}."""
     found = {}
     for name in sorted(before | after):
         old, new = before.get(name), after.get(name)

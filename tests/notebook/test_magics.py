@@ -1,4 +1,4 @@
-"""`%%grad` in a real IPython shell: every ending of a cell, what is differentiated, what happens to `.grad`."""
+"""`%%grad` in a real IPython shell: every ending of a cell, the differentiated value, and the changes of `.grad`."""
 
 import gc
 import linecache
@@ -247,7 +247,7 @@ def test_a_cell_may_run_another(cell):
     assert "The cell called backward() itself, once." in ran.text
 
 
-# ------------------------------------------------------------------------------------------------ what is differentiated
+# ------------------------------------------------------------------------------------------------ the differentiated value
 def test_names_restrict(cell):
     ran = cell.ok("%%grad x\nloss = (x * w.sum()).sum()")
     assert grad(cell) == [10, 10, 10] and grad(cell, "w") is None
@@ -528,7 +528,7 @@ def test_the_sources_of_lines_are_not_kept_when_they_are_not_needed(cell):
         cell.ok(f"%grad -q --no-graph (x * {i}).sum()")
     gc.collect()
     cell.ok("%grad -q --no-graph x.sum()")
-    assert len(set(sources_of_lines()) - before) <= 3  # of the last, and of what has looked at places last
+    assert len(set(sources_of_lines()) - before) <= 3  # of the last line, and of the last lookup of places
 
 
 @pytest.mark.parametrize("line", ["[kept.append(x.exp()), x.sum()][1]", "(lambda x: [kept.append(x.exp()), x.sum()][1])(x)"])

@@ -38,4 +38,4 @@ def test_nothing_of_a_cells_tensors_is_kept(shell, library, magic):
     alive = shell.ns["alive"]
     assert len(alive) == 6 and [one() for one in alive] == [None] * 6
     assert kept < 500_000, f"{kept / 2**20:.1f} MiB of NumPy's and Python's are kept"  # one matrix is 1 MB
-    assert library == "torch" or peak > 6_000_000, "what is freed was counted"
+    assert library == "torch" or peak > 6_000_000, "freed memory was counted"

@@ -1,4 +1,4 @@
-"""The line of options: what is read, what is refused, what completes."""
+"""The line of options: parsing, errors, completion."""
 
 import pytest
 

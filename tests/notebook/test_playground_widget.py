@@ -66,7 +66,7 @@ def test_messages_are_answered_with_frames(widget):
     curve = frame["picture"]
     known = np.isfinite(curve["values"])
     np.testing.assert_allclose(curve["values"][known], np.log(curve["xs"][known]))
-    assert not known.all(), "what is not finite goes through in the buffers"
+    assert not known.all(), "non-finite numbers are sent in the buffers"
     assert frame["rows"] == [["x", "0.5", "0.5", "agrees"]]
     moved = ask(w, "move", point=[-0.5])
     assert moved["rows"][0][3] == "edge" and "ground" not in moved["picture"] and P.point.tolist() == [-0.5]

@@ -1,4 +1,4 @@
-"""README's first cell, on a PyTorch model, is told what README says that it is."""
+"""README's first cell, on a PyTorch model, gets the report that README shows."""
 
 import re
 from pathlib import Path

@@ -101,7 +101,7 @@ def test_findings_are_of_their_models(ready):
     assert [one.model for one in twice] == ["act=Tanh"] and NOTEBOOK.last.findings == report.findings
     assert [row.found for row in report.beside.rows(report)] == ["1 Problem", "nothing"]
     assert [one.kind for one in report.models["act=Tanh"].findings] == [twice[0].kind]
-    assert "takes logits" not in report.why("net[0].weight").sentence, "another model's finding is no answer"
+    assert "takes logits" not in report.why("net[0].weight").sentence, "another model's finding does not count"
 
 
 def test_the_finding_is_marked_on_its_tab(ready):

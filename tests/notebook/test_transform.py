@@ -1,4 +1,4 @@
-"""The rewriting of a cell keeps its lines and the places of its nodes, and tells how it ends."""
+"""Rewriting a cell keeps its lines and the positions of its nodes, and finds how it ends."""
 
 import ast
 

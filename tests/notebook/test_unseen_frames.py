@@ -108,10 +108,10 @@ FAILING = {
 @pytest.mark.parametrize("magic", MAGICS)
 def test_errors_show_no_frame_of_ours(shell, magic, line):
     shell.ok(START + "import traceback")
-    caught = f"try:\n    {line}\nexcept Exception:\n    told = traceback.format_exc()"
+    caught = f"try:\n    {line}\nexcept Exception:\n    text = traceback.format_exc()"
     ran = shell.run(f"{magic}\nbefore = w.sum()\nbefore.backward(retain_graph=True)\n{caught}\n{line}")
     assert ran.error is not None
-    for text in (shell.ns["told"], "".join(traceback.format_exception(ran.error)).partition("run_code")[2], ran.stdout):
+    for text in (shell.ns["text"], "".join(traceback.format_exception(ran.error)).partition("run_code")[2], ran.stdout):
         assert HOME not in text, text
         assert "__gradlab" not in text, text
 

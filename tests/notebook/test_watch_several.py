@@ -92,7 +92,7 @@ def test_a_network_that_is_over_is_let_go_of_while_the_next_one_trains(ready):
     assert ready.ns["seen"] == [[True], [False, True], [False, False, True]]
     assert [one.ended for one in ready.ns["w"].values()] == [True] * 3
     del ready.ns["net"]
-    assert living(ready) == [False] * 3, "what is kept of a run holds no model"
+    assert living(ready) == [False] * 3, "a stored run holds no model"
     assert "Step 3" in repr(ready.ns["w"]) and ready.ns["w"][0].history()["ratio net[0]"].size
 
 

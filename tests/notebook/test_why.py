@@ -1,4 +1,4 @@
-"""`report.why(name)`: the cause that was planted is the one that is told, and what is advised is run as printed."""
+"""`report.why(name)`: the planted cause is reported, and the advice runs as printed."""
 
 from __future__ import annotations
 
