@@ -13,7 +13,7 @@ QUESTIONS = {
         wrong="['True', 'True', 'False', 'False', 'False', 'False', 'not a tensor', 'False']",
         absurd="'all of them'",
         reply="one input that requires a gradient is enough",
-        rules=("one of its parents", "One parent"),
+        rules=("one of its inputs", "One input"),
     ),
     "ints": Case(
         asks="guess2",
@@ -33,7 +33,7 @@ QUESTIONS = {
         absurd="gl.ones(7)",
         reply="that holds for a copy",
         answer="9., 2., 3.",
-        rules=("own memory",),
+        rules=("the array's memory",),
     ),
     "rebuilt": Case(
         asks="guess4",

@@ -23,7 +23,7 @@ QUESTIONS = {
         absurd="'it depends'",
         reply="is one leaf",
         answer="[3, 2]",
-        rules=("did not run", "was not taken"),
+        rules=("did not run", "is recorded"),
     ),
     "loop": Case(
         asks="guess3",
@@ -51,7 +51,7 @@ QUESTIONS = {
         wrong="[True, False, True, True, True, True]",
         absurd="'x'",
         reply="a conversion is an operation",
-        rules=("no note", "without a note"),
+        rules=("without a record",),
     ),
     "middle": Case(
         asks="guess6",

@@ -13,7 +13,7 @@ QUESTIONS = {
         absurd="7",
         reply="would have to be computed again",
         answer="its result",
-        rules=("A rule keeps", "The derivative of $e^x$"),
+        rules=("A rule stores", "The derivative of $e^x$"),
     ),
     "again": Case(
         asks="guess2",
@@ -22,7 +22,7 @@ QUESTIONS = {
         wrong="['raises'] * 4",
         absurd="gl.ones(7)",
         reply="nothing was saved, so nothing was freed",
-        rules=("nothing to let go of",),
+        rules=("nothing to free",),
     ),
     "in_place": Case(
         asks="guess3",

@@ -32,7 +32,7 @@ QUESTIONS = {
         wrong="'-16, -16'",
         absurd="'the smallest'",
         reply="lost to rounding",
-        rules=("rounding", "bends"),
+        rules=("rounding", "not linear"),
     ),
     "twice": Case(
         asks="guess4",
