@@ -30,7 +30,13 @@ TO_DO = (
     "tests/notebook",
 )
 # Parts of these folders that are done.
-FINISHED = ("gradlab/explore/doctor", "gradlab/explore/operations", "gradlab/explore/script", "gradlab/explore/watch/tracking")
+FINISHED = (
+    "gradlab/explore/doctor",
+    "gradlab/explore/operations",
+    "gradlab/explore/report",
+    "gradlab/explore/script",
+    "gradlab/explore/watch/tracking",
+)
 # Cells and programs as other people write them, and what other programs print.
 NOT_OURS = ("tests/expected", "tests/operators/expected", "tests/operators/rows", "tests/rules/rows", "tests/e2e/courses/scripts")
 

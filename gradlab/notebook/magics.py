@@ -352,7 +352,7 @@ class GradMagics(Magics):
             found = (*diagnosis.findings, *diagnosis.remarks)
             others = others_of(cell.recorder, found, bounds=self.bounds(), with_graph=self.with_graph(cell.request))
             self._session.keep_current(self.users())
-            return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks, beside=others)
+            return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks, other_models=others)
         ignore = ignored_by(cell.request)
         diagnosis = self._session.look(cell.recorder, self.users(), value=self._value_without_history(cell), ignore=ignore)
         return report.followed_by(diagnosis.findings)

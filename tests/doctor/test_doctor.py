@@ -210,7 +210,7 @@ def test_what_was_found_in_a_cell_of_two_losses_is_found_after_it(shell, lib):
     cell += "    loss.backward()\n    o.step()"
     shell.ok(cell)
     report = shell.ns["report"]
-    assert len(report.beside.reports) == 1
+    assert len(report.other_models.reports) == 1
     assert [one.kind for one in gl.doctor().remarks] == [one.kind for one in report.remarks] == ["detached"]
 
 

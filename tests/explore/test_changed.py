@@ -7,7 +7,7 @@ import random
 import pytest
 
 import gradlab as gl
-from gradlab.explore.report.changed import drawing_of, merged
+from gradlab.explore.report.changed import drawing_of, merge_graphs
 
 NAMES = {}
 
@@ -21,7 +21,7 @@ def report_of(make, **values):
 
 def told(before, after):
     """By what a node is, its state and what is said of it."""
-    both = merged(before.trace, after.trace)
+    both = merge_graphs(before.trace, after.trace)
     return {
         (node.name or node.label): (state, words) for node, state, words in zip(both.nodes, both.states, both.words, strict=True)
     }
@@ -33,7 +33,7 @@ def test_what_is_new_gone_and_changed():
     states = told(before, after)
     assert states["w"][0] == "gone" and states["v"][0] == "new" and states["x"][0] == "changed"
     assert states["sin"][0] == "gone" and states["tanh"][0] == "new"
-    both = merged(before.trace, after.trace)
+    both = merge_graphs(before.trace, after.trace)
     assert [node.label for node, state in zip(both.nodes, both.states, strict=True) if state == "same"] == ["sum"]
     assert set(both.edge_states) == {"same", "new", "gone"}
 
@@ -69,7 +69,7 @@ def test_any_two_graphs_make_one(seed):
 
     before = report_of(program(draw.randint(1, 9)), x=[1.0, 0.5], y=[0.1, 0.2]).trace
     after = report_of(program(draw.randint(1, 9)), x=[1.0, 0.5], z=[0.1, 0.2]).trace
-    both = merged(before, after)
+    both = merge_graphs(before, after)
     assert all(edge.source < edge.target for edge in both.edges)
     assert len(both.nodes) == len(before.nodes) + sum(state == "new" for state in both.states)
     assert len(both.nodes) == len(after.nodes) + sum(state == "gone" for state in both.states)
@@ -92,7 +92,7 @@ def test_an_edge_that_is_gone_is_in_the_legend():
     """As after `x.sin()` in place of `x`: every node is still there."""
     before = report_of(lambda x: (x * 2).sum(), x=[1.0, 2.0])
     after = report_of(lambda x: (x.sin() * 2).sum(), x=[1.0, 2.0])
-    assert "gone" not in merged(before.trace, after.trace).states
+    assert "gone" not in merge_graphs(before.trace, after.trace).states
     assert "heavy: new · faded, dashed: gone" in before.compare(after).drawing.svg()
     assert "faded" not in before.compare(before).drawing.svg()
 

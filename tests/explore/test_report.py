@@ -17,7 +17,7 @@ import gradlab as gl
 from gradlab.explore.markup import aligned, code, escape_latex, listed, number, say, to_html, to_latex, to_text
 from gradlab.explore.names import names_in
 from gradlab.explore.report import Bounds, explain
-from gradlab.explore.report.parts import Below, Remark
+from gradlab.explore.report.parts import Appendix, Remark
 from gradlab.explore.report.table import Table
 
 EVIL = [
@@ -133,8 +133,8 @@ def test_notes_say_only_what_is_certain():
     notes = {row.name: [to_text(note.text) for note in row.notes] for row in report.rows}
     assert notes == {
         "x": ["every element of the gradient is exactly 0"],
-        "other": ["not used: the graph does not lead here, so the gradient is None"],
-        "whole": ["no gradient: int64 has none, only floating point has"],
+        "other": ["not used: the result does not depend on it, so the gradient is None"],
+        "whole": ["no gradient: int64 is not a floating-point dtype"],
         "nan": ["the value has 1 NaN and 1 infinite", "the gradient has 1 NaN and 1 infinite"],
     }
     assert all(row.serious for row in report.rows)
@@ -449,7 +449,7 @@ def test_names_and_strings_are_inert_in_every_output(evil, tmp_path):
         explain(out, {f"d[{evil!r}]": x, evil: x}, names={evil: x, f"o{evil}": out}),
         explain(x * 2, names={evil: x, f"y{evil}": out}),
     ):
-        parts = [*report.parts(), Remark(say("why: ", evil, code(evil))), Below(evil, None, 0), report.table(limit=1)]
+        parts = [*report.parts(), Remark(say("why: ", evil, code(evil))), Appendix(evil, None, 0), report.table(limit=1)]
         for part in parts:
             bundle = part._repr_mimebundle_()
             checked(bundle["text/html"])

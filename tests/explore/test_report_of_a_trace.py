@@ -16,7 +16,7 @@ from gradlab.explore.drawing import text_width
 from gradlab.explore.markup import number, say, to_text
 from gradlab.explore.report import make_report, report_of, tree_view
 from gradlab.explore.report.bars import DECADES, Scale
-from gradlab.explore.report.cell_lines import cell_lines, shortened
+from gradlab.explore.report.cell_lines import cell_lines, shorten
 from gradlab.explore.report.comparison import changed_lines
 from gradlab.explore.report.plain_data import stats
 from gradlab.explore.report.rows import rows_of
@@ -166,7 +166,7 @@ def test_values_are_those_that_the_backward_saw():
     report = report_of(traced(STEP, {"gl": gl}))
     assert report["w"].value_numbers == (1, 2, 3) and report["w"].gradient_numbers == (-2, -4, -6)
     assert report.sentence == (
-        "loss = 14, with respect to w. Values and gradients are those that this backward saw and left; since then opt.step() "
+        "loss = 14, with respect to w. Values and gradients are those of this backward pass. Since then, opt.step() "
         "(line 7) has changed w."
     )
 
@@ -176,9 +176,9 @@ def test_the_last_sweep_and_an_earlier_one():
     report = report_of(trace)
     assert report["x"].gradient_numbers == (12,) and "sweep" not in report.sentence
     assert [to_text(note.text) for note in report["x"].notes] == [
-        "added to what was there: ‖gradient‖ was 8, this backward brought 4"
+        "added to the gradient already in .grad: ‖gradient‖ was 8, this backward pass added 4"
     ]
-    assert "Shown is sweep 3 of 300" in report_of(replace(trace, sweeps=300)).sentence
+    assert "Sweep 3 of 300 is shown" in report_of(replace(trace, sweeps=300)).sentence
 
 
 # ----------------------------------------------------------------------------------------------------------------- lines
@@ -200,16 +200,16 @@ def test_lines_have_the_largest_norm_that_arrived_there():
 
 def test_a_cut_and_a_leaf_have_their_lines():
     lines = cell_lines(traced(STEP, {"gl": gl}))
-    assert [(line.number, line.said) for line in lines if line.said] == [(2, "7.483"), (3, "cut"), (4, "7.483")]
+    assert [(line.number, line.note) for line in lines if line.note] == [(2, "7.483"), (3, "cut"), (4, "7.483")]
 
 
 def test_of_a_long_cell_only_the_lines_that_matter():
     quiet = "\n".join(f"n{i} = {i}" for i in range(40))
     lines = cell_lines(traced(f"x = gl.ones(3, requires_grad=True)\n{quiet}\n(x * 2).sum().backward()", {"gl": gl}))
-    assert [line.number for line in shortened(lines)] == [1, 2, 0, 43]
+    assert [line.number for line in shorten(lines)] == [1, 2, 0, 43]
     many = "\n".join(f"y = y * {1 + i / 100}" for i in range(60))
     lines = cell_lines(traced(f"y = gl.ones(3, requires_grad=True)\n{many}\ny.sum().backward()", {"gl": gl}))
-    assert len([line for line in shortened(lines) if line.number]) <= 16
+    assert len([line for line in shorten(lines) if line.number]) <= 16
 
 
 # ------------------------------------------------------------------------------------------------------------------ tree
@@ -234,7 +234,7 @@ def test_a_model_is_a_tree_in_call_order():
         assert block.ratio == pytest.approx(np.linalg.norm(gradients) / np.linalg.norm(weights), rel=1e-5)
         assert block.count == gradients.size
     aux = tree.parts[2]
-    assert aux.norm is None and aux.count == 5 and aux.reason == "not used: the graph does not lead here, so the gradient is None"
+    assert aux.norm is None and aux.count == 5 and aux.reason == "not used: the result does not depend on it, so the gradient is None"
     assert tree.marks == ["2 of 24 gradients are None"]
     assert "the parameters of model: 22 of 24 tensors got a gradient" in report.sentence
 
@@ -382,12 +382,12 @@ def test_two_reports_are_compared():
     assert (change.name, change.before, change.after) == ("w", pytest.approx(56**0.5), pytest.approx(120**0.5))
     assert change.value_change == pytest.approx(2) and change.factor == pytest.approx((120 / 56) ** 0.5)
     text = found.text()
-    assert "the gradient of 1 has grown" in text and "Gone: Number 1 of x." in text and "New: Number 2 of x." in text
-    assert number(change.after) in text and "its value has moved by 2" in text
-    assert "none has changed" in first.compare(first).text()
+    assert "the norm of the gradient increased for 1" in text and "Gone: Number 1 of x." in text and "New: Number 2 of x." in text
+    assert number(change.after) in text and "the value changed by 2" in text
+    assert "no norm has changed" in first.compare(first).text()
     other = report_of(traced(LOOP, {"gl": gl}))
     assert first.compare(other).gone == ("w",) and first.compare(other).new == ("x",)
-    with pytest.raises(TypeError, match="takes another report"):
+    with pytest.raises(TypeError, match="expects another report"):
         first.compare(3)
 
 
@@ -463,7 +463,7 @@ def test_no_gradient_is_ink():
     report = report_of(trace, rows=rows_of(trace.leaves, sources, {}))
     html = report.table().html()
     cell = re.search(r"<th[^>]*><code[^>]*>y</code></th><td[^>]*>(.*?)</td>", html)[1]
-    assert cell == "None" and "not used: the graph does not lead here" in html
+    assert cell == "None" and "not used: the result does not depend on it" in html
 
 
 def test_equivalent_code_runs_as_it_is_printed():

@@ -84,7 +84,7 @@ def test_markup_in_the_source_is_escaped(cell):
 
 def test_rows_and_graph_name_the_lines(cell):
     ran = cell.ok("%%grad h -o r\nh = x * 2\nloss = h.exp().sum()")
-    assert "made at cell line 2" in ran.outputs[0]["text/plain"]
+    assert "computed at cell line 2" in ran.outputs[0]["text/plain"]
     graph = ran.text
     assert re.search(r"ExpBackward0  3  .*cell line 3", graph) and re.search(r"h = ×  MulBackward0  3  .*cell line 2", graph)
 

@@ -418,9 +418,9 @@ x.sum() * 0 + (z ** 2).sum()""")
     notes = {row.name: [note.text[0].text for note in row.notes] for row in cell.ns["r"].rows}
     assert notes["x"] == ["every element of the gradient is exactly 0"]
     assert notes["z"] == ["every element of the gradient is exactly 0"]
-    assert notes["unused"] == ["not used: the graph does not lead here, so the gradient is None"]
+    assert notes["unused"] == ["not used: the result does not depend on it, so the gradient is None"]
     ran = cell.ok("%%grad x w k -o r\nk = gl.arange(3)\nf = gl.ones(1)\n((x - 1) ** 0.5 / 0 * f).sum()")
-    assert "not used" in ran.text and "no gradient: int64 has none, only floating point has" in ran.text
+    assert "not used" in ran.text and "no gradient: int64 is not a floating-point dtype" in ran.text
     assert "the gradient has " in ran.text and "infinite" in ran.text
 
 
@@ -676,7 +676,7 @@ def test_the_way_to_the_whole_text_of_a_graph_works_as_printed(shell):
     html = "".join(data.get("text/html", "") for data in shell.ok(f"%%grad\n{cell}").outputs)
     folded = re.search(r"<pre[^>]*>([^<]*… and \d+ more lines)\n", html)[1]
     assert f"{folded}\n{escape_html(WHOLE)}</pre>" in html
-    magic, code = re.fullmatch(r"\(All of it: (%%grad -o report) above the cell, then (print\(.*\))\.\)", WHOLE).groups()
+    magic, code = re.fullmatch(r"\(For all of it, put (%%grad -o report) above the cell, then (print\(.*\))\.\)", WHOLE).groups()
     shell.ok(f"{magic}\n{cell}")
     printed = shell.ok(code).stdout
     assert len(printed) > len(folded) and "model[58].weight" in printed and "more line" not in printed

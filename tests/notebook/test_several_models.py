@@ -50,7 +50,7 @@ def test_each_model_has_a_row_and_a_report(ready):
     ran = ready.ok(f"%%grad -o r\n{THREE}")
     report = ready.ns["r"]
     assert list(report.models) == ["act=Sigmoid", "act=Tanh", "act=ReLU"] and report.models["act=ReLU"] is report
-    assert "backward() was called for 3 models. Below is act=ReLU." in ran.text
+    assert "backward() was called for 3 models. The report of act=ReLU is below." in ran.text
     assert "itself, 3 times, once for act=ReLU." in ran.text
     kinds = [one.trace.nodes for one in report.models.values()]
     for act, nodes in zip(("Sigmoid", "Tanh", "Relu"), kinds, strict=True):
@@ -72,7 +72,7 @@ def test_each_model_has_a_row_and_a_report(ready):
 def test_a_row_has_the_figures_of_its_model(ready):
     ready.ok(f"%%grad -o r\nseen = []\n{THREE}\n    seen.append([p.grad.norm().item() for p in net.parameters() if p.ndim > 1])")
     report = ready.ns["r"]
-    for row, norms in zip(report.beside.rows(report), ready.ns["seen"], strict=True):
+    for row, norms in zip(report.other_models.rows(report), ready.ns["seen"], strict=True):
         assert float(row.first.replace("−", "-")) == pytest.approx(norms[0], rel=1e-3)
         assert float(row.last.replace("−", "-")) == pytest.approx(norms[-1], rel=1e-3)
         assert float(row.ratio.replace("−", "-")) == pytest.approx(norms[0] / norms[-1], rel=0.06)
@@ -99,7 +99,7 @@ def test_findings_are_of_their_models(ready):
     report = ready.ns["r"]
     twice = [one for one in report.findings if "softmax" in one.message]
     assert [one.model for one in twice] == ["act=Tanh"] and NOTEBOOK.last.findings == report.findings
-    assert [row.found for row in report.beside.rows(report)] == ["1 Problem", "nothing"]
+    assert [row.found for row in report.other_models.rows(report)] == ["1 Problem", "nothing"]
     assert [one.kind for one in report.models["act=Tanh"].findings] == [twice[0].kind]
     assert "takes logits" not in report.why("net[0].weight").sentence, "another model's finding does not count"
 
@@ -127,7 +127,7 @@ def test_each_loss_of_a_cell_has_a_report(ready):
     ran = ready.ok(f"%%grad -o r\n{ADVERSARIES}")
     report = ready.ns["r"]
     assert list(report.models) == ["critic_loss", "generator_loss"] and report.models["generator_loss"] is report
-    assert "backward() was called for 2 losses. Below is generator_loss." in ran.text
+    assert "backward() was called for 2 losses. The report of generator_loss is below." in ran.text
     names = [{row.name.split("[")[0].split(".")[0] for row in one.rows} for one in report.models.values()]
     assert names == [{"critic"}, {"generator", "critic"}]
     ready.ok("expected = lib.autograd.grad(critic(fake.detach()).mean() - critic(real).mean(), list(critic.parameters()))")
@@ -190,7 +190,7 @@ def test_a_later_call_is_said_to_be_in_grad(ready, monkeypatch, clock):
     finish = Recorder._finish
     monkeypatch.setattr(Recorder, "_finish", lambda self, sweep: (clock.move(60.0), finish(self, sweep))[1])
     ran = ready.ok("%%grad\nnet = make(nn.Tanh)\nk = 0\nwhile k < 5:\n    look(net)\n    k += 1")
-    assert "5 times; this is call 1, and .grad now holds that of a later call." in ran.text
+    assert "5 times; this is call 1, and .grad now holds the gradient of a later call." in ran.text
     ran = ready.ok("%%grad\nnet = make(nn.Tanh)\nfor k in range(5):\n    look(net)")
     assert "5 times; this is the last call." in ran.text
 

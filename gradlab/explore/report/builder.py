@@ -1,10 +1,11 @@
-"""How a report is made: from a trace, and from the tensors that its sweep did not reach.
+"""Build a report from a trace and from the tensors that its sweep did not reach.
 
-A report is made at once and then stands alone: it holds a trace, statistics and finished pictures, and never a tensor, a node or
-an array of the graph. (`previous`, gradients that a `%%grad` cell replaced, are kept for the user as NumPy arrays: they are as
-large as those gradients were.)
+A report is built at once and is then independent of the graph: it holds a trace, statistics and finished pictures, but no tensor,
+node or array of the graph. (`previous`, the gradients that a `%%grad` cell replaced, are kept for the user as NumPy arrays of
+full size.)
 
-`explain` makes one without writing any `.grad`; the `%%grad` magic makes one from the backward that it ran or saw.
+`explain` builds a report without writing any `.grad`. The `%%grad` magic builds one from the backward pass that it ran or
+recorded.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from gradlab.explore.pooled_matrix import PooledMatrix, reduced
 from gradlab.explore.report.parts import shortened_text
 from gradlab.explore.report.report import Bounds, Report, caption
 from gradlab.explore.report.rows import rows_of
-from gradlab.explore.report.table import SHOWN, TableNote, TensorRow
+from gradlab.explore.report.table import MAX_NUMBERS, TableNote, TensorRow
 from gradlab.explore.report.tree import forest
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
 from gradlab.explore.trace.data import Trace
@@ -36,21 +37,21 @@ from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.values import Value
 
-TEXT = 12_000  # characters of the graph as text
-LONG = 60  # characters of an expression in the sentence
+MAX_GRAPH_TEXT = 12_000  # characters of the graph as text
+MAX_EXPRESSION = 60  # characters of an expression in the sentence
 
 
 @dataclass
 class Subject:
-    """What a report is about. Lives only while it is made."""
+    """The differentiated output of a report. Exists only while the report is built."""
 
     library: Library
-    root: Any  # the node that the cotangent of the output arrives at
+    root: Any  # the node that gets the cotangent of the output
     shape: tuple[int, ...]
-    called: str  # a name, or the source of an expression; "" if there is neither
-    out: Any = None  # the output; None where only its node is known
-    weights: str = ""  # what the weights are called; "" for none
-    value: Value | None = None  # where the output itself is gone or was changed since
+    called: str  # a name, or the source of an expression; "" if neither is known
+    out: Any = None  # the output; None if only its node is known
+    weights: str = ""  # the name of the weights; "" without weights
+    value: Value | None = None  # if the output itself was freed or changed since
 
     @property
     def size(self) -> int:
@@ -59,9 +60,9 @@ class Subject:
 
     @property
     def name(self) -> Span:
-        """The output in a sentence."""
-        if not self.called or len(self.called) > LONG or "\n" in self.called:
-            return Span("the result" if not self.called else f"{self.called.splitlines()[0][: LONG - 1]}…", "code")
+        """The output as a part of a sentence."""
+        if not self.called or len(self.called) > MAX_EXPRESSION or "\n" in self.called:
+            return Span("the result" if not self.called else f"{self.called.splitlines()[0][: MAX_EXPRESSION - 1]}…", "code")
         return code(self.called)
 
 
@@ -73,15 +74,16 @@ def explain(
     Parameters
     ----------
     out : Tensor
-        What is differentiated, of any shape: a tensor of gradlab's or PyTorch's that requires grad.
+        The tensor to differentiate, of any shape: a gradlab or PyTorch tensor that requires grad.
     wrt : Tensor, sequence of Tensor, or mapping of str to Tensor, optional
-        By what: leaves, or tensors computed on the way. Default: all leaves.
+        The tensors to differentiate with respect to: leaves or intermediate tensors. Default: all leaves.
     weights : array_like or Tensor, optional
-        For an `out` that is no scalar, the weights v of its shape: vᵀJ is shown. Without them a small `out` gets its Jacobian.
+        For a non-scalar `out`, weights v of the same shape: the report shows vᵀJ. Without weights, a small `out` gets its
+        Jacobian.
     names : mapping of str to Tensor, optional
-        What the tensors are called. Default: the names they have where this is called.
+        The names of the tensors. Default: the caller's variables.
     bounds : Bounds, optional
-        How much is shown.
+        How much the report shows.
 
     Returns
     -------
@@ -90,10 +92,10 @@ def explain(
     Raises
     ------
     TypeError
-        If `out` or `wrt` are no tensors, or the weights no numbers.
+        If `out` or `wrt` are not tensors, or the weights are not numbers.
     RuntimeError
-        If `out` does not require grad; if it has more than `bounds.jacobian_rows` elements and there are no weights; if the
-        weights have not its shape; if the graph was freed.
+        If `out` does not require grad, if it has more than `bounds.jacobian_rows` elements and `weights` is None, if the weights
+        do not have the shape of `out`, or if the graph was freed.
 
     Examples
     --------
@@ -110,11 +112,11 @@ def explain(
     library = library_of(out)
     called = next((name for name, tensor in names.items() if tensor is out), "")
     if library is None:
-        raise TypeError(f"explain(out) takes a tensor that was computed from others, and got {type(out).__name__}: {out!r:.80}.")
+        raise TypeError(f"explain(out) expects a tensor that was computed from others, got {type(out).__name__}: {out!r:.80}.")
     reason = why_not(out, called or "out")
     if reason is not None:
         raise RuntimeError(f"element 0 of tensors does not require grad and does not have a grad_fn: {to_text(reason)}.")
-    asked = _asked_for(wrt, names)
+    asked = _named_targets(wrt, names)
     subject = Subject(library, library.node(out), tuple(out.shape), called, out)
     weights_used = None
     if weights is not None:
@@ -144,7 +146,7 @@ def explain(
     )
 
 
-def _asked_for(wrt: Any, names: Mapping[str, Any]) -> dict[str, Any] | None:
+def _named_targets(wrt: Any, names: Mapping[str, Any]) -> dict[str, Any] | None:
     if wrt is None:
         return None
     if isinstance(wrt, Mapping):
@@ -155,14 +157,14 @@ def _asked_for(wrt: Any, names: Mapping[str, Any]) -> dict[str, Any] | None:
         asked = {called.get(id(tensor), f"wrt[{i}]" if len(targets) > 1 else "wrt"): tensor for i, tensor in enumerate(targets)}
     for name, tensor in asked.items():
         if library_of(tensor) is None:
-            raise TypeError(f"wrt must be tensors, and {name} is {type(tensor).__name__}: {tensor!r:.80}.")
+            raise TypeError(f"wrt must be tensors, but {name} is {type(tensor).__name__}: {tensor!r:.80}.")
     return asked
 
 
 def differentiate(
     subject: Subject, sources: Sequence[Source], weights: Any, names: Mapping[str, Any], recorder: Recorder | None = None
 ) -> Trace | None:
-    """Fill in the gradients of the sources by one sweep that writes no `.grad`, and return what was seen of it."""
+    """Compute the gradients of the sources by one sweep that writes no `.grad`, and return the trace of the sweep."""
     wanted = [source for source in sources if source.used and source.wanted]
     if not wanted:
         return None
@@ -180,7 +182,8 @@ def differentiate(
 def differentiate_from(
     subject: Subject, sources: Sequence[Source], cotangents: Sequence[Any], recorder: Recorder
 ) -> Trace | None:
-    """The same by a sweep that begins in the midst of a graph, at a node with these cotangents of its outputs."""
+    """Return the trace as `differentiate` does, for a sweep that starts at a node inside the graph with cotangents of its
+    outputs."""
     wanted = [source for source in sources if source.used and source.wanted]
     library, node = subject.library, subject.root
     arrived = [(i, g) for i, g in enumerate(cotangents) if g is not None]
@@ -197,11 +200,11 @@ def differentiate_from(
     return recorder.trace()
 
 
-# --------------------------------------------------------------------------------------------------------------- making
+# ------------------------------------------------------------------------------------------------------------- building
 def make_report(
     subject: Subject,
     sources: Sequence[Source],
-    deed: Sentence,
+    effect: Sentence,
     *,
     trace: Trace | None = None,
     names: Mapping[str, Any],
@@ -217,52 +220,52 @@ def make_report(
     findings: Sequence[Any] = (),
     remarks: Sequence[Any] = (),
 ) -> Report:
-    """Put a report together.
+    """Build a report.
 
     Parameters
     ----------
     subject : Subject
     sources : sequence of Source
-        What the rows are of, in this order. What the trace knows of a leaf, its value and gradient at the moment of the sweep, is
-        taken from there; of the others there is what they hold now, or why they have no gradient.
-    deed : Sentence
+        The tensors of the rows, in this order. The value and gradient of a leaf in the trace are those at the time of the sweep.
+        For other tensors, the row shows the current values, or why there is no gradient.
+    effect : Sentence
         What happened to `.grad`.
     trace : Trace, optional
-        The sweep. Without one there is the structure of the graph alone.
+        The trace of the sweep. Without it, only the structure of the graph is shown.
     names : mapping of str to Tensor
-        What things are called.
+        The names of tensors.
     by_hand : str
-        Equivalent code; empty for none.
+        Equivalent code; empty if there is none.
     weights : Tensor or Value, optional
-        What weighted the output.
+        The weights of the output.
     jacobian : Jacobian, optional
-        Of which the report keeps the picture.
+        The report keeps its picture.
     notes : mapping of str to sequence of TableNote, optional
-        Further remarks on rows, by name.
+        Additional remarks on rows, by name.
     maps : sequence of (str, Reduced)
-        The matrix-shaped gradients of the sweep, where the sources do not hold them any more.
+        The matrix-shaped gradients of the sweep, if the sources do not hold them any more.
     findings, remarks : sequence
-        What a doctor says: objects with `.kind`, `.message`, `.line`, `.node`, `.fix` and `.evidence`.
+        The doctor's findings: objects with `.kind`, `.message`, `.line`, `.node`, `.fix` and `.evidence`.
     """
     if trace is None:
         trace = Trace(subject.library.name, (), ())
         if with_graph and subject.out is not None:
             trace = trace_of([subject.out], _named_out(subject, names), MOST_NODES)
-    trace = _called(trace, subject)
+    trace = _name_output(trace, subject)
     jacobian_only = jacobian is not None and weights is None and subject.size != 1
-    rows = rows_of(trace.leaves, sources, notes or {}, jacobian_only=jacobian_only, meant=trace.held_by_steps or None)
+    rows = rows_of(trace.leaves, sources, notes or {}, jacobian_only=jacobian_only, expected=trace.held_by_steps or None)
     matrices = _matrices(sources)
     held = [(label, reduced(_own_array(subject.library, gradient), pictures.CELLS)) for label, gradient in matrices]
     known = subject.value or (subject.library.values([subject.out])[0] if subject.out is not None else None)
     return report_of(
         trace,
-        deed,
+        effect,
         rows=rows,
         subject=subject.name,
         shape=subject.shape,
         value=known.numbers[0] if subject.size == 1 and known is not None and known.numbers is not None else None,
         wrt=[source.name for source in sources if source.used and source.wanted] if sources else None,
-        weighted=_weighted(subject, weights),
+        weighted=_weights_text(subject, weights),
         by_hand=by_hand,
         bounds=bounds,
         with_graph=with_graph,
@@ -278,7 +281,7 @@ def make_report(
 
 def report_of(
     trace: Trace,
-    deed: Sentence = (),
+    effect: Sentence = (),
     *,
     rows: Sequence[TensorRow] | None = None,
     subject: Span | None = None,
@@ -297,20 +300,20 @@ def report_of(
     remarks: Sequence[Any] = (),
     output: Any = None,
 ) -> Report:
-    """The report of a trace.
+    """Build the report of a trace.
 
     Parameters
     ----------
     rows : sequence of TensorRow, optional
-        Default: those of the trace's leaves.
+        Default: the rows of the trace's leaves.
     subject, shape, value
-        What is differentiated: what it is called, its shape and its number. Default: the trace's first output.
+        The name, the shape and the number of the differentiated output. Default: the trace's first output.
     wrt : sequence of str, optional
-        The names of those that it is differentiated with respect to. Default: the leaves.
+        The names of the tensors to differentiate with respect to. Default: the leaves.
     matrices : sequence of (str, Reduced)
-        Gradients to be drawn as heat maps.
+        Gradients to draw as heat maps.
     output : weak reference, optional
-        To what is differentiated.
+        The differentiated output.
     """
     bounds = bounds or Bounds()
     if rows is None:
@@ -321,16 +324,16 @@ def report_of(
     if shape is None:
         shape = (out.shape or ()) if out is not None else ()
     if out is not None and out.value is not None and out.value.numbers is not None and len(out.value.numbers) == 1:
-        value = out.value.numbers[0]  # of the moment of the sweep
+        value = out.value.numbers[0]  # at the time of the sweep
     if wrt is None:
         wrt = [row.name for row in rows if row.gradient is not None]
     by = _with_respect_to(rows, wrt, trace)
-    in_models = {row.name for tree in forest(rows, trace.layers)[0] for row in tree.rows}  # a tree says enough
+    in_models = {row.name for tree in forest(rows, trace.layers)[0] for row in tree.rows}  # shown in trees, without heat maps
     drawn = list(matrices[: bounds.heat_maps])
     large = [
         (label, matrix)
         for label, matrix in drawn
-        if math.prod(matrix.shape) > SHOWN and label.removesuffix(".grad") not in in_models
+        if math.prod(matrix.shape) > MAX_NUMBERS and label.removesuffix(".grad") not in in_models
     ]
     graph = _graph(trace, bounds, bool(in_models)) if with_graph and trace.nodes else None
     drawings = pictures.heat_maps(large) if large else []
@@ -341,7 +344,9 @@ def report_of(
         drawing = above(drawing, note, gap=14)
     first = say(_strong(subject), *_equals(shape, value), weighted, ", with respect to ", by)
     return Report(
-        head=tuple(filter(None, (first, dimmed(say(deed, () if backward_calls else _which_sweep(trace), _since(trace, rows)))))),
+        head=tuple(
+            filter(None, (first, dimmed(say(effect, () if backward_calls else _which_sweep(trace), _changes_since(trace, rows)))))
+        ),
         bare=(say(subject if subject.text.isidentifier() else "The result", ", with respect to ", _listed_bare(wrt)),),
         rows=tuple(rows),
         picture=drawing,
@@ -360,8 +365,8 @@ def report_of(
     )
 
 
-def _called(trace: Trace, subject: Subject) -> Trace:
-    """The trace with its one output called as the sentence calls it."""
+def _name_output(trace: Trace, subject: Subject) -> Trace:
+    """Return the trace with its only output named as in the report's sentence."""
     outputs = trace.outputs
     if len(outputs) != 1 or trace.nodes[outputs[0]].name or not subject.called:
         return trace
@@ -371,7 +376,7 @@ def _called(trace: Trace, subject: Subject) -> Trace:
 
 
 def _matrices(sources: Sequence[Source]) -> list[tuple[str, Any]]:
-    """The matrix-shaped gradients that the sources hold."""
+    """Return the matrix-shaped gradients that the sources hold."""
     return [
         (f"{source.name}.grad" if source.is_leaf else f"gradient of {source.name}", source.gradient)
         for source in sources
@@ -380,7 +385,7 @@ def _matrices(sources: Sequence[Source]) -> list[tuple[str, Any]]:
 
 
 def _own_array(library: Library, tensor: Any) -> Any:
-    """The tensor's array where it lies, for a library that says; else on the host."""
+    """Return the tensor's array on its device if the tensor has an `array`, else on the host."""
     array = getattr(tensor, "array", None)
     return library.array(tensor) if array is None else array
 
@@ -395,10 +400,10 @@ def _equals(shape: Sequence[int], value: Any) -> list[Any]:
     return [f" ({shape_text(shape)})"] if shape else []
 
 
-def _weighted(subject: Subject, weights: Any) -> Sentence:
+def _weights_text(subject: Subject, weights: Any) -> Sentence:
     if weights is None:
         return ()
-    called = subject.weights if len(subject.weights) <= LONG else f"{subject.weights[: LONG - 1]}…"
+    called = subject.weights if len(subject.weights) <= MAX_EXPRESSION else f"{subject.weights[: MAX_EXPRESSION - 1]}…"
     value = weights if isinstance(weights, Value) else subject.library.values([weights])[0]
     few = len(value.shape) == 1 and value.shape[0] <= 8
     written = f"[{', '.join(scalar(x, 3) for x in value.numbers)}]" if few and value.numbers is not None else ""
@@ -412,7 +417,7 @@ def _weighted(subject: Subject, weights: Any) -> Sentence:
 
 
 def _with_respect_to(rows: Sequence[TensorRow], wrt: Sequence[str], trace: Trace) -> Sentence:
-    """ "a and b."; of models "the parameters of model: 149 of 151 tensors got a gradient, ‖gradient‖ 0.778."."""
+    """Return "a and b.", or "the parameters of model: 149 of 151 tensors got a gradient, ‖gradient‖ 0.778."."""
     if not wrt:
         return say("nothing.") if rows else say("nothing: every ", term("leaf", "leaf"), " of its graph is gone.")
     trees, rest = forest(rows, trace.layers)
@@ -436,11 +441,11 @@ def _listed_bare(wrt: Sequence[str]) -> Sentence:
 def _which_sweep(trace: Trace) -> Sentence:
     if trace.sweep == trace.sweeps:
         return ()
-    return say(f" Shown is sweep {trace.sweep} of {trace.sweeps}, the last that was looked at.")
+    return say(f" Sweep {trace.sweep} of {trace.sweeps} is shown, the last one that was examined.")
 
 
-def _since(trace: Trace, rows: Sequence[TensorRow]) -> Sentence:
-    """What the program has done to the tensors of the table since the sweep that it shows."""
+def _changes_since(trace: Trace, rows: Sequence[TensorRow]) -> Sentence:
+    """Return how the program changed the tensors of the table after the sweep that the report shows."""
     shown = {row.name for row in rows}
     later: dict[tuple[str, str, str], list[str]] = {}
     left = trace.sweeps - trace.sweep + 1
@@ -461,21 +466,21 @@ def _since(trace: Trace, rows: Sequence[TensorRow]) -> Sentence:
         return ()
     if not trace.sweep or not later:
         return ()
-    parts: list[Any] = [" Values and gradients are those that this backward saw and left; since then "]
-    told = list(later.items())[:3]
-    for at, ((kind, source, where), names) in enumerate(reversed(told)):
+    parts: list[Any] = [" Values and gradients are those of this backward pass. Since then, "]
+    changes = list(later.items())[:3]
+    for at, ((kind, source, where), names) in enumerate(reversed(changes)):
         if at:
-            parts.append("; " if at < len(told) - 1 else ", and ")
-        doer = {"step": "the optimizer's step", "write": "a write in place"}[kind]
-        parts += [code(source) if source else doer, f" ({where})" if where else "", " has changed "]
+            parts.append("; " if at < len(changes) - 1 else ", and ")
+        change = {"step": "the optimizer's step", "write": "an in-place operation"}[kind]
+        parts += [code(source) if source else change, f" ({where})" if where else "", " has changed "]
         parts.append(listed([code(name) for name in names]) if len(names) <= 4 else f"{len(names)} tensors")
     return say(*parts, ".")
 
 
 def _graph(trace: Trace, bounds: Bounds, tree: bool) -> Drawing:
-    """The picture of the graph; beside a tree of modules, whose rows say more than rows of a picture, its operations."""
+    """Draw the graph: its operations if the report has a tree of modules, which shows more than rows of a picture."""
     drawing = Graph(trace, limit=bounds.nodes, level="operations" if tree else None).drawing()
-    return replace(drawing, text=shortened_text(drawing.text, TEXT))
+    return replace(drawing, text=shortened_text(drawing.text, MAX_GRAPH_TEXT))
 
 
 def _named_out(subject: Subject, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -486,7 +491,7 @@ def _named_out(subject: Subject, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def jacobian_of(subject: Subject, sources: Sequence[Source], names: Mapping[str, Any]) -> Any:
-    """The Jacobian of the output by those of the sources that it depends on, side by side; None if there are none."""
+    """Return the Jacobian of the output with respect to the sources it depends on, side by side; None if there are none."""
     from gradlab.explore.jacobian import jacobian
 
     wanted = [source for source in sources if source.used and source.wanted]

@@ -1,4 +1,4 @@
-"""The cell's own lines, and beside each the largest norm of a gradient that arrived at what the line made."""
+"""The lines of the cell, each with the largest norm of a gradient that reached a node of the line."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class CellLine:
     Attributes
     ----------
     number : int
-        `%%grad` is 1; 0 stands for lines that are left out.
+        `%%grad` is 1; 0 represents lines that are left out.
     text : str
     norm : float or None
-        The largest norm of a cotangent that arrived at any node of this line; NaN if there is one. None if none is known.
+        The largest norm of a cotangent that reached any node of this line; NaN if any is NaN, None if none is known.
     cut : str
-        How a history ends here: "detach"; empty if none does.
+        How a history ends here: "detach"; empty if none ends.
     """
 
     number: int
@@ -39,26 +39,26 @@ class CellLine:
     cut: str = ""
 
     @property
-    def said(self) -> str:
-        """What stands beside it."""
+    def note(self) -> str:
+        """The text next to the line."""
         return " ".join(filter(None, ("" if self.norm is None else number(self.norm), "cut" if self.cut else "")))
 
 
 def cell_lines(trace: Trace) -> tuple[CellLine, ...]:
-    """The lines of the cell; none where nothing is known beside the source, which the reader has."""
+    """Return the lines of the cell; none if only their source is known, which the reader has."""
     norms: dict[int, list[float]] = {}
     for node in trace.nodes:
         place = _in_cell(node.cell, node.place)
         if place is not None and node.gradient is not None and node.kind == "operation":
             norms.setdefault(place.line, []).append(node.gradient.norm)
-    lines_of = dict(_assigned(trace.source))
+    lines_of = dict(_single_assignments(trace.source))
     for leaf in trace.leaves:
         if leaf.name in lines_of and (leaf.arrived or leaf.gradient) is not None:
             arrived = leaf.arrived or leaf.gradient
             assert arrived is not None
             norms.setdefault(lines_of[leaf.name], []).append(arrived.norm)
     cuts: dict[int, str] = {}
-    for cut in _operands(trace):  # of the others, as `print(loss.item())`, nothing follows for the gradient
+    for cut in _cuts(trace):  # other cuts, as in `print(loss.item())`, do not affect the gradient
         if cut.place is not None and cut.place.in_cell:
             cuts.setdefault(cut.place.line, cut.how)
     if not norms and not cuts:
@@ -73,7 +73,7 @@ def _in_cell(*places: Line | None) -> Line | None:
     return next((place for place in places if place is not None and place.in_cell), None)
 
 
-def _operands(trace: Trace) -> Iterator[Cut]:
+def _cuts(trace: Trace) -> Iterator[Cut]:
     for node in trace.nodes:
         for operand in node.operands:
             if operand.cut is not None:
@@ -84,8 +84,8 @@ def _largest(norms: list[float]) -> float:
     return float("nan") if any(norm != norm for norm in norms) else max(norms)
 
 
-def _assigned(source: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """The names that exactly one statement at the cell's own level assigns to, with its line."""
+def _single_assignments(source: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """Yield the names that exactly one top-level statement of the cell assigns to, with its line."""
     lines = ["" if line.lstrip().startswith(("%", "!")) else line for line in source]
     try:
         statements = ast.parse("\n".join(lines)).body
@@ -105,11 +105,11 @@ def _assigned(source: tuple[str, ...]) -> Iterator[tuple[str, int]]:
             yield name, at[0]
 
 
-def shortened(lines: tuple[CellLine, ...], most: int = MOST) -> list[CellLine]:
-    """Of a long cell the lines that matter, "…" for the others: at most about `most`."""
+def shorten(lines: tuple[CellLine, ...], most: int = MOST) -> list[CellLine]:
+    """Return the relevant lines of a long cell, at most about `most`, with "…" for the others."""
     if len(lines) <= most:
         return list(lines)
-    wanted = [line for line in lines if line.said]
+    wanted = [line for line in lines if line.note]
     if len(wanted) > most - 2:
         ranked = sorted(wanted, key=lambda line: (not line.cut, -(line.norm or 0.0) if line.norm == line.norm else -float("inf")))
         wanted = sorted(ranked[: most - 2], key=lambda line: line.number)
@@ -130,10 +130,10 @@ def _heading(program: str) -> Sentence:
 
 
 def html(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
-    """Rows of one grid: numbers and bars are on the line of the text, and long lines are broken, so that these stay in sight."""
+    """Return the lines as rows of a grid. Long lines are wrapped, so that the numbers and bars stay visible."""
     scale = Scale.of(line.norm for line in lines if line.norm is not None)
     rows = []
-    for line in shortened(lines):
+    for line in shorten(lines):
         said = []
         if line.norm is not None:
             exact, short = escape_html(repr(line.norm)), escape_html(number(line.norm))
@@ -154,30 +154,30 @@ def html(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
 
 
 def height(lines: tuple[CellLine, ...], width: float) -> float:
-    """About how many pixels tall the rows are in a column of so many pixels."""
+    """Estimate the height of the rows in pixels, in a column of `width` pixels."""
     room = max(1.0, (width - BAR - 110) / text_width("0", 13, mono=True))
-    return 36 + LINE_HEIGHT * sum(max(1, math.ceil(len(line.text) / room)) for line in shortened(lines))
+    return 36 + LINE_HEIGHT * sum(max(1, math.ceil(len(line.text) / room)) for line in shorten(lines))
 
 
 def text(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
-    """The same for a terminal."""
-    shown = shortened(lines)
+    """Return the lines for a terminal."""
+    shown = shorten(lines)
     scale = Scale.of(line.norm for line in lines if line.norm is not None)
     wide = min(72, max(len(line.text) for line in shown))
     first = program[:1].upper() + program[1:] if program == "the cell" else program
     out = [f"{first}, and the largest ‖gradient‖ that arrived at each line:"]
     for line in shown:
         bar = scale.text(line.norm, 8) if scale is not None and line.norm is not None else ""
-        out.append(f"  {line.number or '':>3}  {line.text.ljust(wide)}  {line.said:>10}  {bar}".rstrip())
+        out.append(f"  {line.number or '':>3}  {line.text.ljust(wide)}  {line.note:>10}  {bar}".rstrip())
     return "\n".join(out)
 
 
 def latex(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
-    """The same for LaTeX: the code in a column that breaks its lines."""
+    """Return the lines for LaTeX, with the code in a column that wraps."""
     out = []
-    for line in shortened(lines):
+    for line in shorten(lines):
         bare = line.text.lstrip(" ")
         source = "~" * (len(line.text) - len(bare))
         code = (rf"\texttt{{{source}}}" if source else "") + to_latex(say(Span(bare, "code"))) if bare else ""
-        out.append(rf"{line.number or ''} & {{\raggedright {code}\par}} & {to_latex(say(line.said))} \\")
+        out.append(rf"{line.number or ''} & {{\raggedright {code}\par}} & {to_latex(say(line.note))} \\")
     return rf"\noindent {to_latex(_heading(program))}:\par" + "\n" + tabular(r"rp{0.72\linewidth}r", "", out)

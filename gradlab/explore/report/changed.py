@@ -1,8 +1,8 @@
-"""Two graphs as one: what is gone, what is new, and where a gradient or a value has changed.
+"""Merge two graphs into one that shows removed and new nodes, and changed gradients and values.
 
-Leaves are the same if their names are. Operations are matched in their order, the longest common sequence of what they are and of
-the user's names for what they make; so the graph of a program with a line more is the old one with that line's operations. Since
-both orders put each node after its inputs and agree on what is matched, the union has no circle.
+Leaves are matched by name. Operations are matched by the longest common subsequence of their types and of the user's names for
+their results, so the graph of a program with an additional line is the old graph plus the operations of that line. Both orders
+put each node after its inputs and agree on the matched nodes, so the union has no cycle.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, inputs_of, r
 from gradlab.explore.trace.reading import deepest_first
 from gradlab.explore.trace.values import Value
 
-MOST = 3_000  # nodes of a graph that is compared
-GLANCE = 25  # nodes of the picture
-SAME = 1e-6  # of the norm
+MAX_NODES = 3_000  # of a graph that is compared
+MAX_NODES_DRAWN = 25
+TOLERANCE = 1e-6  # relative to the norm
 
 
 @dataclass(frozen=True)
 class Union:
-    """Both graphs as one.
+    """The union of two graphs.
 
     Attributes
     ----------
     nodes : list of GraphNode
-        Of the second; what only the first has as it was there. A node's `members` is its number.
+        The nodes of the second graph, and those that only the first graph has. `members` of a node is its own index.
     edges : list of GraphEdge
-        By target and argument.
+        Sorted by target and argument.
     states : list of str
-        Of each node "same", "changed", "gone" or "new".
+        "same", "changed", "gone" or "new" for each node.
     words : list of str
-        Of each node what has changed, "gradient 4 → 2".
+        The change of each node, "gradient 4 → 2".
     edge_states : list of str
-        Of each edge "same", "gone" or "new".
+        "same", "gone" or "new" for each edge.
     """
 
     nodes: list[GraphNode]
@@ -50,10 +50,10 @@ class Union:
     edge_states: list[str]
 
 
-def merged(before: Trace, after: Trace) -> Union:
-    """Both graphs as one."""
+def merge_graphs(before: Trace, after: Trace) -> Union:
+    """Return the union of two graphs."""
     first, second = before.nodes, after.nodes
-    pairs = _matched(first, second)
+    pairs = _match_nodes(first, second)
     partner = dict(pairs)
     back = {k: i for i, k in pairs}
     order: list[tuple[int | None, int | None]] = []
@@ -100,18 +100,18 @@ def merged(before: Trace, after: Trace) -> Union:
     line = deepest_first(tops, inputs.__getitem__)
     nodes, edges = renumbered(nodes, edges, line)
     place = {node: i for i, node in enumerate(line)}
-    told = {(place[source], place[target], argument): state for (source, target, argument), state in seen.items()}
+    edge_states = {(place[source], place[target], argument): state for (source, target, argument), state in seen.items()}
     return Union(
         [replace(node, members=(i,)) for i, node in enumerate(nodes)],
         edges,
         [states[i] for i in line],
         [words[i] for i in line],
-        [told[edge.source, edge.target, edge.argument] for edge in edges],
+        [edge_states[edge.source, edge.target, edge.argument] for edge in edges],
     )
 
 
-def _matched(first: Sequence[GraphNode], second: Sequence[GraphNode]) -> list[tuple[int, int]]:
-    """The nodes that are the same, by their numbers."""
+def _match_nodes(first: Sequence[GraphNode], second: Sequence[GraphNode]) -> list[tuple[int, int]]:
+    """Return the pairs of nodes that are the same, by index."""
     leaves = {node.label: k for k, node in enumerate(second) if node.kind == "leaf"}
     pairs = [(i, leaves[node.label]) for i, node in enumerate(first) if node.kind == "leaf" and node.label in leaves]
     numbers = [[i for i, node in enumerate(nodes) if node.kind != "leaf"] for nodes in (first, second)]
@@ -125,7 +125,7 @@ def _matched(first: Sequence[GraphNode], second: Sequence[GraphNode]) -> list[tu
 
 
 def _change(a: GraphNode, b: GraphNode) -> str:
-    """What has changed at a node; "" if nothing has."""
+    """Return the change of a node, or "" if there is none."""
     if not _same(a.gradient, b.gradient):
         what = "gradient" if _one(a.gradient) and _one(b.gradient) else "‖gradient‖"
         return f"{what} {_said(a.gradient)} → {_said(b.gradient)}"
@@ -152,18 +152,18 @@ def _same(a: Value | None, b: Value | None) -> bool:
     if a.numbers is not None and b.numbers is not None and len(a.numbers) == len(b.numbers):
         pairs = list(zip(a.numbers, b.numbers, strict=True))
         largest = max((abs(y) for _, y in pairs if y == y), default=0.0)
-        return all(x == y or (x != x and y != y) or abs(x - y) <= SAME * largest for x, y in pairs)
+        return all(x == y or (x != x and y != y) or abs(x - y) <= TOLERANCE * largest for x, y in pairs)
     x, y = a.norm, b.norm
-    return x == y or (x != x and y != y) or abs(x - y) <= SAME * max(abs(x), abs(y))
+    return x == y or (x != x and y != y) or abs(x - y) <= TOLERANCE * max(abs(x), abs(y))
 
 
 def drawing_of(before: Trace, after: Trace, text: str) -> Drawing | None:
-    """Both graphs on one picture; None where one of them is missing or too large to be compared."""
-    if not before.nodes or not after.nodes or max(len(before.nodes), len(after.nodes)) > MOST:
+    """Draw both graphs in one picture. Return None if one of them is missing or too large to compare."""
+    if not before.nodes or not after.nodes or max(len(before.nodes), len(after.nodes)) > MAX_NODES:
         return None
-    both = merged(before, after)
+    both = merge_graphs(before, after)
     nodes, states = both.nodes, both.states
-    seen, links = fold(nodes, both.edges, GLANCE, after.calls) if len(nodes) > GLANCE else (nodes, both.edges)
+    seen, links = fold(nodes, both.edges, MAX_NODES_DRAWN, after.calls) if len(nodes) > MAX_NODES_DRAWN else (nodes, both.edges)
     place = {member: i for i, node in enumerate(seen) for member in node.members}
     looks: dict[int, str] = {}
     beside: dict[int, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""Inline styles that recur in a fragment of HTML, as classes."""
+"""Replace recurring inline styles in a fragment of HTML with classes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ RECURRING = 4
 
 
 def with_classes(html: str) -> tuple[str, str]:
-    """Replace all inline styles with classes, for a page of its own.
+    """Replace all inline styles with classes, for a separate page.
 
     Returns
     -------
     html, rules : str
     """
     names: dict[str, str] = {}
-    html = _replaced(html, {style: names.setdefault(style, f"s{len(names)}") for style in _styles(html)})
+    html = _replace_styles(html, {style: names.setdefault(style, f"s{len(names)}") for style in _styles(html)})
     return html, "".join(f".{name}{{{style}}}" for style, name in names.items())
 
 
 def with_few_styles(html: str) -> str:
-    """Replace inline styles that recur with classes, and append their rules, for a notebook: fewer bytes.
+    """Replace recurring inline styles with classes and append their rules. The result is smaller; used in notebooks.
 
-    Where the notebook is not trusted the rules are lost; so what lays out the page stays inline. They are as strong as inline
+    An untrusted notebook drops the rules, so styles that lay out the page stay inline. The rules have the same priority as inline
     styles.
     """
     many = Counter(_styles(html))
@@ -36,21 +36,21 @@ def with_few_styles(html: str) -> str:
         if times >= RECURRING and not LAYOUT.search(style)
     }
     rules = "".join(f".{name}{{{style.replace(';', '!important;')}!important}}" for style, name in names.items())
-    return f"{_replaced(html, names)}<style>{rules}</style>" if rules else html
+    return f"{_replace_styles(html, names)}<style>{rules}</style>" if rules else html
 
 
 def _styles(html: str) -> list[str]:
     return [match[3] for match in STYLED.finditer(html) if match[3]]
 
 
-def _replaced(html: str, names: dict[str, str]) -> str:
-    """The fragment with the classes of some styles. (In text a quote is `&quot;`, so that what looks like an attribute is one;
-    but pictures, in `src='…'`, keep theirs.)"""
+def _replace_styles(html: str, names: dict[str, str]) -> str:
+    """Replace some styles with their classes. (A quote in text is `&quot;`, so a match is always an attribute. Pictures, in
+    `src='…'`, keep their styles.)"""
 
-    def named(match: re.Match[str]) -> str:
+    def with_class(match: re.Match[str]) -> str:
         if match[3] is None or (match[3] and match[3] not in names):
             return match[0]
         classes = filter(None, (match[2], names.get(match[3], "")))
         return f' class="{" ".join(classes)}"'
 
-    return STYLED.sub(named, html)
+    return STYLED.sub(with_class, html)

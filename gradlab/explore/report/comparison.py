@@ -1,4 +1,4 @@
-"""Two reports beside each other: the lines of code that differ, and what became of gradients, values and findings."""
+"""Compare two reports: lines of code, gradients, values and findings."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from gradlab.explore.report.changed import drawing_of
 from gradlab.explore.report.table import Column, Table, TensorRow, card
 from gradlab.explore.trace.data import Trace
 
-MOST = 25  # rows shown
-MOST_LINES = 6  # of code that differ
-SAME = 1e-6  # of the norm: as equal as float32 can tell
+MAX_ROWS = 25
+MAX_LINES = 6  # of code that differ
+TOLERANCE = 1e-6  # relative to the norm, about the precision of float32
 
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one tensor.
+    """The change of one tensor.
 
     Attributes
     ----------
     name : str
     before, after : float or None
-        The norms of its gradient; None where there is none.
+        The norms of its gradient; None if there is none.
     value_before, value_after : float or None
         The norms of its value.
     value_change : float or None
-        The norm of the difference of the values, where both reports have their numbers; else None.
+        The norm of the difference of the values if both reports have the numbers, else None.
     """
 
     name: str
@@ -44,35 +44,35 @@ class Change:
 
     @property
     def factor(self) -> float:
-        """How many times as large the gradient became; NaN where that is no number."""
+        """The ratio of the gradient's norms, after / before; NaN if undefined."""
         if self.before is None or self.after is None or self.before == 0:
             return math.nan
         return self.after / self.before
 
     @property
-    def changed(self) -> bool:
-        """Whether gradient or value differ by more than rounding, as far as the two reports can tell."""
+    def is_changed(self) -> bool:
+        """True if the reports show that the gradient or the value differs by more than rounding."""
         return not (_same(self.before, self.after) and _same(self.value_before, self.value_after) and not self.value_change)
 
 
 def _same(a: float | None, b: float | None) -> bool:
     if a is None or b is None:
         return a is b
-    return a == b or (a != a and b != b) or abs(a - b) <= SAME * max(abs(a), abs(b))
+    return a == b or (a != a and b != b) or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
 
 
 @dataclass(frozen=True)
 class ReportComparison:
-    """What changed from one report to another; made by `Report.compare`. Shown in words and as a table.
+    """The changes from one report to another, as sentences and a table. Returned by `Report.compare`.
 
     Attributes
     ----------
     changes : tuple of Change
-        One for each tensor that both reports have, matched by name.
+        One for each tensor in both reports, matched by name.
     gone, new : tuple of str
-        Tensors that only the first has, and only the second.
+        Tensors only in the first report, and only in the second.
     findings_gone, findings_new : tuple
-        Findings that only the first report has, and only the second.
+        Findings only in the first report, and only in the second.
     traces : (Trace, Trace), or None
         The two graphs.
     """
@@ -87,7 +87,7 @@ class ReportComparison:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The lines of code that differ, "- old" and "+ new". Empty if the source of one of the reports is not known."""
+        """The lines of code that differ, "- old" and "+ new". Empty if the source of one of the reports is unknown."""
         if self.traces is None or not all(trace.source for trace in self.traces):
             return ()
         before, after = ([line for line in trace.source if not line.startswith("%%")] for trace in self.traces)
@@ -95,37 +95,37 @@ class ReportComparison:
 
     @property
     def head(self) -> tuple[Sentence, ...]:
-        """The comparison in words."""
-        said: list[Sentence] = list(self.subject)
-        if len(self.lines) > MOST_LINES:
-            said.append(say(f"{len(self.lines)} lines of code differ."))
+        """The comparison as sentences."""
+        sentences: list[Sentence] = list(self.subject)
+        if len(self.lines) > MAX_LINES:
+            sentences.append(say(f"{len(self.lines)} lines of code differ."))
         else:
-            said += [_line_of_code(line) for line in self.lines]
+            sentences += [_line_of_code(line) for line in self.lines]
         if not self.changes:
-            said.append(say("The two reports have no tensor of the same name."))
+            sentences.append(say("The two reports have no tensor of the same name."))
         else:
-            changed = [change for change in self.changes if change.changed]
-            grown = [change for change in changed if change.factor > 1 + SAME]
-            shrunk = [change for change in changed if change.factor < 1 - SAME]
+            changed = [change for change in self.changes if change.is_changed]
+            grown = [change for change in changed if change.factor > 1 + TOLERANCE]
+            shrunk = [change for change in changed if change.factor < 1 - TOLERANCE]
             parts: list[Any] = [f"Of {count(len(self.changes), 'tensor')} in both, "]
             if not changed:
-                parts.append("none has changed in norm.")
+                parts.append("no norm has changed.")
             else:
-                parts.append(f"the gradient of {len(grown)} has grown and of {len(shrunk)} has shrunk in norm")
+                parts.append(f"the norm of the gradient increased for {len(grown)} and decreased for {len(shrunk)}")
                 most = max((c for c in (*grown, *shrunk) if c.factor), key=lambda c: abs(math.log(c.factor)), default=None)
                 if most is not None and math.isfinite(most.factor):
-                    parts += ["; most of all that of ", code(most.name), f", to {number(most.factor, 3)} times"]
+                    parts += ["; the largest change is a factor of ", number(most.factor, 3), " for ", code(most.name)]
                 parts.append(".")
-            said.append(say(*parts))
+            sentences.append(say(*parts))
         for names, text in ((self.gone, "Only in the first: "), (self.new, "Only in the second: ")):
             if names:
-                said.append(say(text, listed([code(name) for name in names]), "."))
+                sentences.append(say(text, listed([code(name) for name in names]), "."))
         for findings, text in ((self.findings_gone, "Gone: "), (self.findings_new, "New: ")):
-            said += [say(Span(text, "strong"), marked(str(finding.message))) for finding in findings]
-        return tuple(said)
+            sentences += [say(Span(text, "strong"), marked(str(finding.message))) for finding in findings]
+        return tuple(sentences)
 
-    def table(self, limit: int | None = MOST) -> Table:
-        """The table; what has changed first, where there are more rows than `limit`."""
+    def table(self, limit: int | None = MAX_ROWS) -> Table:
+        """Return the table. If it has more rows than `limit`, the largest changes come first."""
         rows = list(self.changes)
         foot: Sentence = ()
         if limit is not None and len(rows) > limit:
@@ -152,7 +152,7 @@ class ReportComparison:
             for row in rows
         )
         remarks = tuple(
-            say(Span(f"its value has moved by {number(row.value_change)} (norm of the difference)", "dim"))
+            say(Span(f"the value changed by {number(row.value_change)} (norm of the difference)", "dim"))
             if row.value_change
             else ()
             for row in rows
@@ -160,7 +160,7 @@ class ReportComparison:
         return Table(columns, cells, self.head, foot, remarks)
 
     def text(self) -> str:
-        """The words and the table for a terminal."""
+        """Return the sentences and the table for a terminal."""
         return self.table().text()
 
     def __str__(self) -> str:
@@ -171,12 +171,12 @@ class ReportComparison:
 
     @cached_property
     def drawing(self) -> Drawing | None:
-        """Both graphs on one picture: what is gone, what is new, and beside each node the number that has changed. None where one
-        of the reports has no graph, or one too large to be compared."""
+        """Both graphs in one picture, with removed nodes, new nodes, and the number that changed next to each node. None if one
+        of the reports has no graph, or one that is too large to compare."""
         return None if self.traces is None else drawing_of(*self.traces, self.text())
 
     def html(self) -> str:
-        """The words, the table and the picture on one card."""
+        """Return the sentences, the table and the picture as one card."""
         drawing = self.drawing
         return card(self.table(), *([drawing] if drawing is not None else []))
 
@@ -210,7 +210,7 @@ def compare(
     heads: Sequence[Sentence],
     traces: tuple[Trace, Trace] | None = None,
 ) -> ReportComparison:
-    """What changed from `rows` to `others`; `heads` are the two reports' own sentences, `traces` their graphs."""
+    """Compare `rows` with `others`. `heads` are the sentences of the two reports, `traces` their graphs."""
     second = {row.name: row for row in others}
     first = {row.name for row in rows}
     changes = [_change(row, second[row.name]) for row in rows if row.name in second]
@@ -229,11 +229,11 @@ def compare(
 
 
 def _change(row: TensorRow, other: TensorRow) -> Change:
-    moved = None
+    value_change = None
     if row.value_numbers is not None and other.value_numbers is not None and row.shape == other.shape:
-        moved = math.hypot(*(abs(b - a) for a, b in zip(row.value_numbers, other.value_numbers, strict=True)))
+        value_change = math.hypot(*(abs(b - a) for a, b in zip(row.value_numbers, other.value_numbers, strict=True)))
     reshaped = f" ({shape_text(row.shape)} → {shape_text(other.shape)})" if row.shape != other.shape else ""
     before, after, value_before, value_after = (
         None if value is None else value.norm for value in (row.gradient, other.gradient, row.value, other.value)
     )
-    return Change(f"{row.name}{reshaped}", before, after, value_before, value_after, moved)
+    return Change(f"{row.name}{reshaped}", before, after, value_before, value_after, value_change)

@@ -1,4 +1,4 @@
-"""Why a leaf has the gradient that it has: what is shown of the answer, and what is pasted elsewhere."""
+"""The explanation of a gradient, as it is displayed and as Markdown for other places."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to
 from gradlab.explore.report.table import Column, Table, card
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace, renumbered
 
-SMALL = 12  # nodes of the picture
-MOST_NEAR = 3
+MAX_NODES = 12  # of the picture
+MAX_NEIGHBOURS = 3
 PACKAGES = ("gradlab", "torch", "numpy")
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a tensor has its gradient. Made by `Report.why`; shown as a sentence, lines and a small graph.
+    """The explanation of a tensor's gradient: a sentence, lines and a small graph. Returned by `Report.why`.
 
     Attributes
     ----------
@@ -37,17 +37,17 @@ class Explanation:
     answer : Sentence
         The cause.
     bare : Sentence
-        The same without numbers and source.
+        The answer without numbers and source.
     lines : tuple of Line
-        Where it happens.
+        The lines concerned.
     fix : str
-        What to type or to do, code between backticks; "" where there is nothing to say.
+        Advice, with code between backticks; "" if there is none.
     finding : Finding or None
-        What the doctor found, if the answer is its.
+        The doctor's finding, if the answer comes from it.
     trace : Trace
         The graph.
     nodes : tuple of int
-        The nodes concerned, from the leaf on; the last is where it happens.
+        The nodes concerned, starting at the leaf; the last is the cause.
     """
 
     name: str
@@ -68,25 +68,25 @@ class Explanation:
     # ----------------------------------------------------------------------------------------------------------- picture
     @cached_property
     def _part(self) -> tuple[Sequence[GraphNode], Sequence[GraphEdge]]:
-        """The nodes concerned with what they are given besides, folded where they are many."""
+        """The nodes concerned and their neighbours, folded if there are many."""
         trace, chosen = self.trace, set(self.nodes)
         near = [edge.source for edge in trace.edges if edge.target in chosen and trace.nodes[edge.source].kind == "leaf"]
         last = self.nodes[-1]
-        near += [edge.source for edge in trace.edges if edge.target == last][:MOST_NEAR]
-        near += [edge.target for edge in trace.edges if edge.source == last][:MOST_NEAR]
-        shown = sorted(chosen | (set(near) if len(chosen) <= SMALL // 2 else set()))
+        near += [edge.source for edge in trace.edges if edge.target == last][:MAX_NEIGHBOURS]
+        near += [edge.target for edge in trace.edges if edge.source == last][:MAX_NEIGHBOURS]
+        shown = sorted(chosen | (set(near) if len(chosen) <= MAX_NODES // 2 else set()))
         nodes = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
         kept = set(shown)
         inside = [edge for edge in trace.edges if edge.source in kept and edge.target in kept]
         part, edges = renumbered(nodes, inside, shown)
-        if len(part) > SMALL:
+        if len(part) > MAX_NODES:
             ends = [i for i, node in enumerate(part) if node.members[0] in (self.nodes[0], self.nodes[-1])]
-            return fold(part, edges, SMALL, trace.layers, [part[i].members[0] for i in ends])
+            return fold(part, edges, MAX_NODES, trace.layers, [part[i].members[0] for i in ends])
         return part, edges
 
     @cached_property
     def drawing(self) -> Drawing | None:
-        """The small graph; None where nothing of the graph is concerned."""
+        """The small graph; None if no node is concerned."""
         if not self.nodes:
             return None
         nodes, edges = self._part
@@ -102,18 +102,18 @@ class Explanation:
     # ------------------------------------------------------------------------------------------------------------- words
     @property
     def head(self) -> tuple[Sentence, ...]:
-        """The sentence, and what to do."""
+        """The sentence and the advice."""
         first = say(*self.answer)
         return tuple(filter(None, (first, marked(self.fix) if self.fix else ())))
 
     def table(self) -> Table:
-        """The sentence and the lines concerned."""
+        """Return the sentence and the lines concerned as a table."""
         columns = (Column(say(Span("line", "dim")), 0.15), Column(say(Span("source", "dim")), 0.8))
         cells = tuple((say(where(line)), say(code(line.statement or line.source))) for line in self.lines)
         return Table(columns, cells, self.head)
 
     def text(self) -> str:
-        """For a terminal."""
+        """Return the explanation for a terminal."""
         return self.table().text()
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ class Explanation:
         return f"<Why {self.name}: {self.sentence}>"
 
     def html(self) -> str:
-        """The sentence, the lines and the picture on one card."""
+        """Return the sentence, the lines and the picture as one card."""
         drawing = self.drawing
         return card(self.table(), *([drawing] if drawing is not None else []))
 
@@ -133,28 +133,30 @@ class Explanation:
         return bundle | {"text/html": self.html(), "text/latex": self.table().latex(), "text/plain": self.text()}
 
     def markdown(self, values: bool = True) -> str:
-        """The answer as Markdown, for a forum or an issue tracker, with the versions of what ran.
+        """Return the answer as Markdown for a forum or an issue tracker, with the versions of the packages.
 
         Parameters
         ----------
         values : bool, default True
-            False leaves out every number and the source: names, operations and numbers of lines remain.
+            False omits all numbers and the source. Names, operations and line numbers remain.
 
         Returns
         -------
         str
         """
         sentence = self.answer if values else self.bare
-        parts = [f"**Why does {quoted(self.name)} have this gradient?**", _markdown(sentence)]
+        parts = [f"**Why does {inline_code(self.name)} have this gradient?**", _markdown(sentence)]
         if values and self.fix:
             parts.append(_markdown(marked(self.fix)))
         if self.lines:
-            shown = [f"- {where(line)}" + (f": {quoted(line.statement or line.source)}" if values else "") for line in self.lines]
+            shown = [
+                f"- {where(line)}" + (f": {inline_code(line.statement or line.source)}" if values else "") for line in self.lines
+            ]
             parts.append("\n".join(shown))
         if self.nodes:
-            parts.append(fenced(self._graph_text(values)))
+            parts.append(code_block(self._graph_text(values)))
         contains = (
-            f"This text contains values of {quoted(self.name)} and of what is computed from it"
+            f"This text contains values of {inline_code(self.name)} and of tensors computed from it"
             + (f", and {len(self.lines)} line{'s' * (len(self.lines) > 1)} of source" if self.lines else "")
             + "; `.markdown(values=False)` leaves them out."
             if values
@@ -163,9 +165,9 @@ class Explanation:
         return "\n\n".join([*parts, " · ".join(versions(self.trace.library)), f"<sub>{contains}</sub>"]) + "\n"
 
     def _graph_text(self, values: bool) -> str:
-        """The nodes concerned, from the leaf on, one a line."""
+        """Return the nodes concerned, starting at the leaf, one per line."""
         lines = []
-        for i in self.nodes[:SMALL]:
+        for i in self.nodes[:MAX_NODES]:
             node = self.trace.nodes[i]
             said = [
                 node.label
@@ -182,18 +184,18 @@ class Explanation:
             at = node.cell or node.place
             said += [where(at)] if at is not None else []
             lines.append("  ".join(said))
-        more = len(self.nodes) - SMALL
+        more = len(self.nodes) - MAX_NODES
         return "\n".join([*lines, *([f"… and {more} more"] if more > 0 else [])])
 
 
 # ------------------------------------------------------------------------------------------------------------- in words
 def where(line: Line) -> str:
-    """ "line 3" of the cell; "model.py line 12"."""
+    """Return "line 3" for a line of the cell, else "model.py line 12"."""
     return f"line {line.line}" if line.in_cell else line.where
 
 
 def versions(library: str) -> list[str]:
-    """ "gradlab 0.1.0", "torch 2.13.0", …: of what is imported."""
+    """Return "gradlab 0.1.0", "torch 2.13.0", …: the versions of the imported packages, Python and the system."""
     texts = []
     for package in PACKAGES:
         module = sys.modules.get(package)
@@ -205,21 +207,22 @@ def versions(library: str) -> list[str]:
     return [*texts, f"Python {platform.python_version()}", platform.system()]
 
 
-def quoted(text: str) -> str:
-    """Code in Markdown, whatever is in it."""
+def inline_code(text: str) -> str:
+    """Return the text as inline code in Markdown, also if it contains backticks."""
     text = " ".join(text.split())
     ticks = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
     return f"{ticks} {text} {ticks}" if "`" in text else f"`{text}`"
 
 
-def fenced(text: str) -> str:
-    """A block of code in Markdown, whatever is in it."""
+def code_block(text: str) -> str:
+    """Return the text as a code block in Markdown, also if it contains backticks."""
     ticks = "`" * max(3, max(map(len, re.findall("`+", text)), default=0) + 1)
     return f"{ticks}text\n{text}\n{ticks}"
 
 
 def _markdown(sentence: Sentence) -> str:
-    """A sentence, in which nothing but code and what is bold is special."""
+    """Return a sentence as Markdown, with every special character outside code escaped."""
     return "".join(
-        quoted(span.text) if "code" in span.kind else re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", span.text) for span in sentence
+        inline_code(span.text) if "code" in span.kind else re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", span.text)
+        for span in sentence
     )

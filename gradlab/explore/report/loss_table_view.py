@@ -1,4 +1,4 @@
-"""Which loss moves which optimizer's parameters, as a report shows it: folded, and in a terminal a line for each loss."""
+"""Show which loss moves which optimizer's parameters: as a folded table in HTML, and as a line for each loss in a terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TITLE = "Which loss moves which optimizer's parameters"
 LEGEND = "moves: its gradient was in .grad when the optimizer stepped. A number counts parameters."
 
 
-def _named(loss: Loss) -> Sentence:
+def _loss_name(loss: Loss) -> Sentence:
     return say(code(loss.name), Span(f"  {loss.where}", "dim") if loss.where else "")
 
 
 def _more(table: LossTable) -> str:
-    """What is left out of it."""
+    """Return how many losses and optimizers are left out, or ""."""
     rows, columns = len(table.losses) - MOST_LOSSES, len(table.optimizers) - MOST_OPTIMIZERS
     left = [count(rows, "more loss", "more losses")] if rows > 0 else []
     left += [count(columns, "more optimizer")] if columns > 0 else []
@@ -26,7 +26,7 @@ def _more(table: LossTable) -> str:
 
 
 def html(table: LossTable) -> str:
-    """A fold whose table scrolls by itself where there are many optimizers."""
+    """Return a folded table, which scrolls horizontally if there are many optimizers."""
     names, sizes = table.optimizers[:MOST_OPTIMIZERS], table.sizes
     cell = f"padding:3px 14px 3px 0;border:0;background:none;text-align:left;vertical-align:top;white-space:nowrap;{TABULAR}"
     heads = "".join(
@@ -34,8 +34,8 @@ def html(table: LossTable) -> str:
         for name, size in zip(names, sizes, strict=False)
     )
     rows = "".join(
-        f'<tr style="background:none"><td style="{cell}">{to_html(_named(loss))}</td>'
-        + "".join(f'<td style="{cell}">{to_html(_said(one))}</td>' for one in influences[:MOST_OPTIMIZERS])
+        f'<tr style="background:none"><td style="{cell}">{to_html(_loss_name(loss))}</td>'
+        + "".join(f'<td style="{cell}">{to_html(_influence_text(one))}</td>' for one in influences[:MOST_OPTIMIZERS])
         + "</tr>"
         for loss, influences in list(zip(table.losses, table.influences, strict=True))[:MOST_LOSSES]
     )
@@ -49,14 +49,15 @@ def html(table: LossTable) -> str:
     )
 
 
-def _said(one: Influence) -> Sentence:
-    """A cell of the table: what moves stands out."""
+def _influence_text(one: Influence) -> Sentence:
+    """Return a cell of the table. Parameters that are moved are in bold."""
     return say(Span(str(one), "strong" if one.moved else "dim"))
 
 
 def _sentences(table: LossTable) -> list[Sentence]:
-    """For each loss what it moves, and what it reaches besides; optimizers that it does not reach are left out."""
-    said = []
+    """Return a sentence for each loss: the parameters that it moves, and others that it reaches. Other optimizers are left
+    out."""
+    sentences = []
     for loss, influences in list(zip(table.losses, table.influences, strict=True))[:MOST_LOSSES]:
         known = list(zip(influences, table.optimizers, strict=True))
         moved = [say(code(name), f" ({one.moved})") for one, name in known if one.moved]
@@ -64,8 +65,8 @@ def _sentences(table: LossTable) -> list[Sentence]:
         parts: list[Sentence] = [say("moves ", _several(moved))] if moved else []
         parts += [say("reaches ", _several(reached), ", not stepped")] if reached else []
         words = say(*[piece for part in parts for piece in ("; ", part)][1:]) if parts else say("reaches none of them")
-        said.append(say(code(loss.name), f" ({loss.where})" if loss.where else "", " ", words))
-    return said
+        sentences.append(say(code(loss.name), f" ({loss.where})" if loss.where else "", " ", words))
+    return sentences
 
 
 def _several(parts: Sequence[Sentence]) -> Sentence:
@@ -73,11 +74,11 @@ def _several(parts: Sequence[Sentence]) -> Sentence:
 
 
 def text(table: LossTable) -> str:
-    """The same for a terminal, shortened."""
+    """Return the table for a terminal, shortened."""
     return "\n".join([f"{TITLE}:", *(f"  {to_text(one)}" for one in _sentences(table)), *filter(None, [_more(table)])])
 
 
 def latex(table: LossTable) -> str:
-    """The same for LaTeX."""
+    """Return the table for LaTeX."""
     lines = [say(f"{TITLE}:"), *_sentences(table), *([say(_more(table))] if _more(table) else [])]
     return "\n".join(rf"\noindent {to_latex(one)}\par" for one in lines)

@@ -1,8 +1,8 @@
-"""The models that one cell trained, or the losses that it differentiated: a tab for each, which shows its report.
+"""Tabs with the reports of several models that one cell trained, or of several losses that it differentiated.
 
-A tab is the summary of a `<details>`, moved before the contents of all of them by the order of a flexible box. So tabs work
-without a script, by keys and for screen readers, in a saved page and in a notebook that is not trusted. Those of one name close
-each other; where the name is taken away, several may be open, one below the other.
+A tab is the summary of a `<details>` element. The `order` property of a flex box moves all summaries before the contents, so tabs
+work without a script, by keyboard and with screen readers, in a saved page and in an untrusted notebook. `<details>` elements of
+one name close each other; if the name is removed, several can be open, one below the other.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from gradlab.explore.markup import (
 from gradlab.explore.report.table import RULE, TABULAR
 from gradlab.explore.trace.data import Trace
 
-CARDS = 6  # reports of other models that are shown
-ROOM = 300_000  # characters of these
+MAX_REPORTS = 6  # of other models
+MAX_CHARACTERS = 300_000  # of these reports together
 
 
 @dataclass(frozen=True)
 class ModelRow:
-    """A model in a few figures.
+    """Some numbers of a model.
 
     Attributes
     ----------
     label : str
-        What tells it from the others: "act=Sigmoid".
+        The difference from the other models: "act=Sigmoid".
     calls : str
-        How often backward was called for it, and which of these calls the figures are of.
+        How often backward was called for the model, and which of these calls the numbers are from.
     loss : str
     first, last : str
-        ‖gradient‖ of its first and its last weights, "" if they got none.
+        ‖gradient‖ of the first and the last weights, "" if they got none.
     ratio : str
-        The first over the last.
+        first / last.
     found : str
-        How many Problems and Notes there are.
+        The numbers of Problems and Notes.
     shown : bool
-        Whether it is the one whose report stands below.
+        True for the model whose report is below.
     """
 
     label: str
@@ -65,23 +65,23 @@ HEADINGS = ("model", "calls", "loss", "first ‖gradient‖", "last ‖gradient�
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What a report knows of the other models that were trained with its own.
+class OtherModels:
+    """The reports of the other models that the cell trained.
 
     Attributes
     ----------
     label : str
-        What tells its own model from them.
+        The difference of the report's own model from the others.
     reports : tuple of Report
-        Theirs, in the order of the program.
+        The reports of the others, in the order of the program.
     place : int
-        Where its own stands among them.
+        The position of the report's own model among them.
     left_out : int
-        How many models more there were.
+        The number of models that were not examined.
     own : tuple
-        The findings of its own.
+        The findings of the report's own model.
     noun, plural : str
-        What they are.
+        "model" or "loss".
     """
 
     label: str
@@ -93,12 +93,12 @@ class Beside:
     plural: str = "models"
 
     @property
-    def counted(self) -> str:
-        """How many there are with its own: "3 models"."""
+    def count_text(self) -> str:
+        """The number of models including the report's own: "3 models"."""
         return count(1 + len(self.reports), self.noun, self.plural)
 
     def rows(self, own: Any) -> list[ModelRow]:
-        """The rows of the table."""
+        """Return the rows of the table."""
         reports = [*self.reports[: self.place], own, *self.reports[self.place :]]
         return [_row(one, one is own, self.own if one is own else (*one.findings, *one.remarks)) for one in reports]
 
@@ -113,7 +113,7 @@ def _row(report: Any, shown: bool, found: Sequence[Any]) -> ModelRow:
     calls = str(trace.sweeps) if trace.sweep == trace.sweeps else f"call {trace.sweep} of {trace.sweeps}"
     outputs = [trace.nodes[i].value for i in trace.outputs]
     numbers = outputs[0].numbers if len(outputs) == 1 and outputs[0] is not None else None
-    told = [count(n, noun) for n, noun in ((problems, "Problem"), (notes, "Note")) if n]
+    counts = [count(n, noun) for n, noun in ((problems, "Problem"), (notes, "Note")) if n]
     return ModelRow(
         report.label,
         calls,
@@ -121,7 +121,7 @@ def _row(report: Any, shown: bool, found: Sequence[Any]) -> ModelRow:
         "" if ends[0] is None else number(ends[0]),
         "" if ends[1] is None else number(ends[1]),
         number(ends[0] / ends[1], 2) if ends[0] is not None and ends[1] else "",
-        ", ".join(told) or "nothing",
+        ", ".join(counts) or "nothing",
         shown,
     )
 
@@ -130,29 +130,29 @@ def _cells(row: ModelRow) -> tuple[str, ...]:
     return row.label, row.calls, row.loss, row.first, row.last, row.ratio, row.found
 
 
-def _title(rows: Sequence[ModelRow], beside: Beside) -> Sentence:
-    more = f" {_left_out(beside.left_out)}" if beside.left_out else ""
+def _title(rows: Sequence[ModelRow], others: OtherModels) -> Sentence:
+    more = f" {_left_out(others.left_out)}" if others.left_out else ""
     shown = next((row.label for row in rows if row.shown), "")
-    return say(code("backward()"), f" was called for {beside.counted}. Below is ", code(shown), f".{more}")
+    return say(code("backward()"), f" was called for {others.count_text}. The report of ", code(shown), f" is below.{more}")
 
 
 def _left_out(many: int) -> str:
-    return f"{count(many, 'more model')} {'was' if many == 1 else 'were'} not looked at."
+    return f"{count(many, 'more model')} {'was' if many == 1 else 'were'} not examined."
 
 
-def html(own: Any, beside: Beside, body: str) -> str:
-    """Return the tabs. The report's own shows `body` and is open; one without room has only its tab."""
-    shown, room = [], ROOM
-    for report in beside.reports[:CARDS]:
+def html(own: Any, others: OtherModels, body: str) -> str:
+    """Return the tabs. The report's own tab is open and shows `body`. A report beyond the limits has a tab without content."""
+    shown, room = [], MAX_CHARACTERS
+    for report in others.reports[:MAX_REPORTS]:
         inside = report.body_html()
         room -= len(inside)
         shown.append(inside if room >= 0 else "")
-    others = iter([*shown, *[""] * (len(beside.reports) - len(shown))])
-    rows = beside.rows(own)
-    bodies = [body if row.shown else next(others) for row in rows]
+    remaining = iter([*shown, *[""] * (len(others.reports) - len(shown))])
+    rows = others.rows(own)
+    bodies = [body if row.shown else next(remaining) for row in rows]
     name = f"gradlab-{zlib.crc32(''.join(bodies).encode()):x}"
     tabs = "".join(_tab(row, inside, name) for row, inside in zip(rows, bodies, strict=True))
-    more = f'<div style="padding:5px 14px;opacity:.72">{escape_html(_left_out(beside.left_out))}</div>' if beside.left_out else ""
+    more = f'<div style="padding:5px 14px;opacity:.72">{escape_html(_left_out(others.left_out))}</div>' if others.left_out else ""
     return f'<div class="gradlab-tabs" style="display:flex;flex-wrap:wrap">{tabs}</div>{more}'
 
 
@@ -175,59 +175,59 @@ def _tab(row: ModelRow, inside: str, name: str) -> str:
     )
 
 
-def text(own: Any, beside: Beside) -> str:
-    """The same for a terminal."""
-    rows = beside.rows(own)
+def text(own: Any, others: OtherModels) -> str:
+    """Return a table of the models for a terminal."""
+    rows = others.rows(own)
     table = [HEADINGS, *map(_cells, rows)]
     wide = [max(len(line[i]) for line in table) for i in range(len(HEADINGS))]
     lines = [
         "  ".join(one.ljust(wide[i]) if i in (0, len(wide) - 1) else one.rjust(wide[i]) for i, one in enumerate(line)).rstrip()
         for line in table
     ]
-    return "\n".join([to_text(_title(rows, beside)), *(f"  {line}" for line in lines)])
+    return "\n".join([to_text(_title(rows, others)), *(f"  {line}" for line in lines)])
 
 
-def latex(own: Any, beside: Beside) -> str:
-    """The same for LaTeX."""
-    rows = beside.rows(own)
+def latex(own: Any, others: OtherModels) -> str:
+    """Return a table of the models for LaTeX."""
+    rows = others.rows(own)
     lines = [" & ".join(to_latex(say(one)) for one in line) + r" \\" for line in [HEADINGS, *map(_cells, rows)]]
     body = "\n".join(lines)
     return (
-        rf"\noindent {to_latex(_title(rows, beside))}\par"
+        rf"\noindent {to_latex(_title(rows, others))}\par"
         f"\n\\noindent\\begin{{tabular}}{{l{'r' * 5}l}}\n{body}\n\\end{{tabular}}\\par"
     )
 
 
-# --------------------------------------------------------------------------------------------------------- how often, which
+# ---------------------------------------------------------------------------------------------------- calls of backward
 def times(n: int) -> str:
-    """ "once", "twice", "300 times"."""
+    """Return "once", "twice" or "300 times"."""
     return "once" if n == 1 else "twice" if n == 2 else f"{n} times"
 
 
 def calls_said(who: Sentence, trace: Trace, total: int, label: str = "", *, odd: bool = False, held: bool = True) -> Sentence:
-    """How often backward was called, and which call is shown.
+    """Return a sentence with the number of calls of backward and the call that is shown.
 
     Parameters
     ----------
     who : Sentence
         "The cell called `backward()` itself".
     trace : Trace
-        Of that call; its `sweeps` are those of one model.
+        The trace of that call; its `sweeps` counts the calls of one model.
     total : int
-        The calls for all models.
+        The number of calls for all models.
     label : str
-        What tells this model from others.
+        The difference of this model from others.
     odd : bool, default False
-        Whether the call is the first with a NaN or an infinity.
+        True if the call is the first with a NaN or an infinity.
     held : bool, default True
-        Whether leaves have a `.grad` now.
+        True if leaves have a `.grad` now.
     """
     last = trace.sweep == trace.sweeps
     which = f"; this is {'the last call' if last else f'call {trace.sweep}'}"
     if odd:
         which += ", the first with a NaN or an infinity"
     mine = say(f", {times(trace.sweeps)} for ", code(label) if label else "this model") if total != trace.sweeps else ()
-    later = say(", and ", code(".grad"), " now holds that of a later call") if held and not last else ()
+    later = say(", and ", code(".grad"), " now holds the gradient of a later call") if held and not last else ()
     if trace.sweeps == 1:
         return say(who, f", {times(total)}", mine, ".")
     return say(who, f", {times(total)}", mine, which, later, ".")

@@ -1,6 +1,6 @@
-"""A report as a page of its own, printed light, which says what it contains.
+"""A report as a separate HTML page, with a light print style and a note on its contents.
 
-Styles stand inline in a report, for notebooks; a page has them as classes in its one `<style>`.
+In notebooks, a report has inline styles; a page has them as classes in its only `<style>` element.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gradlab.explore.saved_page import saved_page
 
 
 def page(title: Sentence, body: str, contains: Sentence) -> str:
-    """The page of a fragment of HTML; `contains` says which values and which source are in it."""
+    """Return the page of a fragment of HTML. `contains` names the values and the source in it."""
     note = f'<div {NO_MATH} style="opacity:.72;font-size:12px;padding:8px 2px">{to_html(contains)}</div>'
-    body, classes = with_classes(f"{body}{note}".replace(IN_NOTEBOOKS, ""))  # a page follows its reader
+    body, classes = with_classes(f"{body}{note}".replace(IN_NOTEBOOKS, ""))  # a page follows the theme of its reader
     return saved_page(to_text(title), body, classes + RULES)

@@ -1,4 +1,4 @@
-"""The parts of a report that are outputs of their own, beside its table: pictures, code, and the sentence that stands alone."""
+"""Parts of a report that are separate outputs: pictures, code, and single sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradlab.explore.theme import hex_of
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing as an output of its own. Its bitmap takes at most `room` bytes: the whole if that is possible, else `instead`."""
+    """A drawing as a separate output. Its bitmap has at most `room` bytes: that of the drawing if possible, else of `instead`."""
 
     drawing: Drawing
     room: int
@@ -28,7 +28,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Card:
-    """Words and pictures on one card: what a notebook shows of a report first."""
+    """Sentences and pictures on one card, the first output of a report in a notebook."""
 
     html: str
     latex: str
@@ -39,11 +39,11 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Below:
-    """What stands folded below the card: the equivalent code and the graph as a text.
+class Appendix:
+    """The folded output below the card: the equivalent code and the graph as text.
 
-    Its bitmap is the picture, for exports that drop HTML: there the card has the words alone. `terminal` says whether the graph
-    is in its plain text too.
+    Its bitmap is the picture, for exports that drop HTML, where the card has only text. If `terminal` is True, the graph is in
+    the plain text, too.
     """
 
     code: str
@@ -62,7 +62,7 @@ class Below:
 
 
 def bitmap(room: int, *drawings: Drawing | None) -> dict[str, str]:
-    """{"image/png": base64} of the first drawing that fits into `room` bytes, or nothing."""
+    """Return {"image/png": base64} of the first drawing that fits into `room` bytes, or {}."""
     for drawing in filter(None, drawings):
         data = drawing.bitmap(room) if room > 0 else None
         if data is not None:
@@ -71,17 +71,17 @@ def bitmap(room: int, *drawings: Drawing | None) -> dict[str, str]:
 
 
 def shortened_text(graph: str, characters: int) -> str:
-    """The first lines of a graph as text, and how to print all."""
+    """Return the first lines of a graph as text, and how to print all of them."""
     return graph if len(graph) <= characters else f"{bounded(graph, characters)}\n{WHOLE}"
 
 
 CODE = "Equivalent code"
 FOLDED = 2_500  # characters of the graph as text in a notebook
-WHOLE = "(All of it: %%grad -o report above the cell, then print(report.graph().text()).)"
+WHOLE = "(For all of it, put %%grad -o report above the cell, then print(report.graph().text()).)"
 
 
 def fold_html(title: str, text: str, *, opened: bool = False) -> str:
-    """A quiet title that opens to a text in typewriter."""
+    """Return a title that unfolds to monospaced text."""
     return (
         f'<details{" open" if opened else ""} {NO_MATH} style="max-width:1180px;margin:2px 0;font-size:12px;'
         'font-family:var(--jp-ui-font-family,system-ui,sans-serif);color:var(--jp-content-font-color1,inherit)">'
@@ -93,12 +93,12 @@ def fold_html(title: str, text: str, *, opened: bool = False) -> str:
 
 
 def code_html(text: str, *, opened: bool = False) -> str:
-    """The equivalent code, folded where the cell stands above it."""
+    """Return the equivalent code, folded unless `opened` is True."""
     return fold_html(CODE, text, opened=opened)
 
 
 def code_latex(text: str) -> str:
-    """The same in typewriter."""
+    """Return the equivalent code for LaTeX, monospaced."""
     lines = []
     for line in text.splitlines():
         bare = line.lstrip(" ")
@@ -107,18 +107,18 @@ def code_latex(text: str) -> str:
 
 
 def code_text(text: str) -> str:
-    """The same for a terminal."""
-    return f"{CODE}:\n{indented(clean(text))}"
+    """Return the equivalent code for a terminal."""
+    return f"{CODE}:\n{indent(clean(text))}"
 
 
 @dataclass(frozen=True)
 class Remark:
-    """One sentence as an output: that there was nothing to differentiate, and why."""
+    """One sentence as an output, such as why there was nothing to differentiate."""
 
     sentence: Sentence
 
     def followed_by(self, sentences: Sequence[object]) -> Remark:
-        """The same with further sentences, of which ` marks the code."""
+        """Return the remark with further sentences, in which code is between backticks."""
         return Remark(say(self.sentence, *(say(" ", marked(str(one))) for one in sentences)))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -133,6 +133,6 @@ class Remark:
         }
 
 
-def indented(text: str) -> str:
-    """Each line set off by two blanks."""
+def indent(text: str) -> str:
+    """Indent each line by two spaces."""
     return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""What may be asked of a report that it does not show by itself: through which paths a gradient came."""
+"""Find the paths through which a gradient came, for `Report.paths`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from gradlab.explore.graph.contributions import flow_of, swept
 from gradlab.explore.graph.paths import Paths, leaf_called
 from gradlab.explore.trace.data import Trace
 
-SAME = 1e-3  # of the norm: the graph gives what the report shows
+TOLERANCE = 1e-3  # relative difference up to which the graph still gives the gradient of the report
 
 
 def paths_of(trace: Trace, leaf: str, output: Any) -> Paths:
-    """The paths to a leaf; see `Report.paths`. `output` is a weak reference to what the trace is of, or None."""
+    """Return the paths to a leaf; see `Report.paths`. `output` is a weak reference to the output of the trace, or None."""
     if not trace.nodes:
-        raise RuntimeError("this report was made without the graph: leave --no-graph out.")
+        raise RuntimeError("this report has no graph. Run the cell without --no-graph.")
     at = leaf_called(trace, leaf, f"paths({leaf!r:.60})")
     flow = flow_of(trace, at)
     out = output() if output is not None else None
     if flow.why_not and out is not None and not trace.freed and len(trace.outputs) == 1:
         try:
             again = swept(trace, at, [out])
-        except RuntimeError:  # something was written over since
+        except RuntimeError:  # a saved tensor was changed since
             return Paths(trace, at, flow)
         if flow.total is None or _same(abs(flow.total), abs(again.total or 0.0)):
             flow = again
@@ -30,4 +30,4 @@ def paths_of(trace: Trace, leaf: str, output: Any) -> Paths:
 
 
 def _same(a: float, b: float) -> bool:
-    return abs(a - b) <= SAME * max(a, b) or not (math.isfinite(a) or math.isfinite(b))
+    return abs(a - b) <= TOLERANCE * max(a, b) or not (math.isfinite(a) or math.isfinite(b))

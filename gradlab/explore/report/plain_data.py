@@ -1,4 +1,4 @@
-"""A report as plain data, safe for JSON: what `Report.to_dict` gives."""
+"""A report as plain data that JSON can hold, for `Report.to_dict`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from gradlab.explore.doctor.findings import Finding
 
 VERSION = 1
-Numbers = Any  # a number, nested lists of numbers, or None; numbers that JSON does not have are texts
+Numbers = Any  # a number, nested lists of numbers, or None; numbers that JSON does not have are strings
 
 
 class StatisticsData(TypedDict):
-    """Numbers about the elements of an array, or about their moduli if they are complex. Minimum, maximum and mean are of the
-    finite ones."""
+    """Statistics of the elements of an array, or of their absolute values if they are complex. Minimum, maximum and mean ignore
+    elements that are not finite."""
 
     size: int
     norm: float | str
@@ -67,7 +67,8 @@ class EdgeData(TypedDict):
 
 
 class LeafData(TypedDict):
-    """A leaf. `before` is the `.grad` before the sweep, `arrived` what the sweep added to it; `node` is the `id` of its node."""
+    """A leaf. `before` is the `.grad` before the sweep, `arrived` the gradient that was added to it; `node` is its node's
+    `id`."""
 
     name: str | None
     node: int | None
@@ -127,7 +128,7 @@ class ReportData(TypedDict):
 
 
 def plain(trace: Trace, rows: Sequence[TensorRow], findings: Sequence[Finding], remarks: Sequence[Finding]) -> ReportData:
-    """See `Report.to_dict`."""
+    """Return a report as plain data; see `Report.to_dict`."""
     return {
         "version": VERSION,
         "leaves": [_leaf(leaf) for leaf in trace.leaves],
@@ -140,8 +141,8 @@ def plain(trace: Trace, rows: Sequence[TensorRow], findings: Sequence[Finding], 
 
 
 def safe(x: Any) -> Any:
-    """A value that JSON can hold: numbers that are not finite are "NaN", "Infinity" and "-Infinity", a complex number is
-    {"real": …, "imag": …}, what JSON does not know is its text."""
+    """Return a value that JSON can hold. Numbers that are not finite become "NaN", "Infinity" and "-Infinity", a complex number
+    {"real": …, "imag": …}, and an unknown object its `str`."""
     if x is None or isinstance(x, (bool, str)):
         return x
     if isinstance(x, Integral):
@@ -159,12 +160,12 @@ def safe(x: Any) -> Any:
 
 
 def _numbers(value: Value | None) -> Any:
-    """A number for a scalar, nested lists of up to `FEW` elements; else None."""
+    """Return a number for a scalar, nested lists for up to `FEW` elements, else None."""
     return None if value is None or value.size > FEW else safe(value.nested)
 
 
 def stats(value: Value | Statistics | None) -> StatisticsData | None:
-    """Plain numbers about an array; None of none."""
+    """Return the statistics of an array as plain numbers, or None if there is no array."""
     if value is None:
         return None
     if isinstance(value, Value) and value.numbers is not None:
@@ -183,7 +184,7 @@ def stats(value: Value | Statistics | None) -> StatisticsData | None:
 
 
 def _of_few(value: Value) -> StatisticsData:
-    """The same of numbers that are here: no array is made for them. Complex ones are described by their moduli."""
+    """Return the statistics of stored numbers without creating an array. Complex numbers count by their absolute values."""
     numbers = [abs(x) if isinstance(x, complex) else float(x) for x in value.numbers or ()]
     finite = [x for x in numbers if math.isfinite(x)]
     return {

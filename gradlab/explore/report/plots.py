@@ -1,4 +1,4 @@
-"""Plots of a report with matplotlib, from the statistics and the pooled maps that the report keeps."""
+"""Plot a report with matplotlib, from the statistics and the pooled maps that it holds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plot(kind: str, rows: Sequence[TensorRow], maps: Sequence[Map], ax: Any = No
     import matplotlib.pyplot as plt
 
     if kind not in KINDS:
-        raise ValueError(f"a report has plots of the kinds {', '.join(map(repr, KINDS))}, and none of the kind {kind!r}.")
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}.")
     shown = [row for row in rows if row.gradient is not None and row.gradient.size]
     if not (maps if kind == "heat" else shown):
         raise ValueError(
@@ -66,8 +66,8 @@ def _heat(maps: Sequence[Map], ax: Any, plt: Any) -> Any:
         axes = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(axes) < len(maps):
         raise ValueError(
-            f"there are {len(maps)} heat maps ({', '.join(m.name for m in maps)}) and {len(axes)} axes: give as many, or "
-            "none, and they are made."
+            f"there are {len(maps)} heat maps ({', '.join(m.name for m in maps)}), but {len(axes)} axes. Give {len(maps)} axes, "
+            "or none to create a figure."
         )
     for one, axis in zip(maps, axes, strict=False):
         plot_heat(one.values(), axis, rows=list(map(str, one.rows)), columns=list(map(str, one.columns)))
@@ -76,6 +76,6 @@ def _heat(maps: Sequence[Map], ax: Any, plt: Any) -> Any:
 
 
 def _plain(name: str) -> str:
-    """A name as matplotlib shows it, whatever is in it: `$` starts no formula, a leading `_` hides no label."""
+    """Escape a name for matplotlib, so that `$` does not start a formula and a leading `_` does not hide the label."""
     text = clean(name).replace("$", r"\$")
     return f"\N{ZERO WIDTH SPACE}{text}" if text.startswith("_") else text

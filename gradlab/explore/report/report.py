@@ -1,8 +1,8 @@
-"""What a reader has of a report: words, tables, pictures and plain data, shown by a notebook, saved as a page, compared.
+"""Reports: sentences, tables, pictures and plain data, which can be displayed in a notebook, saved as a page, and compared.
 
-Shown in a notebook it is a card (the sentence, the findings, the table, the cell's lines, and the picture beside them where there
-is room), the Jacobian, and folded below it the equivalent code and the graph as a text. The card has its words in LaTeX too, and
-the picture is a bitmap of the last output, so that an export which drops HTML keeps both.
+In a notebook, a report is a card (the sentence, the findings, the table, the lines of the cell, and the picture next to them if
+there is room), the Jacobian, and below it, folded, the equivalent code and the graph as text. The card has its text in LaTeX as
+well, and the last output has a bitmap of the picture, so an export that drops HTML keeps both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gradlab.explore.report import cell_lines, findings_view, loss_table_view, m
 from gradlab.explore.report.classes import with_few_styles
 from gradlab.explore.report.comparison import ReportComparison, compare
 from gradlab.explore.report.page import page
-from gradlab.explore.report.parts import Below, Card, Picture, bitmap, code_html, code_latex, code_text
+from gradlab.explore.report.parts import Appendix, Card, Picture, bitmap, code_html, code_latex, code_text
 from gradlab.explore.report.plain_data import ReportData, plain
 from gradlab.explore.report.plots import plot
 from gradlab.explore.report.table import CARD, ITEM, LINE_HEIGHT, RULE, Table, TensorRow, head_html, leaf_table
@@ -40,55 +40,54 @@ if TYPE_CHECKING:
     from gradlab.explore.report.explanation import Explanation
 
 OUTPUT = 290_000  # bytes of all outputs of a report
-BITMAP = 8_000  # and of the picture for exports that drop HTML
-COLUMN = 420  # pixels that the words need at least beside a picture
-WIDEST = 1180.0  # pixels of a card
-BESIDE = 1076.0  # pixels of one in JupyterLab in a window of 1280: what fits into it is side by side
-NARROW = 640  # of a card without gradients, at least
+BITMAP = 8_000  # bytes of the picture for exports that drop HTML
+COLUMN = 420  # minimal width in pixels of the text next to a picture
+WIDEST = 1180.0  # width of a card in pixels
+BESIDE = 1076.0  # width of a card in JupyterLab in a window of 1280 pixels; content that fits into it is side by side
+NARROW = 640  # minimal width of a card without gradients
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much a report shows. What is beyond is counted in words."""
+    """Limits of what a report shows. The report says how much is left out."""
 
     leaf_rows: int = 25
-    nodes: int | None = None  # None: as many as are read at a glance, and a model or a long cell as rows
+    nodes: int | None = None  # None: as many as are easy to read, and rows for a model or a long cell
     heat_maps: int = 6
     jacobian_rows: int = 64
 
 
 @dataclass(frozen=True, repr=False)
 class Report(Pictured):
-    """What a differentiation gave, in plain data and finished pictures.
+    """The result of a differentiation, as plain data and finished pictures.
 
-    Made by `explain`, by `%grad` and by a `%%grad` cell. Show it by displaying it; `table()`, `plot()`, `save()`, `graph()`,
-    `to_dict()` and `compare()` give its parts.
+    Returned by `explain`, `%grad` and a `%%grad` cell. Display it to show it; `table()`, `plot()`, `save()`, `graph()`,
+    `to_dict()` and `compare()` return its parts.
 
     Attributes
     ----------
     rows : tuple of TensorRow
-        One for each tensor: its name, shape, dtype, device, the statistics of its value and gradient, the remarks.
+        One for each tensor: name, shape, dtype, device, statistics of the value and the gradient, remarks.
     picture : Drawing or None
         The graph and the heat maps.
     jacobian_picture : Drawing or None
-        The heat map of the Jacobian, where one was asked for.
+        The heat map of the Jacobian, if one was requested.
     by_hand : str
-        Equivalent code, to be run; empty where the cell was that code.
+        Equivalent code that can be run; empty if the cell was that code.
     previous : dict of str to ndarray
-        The gradients that were replaced, by name, as NumPy arrays.
+        The gradients that the cell replaced, by name, as NumPy arrays.
     backward_calls : int
         How often the cell called `backward` itself.
     trace : Trace
-        The graph and the sweep that all of this is of.
+        The recorded graph and sweep of the report.
     findings, remarks : tuple of Finding
-        What is wrong, and what is worth knowing. Where a cell trained several models, of all of them: `.model` is the label of
-        the one concerned.
-    beside : Beside or None
+        Problems and Notes. If the cell trained several models, those of all of them; `.model` is the label of the model.
+    other_models : OtherModels or None
         The other models that the cell trained, and the other losses that it differentiated; see `models`.
     """
 
     head: tuple[Sentence, ...]
-    bare: tuple[Sentence, ...]  # the same without numbers and source
+    bare: tuple[Sentence, ...]  # `head` without numbers and source
     rows: tuple[TensorRow, ...]
     picture: Drawing | None
     jacobian_picture: Drawing | None
@@ -102,7 +101,7 @@ class Report(Pictured):
     remarks: tuple[Finding, ...] = ()
     graph_drawing: Drawing | None = None
     map_drawings: tuple[Drawing, ...] = ()
-    beside: models.Beside | None = None
+    other_models: models.OtherModels | None = None
     _values: bool = field(default=True, kw_only=True)
     _output: Any = field(default=None, kw_only=True, repr=False, compare=False)  # a weak reference
 
@@ -113,20 +112,20 @@ class Report(Pictured):
 
     @property
     def label(self) -> str:
-        """What tells the model or the loss from others of the cell: "act=Sigmoid", "g_loss"; "" of a single one."""
-        return "" if self.beside is None else self.beside.label
+        """The label of the model or the loss if the cell has several, "act=Sigmoid" or "g_loss"; else ""."""
+        return "" if self.other_models is None else self.other_models.label
 
     @property
     def models(self) -> dict[str, Report]:
-        """The reports of all models that the cell trained and of all losses that it differentiated, by their labels, in the order
-        of the program; this one among them."""
-        if self.beside is None:
+        """The reports of all models that the cell trained and of all losses that it differentiated, including this one, by label
+        and in the order of the program."""
+        if self.other_models is None:
             return {"": self}
-        others, place = self.beside.reports, self.beside.place
+        others, place = self.other_models.reports, self.other_models.place
         return {one.label: one for one in (*others[:place], self, *others[place:])}
 
     def __getitem__(self, name: str) -> TensorRow:
-        """The row of a tensor by the name it has in the table."""
+        """Return the row of a tensor by its name in the table."""
         for row in self.rows:
             if row.name == name:
                 return row
@@ -134,7 +133,7 @@ class Report(Pictured):
 
     # -------------------------------------------------------------------------------------------------------- its parts
     def table(self, limit: int | None = -1) -> Table:
-        """The sentence and the table of tensors. `limit=None` shows every row; the default is the report's own bound."""
+        """Return the sentence and the table of tensors. `limit=None` shows every row; the default is the limit of the report."""
         return self._table(self.rows, self.head, self.bounds.leaf_rows if limit == -1 else limit)
 
     def _table(self, rows: Sequence[TensorRow], head: Sequence[Sentence], limit: int | None) -> Table:
@@ -143,12 +142,12 @@ class Report(Pictured):
 
     @property
     def _jacobian_alone(self) -> bool:
-        """Whether there is a Jacobian in place of gradients."""
+        """True if there is a Jacobian instead of gradients."""
         return self.jacobian_picture is not None and all(row.gradient is None for row in self.rows)
 
     @cached_property
     def _forest(self) -> tuple[list[ModulePart], list[TensorRow]]:
-        """The models as trees, and the rows of the table."""
+        """The models as trees, and the other rows."""
         if not self._values:
             return [], list(self.rows)
         return forest(self.rows, self.trace.layers)
@@ -159,7 +158,7 @@ class Report(Pictured):
 
     @cached_property
     def losses(self) -> LossTable | None:
-        """Which loss moves which optimizer's parameters, where there are several of either; else None."""
+        """The table of which loss moves which optimizer's parameters if there are several of either, else None."""
         return loss_table(self.trace)
 
     def plot(self, kind: str = "heat", ax: Any = None) -> Any:
@@ -168,9 +167,9 @@ class Report(Pictured):
         Parameters
         ----------
         kind : {"heat", "hist", "norms"}
-            Heat maps of the matrix-shaped gradients (pooled to 64 cells a side); the distribution of each gradient; the norms.
+            Heat maps of the matrix-shaped gradients (pooled to at most 64 x 64 cells), histograms of the gradients, or the norms.
         ax : matplotlib Axes, or an array of them, optional
-            Where to draw. Heat maps need an axes each. Default: a new figure.
+            Where to draw. Each heat map needs its own Axes. Default: a new figure.
 
         Returns
         -------
@@ -179,27 +178,27 @@ class Report(Pictured):
         return plot(kind, self.rows, self.maps, ax)
 
     def graph(self) -> Graph:
-        """The graph as `graph` draws it, with the values and gradients of the sweep."""
+        """Return the graph, as `graph` does, with the values and gradients of the sweep."""
         if not self.trace.nodes:
-            raise RuntimeError("this report was made without the graph: leave --no-graph out.")
+            raise RuntimeError("this report has no graph. Run the cell without --no-graph.")
         return Graph(self.trace, limit=self.bounds.nodes)
 
     def paths(self, leaf: str) -> Paths:
-        """Through which paths a leaf's gradient came: every edge's signed contribution to it. See `Graph.paths`.
+        """Return the paths through which a leaf's gradient came, with the signed contribution of each edge. See `Graph.paths`.
 
-        Where the graph is still there (`explain`, `backward(retain_graph=True)`) everything is known. Else it is read off the
-        sweep that this report is of, whose shares at each tensor were recorded: then all of it is known where tensors have one
-        element, and else what follows from the structure; `.why_not` says so.
+        If the graph still exists (`explain`, `backward(retain_graph=True)`), all contributions are known. Otherwise they are
+        computed from the shares that were recorded in the sweep of this report: then all are known if the tensors have one
+        element, else only those that follow from the structure, and `.why_not` gives the reason.
 
         Parameters
         ----------
         leaf : str
-            Its name in the table.
+            The name of the leaf in the table.
 
         Returns
         -------
         Paths
-            Shown as words, a table and a picture.
+            Displayed as a sentence, a table and a picture.
 
         Raises
         ------
@@ -213,35 +212,36 @@ class Report(Pictured):
         return paths_of(self.trace, leaf, self._output)
 
     def why(self, name: str) -> Explanation:
-        """Why a tensor has the gradient that it has, or none: one sentence, the lines concerned, a small graph of them.
+        """Explain the gradient of a tensor, or why it has none: a sentence, the lines concerned, and a small graph.
 
-        If the doctor found something that concerns the tensor, that is the answer. Else it says where a gradient that is None,
-        zero, not finite, or far from the others' became so; of any other, by which path it came and with what share.
+        If a finding of the doctor concerns the tensor, it is the answer. Otherwise, for a gradient that is None, zero, not
+        finite, or much larger or smaller than the others, the answer is the operation that causes this. For any other gradient,
+        it is the path through which the gradient came, with its share.
 
         Parameters
         ----------
         name : str
-            As in the table; its end is enough where only one name ends so ("fc2.weight").
+            The name in the table, or its end if it is unique ("fc2.weight").
 
         Returns
         -------
         Explanation
-            With `.sentence`, `.lines`, `.fix` and `.markdown(values=True)`, to be pasted into a forum or an issue tracker.
+            With `.sentence`, `.lines`, `.fix` and `.markdown(values=True)`, for a forum or an issue tracker.
 
         Raises
         ------
         ValueError
-            If the report has no tensor of this name, or several whose names end so.
+            If the report has no tensor of this name, or several whose names end with it.
         TypeError
-            If `name` is no text.
+            If `name` is not a string.
         """
         from gradlab.explore.report.why import why
 
-        found = (*self.findings, *self.remarks) if self.beside is None else self.beside.own
+        found = (*self.findings, *self.remarks) if self.other_models is None else self.other_models.own
         return why(self.trace, self.rows, found, name, self._output)
 
     def to_dict(self) -> ReportData:
-        """Return the report as plain data, which `json.dumps` takes as it is.
+        """Return the report as plain data that `json.dumps` accepts.
 
         Returns
         -------
@@ -251,43 +251,43 @@ class Report(Pictured):
 
             A node has `id`, `name`, `label`, `operation`, `line` (of the cell, `%%grad` is 1), `columns`, `source`, `module` (a
             dotted path), `shape`, `dtype`, `value`, `gradient`, `value_stats` and `gradient_stats`. An edge goes from `source` to
-            `target`, by id, and has the gradient that went back along it; `share` is its signed part of the gradient that arrived
-            at `source`, and those of all its edges sum to 1. `value` and `gradient` are a number for a scalar, nested lists of up
-            to 16 elements, else None. Statistics are size, norm, minimum, maximum, mean, and how many elements are NaN, infinite
-            and zero; minimum, maximum and mean are of the finite elements.
+            `target`, by id, and has the gradient that went back along it. `share` is its signed part of the gradient of `source`;
+            the shares of all edges from a node sum to 1. `value` and `gradient` are a number for a scalar, nested lists for up to
+            16 elements, else None. Statistics are size, norm, minimum, maximum, mean, and the numbers of NaN, infinite and zero
+            elements; minimum, maximum and mean ignore elements that are not finite.
 
             A finding has `kind`, `severity` ("problem" or "note"), `message`, `fix`, `line`, `lines`, `node`, `model`, `times`
-            and `evidence`, as `Finding` describes them. What is not known is None.
+            and `evidence`, as described in `Finding`. Unknown entries are None.
 
-            JSON has no NaN: numbers that are not finite are the texts "NaN", "Infinity" and "-Infinity", which `float()` reads; a
-            complex number is {"real": …, "imag": …}.
+            Since JSON has no NaN, numbers that are not finite are the strings "NaN", "Infinity" and "-Infinity", which `float()`
+            accepts. A complex number is {"real": …, "imag": …}.
         """
         return plain(self.trace, self.rows, self.findings, self.remarks)
 
     def compare(self, other: Report) -> ReportComparison:
-        """What changed from this report to a later one: in words, as a table, and on one picture of both graphs.
+        """Compare this report with a later one. The result is shown as sentences, a table, and a picture of both graphs.
 
-        Tensors are matched by name, operations in their order by what they are and by the names of what they make.
+        Tensors are matched by name; operations by their type, the names of their results, and their order.
 
         Raises
         ------
         TypeError
-            If `other` is no report.
+            If `other` is not a Report.
         """
         if not isinstance(other, Report):
-            raise TypeError(f"report.compare(other) takes another report, and got {type(other).__name__}: {other!r:.80}.")
+            raise TypeError(f"report.compare(other) expects another report, got {type(other).__name__}: {other!r:.80}.")
         return compare(
             self.rows, other.rows, self.findings, other.findings, (self.head[0], other.head[0]), (self.trace, other.trace)
         )
 
-    # ------------------------------------------------------------------------------------------------------------ shown
+    # ---------------------------------------------------------------------------------------------------------- display
     def parts(self, *, explored: bool = False, terminal: bool = True) -> list[Any]:
-        """What a notebook shows, one output each: the card, the Jacobian, and what is folded below. If a live view of the graph
-        follows the card, the card has no lines of the cell, no heat maps and no picture of the graph: see `twin`. Without a
-        `terminal`, the graph as text is in the HTML alone."""
+        """Return the outputs of a notebook: the card, the Jacobian, and the folded part below. If `explored`, a live view of the
+        graph follows the card, which then has no lines of the cell, no heat maps and no picture of the graph: see `twin`. Unless
+        `terminal`, the graph as text is only in the HTML."""
         card = Card(with_few_styles(self._card(explored=explored)), self._latex(), self._words())
         size = sum(map(_size, card._repr_mimebundle_().values()))
-        below = Below(self.by_hand, self.picture, 0, self.graph_drawing, terminal)
+        below = Appendix(self.by_hand, self.picture, 0, self.graph_drawing, terminal)
         size += sum(map(_size, below._repr_mimebundle_().values()))
         jacobian = self.jacobian_picture
         if jacobian is not None:
@@ -302,35 +302,35 @@ class Report(Pictured):
         return outputs
 
     def twin(self) -> dict[str, str]:
-        """What a saved notebook has in the place of a live view of the graph, by MIME type."""
+        """Return the static output that replaces the live view of the graph in a saved notebook, by MIME type."""
         lines = cell_lines.html(self._lines, self.trace.program) if self._lines else ""
         maps = self._maps() if self.map_drawings else ""
         card = f'<div {NO_MATH} style="{CARD}">{lines}{maps}</div>' if lines or maps else ""
         picture = (self.graph_drawing or self.graph().drawing()).html()
-        return {"text/html": card + picture, "text/plain": ""}  # words and a bitmap are in the other outputs
+        return {"text/html": card + picture, "text/plain": ""}  # the text and a bitmap are in the other outputs
 
     def _maps(self) -> str:
-        """The heat maps, side by side."""
+        """Return the heat maps, side by side."""
         maps = "".join(f'<div style="min-width:0">{drawing.html()}</div>' for drawing in self.map_drawings)
         return f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>'
 
     def _card(self, *, every: bool = False, explored: bool = False) -> str:
-        """The report, or, where there are those of other models or losses, a tab for each."""
+        """Return the report, or a tab for each report if there are other models or losses."""
         body, width = self._body(every=every, explored=explored)
-        if self.beside is not None and self.beside.reports:
-            body = models.html(self, self.beside, body)
-        card = f"{CARD};max-width:{max(width, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
+        if self.other_models is not None and self.other_models.reports:
+            body = models.html(self, self.other_models, body)
+        card = f"{CARD};max-width:{max(width, NARROW):.0f}px" if self._jacobian_alone else CARD  # it has little content
         if explored:
             card = f"{CARD};max-width:none"  # as wide as the live view
         return f'<div {NO_MATH} style="{card}">{body}</div>'
 
     def body_html(self) -> str:
-        """What its tab shows beside the report of another model."""
+        """Return the content of the tab in the report of another model."""
         return self._body()[0]
 
     def _body(self, *, every: bool = False, explored: bool = False) -> tuple[str, float]:
-        """The sentence, the first findings or every one, and two columns: the words, and, if there is room, the picture; and how
-        wide these are side by side."""
+        """Return the sentence, the first findings or all of them, and two columns with the text and, if there is room, the
+        picture; and the width of the columns side by side."""
         trees, rows = self._forest
         blocks: list[str] = []
         needed, tall = 0.0 if self._jacobian_alone else float(COLUMN), 0.0
@@ -366,10 +366,10 @@ class Report(Pictured):
         return head_html(self.head) + concerns + grid, needed + wide
 
     def _words(self) -> str:
-        """The card for a terminal."""
+        """Return the card for a terminal."""
         trees, rows = self._forest
         head = "\n".join(to_text(sentence).strip() for sentence in self.head)
-        said = [models.text(self, self.beside)] if self.beside is not None and self.beside.reports else []
+        said = [models.text(self, self.other_models)] if self.other_models is not None and self.other_models.reports else []
         said.append(findings_view.text(self.findings, self.remarks))
         tables = [tree_view.text(trees) if trees else "", self._table(rows, (), self.bounds.leaf_rows).text() if rows else ""]
         first = "\n".join(filter(None, [head, *said, *tables]))
@@ -377,14 +377,14 @@ class Report(Pictured):
         return "\n\n".join(filter(None, [first, lines, loss_table_view.text(self.losses) if self.losses else ""]))
 
     def _latex(self) -> str:
-        """The card for LaTeX, and the code: the picture is a bitmap of its own."""
+        """Return the card and the code for LaTeX. The picture is a separate bitmap."""
         trees, rows = self._forest
         return "\n\n".join(
             filter(
                 None,
                 [
                     "\n".join(rf"\noindent {to_latex(sentence)}\par" for sentence in self.head),
-                    models.latex(self, self.beside) if self.beside is not None and self.beside.reports else "",
+                    models.latex(self, self.other_models) if self.other_models is not None and self.other_models.reports else "",
                     findings_view.latex(self.findings, self.remarks),
                     tree_view.latex(trees) if trees else "",
                     self._table(rows, (), self.bounds.leaf_rows).latex() if rows else "",
@@ -396,12 +396,12 @@ class Report(Pictured):
         )
 
     def text(self) -> str:
-        """The whole report for a terminal."""
+        """Return the whole report for a terminal."""
         drawings = [drawing.text for drawing in (self.picture, self.jacobian_picture) if drawing is not None]
         return "\n\n".join(filter(None, [self._words(), *drawings, code_text(self.by_hand) if self.by_hand else ""]))
 
     def html(self, *, every_finding: bool = False) -> str:
-        """The whole report as a fragment of HTML, with the first findings or, for a page of its own, with all of them."""
+        """Return the whole report as a fragment of HTML, with the first findings or, for a separate page, all of them."""
         jacobian = f'<div style="padding:10px 2px">{self.jacobian_picture.html()}</div>' if self.jacobian_picture else ""
         card = self._card(every=every_finding)
         return f"<div>{card}{jacobian}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
@@ -415,19 +415,19 @@ class Report(Pictured):
         share = min(BITMAP, room * 3 // 4)
         return bundle | bitmap(share, self.picture or self.jacobian_picture, self.graph_drawing)
 
-    # ------------------------------------------------------------------------------------------------------------ saved
+    # ----------------------------------------------------------------------------------------------------------- saving
     def save(self, path: str | os.PathLike[str], *, values: bool = True) -> Path:
-        """Write the report to a file that needs nothing else: `.html` all of it, `.svg` and `.png` its pictures.
+        """Save the report as a self-contained file: `.html` for the whole report, `.svg`, `.png` or `.pdf` for its pictures.
 
-        A page follows the reader's light or dark theme, asks no host for anything, and says which values and which source it
+        A page follows the reader's light or dark theme, makes no network requests, and states which values and source it
         contains. An existing file is replaced.
 
         Parameters
         ----------
         path : str or path
         values : bool, default True
-            False leaves out every number of a tensor, the source, the findings and the equivalent code: names, shapes and the
-            graph of operations remain.
+            False omits all numbers of tensors, the source, the findings and the equivalent code. Names, shapes and the graph of
+            operations remain.
 
         Returns
         -------
@@ -436,23 +436,23 @@ class Report(Pictured):
         Raises
         ------
         ValueError
-            If the path ends in none of these.
+            If the path does not end with one of these.
         RuntimeError
-            If a bitmap cannot be made here.
+            If a bitmap cannot be created.
         """
         if not values:
             return self._without_values().save(path)
         path = Path(path)
         kind = path.suffix.lower()
         if kind not in (".html", *PICTURES):
-            raise ValueError(f"a report is saved as .html, .svg, .png or .pdf, and {path.name!r} ends in none of them.")
+            raise ValueError(f"the path of a report must end with .html, .svg, .png or .pdf, got {path.name!r}.")
         if kind != ".html":
             return self.drawing().save(path)
         path.write_text(page(self.head[0], self.html(every_finding=True), self.contains()), encoding="utf-8")
         return path
 
     def contains(self, *, advice: bool = True) -> Sentence:
-        """Which values and which source a page of this report contains, and how to leave them out."""
+        """Return a sentence that states which values and source a page of this report contains, and how to omit them."""
         if not self._values:
             graph = f" and {count(len(self.trace.nodes), 'node')} of the graph" if self.graph_drawing is not None else ""
             return say(
@@ -462,15 +462,15 @@ class Report(Pictured):
         names = [say("the parameters of ", code(tree.name)) for tree in trees] + [say(code(row.name)) for row in rows]
         parts: list[Any] = ["This page contains "]
         parts += ["values and gradients of ", listed(names)] if names else ["no values of tensors"]
-        if self.beside is not None and self.beside.reports:
-            parts.append(f" of {self.beside.counted}")
+        if self.other_models is not None and self.other_models.reports:
+            parts.append(f" of {self.other_models.count_text}")
         source = [f"{count(len(self.trace.source), 'line')} of {self.trace.program}'s source"] if self._lines else []
         source += ["the equivalent code"] if self.by_hand else []
         parts += [", ", listed(source)] if source else []
         return say(*parts, *(("; ", code("save(…, values=False)"), " leaves them out.") if advice else (".",)))
 
     def _without_values(self) -> Report:
-        """The same report without numbers and source."""
+        """Return the report without numbers and source."""
         nodes = tuple(
             replace(
                 node,
@@ -513,13 +513,13 @@ class Report(Pictured):
         )
 
     def drawing(self) -> Drawing:
-        lines = [caption(line) for sentence in self.head for line in _wrapped(to_text(sentence).strip())]
+        lines = [caption(line) for sentence in self.head for line in _wrap(to_text(sentence).strip())]
         drawings = [drawing for drawing in (self.picture, self.jacobian_picture) if drawing is not None]
         return above(above(*lines, gap=2), *drawings, gap=20)
 
 
 def caption(text: str) -> Drawing:
-    """A line of quiet text as a drawing."""
+    """Return a line of dimmed text as a drawing."""
     return Drawing(
         f'<text x="0" y="13" font-size="12" font-family="{SANS}" fill="{DIM}">{escape(text)}</text>',
         text_width(text, 12) + 4,
@@ -533,7 +533,7 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     import textwrap
 
     return textwrap.wrap(text, 110) or [""]

@@ -1,4 +1,4 @@
-"""The rows of a report: what is said about each tensor, made of a trace's leaves or of tensors that no sweep reached."""
+"""The rows of a report, from a trace's leaves and from tensors that no sweep reached."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradlab.explore.trace.values import Value
 
 @dataclass(frozen=True)
 class Facts:
-    """What a row is made of."""
+    """The data of a row."""
 
     name: str
     shape: tuple[int, ...]
@@ -39,14 +39,14 @@ def rows_of(
     extra: Mapping[str, Sequence[TableNote]],
     *,
     jacobian_only: bool = False,
-    meant: frozenset[int] | None = None,
+    expected: frozenset[int] | None = None,
 ) -> list[TensorRow]:
-    """The rows, in the order of the sources.
+    """Return the rows, in the order of the sources.
 
-    Values and gradients are the trace's, of the moment of its sweep. A source that is no leaf of the trace (one that is not used,
-    takes no gradient, or was computed on the way) is read as it is now, and so is a gradient that a source holds itself. Where
-    there are no sources there is a row for each leaf. `meant` are the identities of what is meant to get a gradient, or None if
-    nobody says; for others, as a target network's, a missing gradient is not a warning.
+    Values and gradients are those in the trace, at the time of its sweep. A source that is not a leaf of the trace (because it is
+    not used, requires no gradient, or is an intermediate tensor) is read now, and so is a gradient that a source holds itself.
+    Without sources, there is a row for each leaf. `expected` are the ids of the tensors that should get a gradient, or None if
+    unknown; for other tensors, such as those of a target network, a missing gradient is not a warning.
     """
     named = {leaf.name: leaf for leaf in leaves if leaf.name}
     unnamed = [leaf for leaf in leaves if not leaf.name]
@@ -58,38 +58,38 @@ def rows_of(
         leaf = seen[source.name]
         gradient = known.get((source.name, "gradient"))
         if leaf is not None:
-            facts = _known(leaf) if leaf.name else replace(_known(leaf), name=source.name)
-            if gradient is not None:  # by a sweep of our own, which added to nothing
+            facts = _facts_of_leaf(leaf) if leaf.name else replace(_facts_of_leaf(leaf), name=source.name)
+            if gradient is not None:  # from a sweep that did not accumulate into `.grad`
                 facts = replace(facts, gradient=gradient, gradient_form=_form(source.gradient), before=None)
         else:
-            facts = _now(source, known[source.name, "value"], gradient)
+            facts = _current_facts(source, known[source.name, "value"], gradient)
         notes = (*extra.get(source.name, ()), *_made_at(source))
-        expected = meant is None or id(source.tensor) in meant
-        rows.append(row_of(facts, _why(source, facts, jacobian_only), notes, expected=expected))
+        serious = expected is None or id(source.tensor) in expected
+        rows.append(row_of(facts, _missing_reason(source, facts, jacobian_only), notes, expected=serious))
     for at, leaf in enumerate([] if sources else [*named.values(), *unnamed], start=1):
-        facts = _known(leaf)
+        facts = _facts_of_leaf(leaf)
         facts = facts if leaf.name else replace(facts, name=f"(unnamed {at})")
         missing = facts.gradient is None and not facts.gradient_form and not jacobian_only
-        why = "the gradient is None: the sweep did not reach it" if missing else ""
+        why = "the gradient is None: the backward pass did not reach it" if missing else ""
         rows.append(row_of(facts, why, extra.get(facts.name, ())))
     return rows
 
 
 def row_of(facts: Facts, why: str, extra: Sequence[TableNote], *, expected: bool = True) -> TensorRow:
-    """The row of a tensor. `why` says why it has no gradient, if it has none, and `expected` whether one was expected."""
+    """Return the row of a tensor. `why` is the reason if it has no gradient; `expected` is True if it should have one."""
     notes = list(extra)
     for what, form in (("value", facts.form), ("gradient", facts.gradient_form)):
         if form:
             notes.append(TableNote(say(f"the {what} is {form}")))
-    value = described(facts.value)
-    gradient = described(facts.gradient)
+    value = statistics_of(facts.value)
+    gradient = statistics_of(facts.gradient)
     if value is not None and (value.nans or value.infs):
-        notes.append(TableNote(say("the value has ", _odd(value)), serious=True))
+        notes.append(TableNote(say("the value has ", _nonfinite_text(value)), serious=True))
     if why:
         notes.append(TableNote(say(why), serious=expected))
     if gradient is not None:
         if gradient.nans or gradient.infs:
-            notes.append(TableNote(say("the gradient has ", _odd(gradient)), serious=True))
+            notes.append(TableNote(say("the gradient has ", _nonfinite_text(gradient)), serious=True))
         if gradient.all_zero:
             notes.append(
                 TableNote(
@@ -99,7 +99,9 @@ def row_of(facts: Facts, why: str, extra: Sequence[TableNote], *, expected: bool
             )
     if facts.before is not None and facts.arrived is not None and not extra:
         before, arrived = number(facts.before.norm), number(facts.arrived.norm)
-        notes.append(TableNote(say(f"added to what was there: ‖gradient‖ was {before}, this backward brought {arrived}")))
+        notes.append(
+            TableNote(say(f"added to the gradient already in .grad: ‖gradient‖ was {before}, this backward pass added {arrived}"))
+        )
     return TensorRow(
         facts.name,
         facts.shape,
@@ -114,12 +116,12 @@ def row_of(facts: Facts, why: str, extra: Sequence[TableNote], *, expected: bool
     )
 
 
-def described(value: Value | None) -> Statistics | None:
-    """The statistics of what is remembered of an array, with the norm of all its elements: NaN if one is."""
+def statistics_of(value: Value | None) -> Statistics | None:
+    """Return the statistics of a recorded array, with the norm of all elements, which is NaN if any element is NaN."""
     return None if value is None else replace(value.statistics, norm=value.norm)
 
 
-def _known(leaf: Leaf) -> Facts:
+def _facts_of_leaf(leaf: Leaf) -> Facts:
     return Facts(
         leaf.name,
         leaf.shape,
@@ -135,7 +137,8 @@ def _known(leaf: Leaf) -> Facts:
 
 
 def _read(values: Sequence[Source], gradients: Sequence[Source]) -> dict[tuple[str, str], Value]:
-    """What some sources hold, and the gradients of others: reduced where they lie, and read in one transfer."""
+    """Return the values of some sources and the gradients of others. They are reduced on their device and read in one
+    transfer."""
     if not values and not gradients:
         return {}
     keys = [(source.name, "value") for source in values] + [(source.name, "gradient") for source in gradients]
@@ -145,8 +148,8 @@ def _read(values: Sequence[Source], gradients: Sequence[Source]) -> dict[tuple[s
     return dict(zip(keys, library.values(tensors, histograms=True), strict=True))
 
 
-def _now(source: Source, value: Value, gradient: Value | None) -> Facts:
-    """A source as it is now."""
+def _current_facts(source: Source, value: Value, gradient: Value | None) -> Facts:
+    """Return the current data of a source."""
     library, tensor = library_of(source.tensor), source.tensor
     assert library is not None
     return Facts(
@@ -167,27 +170,27 @@ def _form(tensor: Any) -> str:
     return "" if library is None else library.form(tensor)
 
 
-def _why(source: Source, facts: Facts, jacobian_only: bool) -> str:
-    """Why there is no gradient; empty if there is one."""
+def _missing_reason(source: Source, facts: Facts, jacobian_only: bool) -> str:
+    """Return the reason why there is no gradient, or "" if there is one."""
     if facts.gradient is not None or facts.gradient_form:
         return ""
     if not source.wanted:
         floating = facts.dtype.startswith(("float", "bfloat", "complex"))
-        why = "requires_grad is False" if floating else f"{facts.dtype} has none, only floating point has"
+        why = "requires_grad is False" if floating else f"{facts.dtype} is not a floating-point dtype"
         return f"no gradient: {why}"
     if not source.used:
-        return "not used: the graph does not lead here, so the gradient is None"
-    return "" if jacobian_only else "the gradient is None: the sweep did not reach it"
+        return "not used: the result does not depend on it, so the gradient is None"
+    return "" if jacobian_only else "the gradient is None: the backward pass did not reach it"
 
 
-def _odd(statistics: Statistics) -> str:
+def _nonfinite_text(statistics: Statistics) -> str:
     return " and ".join(f"{grouped(n)} {what}" for n, what in ((statistics.nans, "NaN"), (statistics.infs, "infinite")) if n)
 
 
 def _made_at(source: Source) -> tuple[TableNote, ...]:
-    """Where a tensor that is no leaf was made; nothing of a leaf."""
+    """Return a note with the line that computed a tensor; nothing for a leaf."""
     library = library_of(source.tensor)
     if source.is_leaf or library is None:
         return ()
     place = Lines().line(library.site(library.node(source.tensor)))
-    return (TableNote(say(f"made at {place.where}: ", code(place.statement))),) if place is not None else ()
+    return (TableNote(say(f"computed at {place.where}: ", code(place.statement))),) if place is not None else ()

@@ -1,4 +1,4 @@
-"""The reports of the other models that one program trained, and of its other losses, from what a `Recorder` has kept of each."""
+"""Reports of the other models that a program trained, and of its other losses, from the traces in a `Recorder`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from gradlab.explore.markup import code, say
 from gradlab.explore.report.builder import report_of
-from gradlab.explore.report.models import Beside, calls_said
+from gradlab.explore.report.models import OtherModels, calls_said
 from gradlab.explore.report.report import Bounds, Report
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.recorder import Recorder
@@ -18,19 +18,19 @@ from gradlab.explore.trace.trainings import Training
 
 def others_of(
     recorder: Recorder, found: Sequence[Any] = (), *, bounds: Bounds | None = None, with_graph: bool = True
-) -> Beside | None:
-    """The other models and losses of a program, once all of them have been looked at; None if there are none.
+) -> OtherModels | None:
+    """Return the reports of the other models and losses of a program, after all have been examined; None if there are none.
 
     Parameters
     ----------
     recorder : Recorder
-        What saw the program.
+        The recorder of the program.
     found : sequence of object
-        All that was found in it.
+        All findings in the program.
     bounds : Bounds, optional
-        How much the others' reports show.
+        How much the reports of the others show.
     with_graph : bool, default True
-        Whether their graphs are drawn.
+        Draw their graphs.
     """
     known, shown = recorder.trainings.known, recorder.shown
     own = shown.training if shown is not None else None
@@ -57,12 +57,11 @@ def others_of(
         others.append(_report(sweep, trace, label, recorder.sweeps, theirs, bounds, with_graph))
     place = next(i for i, (sweep, _) in enumerate(sweeps) if sweep is shown)
     noun = ("loss", "losses") if len(trainings) == 1 else ("model", "models")
-    return Beside(sweeps[place][1], tuple(others), place, recorder.trainings.left_out, mine, *noun)
+    return OtherModels(sweeps[place][1], tuple(others), place, recorder.trainings.left_out, mine, *noun)
 
 
 def _losses(recorder: Recorder, training: Training, model: str) -> Iterator[tuple[RecordedSweep, str]]:
-    """The last sweep of each place from which backward was called for a model, that which is shown last, and what they are
-    called."""
+    """Yield the last sweep of each line that called backward for a model, and its label. The sweep that is shown comes last."""
     shown = training.shown
     if shown is None or (shown.trace is None and shown is not recorder.shown):
         return
@@ -75,12 +74,12 @@ def _losses(recorder: Recorder, training: Training, model: str) -> Iterator[tupl
 
 
 def _name(trace: Trace) -> str:
-    """What a loss is called; "" of several."""
+    """Return the name of the loss, or "" if there are several."""
     return trace.nodes[trace.outputs[0]].name if len(trace.outputs) == 1 else ""
 
 
 def _lines(trace: Trace) -> set[int]:
-    """The lines of the cell whose operations are in a graph."""
+    """Return the lines of the cell that have operations in the graph."""
     places = (place for node in trace.nodes for place in (node.cell, node.place))
     return {place.line for place in places if place is not None and place.in_cell}
 
@@ -105,4 +104,4 @@ def _report(
         findings=tuple(one for one in found if not one.remark),
         remarks=tuple(one for one in found if one.remark),
     )
-    return replace(report, beside=Beside(label, own=tuple(found)))
+    return replace(report, other_models=OtherModels(label, own=tuple(found)))

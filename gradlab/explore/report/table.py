@@ -1,8 +1,8 @@
-"""The table of a report, as HTML, LaTeX and plain text: name, gradient, value, shape, and below a row its remarks.
+"""The table of a report as HTML, LaTeX and plain text: name, gradient, value, shape, and the remarks below a row.
 
-A table is plain data: sentences, numbers and statistics in rows. The gradient is the second column, so that no width and no
-export cuts it off; what does not fit scrolls inside the table. The small histograms are `<img>`s with an SVG inside, in one
-mid-tone that stands out on white and on black: a notebook that is not trusted removes inline SVG, but keeps images.
+A table is plain data: sentences, numbers and statistics in rows. The gradient is the second column, so it is never cut off;
+columns that do not fit scroll inside the table. The small histograms are `<img>` elements with an SVG inside, because an
+untrusted notebook removes inline SVG but keeps images. Their colour is visible on white and on black.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ TABULAR = "font-variant-numeric:tabular-nums"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTOGRAM, LONGEST_NAME = 160, 170  # pixels
 WIDE = BINS * 5 - 1  # pixels of the bars alone
-SHOWN = 12  # elements up to which the numbers stand in the table
-PRINTED = 18  # rows of a printed table that stay on one page
+MAX_NUMBERS = 12  # elements of a tensor whose numbers are in the table
+PRINTED = 18  # rows of a printed table between possible page breaks
 LINE_HEIGHT = 20  # pixels of a line of text
-LINE = 34  # characters of numbers on a line of the table
+LINE = 34  # characters of numbers per line of the table
 
 
 @dataclass(frozen=True)
 class TableNote:
-    """A remark about a tensor that is certain. `serious`: something a user looks for when a gradient is wrong."""
+    """A remark about a tensor. If `serious`, it can explain a wrong gradient and is shown as a warning."""
 
     text: Sentence
     serious: bool = False
@@ -59,18 +59,18 @@ class TableNote:
 
 @dataclass(frozen=True)
 class TensorRow:
-    """What the report says about one tensor.
+    """The row of one tensor in a report.
 
     Attributes
     ----------
     name : str
     shape, dtype, device
     value, gradient : Statistics or None
-        None where there is nothing to describe. Their norm is of all elements: NaN if one is NaN.
+        None if there is none. The norm includes all elements, so it is NaN if any element is NaN.
     notes : tuple of TableNote
     is_leaf : bool
     value_numbers, gradient_numbers : tuple or None
-        The elements in row-major order where there are few.
+        The elements in row-major order if there are few.
     """
 
     name: str
@@ -86,14 +86,14 @@ class TensorRow:
 
     @property
     def serious(self) -> bool:
-        """Whether a remark is a warning."""
+        """True if a remark is a warning."""
         return any(note.serious for note in self.notes)
 
 
 # --------------------------------------------------------------------------------------------------------------- cells
 @dataclass(frozen=True)
 class Figure:
-    """A tensor in a cell of a table: its numbers where they are few, else how they are distributed, and their norm."""
+    """A tensor in a cell of a table: its numbers if there are few, else a histogram, and the norm."""
 
     statistics: Statistics
     kind: str  # "value" or "gradient"
@@ -102,16 +102,16 @@ class Figure:
 
     @property
     def few(self) -> bool:
-        """Whether the numbers themselves are shown."""
-        return self.numbers is not None and len(self.numbers) <= SHOWN
+        """True if the numbers themselves are shown."""
+        return self.numbers is not None and len(self.numbers) <= MAX_NUMBERS
 
     @property
     def height(self) -> int:
-        """About how many pixels tall it is."""
+        """Estimated height in pixels."""
         return LINE_HEIGHT * len(self.lines()) if self.few else 32 if self.statistics.finite else LINE_HEIGHT
 
     def lines(self) -> list[str]:
-        """The numbers as they are written, aligned: a row of a matrix on a line, a long vector on several."""
+        """Return the numbers as aligned lines of text: one for each row of a matrix, several for a long vector."""
         assert self.numbers is not None
         shape = self.statistics.shape
         texts = [scalar(x) for x in self.numbers]
@@ -143,7 +143,7 @@ class Figure:
         return lines
 
     def text(self) -> str:
-        """One line of text."""
+        """Return the figure as one line of text."""
         s = self.statistics
         if self.few:
             return " ".join(" ".join(line.replace("\N{FIGURE SPACE}", "") for line in self.lines()).split())
@@ -154,12 +154,12 @@ class Figure:
         return f"{self.bars()}  {number(s.minimum, 3)} … {number(s.maximum, 3)}  ‖{number(s.norm)}‖"
 
     def bars(self) -> str:
-        """The histogram as a text."""
+        """Return the histogram as block characters."""
         top = max(self.statistics.bins, default=0)
         return "".join(BLOCKS[-(-8 * n // top)] for n in self.statistics.bins) if top else ""
 
     def describe(self) -> str:
-        """The numbers, for the hover and for screen readers: exact extremes, and of what was added up the digits that are."""
+        """Return the statistics for tooltips and screen readers: exact extremes, sums with their significant digits."""
         s = self.statistics
         if not s.size:
             return f"{self.label}: no elements"
@@ -171,7 +171,7 @@ class Figure:
         return f"{self.label}: {s.size} elements from {s.minimum!r} to {s.maximum!r}, mean {s.mean:.6g}, norm {s.norm:.6g}{odd}"
 
     def html(self, *, norm: bool = True) -> str:
-        """The numbers; or an image of bars, with the least, the greatest and, unless it is said already, the norm beside it."""
+        """Return the numbers, or a histogram with the minimum, the maximum and, if `norm` is True, the norm."""
         s, hover, look = self.statistics, escape_html(self.describe()), style(self.kind)
         if self.few:
             lines = "<br>".join(escape_html(line) for line in self.lines())
@@ -190,7 +190,7 @@ class Figure:
         return f'<span title="{hover}" style="white-space:nowrap">{self.image()}{words}</span>'
 
     def image(self) -> str:
-        """The histogram. (Its numbers are beside it, and read there.)"""
+        """Return the histogram as an image. Its alt text is empty because the numbers are next to it."""
         s, top = self.statistics, max(self.statistics.bins, default=1) or 1
         bars = "".join(
             f"M{5 * i + 2} 21v-{max(1, round(20 * n / top))}" if n else f"M{5 * i + 2} 21v-.5" for i, n in enumerate(s.bins)
@@ -205,7 +205,7 @@ class Figure:
         )
 
     def latex(self) -> str:
-        """The numbers; or the norm, the least and the greatest."""
+        """Return the numbers, or the norm, the minimum and the maximum."""
         s = self.statistics
         if self.few or not s.finite:
             return to_latex(say(self.text()))
@@ -213,7 +213,7 @@ class Figure:
 
 
 def _steps(shape: tuple[int, ...]) -> list[int]:
-    """How many elements each axis but the last has below it."""
+    """Return the number of elements in one slice along each axis except the last."""
     steps, size = [], 1
     for length in reversed(shape):
         size *= length
@@ -223,7 +223,7 @@ def _steps(shape: tuple[int, ...]) -> list[int]:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, its side, and its share of the width of a printed page."""
+    """A column: its heading, its share of the width of a printed page, and its alignment."""
 
     heading: Sentence
     share: float
@@ -233,9 +233,9 @@ class Column:
 # --------------------------------------------------------------------------------------------------------------- table
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells, with remarks below. Shown by a notebook as `text/html`, `text/latex` and `text/plain`.
+    """Rows of cells, with remarks below. A notebook displays it as `text/html`, `text/latex` and `text/plain`.
 
-    `str(table)` is the plain text; `.html()`, `.latex()` and `.text()` give each form.
+    `str(table)` is the plain text; `.html()`, `.latex()` and `.text()` return each format.
     """
 
     columns: tuple[Column, ...]
@@ -245,24 +245,24 @@ class Table:
     remarks: tuple[Sentence, ...] = ()  # below each row; () for none
 
     def html(self) -> str:
-        """A card: the sentences above, the table below."""
+        """Return a card with the sentences above the table."""
         return f'<div {NO_MATH} style="{CARD}">{head_html(self.head)}{self.body()}</div>'
 
     @property
     def width(self) -> float:
-        """About how many pixels wide the table is where nothing in it is broken but long names."""
+        """Estimated width in pixels, if only long names are wrapped."""
         first = max((text_width(to_text(row[0]), 13, mono=True) for row in self.rows), default=0.0)
         others = zip(*(row[1:] for row in self.rows), strict=True)
         return min(max(first, 64.0), LONGEST_NAME) + 24 + sum(max(40.0, *map(_cell_width, column)) + 24 for column in others)
 
     @property
     def height(self) -> float:
-        """About how many pixels tall the table is."""
+        """Estimated height in pixels."""
         heights = [max((cell.height for cell in row if isinstance(cell, Figure)), default=LINE_HEIGHT) + 11 for row in self.rows]
         return 30 + sum(heights) + LINE_HEIGHT * sum(map(bool, (*self.remarks, self.foot)))
 
     def body(self) -> str:
-        """The table alone, which scrolls inside itself."""
+        """Return the table without the sentences. It scrolls horizontally."""
         if not self.rows:
             return ""
         sides = [
@@ -296,7 +296,7 @@ class Table:
         return self.remarks or ((),) * len(self.rows)
 
     def latex(self) -> str:
-        """The same for LaTeX, with columns that break their lines and norms for histograms."""
+        """Return the table for LaTeX, with columns that wrap, and norms instead of histograms."""
         parts = [rf"\noindent {to_latex(sentence)}\par" for sentence in self.head]
         if self.rows:
             spec = "".join(rf"p{{{column.share:.2f}\linewidth}}" for column in self.columns)
@@ -312,7 +312,7 @@ class Table:
         return "\n".join(parts)
 
     def text(self) -> str:
-        """The same for a terminal."""
+        """Return the table for a terminal."""
         parts = [to_text(sentence) for sentence in self.head]
         if self.rows:
             grid = [
@@ -340,7 +340,7 @@ class Table:
 
 
 def tabular(spec: str, heading: str, lines: Sequence[str]) -> str:
-    """A table for LaTeX, in pieces of at most `PRINTED` rows, between which a page may end."""
+    """Return a LaTeX table, split into pieces of at most `PRINTED` rows so that a page can end between them."""
     pieces = [lines[i : i + PRINTED] for i in range(0, len(lines), PRINTED)]
     first = [rf"{heading} \\ \hline"] if heading else []
     tables = [
@@ -351,13 +351,13 @@ def tabular(spec: str, heading: str, lines: Sequence[str]) -> str:
 
 
 def head_html(head: Sequence[Sentence]) -> str:
-    """The sentences on top of a card."""
+    """Return the sentences at the top of a card."""
     lines = "".join(f"<div>{to_html(sentence)}</div>" for sentence in head if sentence)
     return f'<div style="{HEAD}">{lines}</div>' if lines else ""
 
 
 def card(table: Table, *drawings: Drawing) -> str:
-    """A card of sentences, a table and pictures, side by side where there is room."""
+    """Return a card with sentences, a table and pictures, side by side if there is room."""
     columns = [f'<div style="{ITEM};flex:1000 1 420px">{table.body()}</div>'] if table.rows else []
     for drawing in drawings:
         wide = min(drawing.width, 1180.0) + 30
@@ -385,7 +385,7 @@ def _text_cell(cell: Any) -> str:
 
 
 def remark_of(row: TensorRow) -> Sentence:
-    """All remarks on a row, what is serious first."""
+    """Return all remarks on a row, warnings first."""
     notes: list[Span] = []
     for note in sorted(row.notes, key=lambda note: not note.serious):
         notes += ([Span("; ", "dim")] if notes else []) + list(
@@ -395,7 +395,7 @@ def remark_of(row: TensorRow) -> Sentence:
 
 
 def figure(row: TensorRow, kind: str) -> Figure | Sentence:
-    """A row's value or gradient in a cell. No gradient is ink, not orange: it is not a small gradient."""
+    """Return a row's value or gradient as a cell. A missing gradient does not have the colour of gradients."""
     statistics = row.value if kind == "value" else row.gradient
     if statistics is None:
         return say("None" if kind == "gradient" else "–")
@@ -411,7 +411,8 @@ def leaf_table(
     what: str = "leaf",
     with_gradient: bool = True,
 ) -> Table:
-    """The table of a report. Beyond `limit` rows those with warnings come first, and the foot says what is left out."""
+    """Return the table of a report. If it has more than `limit` rows, those with warnings come first, and the foot counts the
+    others."""
     chosen = list(rows)
     foot: Sentence = ()
     if limit is not None and len(chosen) > limit:

@@ -1,7 +1,7 @@
-"""A model's parameters as a tree of its modules, in the order in which they were called.
+"""A model's parameters as a tree of its modules, in call order.
 
-The tree is made of the rows' names ("model.layers[0].attn.weight") and of a trace's calls of modules, which give the order and
-the classes. Blocks that are alike, in what they hold and in its shapes, stand together as one.
+The tree is built from the names of the rows ("model.layers[0].attn.weight") and from the module calls in a trace, which give the
+order and the classes. Consecutive blocks with the same parts and shapes are grouped.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gradlab.explore.markup import Sentence, code, listed, say
 from gradlab.explore.report.table import TensorRow
 from gradlab.explore.trace.data import ModuleCall
 
-ALIKE = 3  # blocks that are alike stand together from so many on
-MANY = 6  # parameters of modules that stand alone, beyond which these are models
+MIN_ALIKE = 3  # equal blocks that are grouped
+MAX_SINGLE = 6  # parameters of single modules; with more, these modules are shown as models
 
 
 @dataclass
@@ -27,15 +27,15 @@ class ModulePart:
     Attributes
     ----------
     name : str
-        The step from the part above: "attn", "0", "weight".
+        The name within the parent: "attn", "0", "weight".
     kind : str
-        The module's class; "" where it is not known, and of a parameter.
+        The module's class; "" for a parameter, or if it is unknown.
     row : TensorRow or None
-        Of a parameter.
+        The row of a parameter.
     parts : list of ModulePart
-        What it holds, in call order, the module's own parameters first.
+        The children in call order, the module's own parameters first.
     alike : bool
-        Whether the parts are blocks that are alike: then this one stands for them together, and is no module itself.
+        True if this is a group of equal blocks and not a module.
     """
 
     name: str
@@ -53,20 +53,20 @@ class ModulePart:
     def norm(self) -> float | None:
         """The norm of the gradients of all parameters below; NaN if one has NaN, None if none has a gradient."""
         norms = [row.gradient.norm for row in self.rows if row.gradient is not None]
-        return _together(norms) if norms else None
+        return _total_norm(norms) if norms else None
 
     @property
     def weights(self) -> float:
         """The norm of all parameters below."""
-        return _together([row.value.norm for row in self.rows if row.value is not None])
+        return _total_norm([row.value.norm for row in self.rows if row.value is not None])
 
     @property
     def ratio(self) -> float | None:
-        """‖gradient‖ / ‖weights‖, both of those parameters that have a gradient."""
+        """‖gradient‖ / ‖weights‖ of the parameters that have a gradient."""
         own = [row for row in self.rows if row.gradient is not None and row.value is not None]
         if not own:
             return None
-        weights = _together([row.value.norm for row in own if row.value is not None])
+        weights = _total_norm([row.value.norm for row in own if row.value is not None])
         norm = self.norm
         return None if norm is None or weights == 0 else norm / weights
 
@@ -82,7 +82,7 @@ class ModulePart:
 
     @property
     def marks(self) -> list[str]:
-        """What a reader looks for when a gradient is wrong, counted: "2 of 16 gradients are None"."""
+        """The number of gradients that are NaN, infinite, zero or None: "2 of 16 gradients are None"."""
         rows, marks = self.rows, []
         odd = sum(row.gradient is not None and bool(row.gradient.nans or row.gradient.infs) for row in rows)
         zero = sum(row.gradient is not None and row.gradient.all_zero for row in rows)
@@ -93,28 +93,28 @@ class ModulePart:
 
     @property
     def reason(self) -> str:
-        """Why no parameter below has a gradient, where that is one reason; else ""."""
+        """The reason why no parameter below has a gradient, if it is the same for all; else ""."""
         if self.row is not None or not self.rows or len(self.without) < len(self.rows):
             return ""
         reasons = {"; ".join("".join(span.text for span in note.text) for note in row.notes) for row in self.rows}
         return reasons.pop() if len(reasons) == 1 else ""
 
 
-def _together(norms: Sequence[float]) -> float:
+def _total_norm(norms: Sequence[float]) -> float:
     if any(norm != norm for norm in norms):
         return math.nan
     return math.hypot(*norms) if norms else 0.0
 
 
 def steps_of(name: str) -> list[str]:
-    """ "model.layers[0].weight" as steps: model, layers, 0, weight. A name that is no path is one step."""
+    """Split "model.layers[0].weight" into model, layers, 0, weight. Other names are returned whole."""
     if not re.fullmatch(r"[^\W\d]\w*(\.\w+|\[\d+\])*", name):
         return [name]
     return re.findall(r"\w+", name)
 
 
 def grads_of(names: Sequence[str], most: int = 6) -> Sentence:
-    """ "a.grad and b.grad"; of more, those of models together: ".grad of 150 parameters of model"."""
+    """Return "a.grad and b.grad", or with more names ".grad of 150 parameters of model"."""
     if len(names) <= most:
         return listed([code(f"{name}.grad") for name in names])
     models: dict[str, int] = {}
@@ -128,10 +128,10 @@ def grads_of(names: Sequence[str], most: int = 6) -> Sentence:
 
 
 def forest(rows: Sequence[TensorRow], calls: Sequence[ModuleCall]) -> tuple[list[ModulePart], list[TensorRow]]:
-    """The trees of the models among the rows, and the rows that belong to none.
+    """Return the trees of the models among the rows, and the other rows.
 
-    A model is a name below which at least two modules hold parameters; where there is one, or where they have many parameters
-    together, a single module that was called is one too.
+    A model is a name below which at least two modules hold parameters. If there is one, or if single modules that were called
+    have many parameters together, these are models as well.
     """
     owners: dict[str, set[tuple[str, ...]]] = {}
     called = {call.path for call in calls}
@@ -143,7 +143,7 @@ def forest(rows: Sequence[TensorRow], calls: Sequence[ModuleCall]) -> tuple[list
         elif len(path) == 2 and row.is_leaf and path[0] in called:
             single[path[0]] = single.get(path[0], 0) + 1
     models = {name for name, held in owners.items() if len(held) > 1}
-    if models or sum(single.values()) > MANY:
+    if models or sum(single.values()) > MAX_SINGLE:
         models |= set(single)
     kinds: dict[str, str] = {}
     order: dict[str, int] = {}
@@ -167,20 +167,20 @@ def forest(rows: Sequence[TensorRow], calls: Sequence[ModuleCall]) -> tuple[list
                 part.parts.append(held)
             part = held
         part.parts.append(ModulePart(path[-1], row=row))
-    trees = [_joined(_ordered(root, root.name, order)) for root in roots.values()]
-    return [_gathered(tree) for tree in trees], rest
+    trees = [_join_single_children(_sort_parts(root, root.name, order)) for root in roots.values()]
+    return [_group_alike(tree) for tree in trees], rest
 
 
-def _ordered(part: ModulePart, path: str, order: dict[str, int]) -> ModulePart:
-    """Parameters first, then modules in call order; those that were not called last."""
-    inner = [_ordered(child, f"{path}.{child.name}", order) if child.row is None else child for child in part.parts]
+def _sort_parts(part: ModulePart, path: str, order: dict[str, int]) -> ModulePart:
+    """Sort parameters first, then modules in call order, then modules that were not called."""
+    inner = [_sort_parts(child, f"{path}.{child.name}", order) if child.row is None else child for child in part.parts]
     at = {id(child): (child.row is None, order.get(f"{path}.{child.name}", math.inf)) for child in inner}
     return ModulePart(part.name, part.kind, part.row, sorted(inner, key=lambda child: at[id(child)]))
 
 
-def _joined(part: ModulePart) -> ModulePart:
-    """Modules that hold nothing but one module are one row with it: "encoder.layers"."""
-    parts = [_joined(child) for child in part.parts]
+def _join_single_children(part: ModulePart) -> ModulePart:
+    """Join modules that hold only one module into one row with it: "encoder.layers"."""
+    parts = [_join_single_children(child) for child in part.parts]
     if len(parts) == 1 and part.row is None and parts[0].row is None:
         (only,) = parts
         inner = re.sub(r"^(\d+)", r"[\1]", only.name)
@@ -194,9 +194,9 @@ def _signature(part: ModulePart) -> tuple[object, ...]:
     return part.kind, tuple((child.name if child.row is None else "", _signature(child)) for child in part.parts)
 
 
-def _gathered(part: ModulePart) -> ModulePart:
-    """Blocks alike, one after another, stand together."""
-    parts = [_gathered(child) for child in part.parts]
+def _group_alike(part: ModulePart) -> ModulePart:
+    """Group consecutive equal blocks."""
+    parts = [_group_alike(child) for child in part.parts]
     signatures = [_signature(child) if child.row is None else None for child in part.parts]
     gathered: list[ModulePart] = []
     at = 0
@@ -205,7 +205,7 @@ def _gathered(part: ModulePart) -> ModulePart:
         while end < len(parts) and signatures[at] is not None and signatures[end] == signatures[at]:
             end += 1
         run = parts[at:end]
-        if len(run) >= ALIKE:
+        if len(run) >= MIN_ALIKE:
             names = (
                 f"{run[0].name}–{run[-1].name}"
                 if all(child.name.isdigit() for child in run)
@@ -215,6 +215,6 @@ def _gathered(part: ModulePart) -> ModulePart:
         else:
             gathered += run
         at = end
-    if len(gathered) == 1 and gathered[0].alike:  # a list of blocks is the row of its blocks
+    if len(gathered) == 1 and gathered[0].alike:  # a list that contains only these blocks becomes the group
         return ModulePart(part.name, gathered[0].kind, None, gathered[0].parts, alike=True)
     return ModulePart(part.name, part.kind, part.row, gathered, part.alike)

@@ -1,8 +1,8 @@
-"""The tree of a model as HTML, LaTeX and text: names at the left, figures in columns at the right, folds that open by themselves.
+"""The tree of a model as HTML, LaTeX and text: names at the left, numbers in columns at the right.
 
-A fold is a `<details>`, so that it opens without a kernel, in a saved page, and in a notebook that is not trusted. The figures
-of each row are a grid whose columns are as wide as the widest figure of the tree, so that figures are below each other at every
-depth and never touch. Beside a picture the folds are open as far as the picture is tall.
+A fold is a `<details>` element, which opens without a kernel, in a saved page, and in an untrusted notebook. The numbers of each
+row are a grid whose columns have the width of the widest number of the tree, so they are aligned at every depth. Next to a
+picture, folds are open until the tree has the height of the picture.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.table import LINE_HEIGHT, RULE, TABULAR, Figure, figure, remark_of, tabular
 from gradlab.explore.report.tree import ModulePart
 
-MOST_ROWS = 220  # in HTML, folded ones too
-MOST_LINES = 60  # as text and in print
-FIGURES = 16  # trees of at most so many parameters show numbers and histograms of each
+MAX_ROWS = 220  # in HTML, including folded rows
+MAX_LINES = 60  # as text and in print
+MAX_FIGURES = 16  # parameters of trees that show the numbers and histograms of each
 BAR = 72
 HEADINGS = ("‖gradient‖", "÷ ‖weights‖", "‖weights‖", "count")
 GAP = 12  # pixels between columns
 ROW = 27  # pixels of a row
-LONGEST_NAME, LEVELS = 128, 2  # pixels of names, and levels whose names count; a longer one is broken where there is no room
+LONGEST_NAME, LEVELS = 128, 2  # pixels of names, and levels whose names count; longer names are wrapped if there is no room
 DEEPER = 16  # pixels by which a level is indented
 MARKER = 26  # pixels left of a name
 
@@ -53,15 +53,15 @@ class TreeView:
     ----------
     trees : sequence of ModulePart
     bars : bool, default True
-        Whether there is a column of bars.
+        Show a column of bars.
     """
 
     trees: Sequence[ModulePart]
     bars: bool = True
 
     @cached_property
-    def _kept(self) -> set[int]:
-        return _within(self.trees, MOST_ROWS)
+    def _visible(self) -> set[int]:
+        return _within(self.trees, MAX_ROWS)
 
     @cached_property
     def _scale(self) -> Scale | None:
@@ -69,13 +69,13 @@ class TreeView:
 
     @cached_property
     def _figures(self) -> bool:
-        """Whether parameters show their numbers and histograms."""
-        return sum(len(tree.rows) for tree in self.trees) <= FIGURES
+        """True if parameters show their numbers and histograms."""
+        return sum(len(tree.rows) for tree in self.trees) <= MAX_FIGURES
 
     @cached_property
     def _columns(self) -> tuple[int, ...]:
-        """How wide the figures are: the widest of each column, or its heading."""
-        rows = [_texts(part) for part in _all(self.trees) if id(part) in self._kept]
+        """Widths of the columns in pixels: of the widest number, or of the heading."""
+        rows = [_texts(part) for part in _all(self.trees) if id(part) in self._visible]
         gradient, *others = (
             math.ceil(max(text_width(heading, 12), *(text_width(text, 13) for text in texts)))
             for heading, *texts in zip(HEADINGS, *rows, strict=True)
@@ -84,7 +84,7 @@ class TreeView:
 
     @property
     def width(self) -> float:
-        """Pixels that names and figures need."""
+        """Width in pixels that names and numbers need."""
         longest = max(self._name_widths(self.trees, 0))
         return MARKER + min(longest, LONGEST_NAME) + sum(self._columns) + GAP * len(self._columns) + 12
 
@@ -97,23 +97,23 @@ class TreeView:
 
     @property
     def height(self) -> float:
-        """About how many pixels tall it is while only the trees themselves are open."""
+        """Estimated height in pixels with only the trees themselves open."""
         return ROW + sum(self._height(part, "") + self._inside(part) for part in self.trees)
 
     def html(self, room: float = 0.0) -> str:
-        """The rows, with as many folds open as make it at most `room` pixels taller."""
-        opened = self._opened(room)
+        """Return the rows, with as many folds open as fit into `room` additional pixels of height."""
+        opened = self._open_parts(room)
         rows = "".join(self._html(tree, opened, "") for tree in self.trees)
         return f'<div style="overflow-wrap:anywhere;{TABULAR}">{self._heading()}{rows}</div>'
 
-    # ------------------------------------------------------------------------------------------------------- what is open
-    def _opened(self, room: float) -> set[int]:
-        """The identities of the parts that are open: the trees, then folds level by level while there is room."""
+    # --------------------------------------------------------------------------------------------------------- open folds
+    def _open_parts(self, room: float) -> set[int]:
+        """Return the ids of the parts that are open: the trees, then folds level by level while there is room."""
         opened = {id(tree) for tree in self.trees}
         waiting = deque(part for tree in self.trees for part in tree.parts)
         while waiting:
             part = waiting.popleft()
-            if not part.parts or not all(id(child) in self._kept for child in part.parts):
+            if not part.parts or not all(id(child) in self._visible for child in part.parts):
                 continue
             room -= self._inside(part)
             if room < 0:
@@ -126,12 +126,12 @@ class TreeView:
         return sum(self._height(child, part.reason) for child in part.parts)
 
     def _height(self, part: ModulePart, above: str) -> float:
-        figures = _shown(part) if self._figures and part.row is not None else []
+        figures = _row_figures(part) if self._figures and part.row is not None else []
         return ROW + max((figure.height + 2 for figure in figures), default=0.0) + (LINE_HEIGHT if _remark(part, above) else 0)
 
     # --------------------------------------------------------------------------------------------------------------- rows
     def _row(self, cells: Sequence[str], name: str) -> str:
-        """A name, and the figures, which float at the right of it or below, where there is no room."""
+        """Return a name and the numbers, which float at the right of the name, or below it if there is no room."""
         columns = " ".join(f"{width}px" for width in self._columns)
         look = f"float:right;display:grid;grid-template-columns:{columns};gap:{GAP}px;align-items:baseline;text-align:right"
         shown = [cell or "<i></i>" for cell in cells if cell or self.bars]
@@ -155,7 +155,7 @@ class TreeView:
         look = f"border-top:{RULE};overflow:hidden;padding:3px 12px"
         if part.row is not None or not part.parts:
             return f'<div style="{look} 3px {MARKER}px">{line}</div>'
-        if all(id(child) in self._kept for child in part.parts):
+        if all(id(child) in self._visible for child in part.parts):
             inside = "".join(self._html(child, opened, part.reason or above) for child in part.parts)
         else:
             rest = f"{count(len(part.rows), 'parameter')}: report.table(limit=None)"
@@ -183,10 +183,10 @@ class TreeView:
         return self._row(cells, f"<samp>{escape_html(part.name)}</samp>{quiet}")
 
     def _below(self, part: ModulePart, above: str) -> str:
-        """The remarks of a row, on a line of their own; of a parameter its numbers too."""
+        """Return the remarks of a row on a separate line, and the numbers of a parameter."""
         out = ""
         if part.row is not None and self._figures:
-            shown = "&emsp;".join(cell.html(norm=False) for cell in _shown(part))
+            shown = "&emsp;".join(cell.html(norm=False) for cell in _row_figures(part))
             out += f'<div style="clear:both;padding:1px 0;overflow-x:auto">{shown}</div>' if shown else ""
         remark = _remark(part, above)
         if remark:
@@ -195,7 +195,7 @@ class TreeView:
 
 
 def scale_of(trees: Sequence[ModulePart]) -> Scale | None:
-    """One scale for all bars: that of the modules and parameters."""
+    """Return the common scale of all bars, from the norms of the modules and parameters."""
     return Scale.of(norm for part in _all(trees) if (norm := part.norm) is not None)
 
 
@@ -206,8 +206,8 @@ def _all(parts: Sequence[ModulePart]) -> Iterator[ModulePart]:
 
 
 def _within(trees: Sequence[ModulePart], most: int) -> set[int]:
-    """The identities of the parts that are shown, while there is room: whole levels from the top, of blocks that are alike the
-    insides of the first; then those of the others."""
+    """Return the ids of at most `most` parts: whole levels from the top, of equal blocks first the parts of the first one, then
+    of the others."""
     kept: set[int] = set()
     later: list[ModulePart] = []
 
@@ -232,7 +232,7 @@ def _within(trees: Sequence[ModulePart], most: int) -> set[int]:
     return kept
 
 
-def _shown(part: ModulePart) -> list[Figure]:
+def _row_figures(part: ModulePart) -> list[Figure]:
     assert part.row is not None
     return [cell for cell in (figure(part.row, "gradient"), figure(part.row, "value")) if isinstance(cell, Figure)]
 
@@ -242,7 +242,7 @@ def _norms(part: ModulePart) -> list[float]:
 
 
 def _detail(part: ModulePart) -> str:
-    """What stands behind the name: a shape, a class, or how many blocks are alike."""
+    """Return the text behind the name: a shape, a class, or the number of equal blocks."""
     if part.alike:
         return f"{len(part.parts)} alike" + (f", {part.kind}" if part.kind else "")
     return shape_text(part.row.shape) if part.row is not None else part.kind
@@ -254,7 +254,7 @@ def _name(part: ModulePart) -> Sentence:
 
 
 def _remark(part: ModulePart, above: str) -> Sentence:
-    """What is said below a row, unless it has been said of all of the module."""
+    """Return the remark below a row, unless the module already has it."""
     if part.row is not None:
         remark = remark_of(part.row)
         return () if above and above == to_text(remark) else remark
@@ -264,7 +264,7 @@ def _remark(part: ModulePart, above: str) -> Sentence:
 
 
 def _texts(part: ModulePart) -> tuple[str, str, str, str]:
-    """‖gradient‖, ‖gradient‖ / ‖weights‖, ‖weights‖, count; of blocks that are alike the range from one to another."""
+    """Return ‖gradient‖, ‖gradient‖ / ‖weights‖, ‖weights‖ and count. For equal blocks, each is a range."""
     total = grouped(part.count)
     each = part.parts if part.alike else [part]
     return (
@@ -288,7 +288,7 @@ def _range(numbers: Sequence[float | None], nothing: str) -> str:
 
 # ------------------------------------------------------------------------------------------------------ text and LaTeX
 def _lines(trees: Sequence[ModulePart], most: int) -> Iterator[tuple[int, ModulePart, Sentence]]:
-    """(depth, part, remark) row by row; of blocks that are alike only their common row."""
+    """Yield (depth, part, remark) for each row. Equal blocks have only their common row."""
     kept = _within(trees, most)
 
     def walk(part: ModulePart, depth: int, above: str) -> Iterator[tuple[int, ModulePart, Sentence]]:
@@ -302,10 +302,10 @@ def _lines(trees: Sequence[ModulePart], most: int) -> Iterator[tuple[int, Module
 
 
 def text(trees: Sequence[ModulePart]) -> str:
-    """The same for a terminal, indented."""
+    """Return the trees for a terminal, indented."""
     scale = scale_of(trees)
     grid = [("parameters", HEADINGS[0], "", *HEADINGS[1:], "")]
-    for depth, part, remark in _lines(trees, MOST_LINES):
+    for depth, part, remark in _lines(trees, MAX_LINES):
         bar = "" if scale is None else scale.blocks(_norms(part)) if part.alike else scale.text(part.norm or 0.0)
         gradient, ratio, weights, total = _texts(part)
         grid.append((f"{'  ' * depth}{to_text(_name(part))}", gradient, bar, ratio, weights, total, to_text(remark)))
@@ -320,10 +320,10 @@ def text(trees: Sequence[ModulePart]) -> str:
 
 
 def latex(trees: Sequence[ModulePart]) -> str:
-    """The same for LaTeX, in columns that break their lines."""
+    """Return the trees for LaTeX, in columns that wrap."""
     heading = r"parameters & $\|$gradient$\|$ & $\div\,\|$weights$\|$ & $\|$weights$\|$ & count"
     lines = []
-    for depth, part, remark in _lines(trees, MOST_LINES):
+    for depth, part, remark in _lines(trees, MAX_LINES):
         name = rf"{{\raggedright {'~~' * depth}{to_latex(_name(part))}\par}}"
         lines.append(" & ".join([name, *(to_latex(say(cell)) for cell in _texts(part))]) + r" \\")
         if remark:

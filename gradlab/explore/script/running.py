@@ -25,7 +25,7 @@ from gradlab.explore.libraries.registry import awaited, library_of
 from gradlab.explore.markup import code, count, say
 from gradlab.explore.names import names_in, owners_in
 from gradlab.explore.report import Report, report_of
-from gradlab.explore.report.models import Beside, calls_said
+from gradlab.explore.report.models import OtherModels, calls_said
 from gradlab.explore.report.several import others_of
 from gradlab.explore.script.eager import COMPILER, disable_compiler
 from gradlab.explore.script.frames import trim_traceback
@@ -56,7 +56,7 @@ class ScriptRun:
         Sentences about parts of the run that were not checked, in addition to `diagnosis.unseen`.
     failed : bool
         Whether an error ended the script.
-    others : Beside or None
+    others : OtherModels or None
         The other models that the script trained.
     folder : str
         The current folder when the script started. It may have changed since.
@@ -71,7 +71,7 @@ class ScriptRun:
     backward_calls: int
     unseen: tuple[str, ...] = ()
     failed: bool = False
-    others: Beside | None = None
+    others: OtherModels | None = None
     folder: str = ""
     seconds: float = 0.0
 
@@ -108,7 +108,7 @@ class ScriptRun:
             findings=self.diagnosis.findings,
             remarks=self.diagnosis.remarks,
         )
-        return replace(report, beside=self.others)
+        return replace(report, other_models=self.others)
 
 
 def run_script(
