@@ -35,6 +35,7 @@ FINISHED = (
     "gradlab/explore/operations",
     "gradlab/explore/report",
     "gradlab/explore/script",
+    "gradlab/explore/trace",
     "gradlab/explore/watch/tracking",
 )
 # Cells and programs as other people write them, and what other programs print.

@@ -277,7 +277,7 @@ class CellReporter:
         """Return the report on the last recorded backward of the cell."""
         recorder, magics = self.recorder, self.magics
         assert recorder is not None
-        sweep = recorder.shown
+        sweep = recorder.shown_sweep
         assert sweep is not None
         library = sweep.library
         trace = recorder.trace()
@@ -299,7 +299,7 @@ class CellReporter:
             (added if leaf.before is not None else fresh).append(source.name)
             if leaf.before is not None:
                 notes[source.name] = [TableNote(say("accumulated"))]
-        odd = sweep.training is not None and sweep is sweep.training.spoilt
+        odd = sweep.training is not None and sweep is sweep.training.nonfinite_sweep
         held = any(source.is_leaf and source.tensor.grad is not None for source in sources)
         who = say("The cell called ", code("backward()"), " itself")
         deed = say(

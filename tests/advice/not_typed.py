@@ -105,7 +105,7 @@ NOT_TYPED = {
     "watch(model): its parameter {}{} does not exist before": LAZY,
     "compare(other) takes another watched run": LOOP,
     "save(…, values=False)": "a text in a saved page: tests/explore/test_report_of_a_trace.py",
-    "no backward was seen: there is no trace.": WORDS,
+    "no backward was recorded: there is no trace.": WORDS,
     "no backward was called in the tracing block": WORDS,
     "{} was graded by nbgrader, whose points are used.": FILES,
     "input {} of check_against_torch is bfloat16": LIVE,

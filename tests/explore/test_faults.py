@@ -11,7 +11,7 @@ import gradlab as gl
 from gradlab.diagnose.faults import OBSERVER_METHODS, Faults, FaultWarning, Watcher, guarded_method
 from gradlab.explore.libraries.backward_calls import AtPoles, GradlabBackwardCalls
 from gradlab.explore.libraries.recording_gradlab import GradlabRecording
-from gradlab.explore.trace.happenings import Happenings
+from gradlab.explore.trace.event_log import EventLog
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.journal import Journal
 from gradlab.explore.trace.loops import Progress
@@ -61,11 +61,12 @@ def observed(kind):
     return sorted(name for name in OBSERVER_METHODS if any(name in vars(one) for one in kind.__mro__[:-3]))
 
 
+RECORDER_METHODS = ("begin", "on_node", "end", "on_module_enter", "on_module_exit", "on_step", "refuse", "settle", "hold")
 RECORDER = [
-    *((Recorder, name) for name in ("begin", "visited", "end", "entered", "exited", "stepped", "refuse", "settle", "hold")),
-    *((Recorder, name) for name in ("losses_of", "leaf", "settle_journal", "names_at", "_finish", "_begun", "_share")),
-    *((Happenings, "happened"), (Identities, "key"), (Training, "judge"), (Trainings, "of_nodes"), (Progress, "swept")),
-    *((Pace, "look_next"), (Journal, "entered")),
+    *((Recorder, name) for name in RECORDER_METHODS),
+    *((Recorder, name) for name in ("losses_of", "leaf", "settle_journal", "names_at", "_finish", "_end_others", "_share")),
+    *((EventLog, "add"), (Identities, "key"), (Training, "judge"), (Trainings, "of_nodes"), (Progress, "update")),
+    *((Pace, "look_next"), (Journal, "add")),
 ]
 
 
@@ -125,11 +126,11 @@ def test_what_fails_while_torch_is_recorded_ends_no_program(name, monkeypatch):
     from gradlab.explore.libraries.recording_torch import TorchRecording
 
     plain = train(torch)
-    inner = {"entered": "site_of", "exited": "exited", "steps": "_leave_mode", "stepped": "site_of"}.get(name, name)
+    inner = {"entered": "site_of", "exited": "on_module_exit", "steps": "_leave_mode", "stepped": "site_of"}.get(name, name)
     if inner == "site_of":
         monkeypatch.setattr("gradlab.explore.libraries.recording_torch.site_of", strike)
     else:
-        monkeypatch.setattr(Recorder if inner == "exited" else TorchRecording, inner, strike)
+        monkeypatch.setattr(Recorder if inner == "on_module_exit" else TorchRecording, inner, strike)
 
     def program():
         with gl.tracing():

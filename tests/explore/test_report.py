@@ -98,7 +98,7 @@ def test_explain_without_weights_gives_a_small_output_its_jacobian():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda x: explain(3), TypeError, "takes a tensor"),
+        (lambda x: explain(3), TypeError, "expects a tensor"),
         (lambda x: explain(x.detach()), RuntimeError, "does not require grad and does not have a grad_fn"),
         (lambda x: explain(gl.arange(3)), RuntimeError, "int64"),
         (lambda x: explain(x.sum(), wrt=[3]), TypeError, "wrt must be tensors"),

@@ -234,7 +234,8 @@ def test_a_model_is_a_tree_in_call_order():
         assert block.ratio == pytest.approx(np.linalg.norm(gradients) / np.linalg.norm(weights), rel=1e-5)
         assert block.count == gradients.size
     aux = tree.parts[2]
-    assert aux.norm is None and aux.count == 5 and aux.reason == "not used: the result does not depend on it, so the gradient is None"
+    assert aux.norm is None and aux.count == 5
+    assert aux.reason == "not used: the result does not depend on it, so the gradient is None"
     assert tree.marks == ["2 of 24 gradients are None"]
     assert "the parameters of model: 22 of 24 tensors got a gradient" in report.sentence
 

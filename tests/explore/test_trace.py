@@ -300,7 +300,7 @@ def test_a_look_ends_when_its_time_has_run_out(lib, monkeypatch, clock):
         for _ in range(8):
             (w * 2.0).sum()
             kept.append(recorder.on)
-            recorder.took(0.3)
+            recorder.add_time(0.3)
         (w * 3.0).sum().backward()
         trace = recorder.trace()
     assert kept == [True] * 4 + [False] * 4
@@ -387,7 +387,7 @@ def test_other_threads_are_not_seen(lib):
         thread.start()
         thread.join()
         assert recorder.sweeps == 0 and recorder.last is None
-    with pytest.raises(RuntimeError, match="no backward was seen"):
+    with pytest.raises(RuntimeError, match="no backward was recorded"):
         recorder.trace()
 
 

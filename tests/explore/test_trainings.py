@@ -15,7 +15,7 @@ from gradlab.explore.trace.labels import Identity, labels, short, values_around
 from gradlab.explore.trace.loops import Progress
 from gradlab.explore.trace.notes import users_frames
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.trace.trainings import MOST
+from gradlab.explore.trace.trainings import MAX_TRAININGS
 
 try:
     import torch
@@ -54,7 +54,7 @@ def test_each_model_of_a_loop_is_one_training(lib):
         assert labels([one.identity for one in known]) == ["act=Sigmoid", "act=Tanh", "act=ReLU"]
         recorder.end_training(known[2])
     assert [type(one).__name__ for one in said] == ["Sigmoid", "Tanh", "ReLU"], "each is looked at with the names it had"
-    assert [one.said for one in known] == [1, 2, 3]
+    assert [one.diagnosis for one in known] == [1, 2, 3]
     for training, expected in zip(known, norms, strict=True):
         trace = training.trace
         assert (trace.sweep, trace.sweeps) == (4, 4)
@@ -142,12 +142,12 @@ def test_weights_of_a_model_by_hand_are_told_apart_and_single_tensors_are_not(li
 def test_there_is_an_end_to_models(lib):
     space = {}
     with Recorder(lambda: space) as recorder:
-        for i in range(MOST + 5):
+        for i in range(MAX_TRAININGS + 5):
             space["net"] = net_of(lib)
             sweep(lib, space["net"], i)
         trainings = recorder.trainings
-        assert len(trainings.known) == MOST and trainings.left_out == 5
-        assert labels([one.identity for one in trainings.known])[-1] == f"i={MOST + 4}", "the last is shown"
+        assert len(trainings.known) == MAX_TRAININGS and trainings.left_out == 5
+        assert labels([one.identity for one in trainings.known])[-1] == f"i={MAX_TRAININGS + 4}", "the last is shown"
         assert recorder.trace().leaves[0].name.startswith("net")
 
 
@@ -162,7 +162,7 @@ def test_when_there_is_no_time_each_model_is_looked_at_all_the_same(lib, monkeyp
             for _ in iter([1, 2, 3].copy()):
                 sweep(lib, space["net"])
         known = recorder.trainings.known
-        assert [(one.sweeps, one.shown.number) for one in known] == [(3, 1), (3, 1), (3, 1)], "nothing tells which is the last"
+        assert [(one.sweeps, one.shown_sweep.number) for one in known] == [(3, 1), (3, 1), (3, 1)], "the last one is unknown"
         recorder.end_training(known[2])
     places = [node.place for one in known for node in one.trace.nodes if node.kind == "operation"]
     assert sum(place is None for place in places) < len(places), "the first of them with its lines"
@@ -278,7 +278,7 @@ class Config:
 
 
 def seen(progress):
-    progress.swept(users_frames(sys._getframe(1), lambda name: name != __file__))
+    progress.update(users_frames(sys._getframe(1), lambda name: name != __file__))
     return progress.done, progress.last
 
 
@@ -378,7 +378,7 @@ def test_a_loop_whose_body_names_parameters_makes_no_model():
             p.grad = None
         if step == 0:
             frames = users_frames(sys._getframe(), lambda name: name != __file__)
-            progress.begun(frames, lambda value: any(value is one for one in parameters))
+            progress.begin(frames, lambda value: any(value is one for one in parameters))
         seen(progress)
         over.append(progress.over)
     assert over == [True] + [False] * (N - 1), "the second pass still trains what the first did"
@@ -468,7 +468,7 @@ def test_a_model_whose_first_sweep_fails_leaves_the_others_graph(lib):
         y.add_(1)
         with pytest.raises(RuntimeError):
             loss.backward()
-        assert recorder.shown.roots and recorder.shown.training is recorder.trainings.known[0]
+        assert recorder.shown_sweep.roots and recorder.shown_sweep.training is recorder.trainings.known[0]
         assert len(recorder.trace().leaves) == 4
 
 

@@ -84,7 +84,7 @@ def run(name: str, lib: Any, f: Callable[..., Any], inputs: Sequence[Any], code:
     library = next(one for one in adapters() if one.name == name)
     done = RecordedRun()
     with lib.enable_grad(), Recorder(dict) as recorder:
-        recorder.unhurried = True
+        recorder.examines_every_sweep = True
         try:
             out = f(*inputs)
             named = flat("", out, library)

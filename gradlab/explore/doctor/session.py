@@ -79,8 +79,8 @@ class Session:
                 root = ""
                 if trace is None:
                     trace, root = trace_of_run(recorder, value)
-                shown = recorder.shown
-                first = shown.training.first_beside(trace) if shown is not None and shown.training is not None else None
+                shown = recorder.shown_sweep
+                first = shown.training.first_trace_for(trace) if shown is not None and shown.training is not None else None
                 case = Case(trace, with_held(namespace), error, self.past, root=root, ignore=ignore, first=first)
                 own = examine(case)
                 if len(recorder.trainings.known) > 1 and shown is not None and shown.training is not None:
@@ -120,7 +120,7 @@ class Session:
             try:
                 space = with_held({**namespace, **training.owners})
                 trace = training.trace
-                case = Case(trace, space, None, self.past, ignore=ignore, first=training.first_beside(trace))
+                case = Case(trace, space, None, self.past, ignore=ignore, first=training.first_trace_for(trace))
                 try:
                     own = _without_others_sums(examine(case), case, training)
                     return _with_losses(own, training, [one.trace for one in training.other_losses], case)
@@ -172,7 +172,7 @@ def _without_others_sums(own: Diagnosis, case: Case, training: Training) -> Diag
 
 def _with_losses(own: Diagnosis, training: Training, traces: Sequence[Trace | None], case: Case) -> Diagnosis:
     """Return the findings on a training, and on the graphs of its other losses."""
-    if training.spoilt is not None or not traces:
+    if training.nonfinite_sweep is not None or not traces:
         return own
     found = [*own.findings, *own.remarks]
     others = [examine(Case(trace, case.namespace, ignore=case.ignore), CHECKS_OF_EACH_LOSS) for trace in traces]
@@ -183,16 +183,16 @@ def _with_losses(own: Diagnosis, training: Training, traces: Sequence[Trace | No
 
 def _with_other_models(recorder: Recorder, own: Diagnosis) -> Diagnosis:
     """Return the findings on all models that a program trained: on the one that is shown, and on the others."""
-    known, shown = recorder.trainings.known, recorder.shown
+    known, shown = recorder.trainings.known, recorder.shown_sweep
     if len(known) < 2 or shown is None:
         return own
     found, unseen, parts = [], [*own.unseen], []
     for training, label in zip(known, recorder.trainings.labels(), strict=True):
         if training is shown.training:
-            training.said = own
+            training.diagnosis = own
         elif not training.over:
             recorder.end_training(training)
-        said = training.said if isinstance(training.said, Diagnosis) else Diagnosis()
+        said = training.diagnosis if isinstance(training.diagnosis, Diagnosis) else Diagnosis()
         parts += [said] if said is not own else []
         found += [
             replace(one, model=label, node=one.node if said is own else None)  # nodes are those of the graph that is shown

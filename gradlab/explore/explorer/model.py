@@ -27,7 +27,7 @@ from gradlab.explore.names import names_in
 from gradlab.explore.source_lines import said_of, sources
 from gradlab.explore.terms import TERMS
 from gradlab.explore.trace.data import Line, Trace
-from gradlab.explore.trace.making import MOST
+from gradlab.explore.trace.making import MAX_NODES
 from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 
@@ -85,7 +85,7 @@ class Explorer:
 
     @classmethod
     def of(
-        cls, outputs: Sequence[Any], space: Mapping[str, Any], names: Mapping[str, Any], *, most: int = MOST, **more: Any
+        cls, outputs: Sequence[Any], space: Mapping[str, Any], names: Mapping[str, Any], *, most: int = MAX_NODES, **more: Any
     ) -> Explorer:
         """Look at the graph behind some tensors of one library, with one sweep of its own that writes no `.grad`.
 
@@ -141,11 +141,11 @@ class Explorer:
         if not outputs:
             return cls(trace, said=["what was recorded; the graph itself is not held"], **more)
         if not trace.sweep:
-            return cls.of(outputs, space, names, most=max(len(trace.nodes), MOST), **more)
+            return cls.of(outputs, space, names, most=max(len(trace.nodes), MAX_NODES), **more)
         library = library_of(outputs[0])
         assert library is not None
         starts = starts or [library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs]
-        live = Live(library, outputs, starts, MOST, names)
+        live = Live(library, outputs, starts, MAX_NODES, names)
         if live.freed:
             return cls(trace, said=["what was recorded: backward() has freed the graph"], **more)
         whole = len(live.nodes) + len(outputs) == len(trace.nodes)
@@ -319,5 +319,5 @@ def _swept(live: Live, space: Mapping[str, Any], names: Mapping[str, Any], most:
         why = "backward has freed it" if "second time" in str(error) else str(error).partition("\n")[0]
         return trace_of(outputs, {**names_in(space), **names}, most), f"without gradients: {why}"
     for tensor, gradient in zip(leaves, gradients, strict=True):
-        recorder.found(tensor, gradient)
+        recorder.add_gradient(tensor, gradient)
     return recorder.trace(), ""

@@ -147,7 +147,7 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         facts["odd"] = ", ".join(
             count(many, word) for many, word in ((known.nans, "NaN"), (known.infs, "infinity")) if many
         ).replace("NaNs", "NaN")
-    numbers = known.nested if known is not None else None
+    numbers = known.nested_numbers if known is not None else None
     if array is None:
         if numbers is not None and known is not None:
             array = np.array(known.numbers).reshape(known.shape)

@@ -63,7 +63,7 @@ def draw_unfinished(recorder: Any, error: BaseException) -> UnfinishedGraph | No
         return None
     tensors = [one.tensor for one in arguments if one.tensor is not None]
     made = [one for one in tensors if one.requires_grad and not library.is_leaf(one)]
-    trace, names = recorder.unfinished(library, made)
+    trace, names = recorder.trace_unfinished(library, made)
     kept = len(trace.nodes) - len(made)  # the last nodes are outputs
     makers = {edge.target - kept: edge.source for edge in trace.edges if edge.target >= kept}
     nodes, edges = list(trace.nodes[:kept]), [edge for edge in trace.edges if edge.target < kept]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gradlab.explore.labels import part_of_model, shortened, unnumbered
 from gradlab.explore.markup import count
-from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand, renumbered
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand, renumber
 
 INPUTS = 2  # data inputs that one node shows
 CUTS = 3
@@ -55,7 +55,7 @@ def contracted(nodes: Nodes, edges: Edges, groups: Sequence[Group]) -> tuple[lis
             both = None if share is None or before.share is None else before.share + share
             merged[key] = replace(before, gradient=None, share=both)
     merged_edges = list(merged.values())
-    return renumbered({i: changed[i] for i in kept}, merged_edges, _ordered(kept, merged_edges))
+    return renumber({i: changed[i] for i in kept}, merged_edges, _ordered(kept, merged_edges))
 
 
 def _ordered(kept: Sequence[int], edges: Edges) -> list[int]:

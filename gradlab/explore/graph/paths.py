@@ -22,7 +22,7 @@ from gradlab.explore.graph.painting import EdgeMark, paint, share_text
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import Sentence, Span, code, count, dimmed, number, say, to_text
 from gradlab.explore.report.table import Column, Table, card
-from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, renumbered
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, renumber
 
 MANY = 1_000_000  # paths
 GLANCE = 25  # nodes that are read at a glance
@@ -373,7 +373,7 @@ class Paths(Pictured):
         if len(nodes) > GLANCE:  # what no path goes through is left out
             through = [i for i in range(len(nodes)) if self._ways.below[i] and self._ways.above[i]]
             inside = [edges[i] for i in self.on]
-            nodes, edges = renumbered(nodes, inside, through)
+            nodes, edges = renumber(nodes, inside, through)
             leaf = [i for i, node in enumerate(nodes) if node.members == (self.leaf,)]
             nodes, edges = fold(nodes, edges, GLANCE, self.trace.layers, leaf)
         place = {member: i for i, node in enumerate(nodes) for member in node.members}

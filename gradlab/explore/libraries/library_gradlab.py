@@ -25,10 +25,10 @@ from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.memory import Region, region
 from gradlab.explore.libraries.protocol import Change, Library, Recording, See, buffers_of, rebind
 from gradlab.explore.libraries.recording_gradlab import GradlabRecording
-from gradlab.explore.trace.journal import spaced
+from gradlab.explore.trace.journal import spaced_sample
 from gradlab.explore.trace.notes import Note
 from gradlab.explore.trace.slopes import sharp, slopes
-from gradlab.explore.trace.values import Value, brief, dtype_name, of_arrays, pending, settled, share
+from gradlab.explore.trace.values import Value, dtype_name, read_pending, share, summarize, summarize_arrays, summarize_on_device
 from gradlab.nn.parameter import Parameter
 from gradlab.ops.from_data import tensor
 
@@ -91,7 +91,7 @@ class Gradlab(Library):
         return "" if node.dtype == "bundle" else dtype_name(node.dtype)
 
     def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Value]:
-        return of_arrays([getattr(tensor, "array", tensor) for tensor in tensors], histograms=histograms)
+        return summarize_arrays([getattr(tensor, "array", tensor) for tensor in tensors], histograms=histograms)
 
     def summary(self, cotangent: Any) -> Any:
         if cotangent is None:
@@ -100,11 +100,15 @@ class Gradlab(Library):
         if type(array) is Bundle:
             return next((self.summary(part) for part in array.parts if part is not None), None)
         return (
-            brief(array) if isinstance(array, np.ndarray) else brief(np.asarray(array)) if np.isscalar(array) else pending(array)
+            summarize(array)
+            if isinstance(array, np.ndarray)
+            else summarize(np.asarray(array))
+            if np.isscalar(array)
+            else summarize_on_device(array)
         )
 
     def settled(self, values: list[Any]) -> list[Any]:
-        return settled(values, read_floats)
+        return read_pending(values, read_floats)
 
     def copied(self, cotangent: Any) -> Any:
         array = getattr(cotangent, "array", cotangent)
@@ -130,7 +134,7 @@ class Gradlab(Library):
         array = getattr(tensor, "array", tensor)
         if type(array) is Bundle or array.dtype.kind != "f":
             return None
-        part = spaced(array.reshape(-1))
+        part = spaced_sample(array.reshape(-1))
         return np.array(part if isinstance(part, np.ndarray) else part.get(), np.float64)
 
     def is_zero(self, tensor: Any) -> bool:

@@ -16,8 +16,8 @@ from gradlab.diagnose.faults import Faults
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.memory import Region, region
 from gradlab.explore.libraries.protocol import Library, Recording, See, buffers_of, rebind
-from gradlab.explore.trace.notes import NOTE, KeptArray, Note
-from gradlab.explore.trace.values import Value, settled
+from gradlab.explore.trace.notes import NOTE, Note, RecordedArray
+from gradlab.explore.trace.values import Value, read_pending
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class Torch(Library):
     def settled(self, values: list[Any]) -> list[Any]:
         from gradlab.explore.libraries.reducing_torch import read
 
-        return settled(values, read)
+        return read_pending(values, read)
 
     def copied(self, cotangent: Any) -> Any:
         from gradlab.explore.libraries.reducing_torch import copied
@@ -179,7 +179,7 @@ class Torch(Library):
 
         return share(part, whole)
 
-    def kept_value(self, kept: KeptArray) -> Any:
+    def kept_value(self, kept: RecordedArray) -> Any:
         if kept.numbers is not None:
             return Value(kept.shape, str(kept.dtype).rpartition(".")[2], kept.numbers)
         tensor = kept.array() if kept.array is not None else None

@@ -22,9 +22,9 @@ from gradlab.diagnose.faults import Faults
 from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.memory import Region
-from gradlab.explore.trace.journal import spaced
-from gradlab.explore.trace.notes import KeptArray, Note, Severed
-from gradlab.explore.trace.values import Pending, Value, brief, of_arrays, share
+from gradlab.explore.trace.journal import spaced_sample
+from gradlab.explore.trace.notes import Note, RecordedArray, RecordedCut
+from gradlab.explore.trace.values import Pending, Value, share, summarize, summarize_arrays
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Recording:
         """No more; nothing is left behind."""
         raise NotImplementedError
 
-    def losses(self, tensor: Any) -> Sequence[Severed]:
+    def losses(self, tensor: Any) -> Sequence[RecordedCut]:
         """The cuts at which a tensor lost its history, as far as they were seen."""
         return ()
 
@@ -200,11 +200,11 @@ class Library:
 
     def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Value]:
         """What is remembered of tensors, reduced where they lie and read in one transfer."""
-        return of_arrays([self.array(tensor) for tensor in tensors], histograms=histograms)
+        return summarize_arrays([self.array(tensor) for tensor in tensors], histograms=histograms)
 
     def summary(self, cotangent: Any) -> Value | Pending | None:
         """What is remembered of a cotangent in a sweep, reduced at once; None of None."""
-        return None if cotangent is None else brief(np.asarray(self.array(cotangent)))
+        return None if cotangent is None else summarize(np.asarray(self.array(cotangent)))
 
     def settled(self, values: list[Any]) -> list[Any]:
         """The same with what was `Pending` read, in one transfer."""
@@ -239,9 +239,9 @@ class Library:
         return None
 
     def sample(self, tensor: Any) -> np.ndarray | None:
-        """Some elements of a tensor or a cotangent, evenly spaced and copied (`journal.spaced`), as float64 on the host; None of
-        one that has no dense real numbers."""
-        return np.array(spaced(np.asarray(self.array(tensor)).reshape(-1)), np.float64)
+        """Some elements of a tensor or a cotangent, evenly spaced and copied (`journal.spaced_sample`), as float64 on the host;
+        None of one that has no dense real numbers."""
+        return np.array(spaced_sample(np.asarray(self.array(tensor)).reshape(-1)), np.float64)
 
     def is_zero(self, tensor: Any) -> bool:
         """Whether every element is zero."""
@@ -284,7 +284,7 @@ class Library:
         """A weak reference to a tensor."""
         return weakref.ref(tensor)
 
-    def kept_value(self, kept: KeptArray) -> Value | Pending | None:
+    def kept_value(self, kept: RecordedArray) -> Value | Pending | None:
         """What was kept of a tensor; None if it is gone, or was overwritten since."""
         return None
 

@@ -15,7 +15,7 @@ from gradlab.core.observers import ReverseSweep, add_observer, count_active, rem
 from gradlab.core.storage import NUMBER_STORAGE, own_storage, tick
 from gradlab.diagnose.sites import GRADLAB_FILES, Loss, Sites, is_gradlab_file, site_here
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.trace.notes import Given, KeptArray, Note, Severed, around, cell_site, users_frames
+from gradlab.explore.trace.notes import Note, RecordedArray, RecordedCut, RecordedOperand, around, cell_site, users_frames
 from gradlab.explore.trace.values import FEW
 
 BEHIND = 200  # nodes that are looked at behind a cut
@@ -59,7 +59,7 @@ class GradlabRecording(Sites, Recording):
         # IPython before 8 fails to show the traceback of an interrupt there.
         if self.lossy:  # a leaf may be gone when the sweep comes
             leaves = [x for x in args if x is not None and x.node is not None and x.node.op is None]
-            recorder.reborn.update([(x.node, cuts) for x in leaves if (cuts := self.losses(x))])
+            recorder.leaves_from_cuts.update([(x.node, cuts) for x in leaves if (cuts := self.losses(x))])
         constants = [given_of(at, x) for at, x in enumerate(args[:GIVEN]) if x is not None and x.node is None]
         arrays = [one.kept.array() for one in constants if one.kept is not None and one.kept.array is not None]
         for array in [one for one in arrays if one is not None]:
@@ -67,13 +67,13 @@ class GradlabRecording(Sites, Recording):
         inner = bool(self._sites) and site == self._sites[-1]  # a derivative's own operations: nobody wrote their operands
         node.note = Note(site, cell, recorder.call, self._kept(result), constants, inner, None, methods)
 
-    def _kept(self, tensor: Any) -> KeptArray:
+    def _kept(self, tensor: Any) -> RecordedArray:
         array = tensor.array
         if array.size <= FEW and isinstance(array, (np.ndarray, np.generic)):
-            return KeptArray(array.shape, array.dtype, tuple(array.reshape(-1).tolist()), None, None, 0)
+            return RecordedArray(array.shape, array.dtype, tuple(array.reshape(-1).tolist()), None, None, 0)
         storage = own_storage(tensor)
         self.recorder.hold(array, array.nbytes)
-        return KeptArray(array.shape, array.dtype, None, weakref.ref(array), storage, storage.version)
+        return RecordedArray(array.shape, array.dtype, None, weakref.ref(array), storage, storage.version)
 
     def on_join(self, results: Sequence[Any], members: Sequence[Any]) -> None:
         note = getattr(members[0], "note", None)
@@ -82,10 +82,10 @@ class GradlabRecording(Sites, Recording):
             whole.note = note
 
     def on_module_enter(self, module: Any) -> None:
-        self.recorder.entered(module, site_here(2), mode.grad)
+        self.recorder.on_module_enter(module, site_here(2), mode.grad)
 
     def on_module_exit(self, module: Any) -> None:
-        self.recorder.exited()
+        self.recorder.on_module_exit()
 
     # ----------------------------------------------------------------------------------------------------- cuts, writes
     def make_loss(self, source: Any, how: str, site: Any, all_of: Sequence[Any] = ()) -> Loss:
@@ -93,7 +93,7 @@ class GradlabRecording(Sites, Recording):
         others = [other for other in all_of if other is not None and other is not source]
         leaves = leaves_behind(source.node, *(other.node for other in others if other.node is not None))
         leaves += [leaf for other in others if other.node is None for cut in self.losses(other) for leaf in cut.leaves]
-        severed = Severed(how, site, source.node.title, source.array.shape, self._kept(source), leaves, cell_site())
+        severed = RecordedCut(how, site, source.node.title, source.array.shape, self._kept(source), leaves, cell_site())
         severed.old = self._swept is not None and source.node.order > self._swept  # ticks count down
         self.recorder.cuts.append(severed)
         return super().make_loss(source, how, site)._replace(severed=severed)
@@ -104,7 +104,7 @@ class GradlabRecording(Sites, Recording):
         if source.node is None and (severed := self.losses(source)):
             first = severed[0]
             self.recorder.cuts.append(
-                Severed(how, site_here(2), first.operation, source.array.shape, self._kept(source), first.leaves)
+                RecordedCut(how, site_here(2), first.operation, source.array.shape, self._kept(source), first.leaves)
             )
 
     def on_create(self, result: Any) -> None:
@@ -113,7 +113,7 @@ class GradlabRecording(Sites, Recording):
             site = site_here(2)
             if site is None:
                 return
-            severed = Severed("born", site, "", result.array.shape, self._kept(result), [])
+            severed = RecordedCut("born", site, "", result.array.shape, self._kept(result), [])
             result.lost = (Loss("constant", site, "", result.array.shape, None, self.last_export, severed),)
             self.lossy = True
 
@@ -124,30 +124,30 @@ class GradlabRecording(Sites, Recording):
         if note is not None:
             note.given = [*note.given, *(given_of(1 + i, index) for i, index in enumerate(indices) if getattr(index, "lost", ()))]
 
-    def losses(self, tensor: Any) -> list[Severed]:
+    def losses(self, tensor: Any) -> list[RecordedCut]:
         return [loss.severed for loss in getattr(tensor, "lost", ()) if loss.severed is not None]
 
     def on_backward_refused(self, output: Any) -> None:
         self.recorder.refuse(self.library, output, self.losses(output), site_here(2))
 
     def on_optimizer_step(self, optimizer: Any) -> None:
-        self.recorder.stepped(self.library, optimizer, site_here(2))
+        self.recorder.on_step(self.library, optimizer, site_here(2))
 
     def after_write(self, tensor: Any) -> None:
         super().after_write(tensor)
         if tensor.node is not None and tensor.node.op is None:
             write = tensor.storage.writes[-1]
             if write.entry != "step":
-                self.recorder.events.happened("write", write.site, [tensor])
+                self.recorder.events.add("write", write.site, [tensor])
         elif (
             (severed := self.losses(tensor)) and severed[0].how in ("data", "detach") and severed[0].operation == "AccumulateGrad"
         ):
             leaves = [node.variable for ref in severed[0].leaves if (node := ref()) is not None]
-            self.recorder.events.happened("write", tensor.storage.writes[-1].site, leaves)
+            self.recorder.events.add("write", tensor.storage.writes[-1].site, leaves)
 
     def on_data_replaced(self, tensor: Any) -> None:
         if tensor.node is not None and tensor.node.op is None:
-            self.recorder.events.happened("write", site_here(2), [tensor])
+            self.recorder.events.add("write", site_here(2), [tensor])
 
     # ----------------------------------------------------------------------------------------------------------- sweeps
     def begin(self, sweep: ReverseSweep) -> None:
@@ -169,7 +169,7 @@ class GradlabRecording(Sites, Recording):
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         sweep = self._sweeps[-1]
         if sweep is not None:
-            self.recorder.visited(sweep, node, g, node.edges if node.op is not None else (), cotangents)
+            self.recorder.on_node(sweep, node, g, node.edges if node.op is not None else (), cotangents)
 
     def end(self, sweep: ReverseSweep, error: BaseException | None) -> None:
         self._sweeps.pop()
@@ -179,16 +179,18 @@ class GradlabRecording(Sites, Recording):
         self.recorder.end(error)
 
 
-def given_of(at: int, tensor: Any) -> Given:
+def given_of(at: int, tensor: Any) -> RecordedOperand:
     """What is noted of an argument that no gradient goes to."""
     array = tensor.array
     few = array.size <= FEW and isinstance(array, (np.ndarray, np.generic))
     numbers = tuple(array.reshape(-1).tolist()) if few else None
     if tensor.storage is NUMBER_STORAGE:
-        return Given(at, KeptArray(array.shape, array.dtype, numbers, None, None, 0), numbers[0] if numbers else 0, None, ())
+        return RecordedOperand(
+            at, RecordedArray(array.shape, array.dtype, numbers, None, None, 0), numbers[0] if numbers else 0, None, ()
+        )
     storage = own_storage(tensor)
-    kept = KeptArray(array.shape, array.dtype, numbers, None if few else weakref.ref(array), storage, storage.version)
-    return Given(at, kept, None, weakref.ref(tensor), getattr(tensor, "lost", ()))
+    kept = RecordedArray(array.shape, array.dtype, numbers, None if few else weakref.ref(array), storage, storage.version)
+    return RecordedOperand(at, kept, None, weakref.ref(tensor), getattr(tensor, "lost", ()))
 
 
 def leaves_behind(*nodes: Any) -> list[Any]:

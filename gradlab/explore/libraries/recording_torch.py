@@ -34,7 +34,16 @@ from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.libraries.replacing import give_back, replace
 from gradlab.explore.libraries.unseen_frames import Places, without_ours
 from gradlab.explore.libraries.unseen_torch import unseen
-from gradlab.explore.trace.notes import NOTE, Failed, Given, KeptArray, Note, Severed, around, users_frames
+from gradlab.explore.trace.notes import (
+    NOTE,
+    Note,
+    RecordedArray,
+    RecordedCut,
+    RecordedFailure,
+    RecordedOperand,
+    around,
+    users_frames,
+)
 from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -240,14 +249,14 @@ class TorchRecording(TorchFunctionMode, Recording):
         if recorder.on and not torch.jit.is_tracing():  # type: ignore[no-untyped-call]  # nothing of ours may come there
             with recorder.faults:
                 self._called(func, args, kwargs, result, before)
-        recorder.took(MODE * (clock.now() - began))
+        recorder.add_time(MODE * (clock.now() - began))
         return result
 
     # ------------------------------------------------------------------------------------------------------- operations
     @unseen
     def _failed(self, error: BaseException, name: str, values: Sequence[Any], site: Any) -> None:
         given = [(weakref.ref(one), shape_of(one), self.library.dtype_name(one)) for one in tensors_in(values)]
-        self.recorder.failed_call = Failed(id(error), name, given, site)
+        self.recorder.failed_call = RecordedFailure(id(error), name, given, site)
 
     @unseen
     def _called(self, func: Any, args: Any, kwargs: Any, result: Any, before: int) -> None:
@@ -256,14 +265,14 @@ class TorchRecording(TorchFunctionMode, Recording):
             self._left(args[0], f"{name}()", site_of(user_frame(3)))
             return
         if name.endswith(("_", "setitem__")) and (leaves := self._leaves_written(name, args)):
-            self.recorder.events.happened("write", site_of(user_frame(3)), leaves)
+            self.recorder.events.add("write", site_of(user_frame(3)), leaves)
         if isinstance(result, torch.Tensor):
             results: Sequence[Any] = (result,)
         elif isinstance(result, (tuple, list)):
             results = [x for x in result if isinstance(x, torch.Tensor)]
         else:
             if name == "__set__" and args[0].requires_grad and getattr(func, "__self__", None) is torch.Tensor.data:
-                self.recorder.events.happened("write", site_of(user_frame(3)), [args[0]])
+                self.recorder.events.add("write", site_of(user_frame(3)), [args[0]])
             return
         if name == "requires_grad_" and self._numpy and not self.losses(args[0]):  # from_numpy is not seen
             self._born(args[0], site_of(user_frame(3)))
@@ -320,26 +329,26 @@ class TorchRecording(TorchFunctionMode, Recording):
                     source.metadata[NOTE] = _Counted(self._notes, site, cell, call, None, (), True, part_of, methods)
                 waiting.append(source)
 
-    def _given(self, at: int, x: Any, site: Any) -> Given:
+    def _given(self, at: int, x: Any, site: Any) -> RecordedOperand:
         if not isinstance(x, torch.Tensor):
-            return Given(at, KeptArray((), type(x).__name__, (x,), None, None, 0), x, None, ())
+            return RecordedOperand(at, RecordedArray((), type(x).__name__, (x,), None, None, 0), x, None, ())
         known = self._lost.get(id(x))
         losses = known[1] if known is not None and known[0]() is x else ()
         if not losses and self._numpy and site is not None:  # from_numpy is not seen: it may have made this
-            severed = Severed("born", site, "", shape_of(x) or (), None, [])
+            severed = RecordedCut("born", site, "", shape_of(x) or (), None, [])
             losses = (Loss("constant", site, "", shape_of(x) or (), None, None, severed),)
-        return Given(at, self._kept(x), None, weakref.ref(x), losses)
+        return RecordedOperand(at, self._kept(x), None, weakref.ref(x), losses)
 
-    def _kept(self, tensor: Any) -> KeptArray | None:
+    def _kept(self, tensor: Any) -> RecordedArray | None:
         kind = form(tensor)
         if kind and (tensor.layout != torch.strided or not has_numbers(tensor)):
-            return KeptArray(shape_of(tensor) or (), tensor.dtype, None, None, None, 0, kind)
+            return RecordedArray(shape_of(tensor) or (), tensor.dtype, None, None, None, 0, kind)
         shape = tuple(tensor.shape)
         if tensor.numel() <= FEW and tensor.device.type == "cpu":
-            return KeptArray(shape, tensor.dtype, tuple(readable(tensor.detach()).reshape(-1).tolist()), None, None, 0, kind)
+            return RecordedArray(shape, tensor.dtype, tuple(readable(tensor.detach()).reshape(-1).tolist()), None, None, 0, kind)
         alias = tensor.detach()  # shares memory and version, and has no history
         self.recorder.hold(alias, alias.numel() * alias.element_size())
-        return KeptArray(shape, tensor.dtype, None, weakref.ref(alias), None, self.library.version(alias), kind)
+        return RecordedArray(shape, tensor.dtype, None, weakref.ref(alias), None, self.library.version(alias), kind)
 
     # ------------------------------------------------------------------------------------------------------------- cuts
     def _ungraded(self, name: str, result: Any, tensors: Sequence[Any], site: Any, *, aside: bool = False) -> None:
@@ -369,7 +378,7 @@ class TorchRecording(TorchFunctionMode, Recording):
 
     def _born(self, result: Any, site: Any) -> None:
         """A tensor was made of numbers, after some had left tensors."""
-        severed = Severed("born", site, "", shape_of(result) or (), self._kept(result), [])
+        severed = RecordedCut("born", site, "", shape_of(result) or (), self._kept(result), [])
         self._remember(result, (Loss("constant", site, "", shape_of(result) or (), None, None, severed),))
 
     def _severed(self, source: Any, how: str, site: Any) -> Loss:
@@ -377,7 +386,7 @@ class TorchRecording(TorchFunctionMode, Recording):
         operation = "" if node is None else self.library.name_of(node)
         shape = shape_of(source) or ()
         cell = around(user_frame(3), site, None)[0]
-        severed = Severed(how, site, operation, shape, self._kept(source), leaves_behind(node), cell)
+        severed = RecordedCut(how, site, operation, shape, self._kept(source), leaves_behind(node), cell)
         severed.old = node is not None and not hasattr(node, "variable") and node._sequence_nr() < self._swept
         self.recorder.cuts.append(severed)
         return Loss(how, site, f"the result of {operation}", shape, None, None, severed)
@@ -391,11 +400,11 @@ class TorchRecording(TorchFunctionMode, Recording):
         elif lost := self.losses(source):
             first = lost[0]
             self.recorder.cuts.append(
-                Severed(how, site, first.operation, shape_of(source) or (), self._kept(source), first.leaves)
+                RecordedCut(how, site, first.operation, shape_of(source) or (), self._kept(source), first.leaves)
             )
             self._away = True
 
-    def losses(self, tensor: Any) -> list[Severed]:
+    def losses(self, tensor: Any) -> list[RecordedCut]:
         known = self._lost.get(id(tensor))
         return (
             [loss.severed for loss in known[1] if loss.severed is not None] if known is not None and known[0]() is tensor else []
@@ -475,14 +484,14 @@ class TorchRecording(TorchFunctionMode, Recording):
                     self._enter_mode()
                 self._rest()
                 if self._calls:
-                    self.recorder.entered(module, site_of(user_frame()), torch.is_grad_enabled())
-            self.recorder.took(clock.now() - began)
+                    self.recorder.on_module_enter(module, site_of(user_frame()), torch.is_grad_enabled())
+            self.recorder.add_time(clock.now() - began)
 
     def exited(self, module: Any, args: Any, result: Any) -> None:
         """The call is over, however it ended."""
         if threading.get_ident() == self.thread:
             with self.recorder.faults:
-                self.recorder.exited()
+                self.recorder.on_module_exit()
 
     def steps(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """An optimizer is about to make a step: what it writes is no write of the user's."""
@@ -500,7 +509,7 @@ class TorchRecording(TorchFunctionMode, Recording):
                 if not self._is_paused:
                     self._enter_mode()
                     self._rest()
-                unseen(self.recorder.stepped)(self.library, optimizer, site_of(user_frame()))
+                unseen(self.recorder.on_step)(self.library, optimizer, site_of(user_frame()))
 
 
 class _Counted(Note):

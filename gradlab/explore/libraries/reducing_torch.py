@@ -11,9 +11,9 @@ import torch
 from gradlab.explore.libraries.forms_torch import COMPRESSED, form, has_numbers, readable
 from gradlab.explore.libraries.unseen_torch import unseen
 from gradlab.explore.statistics import BINS, Statistics
-from gradlab.explore.trace.journal import spaced
-from gradlab.explore.trace.slopes import MASKED, MASKED_HALF, SHARP, finished
-from gradlab.explore.trace.values import FEW, Pending, Value, brief, ratio
+from gradlab.explore.trace.journal import spaced_sample
+from gradlab.explore.trace.slopes import MASKED, MASKED_HALF, SHARP, slopes_reader
+from gradlab.explore.trace.values import FEW, Pending, Value, ratio, summarize
 from gradlab.explore.trace.values import share as share_of_arrays
 
 FIRST = 1024  # elements that are looked at first, where any other than 0 will do
@@ -65,10 +65,10 @@ def copied(cotangent: Any) -> Any:
 
 @unseen
 def sample(tensor: Any) -> np.ndarray | None:
-    """Some elements of a tensor (`journal.spaced`), copied, as float64 on the host; None of one without dense real numbers."""
+    """A copy of some elements of a tensor (`journal.spaced_sample`), float64 on the host; None without dense real numbers."""
     if tensor is None or not has_numbers(tensor) or tensor.layout != torch.strided or not tensor.is_floating_point():
         return None
-    return np.array(_memory(spaced(tensor.detach().reshape(-1)).double().cpu()))
+    return np.array(_memory(spaced_sample(tensor.detach().reshape(-1)).double().cpu()))
 
 
 @unseen
@@ -84,7 +84,7 @@ def is_zero(tensor: Any) -> bool:
 def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
     """What is remembered of a tensor: what lies on a device is to be read later. None of one without numbers."""
     if _on_host(tensor):
-        return brief(_memory(tensor.detach()), histogram=histogram)
+        return summarize(_memory(tensor.detach()), histogram=histogram)
     if not has_numbers(tensor):
         return None
     with torch.no_grad():
@@ -116,7 +116,7 @@ def _few(tensor: Any, shape: tuple[int, ...], dtype: str) -> Value | Pending:
 def _many(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool, absent: int = 0) -> Value | Pending:
     """Of the elements of a dense tensor, and `absent` zeros besides."""
     if tensor.device.type == "cpu" and not absent:
-        return brief(numbers(tensor.float() if tensor.dtype in HALVES else tensor), dtype, histogram=histogram)
+        return summarize(numbers(tensor.float() if tensor.dtype in HALVES else tensor), dtype, histogram=histogram)
     flat = tensor.reshape(-1)
     flat = flat.float() if flat.dtype in HALVES else flat if flat.is_floating_point() else flat.double()
     finite = torch.isfinite(flat)
@@ -212,7 +212,7 @@ def slopes(g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
         others = [k for k in range(g.dim()) if k != axis]
         reached, open_ = (arrived.any(others), passed.any(others)) if others else (arrived, passed)
         counted = [arrived.sum(), low.sum(), reached.sum(), (reached & ~open_).sum(), nearly.sum()]
-    return _counted(counted, finished(g.numel() // max(g.shape[axis], 1)))
+    return _counted(counted, slopes_reader(g.numel() // max(g.shape[axis], 1)))
 
 
 @unseen
@@ -227,7 +227,7 @@ def sharp(rows: Any, inputs: Any, axis: int) -> Any:
         else:
             several = (inputs > (MASKED if inputs.element_size() >= 4 else MASKED_HALF)).sum(axis) > 1
         counted = [several.sum(), (several & counts).sum()]
-    return _counted(counted, finished())
+    return _counted(counted, slopes_reader())
 
 
 def _counted(counted: list[Any], finish: Any) -> Any:

@@ -175,7 +175,7 @@ def differentiate(
         gradients = library.grad([out], [source.tensor for source in wanted], None if weights is None else [weights])
     for source, gradient in zip(wanted, gradients, strict=True):
         source.gradient = gradient
-        recorder.found(source.tensor, gradient)
+        recorder.add_gradient(source.tensor, gradient)
     return recorder.trace()
 
 
@@ -196,7 +196,7 @@ def differentiate_from(
         )
     for source, gradient in zip(wanted, gradients, strict=True):
         source.gradient = gradient
-        recorder.found(source.tensor, gradient)
+        recorder.add_gradient(source.tensor, gradient)
     return recorder.trace()
 
 

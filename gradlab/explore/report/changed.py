@@ -16,7 +16,7 @@ from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded
 from gradlab.explore.graph.painting import EdgeMark, paint
 from gradlab.explore.markup import count, number
-from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, inputs_of, renumbered
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, inputs_of, renumber
 from gradlab.explore.trace.reading import deepest_first
 from gradlab.explore.trace.values import Value
 
@@ -98,7 +98,7 @@ def merge_graphs(before: Trace, after: Trace) -> Union:
     used = {edge.source for edge in edges}
     tops = [i for i in range(len(nodes)) if i not in used]
     line = deepest_first(tops, inputs.__getitem__)
-    nodes, edges = renumbered(nodes, edges, line)
+    nodes, edges = renumber(nodes, edges, line)
     place = {node: i for i, node in enumerate(line)}
     edge_states = {(place[source], place[target], argument): state for (source, target, argument), state in seen.items()}
     return Union(

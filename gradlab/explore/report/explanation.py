@@ -18,7 +18,7 @@ from gradlab.explore.graph.listing import listing
 from gradlab.explore.graph.painting import EdgeMark, paint
 from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to_text
 from gradlab.explore.report.table import Column, Table, card
-from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace, renumbered
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace, renumber
 
 MAX_NODES = 12  # of the picture
 MAX_NEIGHBOURS = 3
@@ -78,7 +78,7 @@ class Explanation:
         nodes = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
         kept = set(shown)
         inside = [edge for edge in trace.edges if edge.source in kept and edge.target in kept]
-        part, edges = renumbered(nodes, inside, shown)
+        part, edges = renumber(nodes, inside, shown)
         if len(part) > MAX_NODES:
             ends = [i for i, node in enumerate(part) if node.members[0] in (self.nodes[0], self.nodes[-1])]
             return fold(part, edges, MAX_NODES, trace.layers, [part[i].members[0] for i in ends])

@@ -161,7 +161,7 @@ def safe(x: Any) -> Any:
 
 def _numbers(value: Value | None) -> Any:
     """Return a number for a scalar, nested lists for up to `FEW` elements, else None."""
-    return None if value is None or value.size > FEW else safe(value.nested)
+    return None if value is None or value.size > FEW else safe(value.nested_numbers)
 
 
 def stats(value: Value | Statistics | None) -> StatisticsData | None:
@@ -256,7 +256,7 @@ def _leaf(leaf: Leaf) -> LeafData:
 
 def _row(row: TensorRow) -> RowData:
     def few(numbers: tuple[Any, ...] | None) -> Any:
-        return None if numbers is None else safe(Value(row.shape, row.dtype, numbers).nested)
+        return None if numbers is None else safe(Value(row.shape, row.dtype, numbers).nested_numbers)
 
     return {
         "name": row.name,

@@ -32,7 +32,7 @@ def others_of(
     with_graph : bool, default True
         Draw their graphs.
     """
-    known, shown = recorder.trainings.known, recorder.shown
+    known, shown = recorder.trainings.known, recorder.shown_sweep
     own = shown.training if shown is not None else None
     if shown is None or own is None:
         return None
@@ -40,7 +40,7 @@ def others_of(
     sweeps = [(sweep, label) for training, model in trainings for sweep, label in _losses(recorder, training, model)]
     if len(sweeps) < 2:
         return None
-    mine = (*own.said.findings, *own.said.remarks) if own.said else tuple(found)
+    mine = (*own.diagnosis.findings, *own.diagnosis.remarks) if own.diagnosis else tuple(found)
     lines = _lines(recorder.trace(shown))
     others = []
     for sweep, label in sweeps:
@@ -52,7 +52,7 @@ def others_of(
             theirs = tuple(one for one in mine if one.line in elsewhere)
             mine = tuple(one for one in mine if one not in theirs)
         else:
-            said = sweep.training.said
+            said = sweep.training.diagnosis
             theirs = (*said.findings, *said.remarks) if said is not None else ()
         others.append(_report(sweep, trace, label, recorder.sweeps, theirs, bounds, with_graph))
     place = next(i for i, (sweep, _) in enumerate(sweeps) if sweep is shown)
@@ -62,10 +62,10 @@ def others_of(
 
 def _losses(recorder: Recorder, training: Training, model: str) -> Iterator[tuple[RecordedSweep, str]]:
     """Yield the last sweep of each line that called backward for a model, and its label. The sweep that is shown comes last."""
-    shown = training.shown
-    if shown is None or (shown.trace is None and shown is not recorder.shown):
+    shown = training.shown_sweep
+    if shown is None or (shown.trace is None and shown is not recorder.shown_sweep):
         return
-    losses = [*(training.other_losses if training.spoilt is None and shown is recorder.shown else []), shown]
+    losses = [*(training.other_losses if training.nonfinite_sweep is None and shown is recorder.shown_sweep else []), shown]
     names = [_name(recorder.trace(one)) for one in losses] if len(losses) > 1 else [""]
     clear = len(set(names)) == len(names) and all(names)
     for i, one in enumerate(losses, start=1):
@@ -96,7 +96,7 @@ def _report(
     who = say(trace.program[:1].upper() + trace.program[1:], " called ", code("backward()"))
     report = report_of(
         trace,
-        calls_said(who, trace, total, label, odd=sweep is sweep.training.spoilt, held=False),
+        calls_said(who, trace, total, label, odd=sweep is sweep.training.nonfinite_sweep, held=False),
         bounds=bounds,
         with_graph=with_graph,
         matrices=[(f"{name}.grad", matrix) for name, matrix in sweep.named_maps],

@@ -139,7 +139,7 @@ def run_script(
     process, folder = os.getpid(), _current_folder()
     with script_environment(program) as main:
         recorder = Recorder(lambda: vars(main))
-        recorder.unhurried = every
+        recorder.examines_every_sweep = every
         session = Session()
         recorder.on_end = lambda training: session.of_training(training, public_names(main), ignore)
         error: BaseException | None = None
@@ -233,9 +233,9 @@ def _diagnose(
 ) -> ScriptRun:
     """Return the result of a script that has ended, without its status and times."""
     space = public_names(main)
-    if recorder.shown is not None:
-        training = recorder.shown.training
-        space = {**space, **(recorder.shown.owners if training is None else training.owners)}
+    if recorder.shown_sweep is not None:
+        training = recorder.shown_sweep.training
+        space = {**space, **(recorder.shown_sweep.owners if training is None else training.owners)}
     if error is not None:
         space = {**_owners_in_functions(error, program.filename), **space}
     failed = error if isinstance(error, Exception) else None
@@ -258,7 +258,7 @@ def _last_trace(recorder: Recorder) -> Trace | None:
 
 def _find_unchecked_nan(recorder: Recorder, space: Mapping[str, Any], program: Program) -> Finding | None:
     """Return a finding if leaves contain NaN that no checked backward call explains."""
-    spoilt = [one.spoilt for one in recorder.trainings.all if one.spoilt is not None]
+    spoilt = [one.nonfinite_sweep for one in recorder.trainings.all if one.nonfinite_sweep is not None]
     if any(not one.from_odd_leaves for one in spoilt) or not recorder.journal.skipped:
         return None
     leaves = [

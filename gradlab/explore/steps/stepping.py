@@ -123,7 +123,7 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
     for (node, _), gradient in zip(leaves, gradients, strict=True):
         if gradient is not None:
             if (tensor := library.variable(node)) is not None:
-                recorder.found(tensor, gradient)
+                recorder.add_gradient(tensor, gradient)
             watched.arrived((node, 0), gradient)
     watched.locals()
     trace = replace(recorder.trace(), freed=False)

@@ -24,7 +24,7 @@ from gradlab.explore.steps.data import Step
 from gradlab.explore.steps.factors import Factor
 from gradlab.explore.steps.step_text import local_text
 from gradlab.explore.trace.data import Trace
-from gradlab.explore.trace.values import FEW, Value, brief
+from gradlab.explore.trace.values import FEW, Value, summarize
 
 WHOLE = 60  # nodes of a graph that is drawn whole
 MOST = 2_000  # steps that a view has
@@ -122,7 +122,7 @@ def _widest(trace: Trace, steps: Sequence[Step], start: Any) -> dict[int, Value]
         if isinstance(held, tuple):
             held = next((part for part in held if part is not None), None)
         if held is not None:
-            value = held if isinstance(held, Value) else brief(np.asarray(held))
+            value = held if isinstance(held, Value) else summarize(np.asarray(held))
             found[i] = max(found.get(i, value), value, key=lambda value: port_of(None, value, "", "", matrices=True).width)
     return found
 

@@ -1,6 +1,6 @@
-"""The trace: one plain record of what was computed and of one reverse sweep through it, which every explorer reads.
+"""The trace: a record of a computation and of one reverse sweep through its graph, as plain data. All explorers read it.
 
-`data` is what it holds, `values` what is remembered of an array, `reading` how it is made from a recorded graph, and `recorder`
-what is seen while a program runs. Reports, pictures, the doctor and live views read a `Trace`; nothing else walks a graph or
+`data` defines a trace, `values` the recorded data of an array, `reading` builds a trace from a recorded graph, and `recorder`
+records a program while it runs. Reports, pictures, the doctor and live views read a `Trace`; no other code walks a graph or
 observes an engine.
 """

@@ -1,7 +1,7 @@
-"""What a trace holds: plain data, which refers to no tensor, no node and no array, and can be kept, saved and compared.
+"""The data of a trace. It refers to no tensor, node or array, so it can be stored, saved and compared.
 
-Nodes are operations, edges carry tensors. Nodes are numbered *spine first*: each after what it is computed from, and of its
-inputs the deepest first. Equal programs give equal numbers.
+Nodes are operations, edges carry tensors. Nodes are numbered *spine first*: each node after its inputs, and the deepest input
+first. Equal programs give equal numbers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gradlab.explore.trace.journal import Swept
+from gradlab.explore.trace.journal import SweepEntry
 from gradlab.explore.trace.values import Value
 
 Shape = tuple[int, ...]
@@ -26,17 +26,17 @@ class Line:
     line, end : int
         The first and the last line of the sub-expression, counted from 1 in its file; `%%grad` is line 1 of a cell.
     columns : tuple of int, or None
-        Its first and its last character but one on these lines, counted from 0.
+        The start and the end (exclusive) of the sub-expression on these lines, counted from 0.
     source : str
-        The sub-expression, on one line; "" if the source is not known.
+        The sub-expression, on one line; "" if the source is unknown.
     statement : str
-        The statement that it is part of, on one line.
+        The statement that contains it, on one line.
     function : str
-        The function that it is in; "<module>" of a cell's own lines.
+        The function that contains it; "<module>" for top-level lines of a cell.
     target : str
-        The name that the statement assigns the very sub-expression to: "h" of `h = self.fc(x)`; else "".
+        The name to which the statement assigns exactly this sub-expression: "h" for `h = self.fc(x)`; else "".
     in_cell : bool
-        Whether the file is the cell that ran.
+        True if the file is the cell that ran.
     file : str
         The file, as tracebacks name it.
     """
@@ -55,39 +55,39 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a tensor's history ends: what was made of it has no gradient.
+    """A place where a tensor's history ends: tensors computed from its result pass no gradient to it.
 
     Attributes
     ----------
     how : str
-        "detach", "data", "no_grad", "inference_mode", "item()", "numpy()", "integers" …; "born" of a tensor that was made of
-        numbers after others had left tensors.
+        "detach", "data", "no_grad", "inference_mode", "item()", "numpy()", "integers" …; "born" for a tensor that was created
+        from numbers after other numbers were read from tensors.
     place : Line or None
-        Where.
+        The line of the cut.
     label, operation : str
-        What made the tensor that was cut: "×", "MulBackward0"; of a leaf its name and "AccumulateGrad".
+        The operation that computed the tensor: "×", "MulBackward0"; for a leaf, its name and "AccumulateGrad".
     shape : tuple of int, or None
-        Of that tensor.
+        The shape of that tensor.
     behind : tuple of int
-        The leaves of this graph that it is, or is computed from.
+        The leaves of this graph that the tensor is, or is computed from.
     keys : tuple of int
-        What tells the leaves that it is computed from, of those that are near, from other tensors of the cell.
+        The keys (`Identities`) of nearby leaves that the tensor is computed from.
     reaches : tuple of int
-        The nodes of this graph that what was made of it was given to, or that it is.
+        The nodes of this graph that get the detached tensor as an input, or that are the detached tensor.
     cell : Line or None
-        The line of the cell that ran which led there.
+        The line of the running cell that led to the cut.
     old : bool
-        Whether a sweep came between the making of the tensor and its cut: it is handed from one step to the next.
+        True if a sweep ran between the computation of the tensor and its cut, so the tensor was passed from one step to the next.
     aside : bool
-        Whether the operation also made what has a history, as topk does.
+        True if the operation has other outputs with a history, such as the values of topk.
     value : Value or None
-        Of the tensor that was cut, or of what was made of it.
+        The value of the tensor that was cut, or of the detached tensor.
     leaves : tuple of str
-        The names of the leaves that it is computed from, of those that are near.
+        The names of nearby leaves that the tensor is computed from.
     within : Line or None
-        The line of an installed package that did it, where `place` is the user's that called the package.
+        The line of an installed package that cut the history, if `place` is the user's line that called the package.
     by_them : bool
-        Whether a function of that package switches the grad mode itself.
+        True if a function of that package changes the grad mode itself.
     """
 
     how: str
@@ -109,19 +109,19 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What an operation was given that no gradient goes to.
+    """An argument of an operation that gets no gradient.
 
     Attributes
     ----------
     kind : str
-        "constant": a Python number; "input": a tensor that requires no gradient; "cut": one that has lost its history.
+        "constant": a Python number; "input": a tensor that requires no gradient; "cut": a tensor that lost its history.
     argument : int
-        Which of the operation's arguments.
+        The position of the argument.
     text : str
-        As the user wrote it, "3", "N", "targets"; "" if that is not known.
+        The argument in the user's source, "3", "N", "targets"; "" if it is unknown.
     value : Value or None
     cut : Cut or None
-        Of a tensor that lost its history.
+        The cut at which the tensor lost its history.
     """
 
     kind: str
@@ -133,20 +133,20 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """What an activation passed on of the cotangent that arrived at it.
+    """The numbers of elements and units of an activation that pass on little or none of the upstream gradient.
 
     Attributes
     ----------
     elements, flat : int
-        At how many elements something arrived, and how many of these passed on less than `trace.slopes.FLAT` of what the
-        steepest slope would. Of a softmax rows with two entries or more that are not masked, and those of one entry alone.
+        The number of elements with a non-zero upstream gradient, and of those with a slope below `trace.slopes.FLAT` times the
+        steepest one. For a softmax: rows with at least two entries that are not masked, and rows with one dominating entry.
     units, shut : int
-        At how many units (columns of a layer, channels of a convolution) something arrived, and how many of these passed on
-        exactly nothing; 0 of a softmax.
+        The number of units (columns of a layer, channels of a convolution) with a non-zero upstream gradient, and of those that
+        passed on exactly 0. 0 for a softmax.
     places : int
-        How many elements a unit has: batch × positions.
+        The number of elements of a unit: batch × positions.
     nearly_flat : int
-        How many elements passed on less than `trace.slopes.NEARLY_FLAT` of what the steepest slope would; 0 of a softmax.
+        The number of elements with a slope below `trace.slopes.NEARLY_FLAT` times the steepest one; 0 for a softmax.
     """
 
     elements: int
@@ -164,43 +164,43 @@ class GraphNode:
     Attributes
     ----------
     kind : str
-        "leaf", "operation", "output", or "folded" for many of them.
+        "leaf", "operation", "output", or "folded" for a group of nodes.
     label : str
-        What the user wrote for the operation: "mean(0)". Of a leaf or an output its name.
+        The operation as the user writes it: "mean(0)". For a leaf or an output, its name.
     name : str
         The user's name for the tensor, or "".
     operation : str
-        "MeanBackward1", "AccumulateGrad"; of an output "".
+        "MeanBackward1", "AccumulateGrad"; "" for an output.
     shape : tuple of int, or None
-        Of the tensor that the node makes, where the library tells.
+        The shape of the node's tensor, if the library has it.
     detail : str
-        What is said below the label besides.
+        Additional text below the label.
     count : int
-        How many nodes this one stands for.
+        The number of nodes that this node represents.
     inside : tuple of str
-        Of a node that stands for many the user's names of the leaves among them.
+        For a group, the user's names of its leaves.
     members : tuple of int
-        The numbers that the nodes it stands for had before folding, where the reader of the graph set them.
+        The indices of the grouped nodes before folding, if set by the reader of the graph.
     place : Line or None
-        Of an operation, where the user's code called for it: the innermost line that is the user's.
+        The innermost line of the user's code that called the operation.
     cell : Line or None
-        The line of the cell that ran which led there; the same where the operation stands in the cell itself.
+        The line of the running cell that led there; equal to `place` if the operation is in the cell itself.
     module : str
-        The module that made it, by its path from the user's name: "model.layers[0].attn"; "" outside modules.
+        The module that ran the operation, by its path from the user's name: "model.layers[0].attn"; "" outside modules.
     object : str
-        The object of the user's own class that made it as a module does, by its path: "layers[0]"; "" where there is none.
+        The object of a user-defined class that computes like a module, by its path: "layers[0]"; "" if there is none.
     part_of : tuple of (str, int), or None
-        The function of the library that computes a whole layer, of which it is a part ("lstm"), and which call of it.
+        The library function for a whole layer that the operation is part of ("lstm"), and the index of the call.
     dtype : str
-        Of the tensor that it makes; "" if it is not known.
+        The dtype of the node's tensor; "" if it is unknown.
     value, gradient : Value or None
-        That tensor, and the cotangent that arrived at it in the sweep; None where it is not known.
+        The node's tensor, and the cotangent that reached it in the sweep; None if unknown.
     operands : tuple of Operand
-        What it was given besides.
+        The arguments that get no gradient.
     slopes : Slopes or None
-        Of an activation in the sweep.
+        The slopes of an activation in the sweep.
     norms : tuple of float
-        Of a node that stands for several parts that are alike, ‖gradient‖ as it arrived at each, in the order of the program.
+        For a node that represents several equal parts, ‖gradient‖ of each, in the order of the program.
     """
 
     kind: str
@@ -226,23 +226,23 @@ class GraphNode:
 
     @property
     def layer(self) -> str:
-        """The path of what made it, the innermost module or object."""
+        """The path of the innermost module or object that ran the operation."""
         return self.object or self.module
 
 
 @dataclass(frozen=True, slots=True)
 class GraphEdge:
-    """The tensor that node `source` hands to node `target` as its argument number `argument`.
+    """The tensor that node `source` passes to node `target` as argument number `argument`.
 
     Attributes
     ----------
     shape : tuple of int, or None
-        Of the tensor.
+        The shape of the tensor.
     gradient : Value or None
-        What `target` handed back to `source` in the sweep.
+        The gradient gᵢ that `target` returned to `source` in the sweep.
     share : float or None
-        Its part in what arrived at `source`: ⟨gᵢ, g⟩ / ‖g‖², signed; those of all edges from `source` sum to 1. None where it is
-        not known, and where g is 0.
+        The signed part of gᵢ in the gradient g of `source`: ⟨gᵢ, g⟩ / ‖g‖². The shares of all edges from `source` sum to 1. None
+        if it is unknown, or if g is 0.
     """
 
     source: int
@@ -255,29 +255,29 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A leaf of the graph, as it was when the sweep reached it.
+    """A leaf of the graph at the time of the sweep.
 
     Attributes
     ----------
     name : str
-        The user's name, "model.fc1.weight"; "" for none.
+        The user's name, "model.fc1.weight"; "" if it has none.
     node : int or None
-        Its number in the graph.
+        The index of its node in the graph.
     shape, dtype, device
     value : Value or None
-        What it held, with a histogram; None of one without numbers (`form`).
+        The values, with a histogram; None for a tensor without dense numbers (see `form`).
     gradient : Value or None
-        Its `.grad` after the sweep; None if it got none, or one without numbers (`gradient_form`).
+        The `.grad` after the sweep; None if there is none, or one without dense numbers (see `gradient_form`).
     before : Value or None
-        The `.grad` that was there before it, which the sweep added to.
+        The `.grad` before the sweep, to which the sweep added.
     arrived : Value or None
-        What this sweep brought.
+        The gradient that this sweep computed for it.
     key : int
-        What tells it from other tensors of the cell.
+        Its key (`Identities`) among the objects of the cell.
     form, gradient_form : str
-        What it is, and what its `.grad` is, if that is not an ordinary dense tensor: "sparse, 12 of 9 000 stored".
+        A description of the tensor and of its `.grad` if they are not ordinary dense tensors: "sparse, 12 of 9 000 stored".
     version : int
-        How often the library counts that its memory was written to.
+        The library's count of in-place changes of its memory.
     """
 
     name: str
@@ -302,21 +302,21 @@ class ModuleCall:
     Attributes
     ----------
     path : str
-        "model.layers[0]"; the class's name where the module has no name.
+        "model.layers[0]"; the name of the class if the module has no name.
     kind : str
-        Its class: "Linear".
+        The class of the module: "Linear".
     depth : int
-        How many calls it stands in.
+        The number of enclosing module calls.
     graded : bool
-        Whether it was called in grad mode.
+        True if it was called in grad mode.
     place : Line or None
-        The user's line that called it.
+        The user's line that called the module.
     nodes : int
-        How many nodes of the graph were made in it, in calls inside of it too.
+        The number of nodes that the call recorded, including nested calls.
     training : bool
-        Whether the module was in training mode.
+        True if the module was in training mode.
     in_graph : bool
-        Whether it, or the call around it, made a node of the graph.
+        True if the call, or the call around it, recorded a node of the graph.
     """
 
     path: str
@@ -331,32 +331,32 @@ class ModuleCall:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to the leaves, in the order of the program.
+    """An event that concerns leaves, in the order of the program.
 
     Attributes
     ----------
     kind : str
-        "backward", "step" (of an optimizer), "write" (in place, of the user's).
+        "backward", "step" (of an optimizer), or "write" (an in-place operation of the user).
     place : Line or None
     names : tuple of str
-        The leaves concerned, where they have names; of a backward what it was called on. Of a step those of which the gradient
-        was not zero.
+        The names of the leaves concerned: for a backward, the tensors it was called on; for a step, the leaves with a non-zero
+        gradient. Leaves without names are left out.
     keys : tuple of int
-        What tells these from other tensors of the cell.
+        The keys (`Identities`) of these leaves.
     optimizer : str
-        Of a step the optimizer's class: "Adam".
+        For a step, the optimizer's class: "Adam".
     rates : tuple of float
-        Its learning rates.
+        The learning rates of the optimizer.
     maximizes : bool
-        Whether it goes up.
+        True if the optimizer maximizes.
     held : tuple of int
-        What tells all its parameters from others.
+        The keys of all parameters of the optimizer.
     whose : int
-        What tells the optimizer from others.
+        The key of the optimizer.
     cell : Line or None
-        The line of the cell that ran which led there; the same where it happened in the cell itself.
+        The line of the running cell that led there; equal to `place` if the event was in the cell itself.
     checked : bool
-        Of a step, whether the leaves whose gradient was zero are known and left out. If not, those without a gradient are.
+        For a step, True if leaves with a zero gradient are known and left out. Otherwise only leaves without a gradient are.
     """
 
     kind: str
@@ -381,36 +381,36 @@ class Trace:
     library : str
         "gradlab" or "torch".
     nodes : tuple of GraphNode
-        Leaves, operations and outputs, each after what it is computed from.
+        Leaves, operations and outputs, each after its inputs.
     edges : tuple of GraphEdge
-        By target and argument.
+        Sorted by target and argument.
     leaves : tuple of Leaf
-        In the order of their names.
+        In the order of the user's names.
     calls : tuple of ModuleCall
         In the order of the program.
     cuts : tuple of Cut
-        All that were seen, also those that reach nothing in the graph.
+        All recorded cuts, also if their result does not reach the graph.
     events : tuple of Event
     sweep, sweeps : int
-        Which reverse sweep of how many that the cell ran; 0 where none was seen.
+        The number of the reverse sweep, and how many the cell ran; 0 if none was recorded.
     source : tuple of str
         The lines of the cell; `%%grad` is the first.
     recorded : bool
-        Whether somebody looked while the graph was made; if not there are no lines, no modules and no values.
+        True if a recorder was active while the graph was built. Otherwise there are no lines, modules and values.
     freed : bool
-        Whether backward has freed what the graph had saved.
+        True if backward has freed the saved tensors of the graph.
     cut_off : bool
-        Whether there is more of the graph, further away from the outputs, that was not read.
-    journal : tuple of Swept
-        What the sweeps of the cell brought to its leaves, one after the other.
+        True if parts of the graph that are far from the outputs were not read.
+    journal : tuple of SweepEntry
+        The sweeps of the cell and the gradients of its leaves, in order.
     losses : tuple of int
-        Where there is no graph, since a sweep was asked of a tensor without history: the cuts at which it lost it.
+        If there is no graph because backward was called on a tensor without history: the cuts at which it lost the history.
     asked : Line or None
-        And where it was asked.
+        The line of that call.
     program : str
-        What ran: "the cell", or the name of a script.
+        The program that ran: "the cell", or the name of a script.
     objects : tuple of ModuleCall
-        The objects of the user's own classes that computed as modules do, `layers[0]` of class Linear.
+        Objects of user-defined classes that compute like modules: `layers[0]` of class Linear.
     """
 
     library: str
@@ -426,7 +426,7 @@ class Trace:
     recorded: bool = False
     freed: bool = False
     cut_off: bool = False
-    journal: tuple[Swept, ...] = ()
+    journal: tuple[SweepEntry, ...] = ()
     losses: tuple[int, ...] = ()
     asked: Line | None = None
     program: str = "the cell"
@@ -434,32 +434,32 @@ class Trace:
 
     @property
     def layers(self) -> tuple[ModuleCall, ...]:
-        """The calls of modules, and the objects that computed as these do."""
+        """The calls of modules, and the objects that compute like modules."""
         return (*self.calls, *self.objects)
 
     @property
     def held_by_steps(self) -> frozenset[int]:
-        """The keys of what the optimizers hold that have stepped."""
+        """The keys of the parameters of optimizers that have made a step."""
         return frozenset(key for event in self.events if event.kind == "step" for key in event.held)
 
     @property
     def outputs(self) -> tuple[int, ...]:
-        """The numbers of the outputs."""
+        """The indices of the outputs."""
         return tuple(i for i, node in enumerate(self.nodes) if node.kind == "output")
 
 
 def inputs_of(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> list[list[int]]:
-    """The sources of each node's edges, in the order of the edges."""
+    """Return the sources of each node's edges, in the order of the edges."""
     inputs: list[list[int]] = [[] for _ in nodes]
     for edge in edges:
         inputs[edge.target].append(edge.source)
     return inputs
 
 
-def renumbered(
+def renumber(
     nodes: Sequence[GraphNode] | Mapping[int, GraphNode], edges: Sequence[GraphEdge], order: Sequence[int]
 ) -> tuple[list[GraphNode], list[GraphEdge]]:
-    """The graph with its nodes in another order; edges by target and argument."""
+    """Return the graph with its nodes in another order, and its edges sorted by target and argument."""
     place = {node: i for i, node in enumerate(order)}
     moved = [GraphEdge(place[e.source], place[e.target], e.argument, e.shape, e.gradient, e.share) for e in edges]
     return [nodes[node] for node in order], sorted(moved, key=lambda e: (e.target, e.argument))

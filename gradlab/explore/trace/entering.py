@@ -1,4 +1,4 @@
-"""Enter a sweep into the journal, when it is over: what it brought to each leaf."""
+"""Add a finished sweep to the journal, with the gradient of each leaf."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.trace.journal import Entry, Journal, Swept
-from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep
+from gradlab.explore.trace.journal import Entry, Journal, SweepEntry
+from gradlab.explore.trace.sweep import RecordedLeaf, RecordedSweep
 
 
-def enter_sweep(journal: Journal, sweep: RecordedSweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:
-    """Enter a sweep into the journal.
+def enter_sweep(journal: Journal, sweep: RecordedSweep, leaves: Sequence[RecordedLeaf], held: Sequence[Any]) -> None:
+    """Add a sweep to the journal.
 
     Parameters
     ----------
-    leaves : sequence of LeafSeen
-        The leaves that it has reached, with their tensors.
+    leaves : sequence of RecordedLeaf
+        The leaves that the sweep reached, with their tensors.
     held : sequence of Tensor or None
-        Their `.grad`.
+        The `.grad` of these leaves.
     """
     library, root = sweep.library, sweep.roots[0]
     numbers = root.value.numbers if root.value is not None and root.value.size == 1 else None
     loss = None if not numbers else float(numbers[0].real)
-    swept = Swept(sweep.number, sweep.events, root.name, loss, library.name_of(library.whole(root.node)))
+    swept = SweepEntry(sweep.number, sweep.events, root.name, loss, library.name_of(library.whole(root.node)))
     after = iter(library.values([g for g in held if g is not None]))
     for leaf, g in zip(leaves, held, strict=True):
         left = next(after) if g is not None else None
@@ -44,6 +44,6 @@ def enter_sweep(journal: Journal, sweep: RecordedSweep, leaves: Sequence[LeafSee
             norm,
         )
         version = library.version(leaf.tensor)
-        journal.entered(swept, entry, leaf.tensor, library.weakly(leaf.tensor), weights, leaf.sample, version)
+        journal.add(swept, entry, leaf.tensor, library.weakly(leaf.tensor), weights, leaf.sample, version)
         leaf.sample = None
     journal.sweeps.append(swept)

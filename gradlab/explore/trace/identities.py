@@ -1,4 +1,4 @@
-"""What tells objects from each other while a program runs, though Python gives a new one the id of a dead one."""
+"""Keys that identify objects while a program runs, although Python reuses the ids of deleted objects."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ FRESH = count(1)  # of one process: keys of different recordings differ, too
 
 
 class Identities:
-    """Gives each object a key: its id, or a negative number if that is the key of an object that lived before it.
+    """A table of the keys of objects: the id, or a negative number if the id is the key of an object that was deleted.
 
-    Keys are for a while: `settle` tells which have to be replaced so that those of living objects are their ids, and those of
-    dead ones are not the id of any object.
+    Keys are temporary: `settle` returns replacements after which the keys of living objects are their ids, and the keys of
+    deleted objects are not the id of any object.
     """
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
-        self._gone: set[int] = set()  # keys of dead objects that are ids
+        self._gone: set[int] = set()  # keys of deleted objects that are ids
 
     def key(self, one: Any) -> int:
-        """The key of an object; the same as long as it lives."""
+        """Return the key of an object. It does not change while the object lives, except by `settle`."""
         number = id(one)
         known = self._known.get(number)
         if known is not None and known[0]() is one:
@@ -34,16 +34,16 @@ class Identities:
             key = -next(FRESH)
         try:
             self._known[number] = weakref.ref(one), key
-        except TypeError:  # it takes no weak reference
+        except TypeError:  # does not support weak references
             return number
         return key
 
     def keys(self, several: Iterable[Any]) -> tuple[int, ...]:
-        """The keys of several objects."""
+        """Return the keys of several objects."""
         return tuple(map(self.key, several))
 
     def settle(self) -> dict[int, int]:
-        """What each key has to be replaced with, everywhere where it is kept; most stay."""
+        """Return the keys that must be replaced wherever they are stored, with their replacements."""
         renamed = {key: -next(FRESH) for key in self._gone}
         self._gone.clear()
         for number, (ref, key) in list(self._known.items()):

@@ -1,7 +1,7 @@
-"""What the sweeps of a cell brought to each leaf, and what the program then made of the leaf: plain numbers, one entry a sweep.
+"""A journal of sweeps: for each leaf, the norm of its gradient and how the program then changed the leaf.
 
-A leaf is looked at when a sweep has reached it, and again when the next one does or the cell ends; what it moved by in between
-is the step. Up to `SAMPLE` elements are copied for that, of more of them evenly spaced ones, and only until the next look.
+A leaf is sampled when a sweep reaches it, and again at the next sweep or at the end of the cell. The difference is the step. A
+sample is a copy of at most `SAMPLE` evenly spaced elements, and it is kept only until the next one.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from typing import Any
 
 import numpy as np
 
-SAMPLE = 4096  # elements of a leaf that are compared with what they were
+SAMPLE = 4096  # elements of a leaf that are compared between sweeps
 LEAVES = 400  # of one sweep
 SWEEPS = 200
 
 
 @dataclass(slots=True)
 class Entry:
-    """A leaf at one sweep, and until the next.
+    """A leaf at one sweep, and its change until the next.
 
     Attributes
     ----------
     name : str
-        Its name at that moment, or "".
+        Its name at the time of the sweep, or "".
     key : int
-        What tells it from other leaves of the cell.
+        Its key (`Identities`).
     parameter : bool
-        Whether it is a `Parameter`.
+        True for a `Parameter`.
     size : int
-        How many elements it has.
+        The number of elements.
     weight, arrived : float
-        ‖w‖ and ‖g‖ of the elements that were looked at, g being what this sweep brought.
+        ‖w‖ and ‖g‖ of the sampled elements, where g is the gradient that this sweep computed.
     before, after : float or None
-        ‖.grad‖ of all elements before and after the sweep; None of none.
+        ‖.grad‖ of all elements before and after the sweep; None if there was no `.grad`.
     turn : float or None
-        The cosine between g and what the sweep before brought to it; None where that was not seen.
+        The cosine between g and the gradient of the previous sweep; None if that was not recorded.
     moved : float or None
-        ‖Δw‖ until the next look; None where the leaf is gone, or sweeps went by unseen in between and it did move.
+        ‖Δw‖ until the next sample; None if the leaf was deleted, or if it changed and sweeps in between were not recorded.
     along : float or None
         ⟨Δw, g⟩.
     stuck : float or None
-        The share of the elements with g ≠ 0 that are what they were.
+        The share of the elements with g ≠ 0 that did not change.
     written : bool
-        Whether its memory was written to, whatever it holds now.
+        True if its memory was written to, even if the values are the same.
     """
 
     name: str
@@ -65,21 +65,21 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Swept:
+class SweepEntry:
     """One sweep that wrote `.grad`.
 
     Attributes
     ----------
     number : int
-        From 1, of all of the cell.
+        The number of the sweep in the cell, from 1.
     event : int
-        Its place among the events of the trace.
+        Its position in the events of the trace.
     root : str
-        What backward was called on, "loss"; "" for no name.
+        The name of the tensor on which backward was called, "loss"; "" if it has none.
     loss : float or None
-        Its value, if it is one number.
+        The value of that tensor if it has one element.
     operation : str
-        What made it: "MseLossBackward0".
+        The operation that computed it: "MseLossBackward0".
     entries : list of Entry
     """
 
@@ -102,11 +102,11 @@ class _Known:
 
 
 class Journal:
-    """Keeps the last `SWEEPS` sweeps, and of each leaf a sample of what it and its gradient were at the last of them."""
+    """The last `SWEEPS` sweeps, and a sample of each leaf and its gradient at the last of them."""
 
     def __init__(self) -> None:
-        self.sweeps: deque[Swept] = deque(maxlen=SWEEPS)
-        self.skipped = 0  # sweeps that nobody looked at
+        self.sweeps: deque[SweepEntry] = deque(maxlen=SWEEPS)
+        self.skipped = 0  # sweeps that were not recorded
         self._known: dict[int, _Known] = {}
 
     def clear(self) -> None:
@@ -114,39 +114,39 @@ class Journal:
         self._known.clear()
 
     def rename(self, keys: Mapping[int, int]) -> None:
-        """Keys of leaves are replaced with others."""
+        """Replace keys of leaves."""
         for swept in self.sweeps:
             for entry in swept.entries:
                 entry.key = keys.get(entry.key, entry.key)
         self._known = {known.entry.key: known for known in self._known.values()}
 
-    def entered(
-        self, swept: Swept, entry: Entry, tensor: Any, weakly: Any, weights: np.ndarray, gradient: np.ndarray, version: int
+    def add(
+        self, swept: SweepEntry, entry: Entry, tensor: Any, weakly: Any, weights: np.ndarray, gradient: np.ndarray, version: int
     ) -> None:
-        """A sweep has reached a leaf."""
+        """Add a leaf that a sweep reached."""
         if len(swept.entries) >= LEAVES:
             return
         old = self._known.get(entry.key)
         if old is not None and old.tensor() is tensor:
-            self._looked_at(old, weights, version)
+            self._compare(old, weights, version)
             if old.skipped == self.skipped and old.gradient.shape == gradient.shape:
                 entry.turn = cosine(gradient, old.gradient)
         self._known[entry.key] = _Known(entry, weakly, weights, gradient, version, self.skipped)
         swept.entries.append(entry)
 
-    def ended(
+    def finish(
         self, sample: Callable[[Any], np.ndarray | None], version: Callable[[Any], int], ours: Callable[[Any], bool]
     ) -> None:
-        """The cell is over: look once more at every leaf of a library."""
+        """Sample each leaf of a library once more at the end of the cell."""
         for known in list(self._known.values()):
             tensor = known.tensor()
             if tensor is not None and ours(tensor):
                 weights = sample(tensor)
                 if weights is not None:
-                    self._looked_at(known, weights, version(tensor))
+                    self._compare(known, weights, version(tensor))
                 del self._known[known.entry.key]
 
-    def _looked_at(self, known: _Known, weights: np.ndarray, version: int) -> None:
+    def _compare(self, known: _Known, weights: np.ndarray, version: int) -> None:
         entry = known.entry
         entry.written = version != known.version
         if weights.shape != known.weights.shape:
@@ -164,20 +164,20 @@ class Journal:
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float | None:
-    """⟨a, b⟩ / (‖a‖ ‖b‖); None where that is none."""
+    """Return ⟨a, b⟩ / (‖a‖ ‖b‖), or None if it is undefined."""
     with np.errstate(all="ignore"):
         below = float(np.linalg.norm(a) * np.linalg.norm(b))
         above = float(a @ b)
     return above / below if below > 0 and math.isfinite(above) and math.isfinite(below) else None
 
 
-def spaced(flat: Any) -> Any:
-    """Up to `SAMPLE` elements of a flat array or tensor, evenly spaced."""
+def spaced_sample(flat: Any) -> Any:
+    """Return at most `SAMPLE` evenly spaced elements of a flat array or tensor."""
     return flat[:: _stride(flat.shape[0])]
 
 
-def looked_at(size: int) -> int:
-    """How many elements of a leaf are looked at."""
+def sample_size(size: int) -> int:
+    """Return the number of sampled elements of a leaf."""
     return -(-size // _stride(size))
 
 

@@ -1,8 +1,7 @@
-"""What tells several trainings of one program from each other: the variables of the loops around them, what their functions were
-given, their models' names.
+"""Labels that distinguish several trainings of a program: loop variables, arguments of functions, names of models.
 
-A variable is of use if it has one value as long as a training lasts, and another one in another training: `act` of
-`for act in (Sigmoid, Tanh): train(make(act))`, and not the number of a step. Values are kept as texts, so that nothing lives on.
+A variable is useful if it is constant during a training and differs between trainings: `act` in `for act in (Sigmoid, Tanh):
+train(make(act))`, but not the number of a step. Values are stored as text, so that they keep no object alive.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from gradlab.explore.trace.loops import loops_around
 from gradlab.explore.trace.notes import Frame
 
 WIDEST = 24  # characters of a value
-CLASS_NAME = type.__dict__["__name__"]  # whatever a metaclass makes of it
-FEW = 4  # numbers of a sequence
+CLASS_NAME = type.__dict__["__name__"]  # a metaclass may override it
+FEW = 4  # elements of a sequence
 
 Variable = tuple[str, int]  # its name, and how deep in the program its function runs
 Values = dict[Variable, str]
@@ -26,16 +25,16 @@ Values = dict[Variable, str]
 
 @dataclass
 class Identity:
-    """What may tell a training from others.
+    """Properties that may distinguish a training from others.
 
     Attributes
     ----------
     model : str
-        The user's name for what learns; "" for none.
+        The user's name for the model; "" if there is none.
     line : str
-        "line 4", from which the cell runs it; "" where that is not known.
+        The line of the cell that runs the training, "line 4"; "" if it is unknown.
     loops, given : dict
-        The values of the loops' variables around it and of the functions' arguments that have stayed as they were.
+        The constant values of the loop variables around it and of the arguments of its functions.
     """
 
     model: str = ""
@@ -45,7 +44,7 @@ class Identity:
     _kept: bool = False
 
     def keep(self, frames: Sequence[Frame]) -> None:
-        """Keep those values that are as they were; the first time all."""
+        """Keep the values that have not changed, or all in the first call."""
         loops, given = values_around(frames)
         if not self._kept:
             self.loops, self.given, self._kept = loops, given, True
@@ -55,8 +54,8 @@ class Identity:
 
 
 def values_around(frames: Sequence[Frame]) -> tuple[Values, Values]:
-    """What the variables of the loops are that a program is in, and what its running functions were given, as short texts; the
-    outermost first. What has no short text is left out."""
+    """Return the loop variables and the arguments of the running functions as short texts, outermost first. Values without a
+    short text are left out."""
     loops: Values = {}
     given: Values = {}
     for depth, frame in enumerate(reversed(frames)):
@@ -70,8 +69,8 @@ def values_around(frames: Sequence[Frame]) -> tuple[Values, Values]:
 
 
 def short(value: Any) -> str:
-    """A value in a few characters, without running code of the user's: numbers, texts, functions and classes by their names,
-    modules by their class; "" of others."""
+    """Return a value as a short text without running code of the user: a number, a string, the name of a function or class, or
+    the class of a module; "" for others."""
     kind = type(value)
     if kind is str:
         text = value
@@ -93,8 +92,8 @@ def short(value: Any) -> str:
 
 
 def labels(trainings: Sequence[Identity]) -> list[str]:
-    """What each is called beside the others, in a few words: "act=Sigmoid"; else "critic"; "net, line 7"; "net, 2 of 3". A single
-    one is called nothing."""
+    """Return a short label for each training: "act=Sigmoid"; else "critic"; "net, line 7"; "net, 2 of 3". A single training has
+    the label ""."""
     if len(trainings) < 2:
         return [""] * len(trainings)
     loops = [training.loops for training in trainings]
@@ -105,15 +104,14 @@ def labels(trainings: Sequence[Identity]) -> list[str]:
     lines = [training.line for training in trainings]
     if all(models) and len(set(models)) == len(models):
         return models
-    both_said = [", ".join(filter(None, pair)) for pair in zip(models, lines, strict=True)]
-    if all(both_said) and len(set(both_said)) == len(both_said):
-        return both_said
+    both_labels = [", ".join(filter(None, pair)) for pair in zip(models, lines, strict=True)]
+    if all(both_labels) and len(set(both_labels)) == len(both_labels):
+        return both_labels
     return [f"{model or 'model'}, {i} of {len(models)}" for i, model in enumerate(models, start=1)]
 
 
 def _fewest(values: Sequence[Mapping[Variable, str]]) -> list[str]:
-    """The fewest values that tell all apart, those of the outermost loops first and numbers that count last; none if they do
-    not."""
+    """Return the fewest values that distinguish all trainings, outermost loops first and counters last; [] if none do."""
     variables = list(dict.fromkeys(one for known in values for one in known))
     differ = [one for one in variables if len({known.get(one) for known in values}) > 1]
     counts = {one: all(known.get(one, "0").isdigit() for known in values) for one in differ}

@@ -1,7 +1,7 @@
-"""From a site (a code object and the offset of an instruction) to the line that a reader sees, and what stands in it.
+"""Find the source line and the expression of a site (a code object and the offset of an instruction).
 
-`diagnose.source_locations` says which characters an instruction was compiled from. Here every file is parsed once, and every site
-looked up once: the ten thousand operations of a loop come from a handful of sites.
+`diagnose.source_locations` maps an instruction to the characters it was compiled from. Here each file is parsed once and each
+site is looked up once, because the ten thousand operations of a loop come from a few sites.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from gradlab.diagnose.source_locations import (
 )
 from gradlab.explore.trace.data import Line
 
-LARGEST = 2_000_000  # characters of a file that is parsed
-MOST_FILES = 64  # that stay parsed
-# Positions of the arguments that are given by keyword, in the libraries' functions and losses.
+MAX_CHARACTERS = 2_000_000  # of a file that is parsed
+MAX_FILES = 64  # in the cache of parsed files
+# Positions of keyword arguments of the libraries' functions and losses.
 POSITIONS = {"self": 0, "input": 0, "x1": 0, "other": 1, "target": 1, "x2": 1, "mat2": 1, "exponent": 1, "weight": 2}
 
 
 class Source:
-    """A file, parsed."""
+    """A parsed file."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self.statements: list[Any] = []
         text = "".join(lines)
-        if text and len(text) <= LARGEST:
+        if text and len(text) <= MAX_CHARACTERS:
             try:
                 tree = ast.parse(text)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -46,7 +46,7 @@ class Source:
             self.statements = sorted(statements, key=lambda node: (node.lineno, node.col_offset))
 
     def statement(self, place: SourceLocation) -> Any:
-        """The innermost statement around a place that is simple, or whose head the place is in; None if there is none."""
+        """Return the innermost simple statement around a place, or the compound statement with the place in its head, or None."""
         start = (place.line, max(place.start_column, 0))
         at = bisect_right(self.statements, start, key=lambda node: (node.lineno, node.col_offset)) - 1
         while at >= 0:
@@ -57,7 +57,7 @@ class Source:
         return None
 
     def text(self, node: Any) -> str:
-        """The source of a parsed node, on one line; of a compound statement its first line."""
+        """Return the source of a parsed node on one line, or the first line of a compound statement."""
         last = node.end_lineno if isinstance(node, (ast.expr, *SIMPLE_STATEMENTS)) else node.lineno
         rows = [row.encode() for row in self.lines[node.lineno - 1 : last]]
         if last == node.end_lineno:
@@ -66,33 +66,33 @@ class Source:
         return " ".join(b" ".join(rows).decode(errors="replace").split())
 
 
-_parsed: dict[str, Source] = {}  # the last files
+_parsed: dict[str, Source] = {}  # the last files that were used
 
 
 class Lines:
-    """Sites looked up for one trace."""
+    """A cache of the sites of one trace."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[Any, int], Line] = {}
         self._nodes: dict[tuple[Any, int], Any] = {}
 
     def line(self, site: Any) -> Line | None:
-        """Where a site is; None of none."""
+        """Return the line of a site; None if there is no site."""
         if site is None:
             return None
         key = site[0], site[1]
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = self._looked_up(key)
+            line = self._lines[key] = self._look_up(key)
         return line
 
     def expression(self, site: Any) -> Any:
-        """The very sub-expression of a site, parsed; of an update `x += y` the statement; None if it is not known."""
+        """Return the parsed sub-expression of a site, or the statement for `x += y`; None if it is unknown."""
         if self.line(site) is None:
             return None
         return self._nodes.get((site[0], site[1]))
 
-    def _looked_up(self, key: tuple[Any, int]) -> Line:
+    def _look_up(self, key: tuple[Any, int]) -> Line:
         place = location_of(key)
         assert place is not None
         source = self._source(place.filename)
@@ -121,14 +121,14 @@ class Lines:
         lines = linecache.getlines(filename)
         source = _parsed.get(filename)
         if source is None or source.lines != lines:
-            while len(_parsed) >= MOST_FILES:
+            while len(_parsed) >= MAX_FILES:
                 _parsed.pop(next(iter(_parsed), ""), None)
             source = _parsed[filename] = Source(lines)
         return source
 
 
 def _characters(line: str, column: int) -> int:
-    """A column in UTF-8, as Python's are, in characters."""
+    """Convert a column from UTF-8 bytes, as Python counts, to characters."""
     return len(line.encode()[:column].decode(errors="replace"))
 
 
@@ -141,7 +141,7 @@ def _expression(statement: Any, place: SourceLocation) -> Any:
 
 
 def _target(statement: Any, expression: Any) -> str:
-    """The one name that a statement assigns the sub-expression to."""
+    """Return the single name to which a statement assigns the sub-expression, or ""."""
     if (
         isinstance(statement, ast.AugAssign)
         and statement is expression
@@ -159,8 +159,8 @@ def _target(statement: Any, expression: Any) -> str:
 def operands_of(expression: Any) -> list[Any]:
     """Return the parsed operands of an operation in the order of its arguments.
 
-    Both sides of a sign; the receiver of a tensor's method (not `F` of `F.relu(x)`, not `self` of `self.criterion(x, y)`) and the
-    arguments of a call, those given by keyword where their position is.
+    These are both sides of an operator, or the receiver of a tensor method (not `F` in `F.relu(x)`, not `self` in
+    `self.criterion(x, y)`) and the arguments of a call, with keyword arguments at their position.
     """
     if isinstance(expression, ast.BinOp):
         return [expression.left, expression.right]
@@ -181,7 +181,7 @@ def operands_of(expression: Any) -> list[Any]:
 
 
 def literal(node: Any) -> Any:
-    """The number that a parsed expression is; None of another."""
+    """Return the number that a parsed expression is, or None."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -190,7 +190,7 @@ def literal(node: Any) -> Any:
 
 
 def index_of(expression: Any) -> str:
-    """ "[1:, :-1]" of `x[1:, :-1]`; "" of anything else."""
+    """Return "[1:, :-1]" for `x[1:, :-1]`, and "" for any other expression."""
     if not isinstance(expression, ast.Subscript):
         return ""
     return (

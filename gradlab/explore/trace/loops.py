@@ -1,7 +1,7 @@
-"""Where a program is in its loops, read off its source and the names of its running functions: how far a training has come.
+"""Find the position of a program in its loops from its source and the local variables of its running functions.
 
-The length of a loop is known if it goes over a `range` of numbers that the names hold, a sequence, or a data loader of PyTorch's.
-Nothing of the program is called for it but `len()` of a data loader.
+The position gives the progress of a training. The length of a loop is known if it iterates over a `range` of known numbers, a
+sequence, or a data loader of PyTorch. The only code of the program that is called is `len()` of a data loader.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from typing import Any, NamedTuple
 from gradlab.explore.names import owners_in
 from gradlab.explore.trace.notes import Frame, line_of
 
-LARGEST = 500_000  # characters of a file that is parsed
-PLACES = 200  # of which the loops are remembered
-MISSES = 2  # ends that were none, after which no more are told
+MAX_CHARACTERS = 500_000  # of a file that is parsed
+MAX_PLACES = 200  # in the cache of loops
+MAX_MISSES = 2  # wrong predictions of the end of a training, after which no more are made
 WRAPPERS = frozenset(("enumerate", "tqdm", "trange", "list", "tuple", "reversed", "sorted", "iter", "progress_bar", "track"))
 REORDERED = frozenset(("reversed", "sorted"))
-INLINED = sys.version_info >= (3, 12)  # comprehensions run in the frame that they stand in
+INLINED = sys.version_info >= (3, 12)  # comprehensions run in the enclosing frame
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class Loop(NamedTuple):
-    """A loop around a line: its variables, what it goes over, and the names that its body assigns to."""
+    """A loop around a line: its variables, its iterable, and the names that its body assigns."""
 
     targets: tuple[str, ...]
     over: ast.expr
@@ -42,8 +42,8 @@ class Loop(NamedTuple):
 # ------------------------------------------------------------------------------------------------------------------ source
 @lru_cache(maxsize=512)
 def _loops_at(source: str, line: int, first: int, comprehension: bool) -> tuple[Loop, ...]:
-    """The loops around a line, outermost first, of the function that begins on line `first`, or of the comprehension there."""
-    tree = _parsed(source)
+    """Return the loops around a line, outermost first, in the function or comprehension that begins on line `first`."""
+    tree = _parse(source)
     loops: list[Loop] = []
 
     def visit(node: ast.AST) -> None:
@@ -51,7 +51,7 @@ def _loops_at(source: str, line: int, first: int, comprehension: bool) -> tuple[
             if isinstance(child, (ast.expr, ast.stmt)) and not child.lineno <= line <= (child.end_lineno or child.lineno):
                 continue
             if isinstance(child, (*FUNCTIONS, ast.ClassDef)) and _first_line(child) == first:
-                loops.clear()  # loops around the function are not the function's
+                loops.clear()  # loops around the function do not count
             if isinstance(child, (ast.For, ast.AsyncFor)) and child.body[0].lineno <= line <= (child.body[-1].end_lineno or 0):
                 stored = (_names(part) for part in child.body)
                 loops.append(Loop(_names(child.target), child.iter, frozenset(name for names in stored for name in names)))
@@ -68,40 +68,42 @@ def _loops_at(source: str, line: int, first: int, comprehension: bool) -> tuple[
 
 
 @lru_cache(maxsize=8)
-def _parsed(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     try:
-        return ast.parse(source if len(source) <= LARGEST else "")
+        return ast.parse(source if len(source) <= MAX_CHARACTERS else "")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.parse("")
 
 
 def _first_line(node: Any) -> int:
-    """The line on which Python says that a function begins: that of its first decorator."""
+    """Return the first line of a function according to Python, which is the line of its first decorator."""
     first: int = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
     return first
 
 
 def _names(node: ast.AST) -> tuple[str, ...]:
-    """The names that are assigned to."""
+    """Return the names that are assigned."""
     return tuple(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
 
 
 def loops_around(frame: Frame) -> tuple[Loop, ...]:
-    """The loops of a running function around the line that it is on, outermost first."""
+    """Return the loops of a running function around its current line, outermost first."""
     code, key = frame.code, (id(frame.code), frame.offset)
     known = _around.get(key)
     if known is None or known[0] is not code:
         line = line_of((code, frame.offset))
-        first = code.co_firstlineno if code.co_flags & inspect.CO_OPTIMIZED else 0  # else a module's or a cell's own lines
+        first = code.co_firstlineno if code.co_flags & inspect.CO_OPTIMIZED else 0  # else top-level lines of a module or a cell
         source = "".join(linecache.getlines(code.co_filename))
         loops = () if line is None else _loops_at(source, line, first, _is_comprehension(code))
-        if len(_around) >= PLACES:
+        if len(_around) >= MAX_PLACES:
             _around.clear()
         known = _around[key] = code, loops
     return known[1]
 
 
-_around: dict[tuple[int, int], tuple[CodeType, tuple[Loop, ...]]] = {}  # by the identity of code, which is held, and the offset
+_around: dict[
+    tuple[int, int], tuple[CodeType, tuple[Loop, ...]]
+] = {}  # by the id of the code, which is kept alive, and the offset
 
 
 def _is_comprehension(code: CodeType) -> bool:
@@ -109,44 +111,45 @@ def _is_comprehension(code: CodeType) -> bool:
 
 
 def loops_of(frames: Sequence[Frame]) -> set[tuple[int, int]]:
-    """Return what tells the loops from others that a program is in."""
+    """Return keys of the loops that contain the current position of a program."""
     return {(id(frame.code), at) for frame in frames for at, _ in enumerate(loops_around(frame))}
 
 
 # ---------------------------------------------------------------------------------------------------------------- progress
 @dataclass
 class Progress:
-    """How far a training has come, as far as its loops tell.
+    """The progress of a training according to its loops.
 
     Attributes
     ----------
     done : float or None
-        The share of it that is behind when the next sweep has run; None if that cannot be told.
+        The share of the training that is done after the next sweep; None if unknown.
     last : bool
-        Whether the next sweep seems to be the last.
+        True if the next sweep is expected to be the last.
     steady : bool
-        Whether the innermost loop is in the pass that it was in at the last sweep, or in the next one, as it has been before.
+        True if the innermost loop is in the same pass as at the last sweep, or in the next one, as before.
     over : bool
-        Whether the next sweep seems to be the first of another model's: a loop makes models, and those in it are at their end.
+        True if the next sweep is expected to be the first of another model: a loop creates models, and the loops in it have
+        ended.
     """
 
     done: float | None = None
     last: bool = False
     steady: bool = False
     over: bool = False
-    _first: dict[tuple[Any, int], Any] = field(default_factory=dict)  # which pass each loop was in at the first sweep
-    _is_last: bool = False  # whether this sweep was thought to be the last
-    _misses: int = 0  # how often there was another one
-    _path: tuple[int, ...] | None = None  # which pass of each loop it is in
+    _first: dict[tuple[Any, int], Any] = field(default_factory=dict)  # the pass of each loop at the first sweep
+    _is_last: bool = False  # whether this sweep was expected to be the last
+    _misses: int = 0  # wrong predictions
+    _path: tuple[int, ...] | None = None  # the current pass of each loop
     _in_pass: int = 0  # sweeps of this pass so far
-    _per_pass: int = 1  # and of the pass before
-    _makers: set[tuple[Any, int]] = field(default_factory=set)  # the loops that make a model in each pass
-    _moved: set[tuple[Any, int]] = field(default_factory=set)  # the loops that have gone on since
-    _last: dict[tuple[Any, int], tuple[int, int | None]] = field(default_factory=dict)  # and at the last, and how many there are
-    _counted: dict[tuple[Any, int], tuple[Any, Any, int]] = field(default_factory=dict)  # of loops that tell no number
+    _per_pass: int = 1  # sweeps of the previous pass
+    _makers: set[tuple[Any, int]] = field(default_factory=set)  # the loops that create a model in each pass
+    _moved: set[tuple[Any, int]] = field(default_factory=set)  # the loops that have advanced since
+    _last: dict[tuple[Any, int], tuple[int, int | None]] = field(default_factory=dict)  # the last pass, and the number of passes
+    _counted: dict[tuple[Any, int], tuple[Any, Any, int]] = field(default_factory=dict)  # for loops without a counter
 
-    def begun(self, frames: Sequence[Frame], is_part: Callable[[Any], bool]) -> None:
-        """A training begins: the loops that made its model, which is what `is_part` tells, are not its own."""
+    def begin(self, frames: Sequence[Frame], is_part: Callable[[Any], bool]) -> None:
+        """Begin a training. The loops that created its model, which `is_part` identifies, do not count as its loops."""
         for depth, frame in enumerate(frames):
             made = {name for name, value in owners_in(frame.names).items() if name not in frame.arguments and is_part(value)}
             if made:
@@ -158,13 +161,15 @@ class Progress:
                 self.over = self._makes_more(key for key, _, _ in _running(frames))
                 return
 
-    def swept(self, frames: Sequence[Frame]) -> None:
-        """A sweep of the training begins, in these functions."""
-        self._misses += self._is_last or self.over  # there is another one, though none was expected
+    def update(self, frames: Sequence[Frame]) -> None:
+        """Update the progress at the begin of a sweep, from the running functions."""
+        self._misses += self._is_last or self.over  # there is a sweep that was not expected
         self._is_last = self.last
         loops = [*_running(frames)]
         went_on = bool(loops) and loops[-1][0] in self._moved and loops[-1][0] not in self._makers
-        place: list[tuple[int, int | None]] = []  # of the loops that go on within the training: the pass, and how many
+        place: list[
+            tuple[int, int | None]
+        ] = []  # of the loops that advance within the training: the pass, and the number of passes
         outer: tuple[int, ...] = ()
         for i, (key, loop, space) in enumerate(loops):
             shadowed = {name for _, other, _ in loops[i + 1 :] for name in other.targets} & {*loop.targets}
@@ -180,7 +185,7 @@ class Progress:
             self._last[key] = index, length
             if self._first.setdefault(key, index) != index:
                 self._moved.add(key)
-                self._makers.discard(key)  # the model is still that of the first pass
+                self._makers.discard(key)  # the model is still the one of the first pass
             if key in self._moved:
                 place.append((index, length))
             outer = *outer, index
@@ -197,19 +202,19 @@ class Progress:
         else:
             self.last = bool(ending) and left[-1] == 1
         self.over = self._in_pass >= self._per_pass and self._makes_more(key for key, _, _ in loops)
-        if self._misses > MISSES:
+        if self._misses > MAX_MISSES:
             self.last = self.over = False
 
     def total(self, around: Collection[tuple[int, int]] = ()) -> int | None:
-        """Return how many sweeps the training has, without the loops `around` it and those that make the model; None if one of
-        the others does not say."""
+        """Return the number of sweeps of the training, without the loops `around` it and those that create the model; None if the
+        length of another loop is unknown."""
         lengths = [length for key, (_, length) in self._last.items() if key not in self._makers and key not in around]
         if not lengths or None in lengths:
             return None
         return prod(length for length in lengths if length is not None) * self._per_pass
 
     def _makes_more(self, keys: Iterable[Any]) -> bool:
-        """Whether a loop that makes models is not at its end, and those within it, which go on, are."""
+        """Return True if a loop that creates models is not at its end, but all advancing loops inside it are."""
         goes_on = False
         for key in keys:
             index, length = self._last.get(key, (0, None))
@@ -222,7 +227,7 @@ class Progress:
 
 
 def _running(frames: Sequence[Frame]) -> Iterator[tuple[tuple[Any, int], Loop, Mapping[str, Any]]]:
-    """The loops of the running functions, outermost first: what tells each from others, and the names that it sees."""
+    """Yield the key, the loop and the visible variables for each loop of the running functions, outermost first."""
     for depth, frame in reversed([*enumerate(frames)]):
         around = frames[depth + 1].names if _is_comprehension(frame.code) and depth + 1 < len(frames) else {}
         for at, loop in enumerate(loops_around(frame)):
@@ -230,7 +235,7 @@ def _running(frames: Sequence[Frame]) -> Iterator[tuple[tuple[Any, int], Loop, M
 
 
 def _share_after_next(place: Sequence[tuple[int, int | None]]) -> float | None:
-    """The share of nested loops that is behind after the next pass; None where that is not known."""
+    """Return the share of nested loops that is done after the next pass; None if unknown."""
     if not place or place[0][1] is None:
         return None
     done, part = 0.0, 1.0
@@ -243,8 +248,8 @@ def _share_after_next(place: Sequence[tuple[int, int | None]]) -> float | None:
 
 
 def _index(loop: Loop, space: Mapping[str, Any], length: int | None) -> int | None:
-    """Which pass a loop is in by its variable, where it counts."""
-    name, arguments = _called(loop.over)
+    """Return the pass of a loop from its variable if that is a counter, else None."""
+    name, arguments = _call_parts(loop.over)
     first = loop.targets[0] if loop.targets else ""
     value = space.get(first)
     if type(value) is not int or (not arguments and name != "range"):
@@ -266,10 +271,10 @@ def _index(loop: Loop, space: Mapping[str, Any], length: int | None) -> int | No
 
 
 def length_of(over: ast.expr, space: Mapping[str, Any]) -> int | None:
-    """How many passes a loop over an expression makes; None if that cannot be told without calling something."""
+    """Return the number of passes of a loop over an expression; None if it is unknown without running code."""
     if isinstance(over, (ast.List, ast.Tuple, ast.Set)):
         return None if any(isinstance(one, ast.Starred) for one in over.elts) else len(over.elts)
-    name, arguments = _called(over)
+    name, arguments = _call_parts(over)
     if name in ("range", "trange"):
         numbers = [_number(one, space) for one in arguments]
         if not 1 <= len(numbers) <= 3 or not all(type(one) is int for one in numbers) or (len(numbers) == 3 and not numbers[2]):
@@ -283,8 +288,8 @@ def length_of(over: ast.expr, space: Mapping[str, Any]) -> int | None:
     return _length(_value(over, space))
 
 
-def _called(node: ast.expr) -> tuple[str, list[ast.expr]]:
-    """The name of a function that an expression calls, and its arguments."""
+def _call_parts(node: ast.expr) -> tuple[str, list[ast.expr]]:
+    """Return the name of the function that an expression calls, and the arguments."""
     if not isinstance(node, ast.Call):
         return "", []
     function = node.func
@@ -304,13 +309,13 @@ def _length(value: Any) -> int | None:
     if any(one.__name__ == "DataLoader" and one.__module__.startswith("torch.") for one in kind.__mro__):
         try:
             return len(value)
-        except Exception:  # noqa: BLE001  (of data without a length; a sampler's own __len__ may raise anything)
+        except Exception:  # noqa: BLE001  (data without a length; a sampler's __len__ may raise anything)
             return None
     return None
 
 
 def _number(node: ast.expr, space: Mapping[str, Any]) -> Any:
-    """A whole number that is written, named, or computed from such; None of anything else."""
+    """Return the value of an integer literal, variable, or an expression of these; None for anything else."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = _number(node.operand, space)
         return -value if type(value) is int else None
@@ -325,7 +330,7 @@ def _number(node: ast.expr, space: Mapping[str, Any]) -> Any:
         if isinstance(node.op, ast.Mult):
             return a * b
         return a // b if isinstance(node.op, ast.FloorDiv) and b else None
-    name, arguments = _called(node)
+    name, arguments = _call_parts(node)
     if name == "len" and len(arguments) == 1:
         return length_of(arguments[0], space)
     if name == "int" and len(arguments) == 1:
@@ -334,7 +339,7 @@ def _number(node: ast.expr, space: Mapping[str, Any]) -> Any:
 
 
 def _value(node: ast.expr, space: Mapping[str, Any]) -> Any:
-    """What a constant is, a name stands for, or an attribute of it holds; None if asking would run code."""
+    """Return the value of a constant, a variable, or an attribute; None if evaluating it would run code."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):

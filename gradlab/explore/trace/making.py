@@ -1,4 +1,4 @@
-"""The trace of what a `Recorder` has seen: of one of its sweeps, or of a program without one."""
+"""Build a trace from a `Recorder`, for one of its sweeps or for a program without a sweep."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library
 from gradlab.explore.module_paths import prefixes
 from gradlab.explore.trace.data import ModuleCall, Trace
-from gradlab.explore.trace.happenings import Happenings
-from gradlab.explore.trace.journal import Journal, Swept
-from gradlab.explore.trace.notes import Called, Frame, Severed, cell_source
+from gradlab.explore.trace.event_log import EventLog
+from gradlab.explore.trace.journal import Journal, SweepEntry
+from gradlab.explore.trace.notes import Frame, RecordedCall, RecordedCut, cell_source
 from gradlab.explore.trace.reading import Names, Reader, Root, read
 from gradlab.explore.trace.sweep import RecordedSweep, leaves_of
 
-MOST = 50_000  # nodes of a graph that are read
+MAX_NODES = 50_000  # nodes of a graph that are read
 
 
-class Seen(Protocol):
-    """What a recorder has seen, as far as a trace tells of it."""
+class RecordedProgram(Protocol):
+    """The parts of a recorder that a trace is built from."""
 
     sweeps: int
-    calls: deque[Called]
-    cuts: deque[Severed]
-    events: Happenings
+    calls: deque[RecordedCall]
+    cuts: deque[RecordedCut]
+    events: EventLog
     journal: Journal
-    reborn: WeakKeyDictionary[Any, Sequence[Severed]]
+    leaves_from_cuts: WeakKeyDictionary[Any, Sequence[RecordedCut]]
 
     def names_at(self, library: Library, frames: Sequence[Frame]) -> Names: ...
 
 
-def trace_of_sweep(recorder: Seen, sweep: RecordedSweep) -> Trace:
-    """The trace of a sweep whose graph is still there."""
+def trace_of_sweep(recorder: RecordedProgram, sweep: RecordedSweep) -> Trace:
+    """Return the trace of a sweep whose graph still exists."""
     reader, trace = _graph_of(recorder, sweep)
     for node, leaf in sweep.leaves.items():
         if node in reader.index:
-            reader.reached(leaf.losses, reader.index[node])
-    for node, cuts in list(recorder.reborn.items()):
+            reader.mark_reached(leaf.losses, reader.index[node])
+    for node, cuts in list(recorder.leaves_from_cuts.items()):
         if node in reader.index and node not in sweep.leaves:
-            reader.reached(cuts, reader.index[node])
+            reader.mark_reached(cuts, reader.index[node])
     return replace(
         trace,
         calls=_calls(recorder, reader, trace),
-        cuts=tuple(reader.severed(cut) for cut in _cuts(recorder, reader) if cut.time < sweep.time),  # it knows no later ones
+        cuts=tuple(reader.describe_cut(cut) for cut in _cuts(recorder, reader) if cut.time < sweep.time),
         events=tuple(map(reader.event, recorder.events)),
         journal=tuple(_journal(recorder)),
     )
 
 
-def trace_of_first_sweep(recorder: Seen, sweep: RecordedSweep) -> Trace:
-    """The same without cuts, events and journal, and with one call of each module that made nodes of the graph."""
+def trace_of_first_sweep(recorder: RecordedProgram, sweep: RecordedSweep) -> Trace:
+    """Return the trace of a sweep without cuts, events and journal, and with one call for each module in the graph."""
     reader, trace = _graph_of(recorder, sweep)
     missing = {path for node in trace.nodes for path in prefixes(node.module)}
     calls = []
@@ -65,10 +65,10 @@ def trace_of_first_sweep(recorder: Seen, sweep: RecordedSweep) -> Trace:
     return replace(trace, calls=tuple(calls))
 
 
-def _graph_of(recorder: Seen, sweep: RecordedSweep) -> tuple[Reader, Trace]:
-    """The graph of a sweep with its leaves, and its reader."""
+def _graph_of(recorder: RecordedProgram, sweep: RecordedSweep) -> tuple[Reader, Trace]:
+    """Return the reader of a sweep's graph, and the graph with its leaves."""
     reader = Reader(sweep.library, sweep.names, sweep.seen)
-    trace = read(reader, sweep.roots, most=MOST)
+    trace = read(reader, sweep.roots, most=MAX_NODES)
     training = sweep.training
     return reader, replace(
         trace,
@@ -81,17 +81,17 @@ def _graph_of(recorder: Seen, sweep: RecordedSweep) -> tuple[Reader, Trace]:
     )
 
 
-def trace_of_attempt(recorder: Seen, losses: Sequence[Severed] | None, library: Library, site: Any) -> Trace:
-    """What was seen where no sweep was: of one that was asked for and could not be, or of a tensor with these losses. The trace
-    has no nodes."""
+def trace_of_attempt(recorder: RecordedProgram, losses: Sequence[RecordedCut] | None, library: Library, site: Any) -> Trace:
+    """Return a trace without nodes for a backward that failed for lack of a graph, or for a tensor that lost its history at the
+    cuts `losses`."""
     reader = Reader(library, recorder.names_at(library, ()))
-    reader.reached(losses or (), -1)
+    reader.mark_reached(losses or (), -1)
     trace = Trace(library.name, (), ())
     cuts = _cuts(recorder, reader)
     return replace(
         trace,
         calls=_calls(recorder, reader, trace),
-        cuts=tuple(reader.severed(cut) for cut in cuts),
+        cuts=tuple(reader.describe_cut(cut) for cut in cuts),
         events=tuple(map(reader.event, recorder.events)),
         source=cell_source(),
         program=cells.called,
@@ -101,30 +101,30 @@ def trace_of_attempt(recorder: Seen, losses: Sequence[Severed] | None, library: 
     )
 
 
-def trace_of_unfinished(recorder: Seen, library: Library, outputs: Sequence[Any]) -> tuple[Trace, Names]:
-    """The graph behind tensors of a program that failed before it called backward, and the names at that moment. The last nodes
-    are the outputs, one for each tensor."""
+def trace_of_unfinished(recorder: RecordedProgram, library: Library, outputs: Sequence[Any]) -> tuple[Trace, Names]:
+    """Return the graph behind tensors of a program that failed before it called backward, and the names at that time. The last
+    nodes are the outputs, one for each tensor."""
     names = recorder.names_at(library, ())
     reader = Reader(library, names)
     roots = [Root(library.node(one), tuple(one.shape), names.by_id.get(id(one), "")) for one in outputs]
-    trace = read(reader, roots, most=MOST)
+    trace = read(reader, roots, most=MAX_NODES)
     return replace(trace, calls=_calls(recorder, reader, trace), source=cell_source(), program=cells.called), names
 
 
-def _journal(recorder: Seen) -> Iterator[Swept]:
-    """The sweeps in the journal whose events are still known, with the places of these among them."""
+def _journal(recorder: RecordedProgram) -> Iterator[SweepEntry]:
+    """Yield the sweeps of the journal whose events are still known, with the positions of these events."""
     for swept in recorder.journal.sweeps:
         if swept.event > recorder.events.forgotten:
             yield replace(swept, event=swept.event - recorder.events.forgotten)
 
 
-def _cuts(recorder: Seen, reader: Reader) -> list[Severed]:
-    """The cuts in their order, then those at which a tensor was made of numbers and reached the graph."""
+def _cuts(recorder: RecordedProgram, reader: Reader) -> list[RecordedCut]:
+    """Return the cuts in order, then tensors created from numbers that reached the graph."""
     known = {id(cut) for cut in recorder.cuts}
     return [*recorder.cuts, *(cut for cut in reader.reaching if id(cut) not in known)]
 
 
-def _calls(recorder: Seen, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
+def _calls(recorder: RecordedProgram, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
     operations: Counter[str] = Counter()
     for node in trace.nodes:
         operations.update(prefixes(node.module))

@@ -1,7 +1,7 @@
-"""What is noted of an operation while it runs: a few references, made what a reader sees (`reading`) when somebody looks.
+"""Notes on operations, recorded while they run. `reading` builds a trace from them when it is needed.
 
-A note lies on the node itself, so that it lives as long as the graph does, and holds no tensor: numbers where they are few, else
-a weak reference to the array, which the recorder may keep alive for a while.
+A note is stored on the node, so it lives as long as the graph. It holds no tensor, but a few numbers or a weak reference to the
+array, which the recorder may keep alive for some time.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any, NamedTuple
 from gradlab.diagnose.sites import own_site
 from gradlab.diagnose.source_locations import cells
 
-times = count()  # of cuts and sweeps, in the order of the program
-FRAMES = 20  # functions that are looked at
-OFFSET = type.__dict__["__weakrefoffset__"].__get__  # whatever the metaclass does
-FILLS = sys.version_info < (3, 13)  # whether a function's frame keeps the dictionary of its names
-METHODS = ("__call__", "forward")  # by which an object computes as a module does
-NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
+times = count()  # numbers cuts and sweeps in the order of the program
+MAX_FRAMES = 20
+OFFSET = type.__dict__["__weakrefoffset__"].__get__  # a metaclass may override it
+FILLS = sys.version_info < (3, 13)  # whether a function's frame keeps the dictionary of its local variables
+METHODS = ("__call__", "forward")  # methods of objects that compute like modules
+NOTE = "gradlab"  # the key of the note in the dictionary of a node, if the nodes have one, as torch's metadata
 
 
-class KeptArray:
-    """A tensor's array as it was: its few numbers, or a weak reference and what tells whether it was overwritten since. `form` is
-    what it was if it was not an ordinary dense tensor."""
+class RecordedArray:
+    """A tensor's array: the numbers if there are few, else a weak reference, with the owner and the version that show whether it
+    was overwritten. `form` describes it if it is not an ordinary dense tensor."""
 
     __slots__ = ("array", "dtype", "form", "numbers", "owner", "shape", "version")
 
@@ -41,21 +41,23 @@ class KeptArray:
         self.owner, self.version = owner, version
 
 
-class Given:
-    """An argument that no gradient goes to: which it is, what it held, which tensor it is, and why it has no history."""
+class RecordedOperand:
+    """An argument that gets no gradient: its position, values, tensor, and why it has no history."""
 
     __slots__ = ("argument", "kept", "losses", "number", "tensor")
 
-    def __init__(self, argument: int, kept: KeptArray | None, number: Any, tensor: Any, losses: tuple[Any, ...]) -> None:
+    def __init__(self, argument: int, kept: RecordedArray | None, number: Any, tensor: Any, losses: tuple[Any, ...]) -> None:
         self.argument, self.kept, self.number, self.losses = argument, kept, number, losses
         self.tensor: weakref.ref[Any] | None = tensor
 
 
-class Severed:
-    """A tensor that was cut off from its history: how and where, what made it, what it held, and the leaves behind it. `cell` is
-    the site in the cell that ran; `old` whether a sweep came between the making of the tensor and its cut; `aside` whether the
-    operation also made what has a history, as topk does; `within` the site in an installed package that the user's own, `site`,
-    called, and `by_them` whether that package switches the grad mode itself; `time` tells its place among cuts and sweeps."""
+class RecordedCut:
+    """A tensor that was cut off from its history: how and where, the operation that computed it, its values, and its leaves.
+
+    `cell` is the site in the running cell. `old` is True if a sweep ran between the computation of the tensor and its cut.
+    `aside` is True if the operation has other outputs with a history, as topk. `within` is the site in an installed package that
+    the user's `site` called, and `by_them` is True if that package changes the grad mode itself. `time` orders cuts and sweeps.
+    """
 
     __slots__ = ("aside", "by_them", "cell", "how", "kept", "leaves", "old", "operation", "shape", "site", "time", "within")
 
@@ -65,7 +67,7 @@ class Severed:
         site: Any,
         operation: str,
         shape: tuple[int, ...],
-        kept: KeptArray | None,
+        kept: RecordedArray | None,
         leaves: Any,
         cell: Any = None,
         *,
@@ -77,13 +79,13 @@ class Severed:
         self.leaves: list[weakref.ref[Any]] = leaves  # nodes
 
 
-class Called:
+class RecordedCall:
     """A call of a module."""
 
     __slots__ = ("depth", "graded", "kind", "module", "outer", "site", "training")
     depth: int
 
-    def __init__(self, module: Any, outer: Called | None, site: Any, graded: bool) -> None:
+    def __init__(self, module: Any, outer: RecordedCall | None, site: Any, graded: bool) -> None:
         self.module, self.outer, self.site, self.graded = weakref.ref(module), outer, site, graded
         self.kind = type(module).__name__
         self.training = bool(getattr(module, "training", True))
@@ -91,22 +93,22 @@ class Called:
 
 
 class Note:
-    """What was seen of an operation.
+    """The record of an operation.
 
     Attributes
     ----------
     site, cell : pair of a code object and an offset, or None
-        The user's innermost frame, and that of the cell.
-    call : Called or None
-    made : KeptArray or None
-        What it made.
-    given : sequence of Given
+        The innermost frame of the user, and the frame of the cell.
+    call : RecordedCall or None
+    made : RecordedArray or None
+        The result.
+    given : sequence of RecordedOperand
     inner : bool
-        Whether another operation that the user called made it on its way: then it has that one's site.
+        True if it is an internal step of an operation that the user called, which gives the site.
     part_of : pair of a str and an int, or None
-        The function that computes a whole layer, of which it is a part, and which call of it.
+        The function for a whole layer that it is part of, and the index of the call.
     methods : tuple of pairs of a weak reference and a code object
-        The methods that ran around it, innermost first, and their objects; in a module those that it called.
+        The objects and methods that were running, innermost first; inside a module, only those that the module called.
     """
 
     __slots__ = ("call", "cell", "given", "inner", "made", "methods", "part_of", "site")
@@ -115,8 +117,8 @@ class Note:
         self,
         site: Any,
         cell: Any,
-        call: Called | None,
-        made: KeptArray | None,
+        call: RecordedCall | None,
+        made: RecordedArray | None,
         given: Any,
         inner: bool = False,
         part_of: tuple[str, int] | None = None,
@@ -126,9 +128,9 @@ class Note:
         self.part_of, self.methods = part_of, methods
 
 
-class Failed(NamedTuple):
-    """A call of a function that raised: the identity of the error, the function, weak references to the tensors that it was given
-    with their shapes and dtypes, and the site of the call."""
+class RecordedFailure(NamedTuple):
+    """A call of a function that raised: the id of the error, the function, weak references to the tensor arguments with their
+    shapes and dtypes, and the site of the call."""
 
     error: int
     function: str
@@ -137,29 +139,29 @@ class Failed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """What an `Event` is made of."""
+class RecordedEvent:
+    """The raw data of an `Event`."""
 
     kind: str
     site: Any
-    leaves: tuple[int, ...] = ()  # identities
+    leaves: tuple[int, ...] = ()  # keys
     optimizer: str = ""
     rates: tuple[float, ...] = ()
     maximizes: bool = False
     held: tuple[int, ...] = ()
-    whose: int = 0  # the optimizer's identity
-    cell: Any = None  # the site in the cell that ran
-    checked: bool = True  # of a step, whether leaves with a gradient of 0 are left out
+    whose: int = 0  # the key of the optimizer
+    cell: Any = None  # the site in the running cell
+    checked: bool = True  # for a step, whether leaves with a zero gradient are left out
 
 
 def line_of(site: Any) -> int | None:
-    """The line of a site."""
+    """Return the line of a site."""
     code, offset = site[:2]
     return next(islice(code.co_positions(), offset // 2, None), (None,))[0]
 
 
 def cell_site() -> Any:
-    """The line of the cell that runs which led here; None outside of cells."""
+    """Return the site in the running cell that led here; None outside cells."""
     current = cells.current
     frame: Any = sys._getframe(1)
     if current is None:
@@ -169,10 +171,9 @@ def cell_site() -> Any:
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
-def around(frame: Any, site: Any, call: Called | None) -> tuple[Any, tuple[tuple[weakref.ref[Any], CodeType], ...]]:
-    """Return what led to a user's frame: the site in the cell that runs (the frame's own outside of cells), and of the methods
-    that run there and may compute as a module does, innermost first, the first argument and the code. Those around the module
-    that is being called are left out."""
+def around(frame: Any, site: Any, call: RecordedCall | None) -> tuple[Any, tuple[tuple[weakref.ref[Any], CodeType], ...]]:
+    """Return the site in the running cell (outside cells, the frame's own site) and the running methods that may compute like a
+    module, innermost first, as their first argument and code. Methods outside the current module call are left out."""
     current, cell, outer = cells.current, site, frame
     if current is not None and frame is not None and frame.f_code.co_filename != current:
         while outer is not None and outer.f_code.co_filename != current:
@@ -180,7 +181,7 @@ def around(frame: Any, site: Any, call: Called | None) -> tuple[Any, tuple[tuple
         cell = None if outer is None else (outer.f_code, outer.f_lasti)
     caller = None if call is None or call.site is None else call.site[0]
     methods: tuple[tuple[weakref.ref[Any], CodeType], ...] = ()
-    for _ in range(FRAMES):
+    for _ in range(MAX_FRAMES):
         if frame is None or (code := frame.f_code) is caller or not code.co_flags & CO_OPTIMIZED:
             break
         if code.co_name in METHODS and code.co_argcount:
@@ -197,14 +198,15 @@ def around(frame: Any, site: Any, call: Called | None) -> tuple[Any, tuple[tuple
 
 
 def is_outermost(frame: Any, current: str | None) -> bool:
-    """Whether a frame is a module's, or that of the running cell's own lines."""
+    """Return True for the frame of a module, or of top-level lines of the running cell."""
     code = frame.f_code
     return code.co_name == "<module>" or (code.co_filename == current and not code.co_flags & CO_OPTIMIZED)
 
 
 def locals_of(frame: Any) -> dict[str, Any]:
-    """The names of a running function, or of a cell. Before Python 3.13 a function's frame keeps what it was last asked for, and
-    would keep the user's tensors alive: it is emptied again, unless somebody traces the program and may write it back."""
+    """Return the variables of a running function, or of a cell. Before Python 3.13 a function's frame keeps the returned
+    dictionary, which would keep the user's tensors alive, so it is cleared. If the program is traced, it is not, as it may be
+    written back."""
     space = frame.f_locals
     names = dict(space)
     if FILLS and frame.f_code.co_flags & CO_OPTIMIZED and sys.gettrace() is None:
@@ -213,7 +215,7 @@ def locals_of(frame: Any) -> dict[str, Any]:
 
 
 class Frame(NamedTuple):
-    """A running function of the user's, while somebody looks: where it is, and its names."""
+    """A running function of the user: its position and its variables."""
 
     code: CodeType
     offset: int
@@ -222,16 +224,17 @@ class Frame(NamedTuple):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The names of what the function was given; none of a module or a cell."""
+        """The names of the function's arguments; none for a module or a cell."""
         code = self.code
         count = code.co_argcount + code.co_kwonlyargcount if code.co_flags & CO_OPTIMIZED else 0
         return code.co_varnames[:count]
 
 
 def users_frames(frame: Any, is_other: Callable[[str], bool]) -> list[Frame]:
-    """The user's functions that run from a frame outwards, innermost first; those of files that are another's are left out."""
+    """Return the running functions of the user from a frame outwards, innermost first. Files for which `is_other` is True are
+    left out."""
     frames: list[Frame] = []
-    while frame is not None and len(frames) < FRAMES:
+    while frame is not None and len(frames) < MAX_FRAMES:
         if not is_other(frame.f_code.co_filename):
             frames.append(Frame(frame.f_code, frame.f_lasti, locals_of(frame), frame.f_globals))
             if is_outermost(frame, cells.current):
@@ -241,7 +244,7 @@ def users_frames(frame: Any, is_other: Callable[[str], bool]) -> list[Frame]:
 
 
 def cell_source() -> tuple[str, ...]:
-    """The lines of the cell that runs, the first as the user wrote it; none outside of one."""
+    """Return the lines of the running cell, the first as the user wrote it; none outside a cell."""
     if cells.current is None:
         return ()
     return (cells.header, *(line.rstrip("\n") for line in linecache.getlines(cells.current)[1:]))

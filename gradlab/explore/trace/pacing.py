@@ -1,10 +1,10 @@
-"""How much of a program is looked at: which sweeps, so that looking takes a bounded share of its time and the last ones are seen.
+"""Select the sweeps that are recorded, so that recording takes a bounded share of the time and includes the last sweeps.
 
-Looking at the first ten sweeps may take as long as the program took so far, and a second. After these it may take a fifth of the
-program's time, of a long one a twentieth. If there is no time for a sweep, it goes by unseen, together with the operations before
-it; so does the rest of a sweep for which the time runs out, as after a rollout of a thousand operations. The time of two looks
-is kept in reserve for the last twentieth of the loops that the program is in. The first sweep of each model, and the last if the
-loops tell which that is, are looked at in any case.
+Recording the first ten sweeps may take as long as the program took so far, plus one second. After these, it may take a fifth of
+the program's time, or a twentieth in a long program. If there is no time for a sweep, it is skipped, together with the operations
+before it. If the time runs out during a sweep, as after a rollout of a thousand operations, the rest is skipped. The time for
+recording two sweeps is reserved for the last twentieth of the current loops. The first sweep of each model is always recorded,
+and the last one, if it can be predicted from the loops.
 """
 
 from __future__ import annotations
@@ -13,45 +13,45 @@ from math import inf
 
 from gradlab import clock
 
-EARLY, FREE = 10, 1.0  # sweeps that may take as long as the program itself, and seconds besides
-SHARE = 0.2  # of the program's own time, after these
+EARLY, FREE = 10, 1.0  # first sweeps, which may take as long as the program itself, plus these seconds
+SHARE = 0.2  # of the program's own time, after the first sweeps
 LONG, LATER = 10.0, 0.05  # seconds of its own time after which the share is smaller
-NEAR = 0.95  # of a training, after which a look is near enough to its end
+NEAR = 0.95  # of a training; a sweep after this is near the end
 
 
 def allowance(own: float) -> float:
-    """Return the seconds that may go into seeing a program that took `own` itself, after the first sweeps."""
+    """Return the seconds that recording may take, after the first sweeps, if the program itself took `own` seconds."""
     return SHARE * min(own, LONG) + LATER * max(own - LONG, 0.0)
 
 
 class Pace:
-    """Counts the time that looking takes, and says when to look.
+    """A counter of the time spent on recording, which decides when to record.
 
     Attributes
     ----------
     spent : float
-        Seconds that looking has taken.
+        Seconds spent on recording.
     """
 
     def __init__(self) -> None:
         self.spent = 0.0
         self._began = clock.now()
         self._sweeps = 0
-        self._early = 0.0, 0.0  # seconds of the program itself and of looking, when the first sweeps were over
-        self._resumed: float | None = 0.0  # what had been spent when looking began; None while nobody looks
-        self._limit = inf  # what may be spent before looking ends
-        self._cost = 0.0  # seconds that the last look took
-        self._near = False  # whether a sweep of the last twentieth was looked at
+        self._early = 0.0, 0.0  # seconds of the program and of recording at the end of the first sweeps
+        self._resumed: float | None = 0.0  # `spent` when recording began; None while not recording
+        self._limit = inf  # of `spent`, after which recording stops
+        self._cost = 0.0  # seconds for the last recorded sweep
+        self._near = False  # whether a sweep of the last twentieth was recorded
 
     def look_next(self, done: float | None, *, anyway: bool = False) -> bool:
-        """Return whether the next sweep is to be looked at, the one before being over.
+        """Return True if the next sweep should be recorded. Call it at the end of a sweep.
 
         Parameters
         ----------
         done : float or None
-            The share of the training that is behind when the next sweep has run; None if that is not known.
+            The share of the training that is done after the next sweep; None if unknown.
         anyway : bool, default False
-            Whether it is looked at whatever time there is.
+            Record it regardless of the time.
         """
         if self._resumed is not None:
             self._cost = self.spent - self._resumed
@@ -73,11 +73,11 @@ class Pace:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time for the look that runs has run out."""
+        """True if the time for the current recording has run out."""
         return self.spent > self._limit
 
     def resume(self) -> None:
-        """Look at a sweep that was not meant to be looked at."""
+        """Record a sweep that would have been skipped."""
         self._limit = inf
         if self._resumed is None:
             self._resumed = self.spent

@@ -1,7 +1,7 @@
-"""A trace from a recorded graph, and from what was seen while it was recorded and swept.
+"""Build a trace from a recorded graph and the values that were recorded with it.
 
-The graph is read once, through a `Library`, without recursion; afterwards nothing here refers to a tensor, a node or an array. A
-graph that nobody looked at while it was made has its structure, its names, and the values that still exist.
+The graph is read once, through a `Library`, without recursion. The trace refers to no tensor, node or array. For a graph that was
+not recorded, it has the structure, the names, and the values that still exist.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from gradlab.explore.names import CalledObject
 from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import Cut, Event, GraphEdge, GraphNode, ModuleCall, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
-from gradlab.explore.trace.notes import Called, Given, Happening, KeptArray, Note, Severed
+from gradlab.explore.trace.notes import Note, RecordedArray, RecordedCall, RecordedCut, RecordedEvent, RecordedOperand
 from gradlab.explore.trace.values import Value
 
-SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # what a label may tell; see `labels.written`
+SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # shown in labels; see `labels.written`
 NAMES_SHOWN = 3  # of one node
 
 
 @dataclass
 class Root:
-    """An output: the node that its cotangent arrives at, and what is known of it."""
+    """An output: the node that gets its cotangent, with its shape, name and value."""
 
     node: Any
     shape: Shape
@@ -45,16 +45,16 @@ class Root:
 
 @dataclass
 class Names:
-    """The user's names, by node and, of tensors without one, by identity. Holds no tensor."""
+    """The user's names, by node, or by id for tensors without a node. Holds no tensor."""
 
     by_node: dict[Any, list[str]] = field(default_factory=dict)
     by_id: dict[int, str] = field(default_factory=dict)
-    models: dict[int, str] = field(default_factory=dict)  # modules' names, by identity
-    objects: dict[int, CalledObject] = field(default_factory=dict)  # other objects', by the identity of their references
+    models: dict[int, str] = field(default_factory=dict)  # names of modules, by id
+    objects: dict[int, CalledObject] = field(default_factory=dict)  # of other objects, by the id of their references
 
     @classmethod
     def of(cls, library: Library, names: Mapping[str, Any]) -> Names:
-        """Those of {name: tensor}; of two names for one tensor the first."""
+        """Return the names from {name: tensor}. If a tensor has two names, the first is used."""
         collected = cls()
         for name, tensor in names.items():
             if id(tensor) in collected.by_id or library_of(tensor) is not library:
@@ -67,26 +67,27 @@ class Names:
 
 
 @dataclass
-class Seen:
-    """What a sweep brought, by node: see `recorder.Sweep`."""
+class RecordedValues:
+    """The values of a sweep, by node: see `RecordedSweep`."""
 
-    values: dict[Any, Any] = field(default_factory=dict)  # of Value; Pending while the sweep runs, as the others
+    values: dict[Any, Any] = field(default_factory=dict)  # of Value, or Pending while the sweep runs; so are the others
     gradients: dict[Any, Any] = field(default_factory=dict)
     handed: dict[tuple[Any, int], tuple[Any, float | None]] = field(default_factory=dict)
-    given: dict[KeptArray, Any] = field(default_factory=dict)  # what operations were given that no gradient goes to
+    given: dict[RecordedArray, Any] = field(default_factory=dict)  # arguments that get no gradient
     slopes: dict[Any, Any] = field(default_factory=dict)  # of activations
 
 
 def trace_of(outputs: Sequence[Any], names: Mapping[str, Any], most: int | None = None) -> Trace:
-    """The trace of the graph behind tensors that require grad, without a sweep.
+    """Return the trace of the graph behind tensors that require grad, without a sweep.
 
     Parameters
     ----------
     outputs : sequence of Tensor
-        Of one library.
+        Tensors of one library.
     names : mapping of str to Tensor
     most : int, optional
-        Of a graph of more nodes those nearest to the outputs are read, one more than `most` of them, and one for each output.
+        The maximal number of nodes. Of a larger graph, the `most` + 1 nodes nearest to the outputs are read, and one for each
+        output.
     """
     library = library_of(outputs[0])
     assert library is not None
@@ -101,13 +102,13 @@ def trace_of(outputs: Sequence[Any], names: Mapping[str, Any], most: int | None 
 
 
 def read(reader: Reader, roots: Sequence[Root], *, most: int | None = None) -> Trace:
-    """The trace behind some roots. What belongs to the cell and not to the graph (leaves, events) is the recorder's to add."""
-    with uncollected():  # there is much of what is made here, and nothing of it is garbage
+    """Return the trace behind some roots. The recorder adds the data of the cell, such as leaves and events."""
+    with without_garbage_collection():  # many objects are created, and none of them is garbage
         return _read(reader, roots, most)
 
 
-def uncollected() -> AbstractContextManager[None]:
-    """The garbage collector waits for the end of the block."""
+def without_garbage_collection() -> AbstractContextManager[None]:
+    """Disable the garbage collector in the block."""
     return scope_guard(gc.disable, gc.enable) if gc.isenabled() else nullcontext()
 
 
@@ -145,7 +146,7 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
                 handed, share = seen.handed.get((node, argument), (alone, None if alone is None else 1.0))
                 edges.append(GraphEdge(index[source], i, argument, reader.shape(source), handed, share))
                 uses[index[source]] += 1
-    for edge in edges:  # of what one line made in several operations the last has the name
+    for edge in edges:  # if one line runs several operations, only the last has the name
         if edge.source in reader.assigned and read_nodes[edge.target].place == read_nodes[edge.source].place:
             read_nodes[edge.source] = replace(read_nodes[edge.source], name="")
     for position, (root, top) in enumerate(zip(roots, tops, strict=True), start=1):
@@ -153,7 +154,7 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
         at = index[top]
         made_by = read_nodes[at]
         if made_by.kind == "operation" and made_by.name == root.name and not uses[at]:
-            read_nodes[at] = replace(made_by, name="")  # it is said next door
+            read_nodes[at] = replace(made_by, name="")  # the output has the name
         edges.append(GraphEdge(at, len(read_nodes), 0, root.shape, root.gradient))
         read_nodes.append(
             GraphNode(
@@ -162,7 +163,7 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
                 root.name,
                 "",
                 root.shape,
-                _said(root),
+                _root_text(root),
                 value=root.value,
                 gradient=root.gradient or made_by.gradient,
             )
@@ -178,8 +179,8 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
 
 
 def _notes(library: Library, nodes: Sequence[Any], inputs: Sequence[Sequence[Any]]) -> dict[Any, Note]:
-    """The notes of nodes. One without a note of its own of which only parts of one whole layer make use is a part of it, too:
-    of very many a recorder has touched those nearest to the result."""
+    """Return the notes of nodes. A node without a note whose users are all parts of one layer is a part of it, too, because in a
+    large graph a recorder adds notes only to the nodes nearest to the result."""
     notes: dict[Any, Note] = {}
     users: dict[Any, list[Any]] = {}
     for node, sources in zip(reversed(nodes), reversed(inputs), strict=True):
@@ -197,23 +198,23 @@ def _notes(library: Library, nodes: Sequence[Any], inputs: Sequence[Sequence[Any
 
 
 class Reader:
-    """What each node becomes."""
+    """A reader that converts nodes to `GraphNode`."""
 
-    def __init__(self, library: Library, names: Names, seen: Seen | None = None) -> None:
-        self.library, self.names, self.seen, self.lines = library, names, seen or Seen(), Lines()
+    def __init__(self, library: Library, names: Names, seen: RecordedValues | None = None) -> None:
+        self.library, self.names, self.seen, self.lines = library, names, seen or RecordedValues(), Lines()
         self.index: Mapping[Any, int] = {}
-        self.assigned: set[int] = set()  # nodes that have a name by the line that they stand in
+        self.assigned: set[int] = set()  # nodes that have their name from their line
         self._shapes: dict[Any, Shape | None] = {}
         self._paths: dict[int, str] = {}
         self._tensors: set[str] | None = None
         self._written: dict[int, list[tuple[Any, Any]]] = {}  # by parsed operation, which `lines` keeps
         self.objects: dict[str, str] = {}  # the classes of the objects that made nodes, by path
-        self.calls: set[Called] = set()  # that made a node of the graph, themselves or in calls inside of them
-        self.reaching: list[Severed] = []  # the cuts of which something reached the graph
-        self._reached: dict[int, list[int]] = {}  # and which nodes
+        self.calls: set[RecordedCall] = set()  # calls that recorded a node of the graph, also in nested calls
+        self.reaching: list[RecordedCut] = []  # the cuts whose result reached the graph
+        self._reached: dict[int, list[int]] = {}  # the nodes that these results reached
 
     def shape(self, node: Any) -> Shape | None:
-        """Of what a node makes: as the library tells it, or as the sweep saw it."""
+        """Return the shape of a node's tensor, from the library or from the sweep."""
         if node not in self._shapes:
             shape = self.library.shape(node)
             if shape is None and (seen := self.seen.gradients.get(node)) is not None:
@@ -222,23 +223,23 @@ class Reader:
         return self._shapes[node]
 
     def value(self, node: Any) -> Value | None:
-        """What the sweep saw there, else what still exists."""
+        """Return the value of a node from the sweep, or the value that still exists."""
         value: Value | None = self.seen.values.get(node)
-        return self._settled(self.library.value_at(node)) if value is None else value
+        return self._read_pending(self.library.value_at(node)) if value is None else value
 
-    def kept(self, kept: KeptArray | None) -> Value | None:
-        """What was kept of a tensor."""
+    def kept_value(self, kept: RecordedArray | None) -> Value | None:
+        """Return the value of a recorded array."""
         if kept in self.seen.given:
             value: Value | None = self.seen.given[kept]
             return value
-        return None if kept is None else self._settled(self.library.kept_value(kept))
+        return None if kept is None else self._read_pending(self.library.kept_value(kept))
 
-    def _settled(self, value: Any) -> Value | None:
+    def _read_pending(self, value: Any) -> Value | None:
         settled: Value | None = self.library.settled([value])[0]
         return settled
 
-    def event(self, happening: Happening) -> Event:
-        """What happened to leaves, with their names."""
+    def event(self, happening: RecordedEvent) -> Event:
+        """Return a recorded event with the names of its leaves."""
         return Event(
             happening.kind,
             self.lines.line(happening.site),
@@ -286,10 +287,10 @@ class Reader:
             if not note.inner:
                 operands = self.operands(note, expression)
                 for one in note.given:
-                    self.reached([loss.severed for loss in one.losses if loss.severed is not None], self.index.get(node, -1))
+                    self.mark_reached([loss.severed for loss in one.losses if loss.severed is not None], self.index.get(node, -1))
                 if label == "[…]" and lookup(operation).moves == "part":
                     label = index_of(expression) or label
-                called = note.call is not None and note.call.site == note.site  # then the line is of a call of a module
+                called = note.call is not None and note.call.site == note.site  # then the line calls a module
                 if not name and not called and place is not None and place.target:
                     name = place.target
                     self.assigned.add(self.index[node])
@@ -319,7 +320,7 @@ class Reader:
         )
 
     def path(self, call: Any) -> str:
-        """Where a called module is, from the user's name on: "model.layers[0]"; its class's name where it has none."""
+        """Return the path of a called module from the user's name: "model.layers[0]"; the class's name if it has none."""
         if call is None:
             return ""
         module = call.module()
@@ -336,37 +337,37 @@ class Reader:
         return path
 
     def object_path(self, note: Note) -> str:
-        """Where the innermost object with a name is that made a node, outside of modules that it called; "" without one."""
+        """Return the path of the innermost named object that recorded a node, but not in modules that it called; else ""."""
         objects = self.names.objects
         named = [one for ref, code in note.methods if (one := objects.get(id(ref))) is not None and code in one.methods]
         self.objects.update((one.path, one.kind) for one in reversed(named))
         return named[0].path if named else ""
 
     def operands(self, note: Note, expression: Any) -> tuple[Operand, ...]:
-        """What an operation was given that no gradient goes to, with the user's words for it."""
-        module = note.call is not None and note.call.site == note.site  # then the words are of the call of a module
+        """Return the arguments of an operation that get no gradient, with their text in the source."""
+        module = note.call is not None and note.call.site == note.site  # then the source calls a module
         free = [] if module else list(self._operands_of(expression))
         operands = []
         for operand in note.given:
-            value = self.kept(operand.kept)
+            value = self.kept_value(operand.kept)
             tensor = operand.tensor() if operand.tensor is not None else None
             name = self.names.by_id.get(id(tensor), "") if tensor is not None else ""
             cut = self.cut(operand, value)
             kind = "cut" if cut is not None else "constant" if operand.number is not None else "input"
-            text = name or self._words(operand, free)
-            if text or kind != "input" or note.part_of is None:  # else the layer made it, such as a first state of zeros
+            text = name or self._operand_text(operand, free)
+            if text or kind != "input" or note.part_of is None:  # else the layer created it, such as an initial state of zeros
                 operands.append(Operand(kind, operand.argument, text, value, cut))
         return tuple(operands)
 
     def _operands_of(self, expression: Any) -> Sequence[tuple[Any, Any]]:
-        """What a parsed operation is given, as it stands, and the numbers that are written there."""
+        """Return the parsed operands of an operation with their literal numbers."""
         operands = self._written.get(id(expression))
         if operands is None:
             operands = self._written[id(expression)] = [(node, literal(node)) for node in operands_of(expression)]
         return operands
 
-    def _words(self, operand: Given, free: list[tuple[Any, Any]]) -> str:
-        """The operand of the source that an argument is: the literal of its value, or the one that is left."""
+    def _operand_text(self, operand: RecordedOperand, free: list[tuple[Any, Any]]) -> str:
+        """Return the source of an argument: the literal with its value, or the only remaining operand."""
         if operand.number is not None:
             for one in free:
                 if one[1] == operand.number:
@@ -381,32 +382,32 @@ class Reader:
         return ""
 
     def _mentions_tensors(self, expression: Any) -> bool:
-        """Whether a parsed expression mentions a tensor of the graph by its name."""
+        """Return True if a parsed expression contains the name of a tensor of the graph."""
         if self._tensors is None:
             self._tensors = {name for called in self.names.by_node.values() for name in called}
         return any(
             isinstance(node, (ast.Name, ast.Attribute)) and source_of(node) in self._tensors for node in ast.walk(expression)
         )
 
-    def reached(self, cuts: Sequence[Severed], node: int) -> None:
-        """What was made at some cuts was given to a node, or is that node."""
+    def mark_reached(self, cuts: Sequence[RecordedCut], node: int) -> None:
+        """Record that a node has the result of some cuts as an input, or is that result."""
         for cut in cuts:
             if id(cut) not in self._reached:
                 self.reaching.append(cut)
             self._reached.setdefault(id(cut), []).append(node)
 
-    def cut(self, operand: Given, value: Value | None) -> Cut | None:
-        """Where an argument lost its history, if it had one."""
+    def cut(self, operand: RecordedOperand, value: Value | None) -> Cut | None:
+        """Return the cut at which an argument lost its history, if it had one."""
         severed = next((loss.severed for loss in operand.losses if loss.severed is not None and loss.severed.how != "born"), None)
-        return None if severed is None else self.severed(severed, value)
+        return None if severed is None else self.describe_cut(severed, value)
 
-    def severed(self, cut: Severed, value: Value | None = None) -> Cut:
-        """A cut in words."""
+    def describe_cut(self, cut: RecordedCut, value: Value | None = None) -> Cut:
+        """Return a recorded cut as data of a trace."""
         nodes = [node for ref in cut.leaves if (node := ref()) is not None]
         behind = tuple(dict.fromkeys(self.index[node] for node in nodes if node in self.index))
         leaves = tuple(name for node in nodes for name in self.names.by_node.get(node, ())[:1])
         label = leaves[0] if cut.operation == "AccumulateGrad" and leaves else sign(cut.operation)
-        before = self.kept(cut.kept)
+        before = self.kept_value(cut.kept)
         variables = [self.library.variable(node) for node in nodes]
         return Cut(
             cut.how,
@@ -428,17 +429,17 @@ class Reader:
 
 
 def library_children(module: Any) -> list[tuple[str, Any]]:
-    """The modules that a module holds, by name: both libraries keep them so."""
+    """Return the submodules of a module with their names. Both libraries store them in `_modules`."""
     children = getattr(module, "_modules", None)
     return list(children.items()) if isinstance(children, dict) else []
 
 
 def spine_first(library: Library, roots: Sequence[Any], most: int | None = None) -> tuple[list[Any], list[list[Any]]]:
-    """All nodes behind `roots`, each after its inputs and the deepest of these first; and the inputs of each. Of more than `most`
-    nodes those nearest to the roots; what is further away is None among the inputs.
+    """Return all nodes behind `roots`, each after its inputs and the deepest input first, and the inputs of each node. Of more
+    than `most` nodes, only those nearest to the roots are returned; other inputs are None.
 
-    An operation's parameters so come just before it, and the layers of a network are intervals one after another. The
-    result holds every node, so that identities stay valid.
+    The parameters of an operation come directly before it, and the layers of a network are consecutive intervals. The result
+    keeps every node alive, so ids stay valid.
     """
     inputs: dict[Any, list[Any]] = {}
     most = library.at_most(most)
@@ -455,24 +456,24 @@ def spine_first(library: Library, roots: Sequence[Any], most: int | None = None)
 
 
 def deepest_first(roots: Sequence[Any], sources: Callable[[Any], list[Any]]) -> list[Any]:
-    """All nodes behind `roots`, each after its sources and the deepest of these first. `sources` is asked once for each."""
+    """Return all nodes behind `roots`, each after its sources and the deepest source first. `sources` is called once for each."""
     depth: dict[Any, int] = {}
     known: dict[Any, list[Any]] = {}
 
-    def asked(node: Any) -> list[Any]:
+    def known_sources(node: Any) -> list[Any]:
         known[node] = sources(node)
         return known[node]
 
-    for node in _after_their_sources(roots, asked):
+    for node in _after_their_sources(roots, known_sources):
         depth[node] = max((depth[source] + 1 for source in known[node]), default=0)
     return _after_their_sources(roots, lambda node: sorted(known[node], key=lambda source: -depth[source]))
 
 
 def _nearest(library: Library, roots: Sequence[Any], most: int) -> set[Any] | None:
-    """The nodes that take the fewest steps from the roots, one more than `most` of them; None if there are no more."""
+    """Return the `most` + 1 nodes with the shortest distance to the roots; None if there are at most `most` nodes."""
     nearest: dict[Any, None] = dict.fromkeys(roots)
     order = list(nearest)
-    for node in order:  # grows while it is read
+    for node in order:  # grows during the iteration
         for source in library.inputs(node):
             source = library.whole(source)
             if source is not None and source not in nearest:
@@ -484,7 +485,7 @@ def _nearest(library: Library, roots: Sequence[Any], most: int) -> set[Any] | No
 
 
 def _after_their_sources(roots: Sequence[Any], sources: Callable[[Any], list[Any]]) -> list[Any]:
-    """A depth-first search: each node after its sources, the first of these first. Each is asked for once."""
+    """Return the nodes of a depth-first search, each after its sources. `sources` is called once for each."""
     ordered: list[Any] = []
     seen: set[Any] = set()
     waiting: list[tuple[Any, bool]] = [(root, False) for root in reversed(roots)]
@@ -500,7 +501,7 @@ def _after_their_sources(roots: Sequence[Any], sources: Callable[[Any], list[Any
 
 
 def _settings(library: Library, node: Any) -> dict[str, Any]:
-    """The axes and the exponent that a node keeps."""
+    """Return the axes and the exponent that a node has saved."""
     settings: dict[str, Any] = {}
     for key, value in library.settings(node, SETTINGS).items():
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -510,8 +511,8 @@ def _settings(library: Library, node: Any) -> dict[str, Any]:
     return settings
 
 
-def _said(root: Root) -> str:
-    """ "scalar −0.2749" of a tensor with one element, "3 elements" of a vector, "6×4" of others."""
+def _root_text(root: Root) -> str:
+    """Return "scalar −0.2749" for a tensor with one element, "3 elements" for a vector, "6×4" for others."""
     shape = root.shape
     if math.prod(shape) != 1 or root.value is None or root.value.numbers is None:
         return shape_text(shape) if len(shape) != 1 else count(shape[0], "element")

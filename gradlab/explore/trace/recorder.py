@@ -1,17 +1,16 @@
-"""What is seen while a program runs: its operations, its calls of modules, its writes and its reverse sweeps.
+"""Record operations, module calls, in-place writes and backward passes while a program runs.
 
-A `Recorder` belongs to one thread and one stretch of time, a cell or a `with tracing():` block. The libraries' adapters tell it
-what happens (`Library.recording`); it keeps little: notes on the nodes themselves, and the last sweep that it looked at.
-Cotangents and values are reduced when they pass, so that a number and its neighbour are of the same moment.
+A `Recorder` belongs to one thread and one period of time, a cell or a `with tracing():` block. The adapters of the libraries
+notify it of events (`Library.recording`). It stores little: notes on the nodes themselves, and the last recorded sweep.
+Cotangents and values are reduced when they are computed, so all numbers are of the same time.
 
-Where a NaN or an infinity came to a loss or to a leaf, and the leaf got no finite gradient again (as it does once a loss scaler
-has gone back), the first such sweep is kept and shown in place of the last: what comes after it follows from it.
+If a loss or a leaf gets a NaN or an infinity, and the leaf gets no finite gradient later (as it does once a gradient scaler has
+reduced its scale), the first such sweep is kept and shown instead of the last, because later ones are its consequences. The
+graph of the first sweep of each training is also kept, as plain data, because it shows how the weights were initialised.
 
-The time that this takes is bounded (`pacing`): beyond it whole sweeps go by unseen, together with the operations before them. A
-report says which sweep of how many it shows.
-
-A program may train several models (`trainings`). Of each the last sweep is kept, as plain data once another one begins, and the
-first one as plain data: it shows how the weights were drawn.
+The time for recording is bounded (`pacing`). Beyond it, whole sweeps are skipped, together with the operations before them. A
+report shows the number of its sweep and of all sweeps. A program may train several models (`trainings`). The last sweep of each
+is kept, as plain data once another training begins.
 """
 
 from __future__ import annotations
@@ -35,41 +34,42 @@ from gradlab.explore.names import called_objects, module_names, modules_in, name
 from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.entering import enter_sweep
-from gradlab.explore.trace.happenings import Happenings
+from gradlab.explore.trace.event_log import EventLog
 from gradlab.explore.trace.identities import Identities
 from gradlab.explore.trace.journal import Journal
 from gradlab.explore.trace.making import trace_of_attempt, trace_of_first_sweep, trace_of_sweep, trace_of_unfinished
-from gradlab.explore.trace.notes import METHODS, Called, Failed, Frame, Severed, cell_site, line_of
+from gradlab.explore.trace.notes import METHODS, Frame, RecordedCall, RecordedCut, RecordedFailure, cell_site, line_of
 from gradlab.explore.trace.pacing import Pace
-from gradlab.explore.trace.reading import Names, Root, Seen
+from gradlab.explore.trace.reading import Names, RecordedValues, Root
 from gradlab.explore.trace.slopes import slopes_of
-from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep, arrivals_of, uses_of
+from gradlab.explore.trace.sweep import RecordedLeaf, RecordedSweep, arrivals_of, uses_of
 from gradlab.explore.trace.trainings import Training, Trainings
 
-HELD = 64 * 2**20  # bytes that are kept alive until the next sweep has been seen
-ASKED = 8  # sweeps of a loop after which it is asked again whose they are
-PLACES, CALLS, CUTS = 100, 20_000, 1_000  # from which backward is called; of modules; of tensors that lost their history
-SHARED = 16 * 2**20  # bytes of cotangents that wait for the rest of a sum
-CELLS = 64  # a side of what is kept of a matrix-shaped gradient
+MAX_HELD = 64 * 2**20  # bytes of arrays that are kept alive until the end of the next sweep
+LOOKUP_INTERVAL = 8  # sweeps of a loop after which its training is determined again
+MAX_PLACES = 100  # that call backward
+MAX_CALLS, MAX_CUTS = 20_000, 1_000
+MAX_WAITING = 16 * 2**20  # bytes of cotangents that wait for the rest of a sum
+CELLS = 64  # rows and columns of the reduced matrix of a matrix-shaped gradient
 
 
 class Recorder:
-    """Sees what one thread does.
+    """A recorder of one thread.
 
     Attributes
     ----------
     sweeps : int
-        How many reverse sweeps that wrote `.grad` have run.
-    last : Sweep or None
-        The last that was looked at.
+        The number of reverse sweeps that wrote `.grad`.
+    last : RecordedSweep or None
+        The last recorded sweep.
     trainings : Trainings
         The sweeps of each model.
     on : bool
-        Whether operations are being noted.
-    call : Called or None
-        The module that is being called.
+        True while operations are recorded.
+    call : RecordedCall or None
+        The current module call.
     faults : Faults
-        What recording fails by ends there, and not in the program that is recorded.
+        Catches errors of the recorder, so that they do not reach the recorded program.
     """
 
     def __init__(
@@ -81,36 +81,36 @@ class Recorder:
         called: Mapping[str, Any] | None = None,
     ) -> None:
         self.namespace, self.first, self.maps = namespace, tuple(first), maps
-        self.called = dict(called or {})  # names as they are, `params[0]` too; they come before those of the namespace
+        self.called = dict(called or {})  # names, also `params[0]`; they have priority over the namespace
         self.faults = Faults("recorded the program")
         self.sweeps = 0
         self.asked = 0  # calls of torch.autograd.grad
         self.on = True
         self.last: RecordedSweep | None = None
         self.identities = Identities()
-        self.events = Happenings(self.identities)
+        self.events = EventLog(self.identities)
         self.trainings = Trainings(self.identities)
-        self.on_end: Callable[[Training], Any] | None = None  # asked about a training that is over; what it says is kept there
-        self.unhurried = False  # whether every sweep is looked at, however long that takes
-        self.call: Called | None = None
-        self.calls: deque[Called] = deque(maxlen=CALLS)
-        self.calls_objects = False  # whether objects that are not modules computed
-        self.cuts: deque[Severed] = deque(maxlen=CUTS)
+        self.on_end: Callable[[Training], Any] | None = None  # called with a training that is over; returns its diagnosis
+        self.examines_every_sweep = False  # whether every sweep is recorded, regardless of the time
+        self.call: RecordedCall | None = None
+        self.calls: deque[RecordedCall] = deque(maxlen=MAX_CALLS)
+        self.calls_objects = False  # whether objects that are not modules have computed
+        self.cuts: deque[RecordedCut] = deque(maxlen=MAX_CUTS)
         self.journal = Journal()
-        self.reborn: WeakKeyDictionary[Any, Sequence[Severed]] = WeakKeyDictionary()  # leaves that are made of what was cut off
-        self.refused: list[tuple[Library, Any, str, tuple[Severed, ...], Any]] = []
+        self.leaves_from_cuts: WeakKeyDictionary[Any, Sequence[RecordedCut]] = WeakKeyDictionary()
+        self.refused: list[tuple[Library, Any, str, tuple[RecordedCut, ...], Any]] = []
         self._running: list[RecordedSweep | None] = []
         self._held: deque[tuple[int, Any]] = deque()
         self._bytes = 0
         self.pace = Pace()
-        self._places: dict[tuple[tuple[int, int], ...], Training] = {}  # whose sweep was asked for where
-        self._shared: set[tuple[tuple[int, int], ...]] = set()  # places from which several take turns
-        self._training = self.trainings.rest  # that of the last sweep
+        self._places: dict[tuple[tuple[int, int], ...], Training] = {}  # the training of each place
+        self._shared: set[tuple[tuple[int, int], ...]] = set()  # places of several trainings
+        self._training = self.trainings.rest  # of the last sweep
         self._recordings: dict[str, Recording] = {}
-        self._ours = False  # whether the sweep that runs is called for the user
-        self.failed_call: Failed | None = None  # the last call of a function that raised
+        self._ours = False  # whether the current sweep is called for the user
+        self.failed_call: RecordedFailure | None = None  # the last call of a function that raised
 
-    # ------------------------------------------------------------------------------------------------------ from when on
+    # ------------------------------------------------------------------------------------------------- start and stop
     def __enter__(self) -> Recorder:
         self.meet_libraries()
         return self
@@ -119,7 +119,7 @@ class Recorder:
         self.close()
 
     def meet_libraries(self) -> None:
-        """Watch the libraries that have been imported by now."""
+        """Start recording the libraries that have been imported since."""
         with self.faults:
             for library in adapters():
                 if library.name not in self._recordings:
@@ -129,21 +129,21 @@ class Recorder:
                         recording.open()
 
     def close(self) -> None:
-        """See no more. What was seen stays until `forget`. May be called again."""
+        """Stop recording. The recorded data stays until `forget`. May be called several times."""
         for recording in self._recordings.values():
             with self.faults:
                 recording.close()
 
     def settle_journal(self) -> None:
-        """Look once more at the leaves that sweeps have reached: what has become of them."""
+        """Sample the leaves that sweeps have reached once more, to complete the journal."""
         self.settle()
         for library in adapters():
             with self.faults:
-                self.journal.ended(library.sample, library.version, library.is_tensor)
+                self.journal.finish(library.sample, library.version, library.is_tensor)
 
     @contextmanager
     def for_the_user(self) -> Iterator[None]:
-        """See a backward that is called for the user, when the program is over: it has no line, and is looked at in any case."""
+        """Record a backward that is called for the user after the program. It has no line and is always recorded."""
 
         def reopen() -> None:
             for recording in self._recordings.values():
@@ -158,7 +158,7 @@ class Recorder:
             self._ours = False
 
     def forget(self) -> None:
-        """Let go of everything."""
+        """Delete all recorded data."""
         self.close()
         self._held.clear()
         self._bytes = 0
@@ -168,48 +168,48 @@ class Recorder:
         self._shared.clear()
         self._training = self.trainings.rest
         self._running.clear()
-        for kept in (self.calls, self.cuts, self.events, self.refused, self.journal, self.reborn):
+        for kept in (self.calls, self.cuts, self.events, self.refused, self.journal, self.leaves_from_cuts):
             kept.clear()
 
     # ------------------------------------------------------------------------------------------------------- operations
     def hold(self, array: Any, size: int) -> None:
-        """Keep an array alive until the next sweep has been seen, as far as there is room."""
+        """Keep an array alive until the end of the next sweep, as far as memory allows."""
         self._held.append((size, array))
         self._bytes += size
-        while self._bytes > HELD:
+        while self._bytes > MAX_HELD:
             self._bytes -= self._held.popleft()[0]
 
-    def entered(self, module: Any, site: Any, graded: bool) -> None:
-        """A module is being called."""
-        self.call = Called(module, self.call, site, graded)
+    def on_module_enter(self, module: Any, site: Any, graded: bool) -> None:
+        """Begin a module call."""
+        self.call = RecordedCall(module, self.call, site, graded)
         self.calls.append(self.call)
 
-    def exited(self) -> None:
-        """The call is over."""
+    def on_module_exit(self) -> None:
+        """End the current module call."""
         if self.call is not None:
             self.call = self.call.outer
 
-    def took(self, seconds: float) -> None:
-        """Count the seconds of a look, and end it if its time has run out."""
+    def add_time(self, seconds: float) -> None:
+        """Add time spent on recording, and stop recording if its time has run out."""
         self.pace.spent += seconds
         if self.pace.is_over and self.on and not self._ours:
             self.on = False
 
-    def stepped(self, library: Library, optimizer: Any, site: Any) -> None:
-        """An optimizer has made a step, with the gradients that its parameters still have."""
+    def on_step(self, library: Library, optimizer: Any, site: Any) -> None:
+        """Record an optimizer step, with the gradients that its parameters still have."""
         started = clock.now()
         held = [p for group in optimizer.param_groups for p in group["params"]]
         moved = [p for p in held if p.grad is not None and not (self.on and library.is_zero(p.grad))]
-        self.events.stepped(optimizer, site, held, moved, self.on)
-        self.took(clock.now() - started)
+        self.events.add_step(optimizer, site, held, moved, self.on)
+        self.add_time(clock.now() - started)
 
-    def refuse(self, library: Library, output: Any, severed: Sequence[Severed], site: Any) -> None:
-        """A sweep was asked of a tensor without history, which lost it at some cuts."""
-        if len(self.refused) < CUTS:
+    def refuse(self, library: Library, output: Any, severed: Sequence[RecordedCut], site: Any) -> None:
+        """Record a call of backward on a tensor that lost its history at some cuts."""
+        if len(self.refused) < MAX_CUTS:
             self.refused.append((library, library.weakly(output), "", tuple(severed), site))
 
-    def losses_of(self, library: Library, tensor: Any) -> tuple[Severed, ...]:
-        """The cuts at which a tensor without history lost it, as far as they were seen."""
+    def losses_of(self, library: Library, tensor: Any) -> tuple[RecordedCut, ...]:
+        """Return the recorded cuts at which a tensor lost its history."""
         recording = self._recordings.get(library.name)
         return () if recording is None else tuple(recording.losses(tensor))
 
@@ -227,10 +227,10 @@ class Recorder:
         retains: bool = False,
         private: bool = False,
     ) -> RecordedSweep | None:
-        """A sweep starts, from (node, cotangent) pairs. Returns it if it is to be looked at: one that writes `.grad`, or one of
-        our own (`private`).
+        """Begin a sweep from (node, cotangent) pairs. Return it if it should be recorded: it writes `.grad`, or it is internal
+        (`private`).
 
-        `frames` are the user's functions that are running, innermost first."""
+        `frames` are the running functions of the user, innermost first."""
         self._running.append(None)
         started = clock.now()
         self.settle()
@@ -254,7 +254,7 @@ class Recorder:
             self.pace.resume()
         if accumulates:
             self.sweeps += 1
-            self.events.happened("backward", site, outputs)
+            self.events.add("backward", site, outputs)
         if looks:
             first = library.values([*outputs, *(g for _, g in roots)])
             own, cotangents = first[: len(outputs)], first[len(outputs) :]
@@ -274,60 +274,60 @@ class Recorder:
             sweep.owners = owners_in(names_of_functions([frame.names for frame in frames]))
             sweep.events = self.events.count
             if training is not None:
-                self._looked_at(training, sweep, frames)
+                self._update_names(training, sweep, frames)
         self._running[-1] = sweep
-        self.took(clock.now() - started)
+        self.add_time(clock.now() - started)
         return sweep
 
     def _training_of(
         self, library: Library, nodes: Collection[Any], frames: Sequence[Frame], *, known: bool
     ) -> tuple[Training, bool]:
-        """The training that a sweep belongs to, and whether it begins with it: by all leaves behind it where its nodes are known,
-        else by those near its roots. (In a loop that goes on as before they are asked now and then alone: to touch torch's nodes
-        takes longer than all else.)"""
+        """Return the training of a sweep, and whether it begins with the sweep. It is found by all leaves of the sweep if its
+        nodes are known, else by leaves near its roots. (In a steady loop it is found every few sweeps only, because accessing
+        torch's nodes takes most of the time.)"""
         place = tuple([(id(frame.code), frame.offset) for frame in frames])
         likely = None if known or place in self._shared else self._places.get(place)
-        if likely is not None and likely in self.trainings.known and likely.sweeps % ASKED:
-            likely.progress.swept(frames)
+        if likely is not None and likely in self.trainings.known and likely.sweeps % LOOKUP_INTERVAL:
+            likely.progress.update(frames)
             if likely.progress.steady:
                 return likely, False
         if known:
             training, begins = self.trainings.of_nodes(library, nodes)
         else:
             training, begins = self.trainings.near(library, nodes)
-        if begins or len(self._places) >= PLACES:
+        if begins or len(self._places) >= MAX_PLACES:
             self._places.clear()
             self._shared.clear()
         elif self._places.get(place, training) is not training:
             self._shared.add(place)
-        if training is not likely or not likely.sweeps % ASKED:
-            training.progress.swept(frames)
+        if training is not likely or not likely.sweeps % LOOKUP_INTERVAL:
+            training.progress.update(frames)
         if training in self.trainings.known:
             self._places[place] = training
         return training, begins
 
-    def _begun(self, sweep: RecordedSweep) -> None:
-        """A training has begun. Of the others there is plain data from now on, and those whose leaves have no name any more are
-        over: what happened until then was theirs."""
+    def _end_others(self, sweep: RecordedSweep) -> None:
+        """Convert all other trainings to plain data when a training begins, and end trainings whose leaves have no name any more.
+        The events so far belong to them."""
         self._settle_identities()
         over, others = False, self.trainings.others(sweep.training)
         for other in others:
-            self._let_go(other)
+            self._release(other)
             if not other.over and other.is_of(sweep.library) and other.keys.isdisjoint(sweep.names.by_id):
                 self.end_training(other)
                 over = True
         if over and all(other.over for other in others):
             self._forget_events({key for other in others for key in other.keys})
 
-    def _let_go(self, training: Training) -> None:
-        """Keep of a training what is told of it, and no node of a graph."""
-        training.last = training.shown
-        for sweep in training.kept:
+    def _release(self, training: Training) -> None:
+        """Keep only the plain data of a training, and no nodes of a graph."""
+        training.last = training.shown_sweep
+        for sweep in training.kept_sweeps:
             if sweep.trace is None:
-                sweep.let_go(self.trace(sweep))
+                sweep.release(self.trace(sweep))
 
     def _keep_first(self, training: Training) -> None:
-        """Keep the plain data of the first sweep of a training, once another one has been looked at."""
+        """Keep the plain data of the first sweep of a training, once another one has been recorded."""
         first = training.beginning
         if first is None or first is training.last:
             return
@@ -336,28 +336,28 @@ class Recorder:
         training.first, training.beginning = trace, None
 
     def end_training(self, training: Training) -> None:
-        """A training is over: have it looked at, and hold nothing of it any more but what is said of it."""
-        self._let_go(training)
+        """End a training: call `on_end`, and keep only its plain data and diagnosis."""
+        self._release(training)
         training.over = True
         if self.on_end is not None and training.trace is not None:
             with self.faults:
-                training.said = self.on_end(training)
+                training.diagnosis = self.on_end(training)
         training.owners.clear()
 
     def _forget_events(self, keys: set[int]) -> None:
-        """Forget what happened to leaves up to the last time, and what was seen until then."""
+        """Delete the events of leaves up to the last one, and the calls and cuts until then."""
         self.events.forget_those_of(keys)
         self.journal.clear()
-        self.calls = deque(self.trainings.calls_of_others(self.calls, keys), maxlen=CALLS)
-        self.cuts = deque((cut for cut in self.cuts if any(ref() is not None for ref in cut.leaves)), maxlen=CUTS)
+        self.calls = deque(self.trainings.calls_of_others(self.calls, keys), maxlen=MAX_CALLS)
+        self.cuts = deque((cut for cut in self.cuts if any(ref() is not None for ref in cut.leaves)), maxlen=MAX_CUTS)
 
-    def _looked_at(self, training: Training, sweep: RecordedSweep, frames: Sequence[Frame]) -> None:
-        """A sweep of a training is looked at: keep the names that what learns has now."""
-        training.over = False  # though its leaves had no name for a while
+    def _update_names(self, training: Training, sweep: RecordedSweep, frames: Sequence[Frame]) -> None:
+        """Update the names of the model of a training whose sweep is recorded."""
+        training.over = False  # also if its leaves had no name before
         identity = training.identity
         identity.keep(frames)
         if sweep.begins:
-            training.progress.begun(frames, lambda value: self.trainings.has_part(value, training.keys))
+            training.progress.begin(frames, lambda value: self.trainings.has_part(value, training.keys))
         theirs = {name: one for name, one in owners_in(self.namespace()).items() if self.trainings.has_part(one, training.keys)}
         training.owners = theirs | sweep.owners
         identity.model = next((name for name, one in training.owners.items() if is_model(one)), "")
@@ -366,7 +366,7 @@ class Recorder:
 
     @contextmanager
     def sweeping(self, library: Library, roots: Sequence[tuple[Any, Any]], *args: Any, **kwargs: Any) -> Iterator[None]:
-        """A sweep that the block runs, seen through hooks on its nodes. Arguments as of `begin`."""
+        """Record a sweep that the block runs, through hooks on its nodes. The arguments are those of `begin`."""
         outer, sweep, watching = len(self._running), None, None
         error: BaseException | None = None
         try:
@@ -374,10 +374,10 @@ class Recorder:
                 sweep = library.unseen(self.begin)(library, roots, *args, **kwargs)
                 if sweep is not None:
                     started = clock.now()
-                    see = self.faults.guard(partial(self.visited, sweep))
+                    see = self.faults.guard(partial(self.on_node, sweep))
                     watching = library.watching([*sweep.nodes], see, arrivals=arrivals_of(sweep))
                     watching.__enter__()
-                    self.took(clock.now() - started)
+                    self.add_time(clock.now() - started)
             yield
         except BaseException as raised:
             error = raised
@@ -387,14 +387,14 @@ class Recorder:
                 if watching is not None:
                     started = clock.now()
                     watching.__exit__(None, None, None)
-                    self.took(clock.now() - started)
+                    self.add_time(clock.now() - started)
             with self.faults:
                 library.unseen(self.end)(error)
             del self._running[outer:]
             error = None  # its traceback holds this frame
 
     def see(self, library: Library, output: Any) -> None:
-        """Look at the graph behind a tensor, without a sweep."""
+        """Record the graph behind a tensor, without a sweep."""
         start = library.tensor(np.ones(tuple(output.shape)), like=output)
         with self.sweeping(library, [(library.node(output), start)], [output], None, (), private=True, retains=True):
             if (sweep := self._running[-1]) is not None:
@@ -402,7 +402,7 @@ class Recorder:
                     self.leaf(sweep, node)
 
     def leaf(self, sweep: RecordedSweep, node: Any) -> None:
-        """A leaf that the sweep will reach, before its `.grad` is written."""
+        """Record a leaf before the sweep writes its `.grad`."""
         if node in sweep.leaves:
             return
         tensor = sweep.library.variable(node)
@@ -410,10 +410,10 @@ class Recorder:
             before = sweep.library.values([tensor.grad])[0] if tensor.grad is not None else None
             losses, key = self.losses_of(sweep.library, tensor), self.identities.key(tensor)
             version = sweep.library.version(tensor)
-            sweep.leaves[node] = LeafSeen(node, tensor, str(tensor.device), before, losses=losses, key=key, version=version)
+            sweep.leaves[node] = RecordedLeaf(node, tensor, str(tensor.device), before, losses=losses, key=key, version=version)
 
-    def visited(self, sweep: RecordedSweep, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
-        """`node` turned the cotangent `g` into one for each of its sources. Of a leaf: `g` arrived there."""
+    def on_node(self, sweep: RecordedSweep, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
+        """Record that `node` computed cotangents of its sources from its upstream gradient `g`. A leaf has no sources."""
         started = clock.now()
         library, seen = sweep.library, sweep.seen
         whole = library.whole(node)
@@ -431,17 +431,17 @@ class Recorder:
             passed = slopes_of(library, whole, g, sources, cotangents)
             if passed is not None:
                 seen.slopes[whole] = passed
-            self._given(library, seen, whole)
+            self._read_operands(library, seen, whole)
         parts = sweep.parts.pop(node, None)
         if parts is not None and g is not None:
             self._share(sweep, parts, g)
         for at, (source, cotangent) in enumerate(zip(sources, cotangents, strict=False)):
             if source is None or cotangent is None:
                 continue
-            if sweep.uses.get(source, 0) > 1:  # else all that arrives there is this
+            if sweep.uses.get(source, 0) > 1:  # else this is the whole upstream gradient
                 seen.handed[node, at] = library.summary(cotangent), None
                 size = library.bytes_of(cotangent)
-                if sweep.waiting + size <= SHARED:
+                if sweep.waiting + size <= MAX_WAITING:
                     sweep.waiting += size
                     target = library.targets(node)[at]
                     part = node, at, 0 if target is None else target[1], library.copied(cotangent)
@@ -450,8 +450,8 @@ class Recorder:
                 self.leaf(sweep, source)
         self.pace.spent += clock.now() - started
 
-    def _given(self, library: Library, seen: Seen, node: Any) -> None:
-        """What an operation was given besides, while it is there."""
+    def _read_operands(self, library: Library, seen: RecordedValues, node: Any) -> None:
+        """Record the arguments of an operation that get no gradient, while they exist."""
         note = library.note(node)
         for operand in note.given if note is not None and not note.inner else ():
             kept = operand.kept
@@ -461,7 +461,7 @@ class Recorder:
                     seen.given[kept] = value
 
     def _share(self, sweep: RecordedSweep, parts: list[tuple[Any, int, int, Any]], g: Any) -> None:
-        """What part each of several cotangents has in their sum: those of the same output of a node."""
+        """Compute the share of each of several cotangents in their sum. Cotangents of one output of a node are added up."""
         library, seen = sweep.library, sweep.seen
         together = Counter(output for _, _, output, _ in parts)
         for node, at, output, cotangent in parts:
@@ -470,15 +470,15 @@ class Recorder:
             share = 1.0 if together[output] == 1 else None if whole is None else library.share(cotangent, whole)
             seen.handed[node, at] = seen.handed[node, at][0], share
 
-    def found(self, tensor: Any, gradient: Any) -> None:
-        """What a private sweep gave for a tensor: not every library runs the nodes of leaves then."""
+    def add_gradient(self, tensor: Any, gradient: Any) -> None:
+        """Record the gradient of a tensor from an internal sweep, because not every library runs the nodes of leaves then."""
         sweep = self.last
         if sweep is not None and gradient is not None:
             node = sweep.library.whole(sweep.library.node(tensor))
             sweep.seen.gradients[node] = sweep.library.values([gradient])[0]
 
     def end(self, error: BaseException | None) -> None:
-        """The sweep is over; `error` is what stopped it, if anything did."""
+        """End the sweep. `error` is the exception that stopped it, if any."""
         started = clock.now()
         sweep = self._running.pop()
         if sweep is not None:
@@ -489,7 +489,7 @@ class Recorder:
                     sweep.training.record(sweep)
                     self._keep_first(sweep.training)
                 if sweep.begins and error is None:
-                    self._begun(sweep)
+                    self._end_others(sweep)
                 self.last = sweep
             if not sweep.late:
                 self._finish(sweep)
@@ -498,17 +498,17 @@ class Recorder:
         now = clock.now()
         self.pace.spent += now - started
         ahead = self._training.progress
-        anyway = self.unhurried or ahead.last or (ahead.over and self.trainings.has_room)
+        anyway = self.examines_every_sweep or ahead.last or (ahead.over and self.trainings.has_room)
         self.on = self.pace.look_next(ahead.done, anyway=anyway)
 
     def settle(self) -> None:
-        """Read the gradients of a sweep that wrote them when it was over."""
+        """Read the gradients of a sweep that wrote them at its end."""
         if self.last is not None and self.last.late:
             self.last.late = False
             self._finish(self.last)
 
     def _finish(self, sweep: RecordedSweep) -> None:
-        """Reduce what the sweep left in the leaves, while it is there."""
+        """Reduce the gradients and values of the leaves, while they exist."""
         library = sweep.library
         leaves = [leaf for leaf in sweep.leaves.values() if leaf.tensor is not None]
         wanted = [leaf.tensor for leaf in leaves]
@@ -532,11 +532,14 @@ class Recorder:
             sweep.training.judge(sweep)
 
     def names_at(self, library: Library, frames: Sequence[Frame]) -> Names:
-        """The user's names at this moment: the running functions' locals, innermost first, then the notebook's."""
+        """Return the current names of the user: local variables of the running functions, innermost first, then of the
+        notebook."""
         space = names_of_functions([frame.names for frame in frames])
         space |= {name: value for name, value in self.namespace().items() if name not in space}
         names = Names.of(library, {**self.called, **names_in(space, first=self.first)})
-        names.models = module_names((self.namespace(), space))  # the notebook's first: a trainer calls another's net `model`, too
+        names.models = module_names(
+            (self.namespace(), space)
+        )  # the notebook has priority, because a trainer also calls its net `model`
         if self.calls_objects:
             running = {
                 id(frame.names.get(name)) for frame in frames for name in frame.arguments[:1] if frame.code.co_name in METHODS
@@ -545,7 +548,7 @@ class Recorder:
         return names
 
     def _settle_identities(self) -> None:
-        """Replace the keys of what is dead, which may be the ids of what lives."""
+        """Replace the keys of deleted objects, which may be the ids of living ones."""
         renamed = self.identities.settle()
         if not renamed:
             return
@@ -553,48 +556,48 @@ class Recorder:
         self.journal.rename(renamed)
         self.trainings.rename(renamed)
 
-    # ------------------------------------------------------------------------------------------------------ what was seen
+    # ------------------------------------------------------------------------------------------------- recorded data
     def models(self, value: Any) -> list[Any]:
-        """A model of the user's and the modules in it; of anything else nothing."""
+        """Return a model and its modules, or [] for any other value."""
         return [module for _, module in modules_in("", value)]
 
     @property
-    def shown(self) -> RecordedSweep | None:
-        """The sweep that is told of where none is named."""
+    def shown_sweep(self) -> RecordedSweep | None:
+        """The sweep that is shown by default."""
         training = None if self.last is None else self.last.training
-        return self.last if training is None else training.shown
+        return self.last if training is None else training.shown_sweep
 
     def trace(self, sweep: RecordedSweep | None = None) -> Trace:
-        """The trace of the last sweep that was looked at, or of the one that was spoilt.
+        """Return the trace of a sweep: by default, of the last recorded one, or of the first that is not finite.
 
         Raises
         ------
         RuntimeError
-            If no sweep was seen.
+            If no sweep was recorded.
         """
         self.settle()
-        sweep = sweep or self.shown
+        sweep = sweep or self.shown_sweep
         if sweep is None:
-            raise RuntimeError("no backward was seen: there is no trace. Call backward() while it is recorded.")
+            raise RuntimeError("no backward was recorded: there is no trace. Call backward() while recording.")
         if sweep.trace is not None:
-            return sweep.trace if sweep.training is None else sweep.training.counted(sweep.trace)
+            return sweep.trace if sweep.training is None else sweep.training.with_count(sweep.trace)
         self._settle_identities()
         return sweep.library.unseen(trace_of_sweep)(self, sweep)
 
-    def attempt(self, losses: Sequence[Severed] | None = None, library: Library | None = None, site: Any = None) -> Trace:
-        """What was seen where no sweep was: the last that was asked for and could not be, or one of a tensor with these losses.
-        The trace has no nodes."""
+    def attempt(self, losses: Sequence[RecordedCut] | None = None, library: Library | None = None, site: Any = None) -> Trace:
+        """Return a trace without nodes for the last backward that failed for lack of a graph, or for a tensor that lost its
+        history at the cuts `losses`."""
         if losses is None and self.refused:
             library, _, _, losses, site = self.refused[-1]
         self._settle_identities()
-        return trace_of_attempt(self, losses, library or self._mostly(), site)
+        return trace_of_attempt(self, losses, library or self._main_library(), site)
 
-    def unfinished(self, library: Library, outputs: Sequence[Any]) -> tuple[Trace, Names]:
-        """The graph behind tensors of a program that failed, and the names; see `trace_of_unfinished`."""
+    def trace_unfinished(self, library: Library, outputs: Sequence[Any]) -> tuple[Trace, Names]:
+        """Return the graph behind tensors of a program that failed, and the names; see `trace_of_unfinished`."""
         self._settle_identities()
         return library.unseen(trace_of_unfinished)(self, library, outputs)
 
-    def _mostly(self) -> Library:
-        """The library of most of the user's tensors."""
+    def _main_library(self) -> Library:
+        """Return the library of most of the user's tensors."""
         names = names_in(dict(self.namespace()))
         return max(adapters(), key=lambda library: sum(library.is_tensor(tensor) for tensor in names.values()))

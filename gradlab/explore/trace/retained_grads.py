@@ -1,4 +1,4 @@
-"""A sweep of our own beside tensors of the user's that retain their gradient."""
+"""Run internal sweeps without changing the `.grad` of the user's tensors that retain their gradient."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradlab.explore.libraries import Library
 
 @contextmanager
 def grads_kept(library: Library, nodes: Sequence[Any], names: Mapping[str, Any]) -> Iterator[None]:
-    """Give tensors on the way that retain their gradient back what they had: every sweep writes there."""
+    """Restore the `.grad` of intermediate tensors that retain their gradient, since every sweep writes to it."""
     tensors = library.retaining(nodes)
     tensors += [t for t in names.values() if library.is_tensor(t) and t.requires_grad and not t.is_leaf and t.retains_grad]
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""What operations computed, read from what others saved of it: where nobody recorded, the graph itself still knows much."""
+"""Read the results of operations from the tensors that other operations saved, for graphs that were not recorded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gradlab.explore.trace.sweep import RecordedSweep
 
 
 class SavedReader(Recorder):
-    """A recorder for a graph that is there already: of each sweep it reads, before it runs, what the nodes have saved, while a
-    backward has freed none of it."""
+    """A recorder for an existing graph. Before each sweep it reads the tensors that the nodes have saved, unless they were
+    freed."""
 
     def begin(self, *args: Any, **kwargs: Any) -> RecordedSweep | None:
-        """A sweep starts."""
+        """Begin a sweep."""
         sweep = super().begin(*args, **kwargs)
         if sweep is not None:
             library = sweep.library
@@ -25,7 +25,7 @@ class SavedReader(Recorder):
         return sweep
 
     def end(self, error: BaseException | None) -> None:
-        """The sweep is over."""
+        """End the sweep."""
         running = self._running[-1]
         if running is not None:
             running.seen.values = {**self._found, **running.seen.values}

@@ -1,7 +1,7 @@
-"""What activations pass on of their cotangents, counted when a sweep passes: saturated elements, units that are shut.
+"""Count saturated elements and dead units of activations during a sweep.
 
-A slope is what went on over what arrived, so it is taken from the two cotangents and needs no formula; where nothing arrived
-there is none. Of a softmax it is the rows that are counted: one whose largest entry is nearly 1 passes on next to nothing.
+A slope is the ratio of the two cotangents, so it needs no formula. It is undefined if the upstream gradient is 0. For a softmax,
+rows are counted: a row whose largest entry is nearly 1 passes on almost nothing.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from gradlab.explore.operations import lookup
 from gradlab.explore.trace.data import Slopes
 from gradlab.explore.trace.values import Pending
 
-FLAT = 0.01  # of the steepest slope; for a sigmoid at |x| > 6, where it passes on 0.0025 and less
-NEARLY_FLAT = 1 - 0.97**2  # of the steepest slope: of a tanh where it is beyond ±0.97, of a sigmoid where its tanh(x / 2) is
-SHARP = 0.999  # the largest entry of a row of a softmax; its Jacobian's norm is then below 2 (1 - 0.999)
-MASKED = -1e8  # entries below are masked: by -inf, -1e9, or the least number of their type
+FLAT = 0.01  # of the steepest slope; for a sigmoid at |x| > 6, where the slope is at most 0.0025
+NEARLY_FLAT = 1 - 0.97**2  # of the steepest slope; for a tanh beyond ±0.97, for a sigmoid where tanh(x / 2) is
+SHARP = 0.999  # the largest entry of a softmax row; the norm of the Jacobian is then below 2 (1 - 0.999)
+MASKED = -1e8  # entries below are masked, by -inf, -1e9, or the smallest number of their dtype
 MASKED_HALF = -6e4  # the same of float16, which ends at -65504
 
 
 def open_slope(node_name: str) -> float | None:
-    """Return the slope of an activation where it is open; None for a node that is not an activation with a flat part.
+    """Return the slope of an activation where it is not flat; None for a node that is not an activation with a flat part.
 
     It is 1 for rectifiers, of which some (GELU, SiLU) are a little steeper near 0, and otherwise the steepest slope.
     """
@@ -33,7 +33,7 @@ def open_slope(node_name: str) -> float | None:
 
 
 def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> Any:
-    """What a node passed on: `Slopes`, `Pending` of them, or None of one that is no activation."""
+    """Return the `Slopes` of a node, `Pending` on a device; None if the node is not an activation."""
     name = library.name_of(node)
     if name == "SoftmaxBackward0":
         rows = library.made(node)
@@ -60,8 +60,8 @@ def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangent
 
 
 def slopes(g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
-    """`Slopes` of two arrays, `Pending` if they lie on a device; `flat` are the slopes below which elements are flat, and nearly
-    flat, and `axis` is that of the units."""
+    """Return the `Slopes` of two cotangents, `Pending` for arrays on a device. Elements with slopes below the two numbers `flat`
+    are flat and nearly flat. `axis` is the axis of the units."""
     xp = np if isinstance(g, np.ndarray) else namespace_of[type(g)]
     arrived, passed = g != 0, handed != 0
     others = tuple(k for k in range(g.ndim) if k != axis)
@@ -71,11 +71,12 @@ def slopes(g: Any, handed: Any, flat: tuple[float, float], axis: int) -> Any:
     reached, open_ = arrived.any(others), passed.any(others)
     counted = [arrived.sum(), low.sum(), reached.sum(), (reached & ~open_).sum(), nearly.sum()]
     places = g.size // max(g.shape[axis], 1)
-    return finished(places)([np.asarray(x) for x in counted]) if xp is np else Pending(counted, finished(places))
+    return slopes_reader(places)([np.asarray(x) for x in counted]) if xp is np else Pending(counted, slopes_reader(places))
 
 
 def sharp(rows: Any, inputs: Any, axis: int) -> Any:
-    """The same of the rows of a softmax along an axis, of those with two entries or more that are not masked in `inputs`."""
+    """Return the `Slopes` of the rows of a softmax along an axis. Only rows with at least two unmasked entries in `inputs`
+    count."""
     xp = np if isinstance(rows, np.ndarray) else namespace_of[type(rows)]
     counts = rows.max(axis) > SHARP
     if inputs is None:
@@ -83,11 +84,11 @@ def sharp(rows: Any, inputs: Any, axis: int) -> Any:
     else:
         several = (inputs > (MASKED if inputs.dtype.itemsize >= 4 else MASKED_HALF)).sum(axis) > 1
     counted = [several.sum(), (several & counts).sum()]
-    return finished()([np.asarray(x) for x in counted]) if xp is np else Pending(counted, finished())
+    return slopes_reader()([np.asarray(x) for x in counted]) if xp is np else Pending(counted, slopes_reader())
 
 
-def finished(places: int = 1) -> Any:
-    """What makes `Slopes` of the numbers once they are here."""
+def slopes_reader(places: int = 1) -> Any:
+    """Return a function that converts the counts to `Slopes` when they have been read."""
 
     def finish(read: Sequence[np.ndarray]) -> Slopes:
         numbers = [int(x) for x in read]

@@ -1,4 +1,4 @@
-"""A reverse sweep while it is being seen."""
+"""A reverse sweep while it is recorded."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from gradlab.explore.libraries import Library
 from gradlab.explore.pooled_matrix import PooledMatrix
 from gradlab.explore.trace.data import Leaf, Trace
-from gradlab.explore.trace.notes import Severed, times
-from gradlab.explore.trace.reading import Names, Root, Seen
+from gradlab.explore.trace.notes import RecordedCut, times
+from gradlab.explore.trace.reading import Names, RecordedValues, Root
 from gradlab.explore.trace.slopes import open_slope
 from gradlab.explore.trace.values import Value
 
 
 @dataclass
-class LeafSeen:
-    """A leaf while its sweep runs."""
+class RecordedLeaf:
+    """A leaf during its sweep."""
 
     node: Any
     tensor: Any  # until it has been read
@@ -27,20 +27,20 @@ class LeafSeen:
     before: Value | None
     value: Value | None = None
     gradient: Value | None = None
-    sample: Any = None  # of what arrived
-    losses: tuple[Severed, ...] = ()  # the history of what it was made of
-    key: int = 0  # its identity
+    sample: Any = None  # of the gradient of this sweep
+    losses: tuple[RecordedCut, ...] = ()  # the cuts, if it was created from other tensors
+    key: int = 0
     shape: tuple[int, ...] = ()
     dtype: str = ""
-    form: str = ""  # what it is if it is not an ordinary dense tensor
+    form: str = ""  # a description if it is not an ordinary dense tensor
     gradient_form: str = ""
     version: int = 0
 
 
 @dataclass
-class Kept:
-    """What stays of a sweep beside its trace: keys of the leaves that it reached, and of those at which a NaN or an infinity
-    arrived, and whether a leaf was not finite itself."""
+class SweepSummary:
+    """The data of a sweep that is kept in addition to its trace: the keys of the leaves that it reached, the keys of those with a
+    NaN or an infinity in the gradient, and whether the values of a leaf were not finite."""
 
     reached: set[int]
     odd: set[int]
@@ -49,79 +49,79 @@ class Kept:
 
 @dataclass
 class RecordedSweep:
-    """A reverse sweep, as it was seen. Holds nodes: the graph lives until the next of the same loss, until another training
-    begins, or until the recorder forgets."""
+    """A recorded reverse sweep. It holds nodes, so the graph lives until the next sweep of the same loss, until another training
+    begins, or until the recorder is cleared."""
 
     library: Library
     number: int
     roots: list[Root]
-    outputs: list[Any]  # weak references to what backward was called on
+    outputs: list[Any]  # weak references to the tensors on which backward was called
     names: Names
     site: Any
-    late: bool = False  # `.grad` is written when the sweep is over
+    late: bool = False  # `.grad` is written at the end of the sweep
     private: bool = False  # `.grad` is not written
-    seen: Seen = field(default_factory=Seen)
-    leaves: dict[Any, LeafSeen] = field(default_factory=dict)
+    seen: RecordedValues = field(default_factory=RecordedValues)
+    leaves: dict[Any, RecordedLeaf] = field(default_factory=dict)
     error: BaseException | None = None
-    events: int = 0  # how many events had happened
-    time: int = field(default_factory=lambda: next(times))  # when it began
+    events: int = 0  # the number of events before it
+    time: int = field(default_factory=lambda: next(times))  # of its begin
     maps: list[tuple[Any, PooledMatrix]] = field(default_factory=list)  # of matrix-shaped gradients, by leaf
     retains: bool = False
     nodes: set[Any] = field(default_factory=set)  # all behind the roots
-    uses: Counter[Any] = field(default_factory=Counter)  # how many edges lead to a node
-    parts: dict[Any, list[tuple[Any, int, int, Any]]] = field(default_factory=dict)  # waiting for the rest of a sum
-    waiting: int = 0  # bytes of them
-    owners: dict[str, Any] = field(default_factory=dict)  # of the functions that ran: models, optimizers, leaves, by name
+    uses: Counter[Any] = field(default_factory=Counter)  # the number of edges to a node
+    parts: dict[Any, list[tuple[Any, int, int, Any]]] = field(default_factory=dict)  # cotangents that wait for the rest of a sum
+    waiting: int = 0  # bytes of these
+    owners: dict[str, Any] = field(default_factory=dict)  # models, optimizers and leaves of the running functions, by name
     training: Any = None  # the Training that it belongs to
-    begins: bool = False  # whether that begins with it
-    trace: Trace | None = None  # plain data, once the graph has been let go
-    _kept: Kept | None = None  # and what is known of its leaves
+    begins: bool = False  # whether it is the first of that training
+    trace: Trace | None = None  # plain data, once the graph has been released
+    _summary: SweepSummary | None = None  # of its leaves, once the graph has been released
 
     @property
     def from_odd_leaves(self) -> bool:
-        """Whether a leaf was not finite itself."""
-        if self._kept is not None:
-            return self._kept.from_odd_leaves
+        """True if the values of a leaf were not finite."""
+        if self._summary is not None:
+            return self._summary.from_odd_leaves
         return any(leaf.value is not None and not isfinite(leaf.value.norm) for leaf in self.leaves.values())
 
     @property
-    def reached(self) -> set[int]:
-        """The identities of the leaves that got a gradient."""
-        if self._kept is not None:
-            return self._kept.reached
+    def reached_keys(self) -> set[int]:
+        """The keys of the leaves that got a gradient."""
+        if self._summary is not None:
+            return self._summary.reached
         return {leaf.key for node, leaf in self.leaves.items() if node in self.seen.gradients}
 
     @property
     def odd(self) -> set[int]:
-        """Those of them at which a NaN or an infinity arrived."""
-        if self._kept is not None:
-            return self._kept.odd
+        """The keys of the leaves whose gradient has a NaN or an infinity."""
+        if self._summary is not None:
+            return self._summary.odd
         return {leaf.key for node, leaf in self.leaves.items() if (g := self.seen.gradients.get(node)) is not None and g.odd}
 
     @property
     def named_maps(self) -> list[tuple[str, PooledMatrix]]:
-        """The maps of the leaves that have a name, by it."""
+        """The maps of the leaves that have a name, with the name."""
         if self.trace is not None:
             return self.maps
         return [(name, matrix) for node, matrix in self.maps for name in self.names.by_node.get(node, ())[:1]]
 
     def rename(self, keys: Mapping[int, int]) -> None:
-        """Keys of leaves are replaced with others."""
+        """Replace keys of leaves."""
         for leaf in self.leaves.values():
             leaf.key = keys.get(leaf.key, leaf.key)
-        if self._kept is not None:
-            self._kept.reached = {keys.get(key, key) for key in self._kept.reached}
-            self._kept.odd = {keys.get(key, key) for key in self._kept.odd}
+        if self._summary is not None:
+            self._summary.reached = {keys.get(key, key) for key in self._summary.reached}
+            self._summary.odd = {keys.get(key, key) for key in self._summary.odd}
 
-    def let_go(self, trace: Trace) -> None:
-        """Keep the plain data, and let go of the graph."""
-        self._kept = Kept(self.reached, self.odd, self.from_odd_leaves)
+    def release(self, trace: Trace) -> None:
+        """Keep the plain data and release the graph."""
+        self._summary = SweepSummary(self.reached_keys, self.odd, self.from_odd_leaves)
         self.maps, self.trace = self.named_maps, trace
-        self.nodes, self.uses, self.leaves, self.seen = set(), Counter(), {}, Seen()
+        self.nodes, self.uses, self.leaves, self.seen = set(), Counter(), {}, RecordedValues()
         self.roots, self.names, self.owners = [], Names(), {}
 
     def reduce(self) -> None:
-        """Read what lies on a device, in one transfer."""
+        """Read all pending values from the device in one transfer."""
         seen = self.seen
         tables = (seen.values, seen.gradients, seen.given, seen.slopes)
         values = [*(x for table in tables for x in table.values()), *(one for pair in seen.handed.values() for one in pair)]
@@ -134,8 +134,8 @@ class RecordedSweep:
 
 
 def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[Any]]:
-    """The nodes behind some roots, these among them, and how many edges lead to each. Of more than the library lets us touch
-    those nearest to the roots."""
+    """Return the nodes behind some roots, including the roots, and the number of edges to each. If there are more nodes than the
+    library allows to touch, the nearest ones are returned."""
     uses: Counter[Any] = Counter()
     seen, waiting = set(roots), deque(roots)
     while waiting and (library.touches is None or len(seen) < library.touches):
@@ -149,8 +149,9 @@ def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[A
 
 
 def arrivals_of(sweep: RecordedSweep) -> frozenset[Any]:
-    """The nodes of which no more is wanted than what arrives at them: what they hand on is all that arrives at their inputs, and
-    they are no activations, of which it is wanted what they passed on. None of a sweep of our own."""
+    """Return the nodes for which only the upstream gradient must be recorded: each of their inputs has a single edge, so the
+    gradient that they return is the upstream gradient of the input, and they are not activations, whose slopes are recorded.
+    Empty for a sweep of gradlab's own."""
     if sweep.private:
         return frozenset()
     library, uses = sweep.library, sweep.uses
@@ -163,7 +164,7 @@ def arrivals_of(sweep: RecordedSweep) -> frozenset[Any]:
 
 
 def leaves_of(sweep: RecordedSweep, trace: Trace) -> tuple[Leaf, ...]:
-    """The leaves that a sweep reached, in the order of their names, as the trace tells of them."""
+    """Return the leaves that a sweep reached as data of a trace, in the order of the user's names."""
     numbers = {node.name.partition(", ")[0]: i for i, node in enumerate(trace.nodes) if node.kind == "leaf" and node.name}
     order = {node: i for i, node in enumerate(sweep.names.by_node)}
     leaves = []

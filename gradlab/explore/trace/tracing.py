@@ -1,4 +1,4 @@
-"""`with gradlab.tracing() as traced:`: what a `%%grad` cell sees, in a script, a function or a test."""
+"""`with gradlab.tracing() as traced:` records what a `%%grad` cell records, in a script, a function or a test."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gradlab.explore.trace.recorder import Recorder
 
 
 class Traced:
-    """What a `tracing` block saw. Holds plain data once the block is over.
+    """The result of a `tracing` block. After the block, it holds only plain data.
 
     Attributes
     ----------
     sweeps : int
-        How many times `backward` has been called in the block.
+        The number of calls of `backward` in the block.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -27,21 +27,21 @@ class Traced:
 
     @property
     def trace(self) -> Trace:
-        """The trace of the last `backward` that was looked at.
+        """The trace of the last recorded `backward`.
 
         Raises
         ------
         RuntimeError
-            If there was none.
+            If there is none.
         """
         if self._recorder is not None:
             return self._recorder.trace()
         if self._trace is None:
-            raise RuntimeError("no backward was called in the tracing block: there is no trace. Call backward() inside of it.")
+            raise RuntimeError("no backward was called in the tracing block: there is no trace. Call backward() in the block.")
         return self._trace
 
     def finish(self) -> None:
-        """Keep what was seen as plain data, and let go of the rest; the block does it when it ends."""
+        """Convert the recorded data to plain data and release the rest. Called at the end of the block."""
         recorder = self._recorder
         if recorder is not None:
             self.sweeps = recorder.sweeps
@@ -52,21 +52,21 @@ class Traced:
 
 @contextmanager
 def tracing() -> Iterator[Traced]:
-    """Record what is computed and swept in the block, of gradlab and of PyTorch, in this thread.
+    """Record operations and backward passes of gradlab and PyTorch in the block, in this thread.
 
-    Afterwards `traced.trace` is a `Trace` of the last `backward` of the block: each node with its line, module, value and the
-    gradient that arrived there, constants, cuts. It costs some microseconds an operation while it is on; after ten
-    sweeps, some are skipped so that recording takes at most a fifth of the program's own time (`Trace.sweep` says which of
-    `Trace.sweeps` it is).
+    Afterwards `traced.trace` is a `Trace` of the last `backward` of the block: each node with its line, module, value and
+    gradient, constants, and cuts. Recording takes some microseconds per operation. After ten sweeps, some are skipped so that
+    recording takes at most a fifth of the program's own time; `Trace.sweep` is the number of the recorded sweep among
+    `Trace.sweeps`.
 
-    The program computes the same as without it. The graph of a model's last `backward` lives until its next one or the end of the
-    block, where its trace is made; nothing else lives longer, and nothing does after the block. If recording itself fails, a
-    `FaultWarning` says so, and the program goes on.
+    The results of the program do not change. The graph of a model's last `backward` lives until its next one or the end of the
+    block. No other object lives longer than without recording, and none after the block. If recording itself fails, a
+    `FaultWarning` is issued and the program continues.
 
     Returns
     -------
     context manager
-        Of a `Traced`.
+        Yields a `Traced`.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def tracing() -> Iterator[Traced]:
     >>> w = gl.tensor([1.0, 2.0], requires_grad=True)
     >>> with gl.tracing() as traced:
     ...     (w * w).sum().backward()
-    >>> traced.trace.nodes[0].gradient.norm  # that of w: (2, 4)
+    >>> traced.trace.nodes[0].gradient.norm  # of w: (2, 4)
     4.47213595499958
     """
     frame = sys._getframe(2)

@@ -1,7 +1,7 @@
-"""What is remembered of an array: its numbers where they are few, else how they are distributed.
+"""The recorded data of an array: its numbers if there are few, else statistics.
 
-An array is looked at once, where it lies. What lies on a device is reduced there, and what came of it is read in one transfer
-with everything else of the sweep (`settled`); until then it is `Pending`.
+An array is reduced on its device. The results are read in one transfer with all others of the sweep (`read_pending`); until then
+they are `Pending`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from gradlab.backend.namespaces import read_floats as read_together
 from gradlab.core.numpy_warnings import silence
 from gradlab.explore.statistics import Statistics, finite_statistics, joined, statistics, statistics_of, summaries
 
-FEW = 16  # elements up to which the numbers themselves are kept
+FEW = 16  # elements up to which the numbers themselves are stored
 
-SAFE = 1e-200, 1e200  # sums of products between these have lost nothing
+SAFE = 1e-200, 1e200  # sums of products in this range have no overflow or underflow
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is remembered of an array, or of a tensor's.
+    """The recorded data of an array or a tensor.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Value:
     dtype : str
         "float32".
     numbers : tuple or None
-        The elements in row-major order, as Python's bool, int, float or complex, where there are at most `FEW`; else None.
+        The elements in row-major order, as Python's bool, int, float or complex, if there are at most `FEW`; else None.
     summary : Statistics or None
-        Of more elements; without a histogram (`bins` is empty) where none was asked for.
+        The statistics of a larger array, without a histogram (`bins` is empty) unless requested.
     """
 
     shape: Shape
@@ -52,14 +52,14 @@ class Value:
 
     @property
     def statistics(self) -> Statistics:
-        """The statistics, those of few numbers with a histogram."""
+        """The statistics. For few numbers they include a histogram."""
         if self.summary is not None:
             return self.summary
         return statistics(np.array(self.numbers).reshape(self.shape))
 
     @property
     def norm(self) -> float:
-        """The Euclidean norm; NaN if an element is, else ∞ if one is."""
+        """The Euclidean norm; NaN if an element is NaN, else ∞ if one is infinite."""
         if self.numbers is not None:
             return _norm(self.numbers)
         statistics = self.statistics
@@ -67,7 +67,7 @@ class Value:
 
     @property
     def largest(self) -> float:
-        """The largest modulus; NaN if an element is NaN, 0 of no elements."""
+        """The largest absolute value; NaN if an element is NaN, 0 without elements."""
         if self.numbers is not None:
             moduli = [abs(x) for x in self.numbers]
             return math.nan if any(x != x for x in moduli) else float(max(moduli, default=0.0))
@@ -82,50 +82,50 @@ class Value:
 
     @property
     def nans(self) -> int:
-        """How many elements are NaN."""
+        """The number of NaN elements."""
         return sum(x != x for x in self.numbers) if self.numbers is not None else self.statistics.nans
 
     @property
     def infs(self) -> int:
-        """How many are infinite."""
+        """The number of infinite elements."""
         return sum(abs(x) == math.inf for x in self.numbers) if self.numbers is not None else self.statistics.infs
 
     @property
     def odd(self) -> bool:
-        """Whether there is a NaN or an infinity among them."""
+        """True if an element is NaN or infinite."""
         return bool(self.nans or self.infs)
 
     @property
     def zeros(self) -> int:
-        """How many are exactly zero."""
+        """The number of elements that are exactly 0."""
         return sum(x == 0 for x in self.numbers) if self.numbers is not None else self.statistics.zeros
 
     @property
     def all_zero(self) -> bool:
-        """Whether there are elements and every one is exactly zero."""
+        """True if there are elements and all are exactly 0."""
         return 0 < self.size == self.zeros
 
     @property
-    def nested(self) -> Any:
-        """The numbers as nested lists, of a scalar the number; None where they were not kept."""
-        return None if self.numbers is None else _nested(self.numbers, self.shape)
+    def nested_numbers(self) -> Any:
+        """The numbers as nested lists, or a number for a scalar; None if they were not stored."""
+        return None if self.numbers is None else _nest(self.numbers, self.shape)
 
 
 def _norm(numbers: Iterable[Any]) -> float:
     moduli = [abs(x) for x in numbers]
-    norm = math.hypot(*moduli)  # of NaN and infinity together it makes infinity
+    norm = math.hypot(*moduli)  # hypot of NaN and infinity is infinity
     return math.nan if norm == math.inf and any(x != x for x in moduli) else norm
 
 
-def _nested(numbers: Sequence[Any], shape: Shape) -> Any:
+def _nest(numbers: Sequence[Any], shape: Shape) -> Any:
     if not shape:
         return numbers[0]
     step = len(numbers) // shape[0] if shape[0] else 0
-    return [_nested(numbers[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+    return [_nest(numbers[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
 
 
 class Pending:
-    """What lies on a device: a few arrays there, and what makes a `Value`, or a share, of their numbers once they are here."""
+    """Arrays on a device, and a function that converts their numbers to a `Value` or a share once they are read."""
 
     __slots__ = ("arrays", "finish")
 
@@ -133,8 +133,8 @@ class Pending:
         self.arrays, self.finish = arrays, finish
 
 
-def settled(values: Sequence[Any], read: Callable[[list[Any]], list[np.ndarray]]) -> list[Any]:
-    """The values, those that were pending read by one call of `read_floats`."""
+def read_pending(values: Sequence[Any], read: Callable[[list[Any]], list[np.ndarray]]) -> list[Any]:
+    """Return the values. All pending ones are read by one call of `read`."""
     waiting = [value for value in values if isinstance(value, Pending)]
     if not waiting:
         return list(values)
@@ -146,15 +146,15 @@ _names: dict[Any, str] = {}
 
 
 def dtype_name(dtype: Any) -> str:
-    """ "float32" of NumPy's dtype, which takes 10 µs to say so itself."""
+    """Return the name of a dtype, "float32". It is cached because `str` takes 10 µs."""
     name = _names.get(dtype)
     if name is None:
         name = _names[dtype] = str(dtype)
     return name
 
 
-def brief(array: np.ndarray, dtype: str = "", *, histogram: bool = False) -> Value:
-    """What is remembered of an array on the host, which is looked at piece by piece; of dtype `dtype`, if that is not its own."""
+def summarize(array: np.ndarray, dtype: str = "", *, histogram: bool = False) -> Value:
+    """Return the recorded data of an array on the host, which is read in pieces. `dtype` replaces the name of its dtype."""
     dtype = dtype or dtype_name(array.dtype)
     if array.size <= FEW:
         return Value(array.shape, dtype, tuple(array.reshape(-1).tolist()))
@@ -162,8 +162,8 @@ def brief(array: np.ndarray, dtype: str = "", *, histogram: bool = False) -> Val
     return Value(array.shape, dtype, summary=statistics(array) if finite is None else finite)
 
 
-def pending(array: Any) -> Pending:
-    """The same of an array on a device: reduced there, to be read later."""
+def summarize_on_device(array: Any) -> Pending:
+    """Reduce an array on its device. The result is read later."""
     shape, dtype = tuple(array.shape), dtype_name(array.dtype)
     if array.size <= FEW:
         kind = array.dtype.kind
@@ -182,24 +182,24 @@ def pending(array: Any) -> Pending:
     return Pending([value for piece in pieces for value in piece], many)
 
 
-def of_arrays(arrays: Sequence[Any], *, histograms: bool = False) -> list[Value]:
-    """What is remembered of arrays, wherever they lie; with histograms of those of more than a few elements, if asked for."""
+def summarize_arrays(arrays: Sequence[Any], *, histograms: bool = False) -> list[Value]:
+    """Return the recorded data of arrays on any device, with histograms of arrays of more than `FEW` elements if requested."""
     values: list[Any] = [None] * len(arrays)
     full = []
     for i, array in enumerate(arrays):
         if isinstance(array, np.ndarray):
-            values[i] = brief(array, histogram=histograms)
+            values[i] = summarize(array, histogram=histograms)
         elif array.size <= FEW or not histograms:
-            values[i] = pending(array)
+            values[i] = summarize_on_device(array)
         else:
             full.append(i)
     for i, summary in zip(full, statistics_of([arrays[i] for i in full]), strict=True):
         values[i] = Value(tuple(arrays[i].shape), dtype_name(arrays[i].dtype), summary=summary)
-    return settled(values, read_together)
+    return read_pending(values, read_together)
 
 
 def share(part: Any, whole: Any) -> Any:
-    """⟨part, whole⟩ / ‖whole‖² of arrays; `Pending` if they lie on a device; None where `whole` is 0 or not finite."""
+    """Return ⟨part, whole⟩ / ‖whole‖² of arrays, `Pending` on a device; None if `whole` is 0 or not finite."""
     if part is None or part.shape != whole.shape or whole.dtype.kind != "f" or not whole.size:
         return None
     with silence():
@@ -218,6 +218,6 @@ def _share(part: Any, whole: Any) -> Any:
 
 
 def ratio(numbers: Sequence[np.ndarray]) -> float | None:
-    """The first number over the second; None where that is none."""
+    """Return the first number divided by the second; None if that is undefined."""
     above, below = (float(x) for x in numbers)
     return above / below if below > 0 and math.isfinite(above) and math.isfinite(below) else None

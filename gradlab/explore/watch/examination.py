@@ -105,7 +105,7 @@ class Examination:
     def _record(self) -> None:
         self._trainings.clear()
         self.recorder, self._told = Recorder(self._namespace, self._first), 0.0
-        self.recorder.unhurried = True
+        self.recorder.examines_every_sweep = True
         self.recorder.on_end = lambda training: self._session.of_training(training, self._namespace(), self._ignore)
         self.recorder.meet_libraries()
 
@@ -140,13 +140,13 @@ class Examination:
         if recorder is None:
             return Diagnosis() if failed is None else error_findings(self._namespace(), failed)
         recorder.close()
-        shown = recorder.shown
+        shown = recorder.shown_sweep
         training = None if shown is None else shown.training
         owners = shown.owners if shown is not None and training is None else training.owners if training is not None else {}
         space = {**self._namespace(), **owners}
         diagnosis = self._session.look(recorder, space, error=failed, ignore=self._ignore)
         if training is not None and len(recorder.trainings.known) < 2:
-            training.said = diagnosis
+            training.diagnosis = diagnosis
         for watch in self._watches.values():
             self._keep(watch)
         self._watches.clear()
@@ -229,7 +229,7 @@ class Examination:
     def _end(self, watch: Any) -> None:
         """Have the training of a watch looked at, while the program goes on."""
         training, recorder = self.training_of(watch), self.recorder
-        if recorder is not None and training is not None and not training.over and training.shown is not None:
+        if recorder is not None and training is not None and not training.over and training.shown_sweep is not None:
             recorder.settle_journal()
             recorder.end_training(training)
         self._keep(watch)
@@ -237,10 +237,11 @@ class Examination:
     def _keep(self, watch: Any) -> None:
         training = self.training_of(watch)
         found = Examined(steps=watch.steps, silenced=self._ignore | kinds_in_comments(Program(cell_source())))
-        if training is not None and isinstance(training.said, Diagnosis):
+        if training is not None and isinstance(training.diagnosis, Diagnosis):
             below = self._has_failed and not self._closes  # a cell shows what its error tells below the traceback
-            said = training.said.without(ERRORS) if below else training.said
-            found = found._replace(diagnosis=said, spoilt=None if training.spoilt is None else training.spoilt.time)
+            said = training.diagnosis.without(ERRORS) if below else training.diagnosis
+            spoilt = training.nonfinite_sweep
+            found = found._replace(diagnosis=said, spoilt=None if spoilt is None else spoilt.time)
         self._seen[id(watch)] = found
 
 

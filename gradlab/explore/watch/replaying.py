@@ -218,7 +218,7 @@ def recorded(compute: Callable[..., Any], batch: tuple[Any, ...]) -> Any:
     inner = inspect.unwrap(compute)
     space = {**getattr(inner, "__globals__", {}), **_closed_over(inner)}
     recorder = Recorder(lambda: space)
-    recorder.unhurried = True
+    recorder.examines_every_sweep = True
     try:
         recorder.meet_libraries()
         loss = compute(*batch)

@@ -39,7 +39,7 @@ from gradlab.explore.doctor.context.training_source import (
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.trace.data import Event
-from gradlab.explore.trace.journal import Swept
+from gradlab.explore.trace.journal import SweepEntry
 
 NOTHING = 1e-4  # share of the gradient that is left
 MAX_MOVE = 1e-6  # ‖Δw‖ / ‖w‖ of a step that changes nothing
@@ -123,7 +123,7 @@ class StepAfter:
     """A step of an optimizer, the sweep before it, and the norm of the gradients after that sweep."""
 
     step: Event
-    sweep: Swept
+    sweep: SweepEntry
     norm: float
 
 
@@ -168,7 +168,7 @@ def steps_after_sweeps(case: Case, whose: int) -> list[StepAfter]:
     assert case.trace is not None
     events, pairs = case.trace.events, []
     sweeps = {swept.event: swept for swept in case.trace.journal}
-    last: Swept | None = None
+    last: SweepEntry | None = None
     for at, event in enumerate(events):
         if event.kind == "backward":
             last = sweeps.get(at + 1)

@@ -19,7 +19,7 @@ from gradlab.explore.doctor.context.random_weights import random_weights_advice
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.libraries import library_of
-from gradlab.explore.trace.journal import SAMPLE, looked_at
+from gradlab.explore.trace.journal import SAMPLE, sample_size
 
 MIN_STEPS = 2  # that moved the weights
 MAX_SPREAD = 3e-7  # of units that differ by rounding errors, relative to their largest weight
@@ -115,7 +115,7 @@ def _equal_layer(flow: Flow, i: int, leaf: int) -> EqualLayer | None:
         return None  # any units are equal, up to rounding, if weight decay has shrunk them
     tensor, axis = flow.case.tensors.get(key), _unit_axis(flow, i, leaf)
     units = 0 if tensor is None or axis is None else tensor.shape[axis]
-    distance = sum(entry.moved or 0.0 for entry in moved) / math.sqrt(looked_at(moved[0].size))
+    distance = sum(entry.moved or 0.0 for entry in moved) / math.sqrt(sample_size(moved[0].size))
     if units < 2 or tensor is None or axis is None or not _are_equal(tensor, axis, distance) or not _is_hidden(flow, i, leaf):
         return None
     biases = [flow.case.tensors.get(flow.keys.get(one, 0)) for one in _biases(flow, i, units)]

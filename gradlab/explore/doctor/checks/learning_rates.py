@@ -28,7 +28,7 @@ from gradlab.explore.doctor.context.training_source import (
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check
 from gradlab.explore.trace.data import Event
-from gradlab.explore.trace.journal import Entry, Swept
+from gradlab.explore.trace.journal import Entry, SweepEntry
 
 MIN_STEPS = 8
 VANISHED = 1e-4  # of the largest learning rate
@@ -139,7 +139,7 @@ def find_idle_updates(case: Case) -> Iterable[Finding]:
     """Find updates by hand, `w -= lr * w.grad`, that leave each leaf as it is, although it has a gradient."""
     if case.trace is None or not any(event.kind == "write" for event in case.trace.events):
         return
-    updates: dict[tuple[str, int], list[tuple[Swept, Entry, Event]]] = {}
+    updates: dict[tuple[str, int], list[tuple[SweepEntry, Entry, Event]]] = {}
     moving: set[tuple[str, int]] = set()
     for swept in case.trace.journal:
         writes = [event for event in events_after(case, swept) if event.kind == "write" and event.place is not None]
@@ -153,7 +153,7 @@ def find_idle_updates(case: Case) -> Iterable[Finding]:
                 elif entry.arrived and ORDINARY_RATE * entry.arrived > SMALL_MOVE * entry.weight:
                     updates.setdefault(at, []).append((swept, entry, event))
     idle = {at: several for at, several in updates.items() if at not in moving and len({one[0].number for one in several}) > 1}
-    by_factor: dict[tuple[str, str, bool], list[tuple[Swept, Entry, Event]]] = {}
+    by_factor: dict[tuple[str, str, bool], list[tuple[SweepEntry, Entry, Event]]] = {}
     for several in idle.values():
         factor, is_known = _factor_of(case, several[0][2])
         if not is_known and _is_gradient_changed(case):

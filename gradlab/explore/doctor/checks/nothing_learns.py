@@ -29,7 +29,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.libraries import library_of
 from gradlab.explore.trace.data import Line
-from gradlab.explore.trace.journal import Swept
+from gradlab.explore.trace.journal import SweepEntry
 
 MIN_CALLS = 3  # backward calls of one loss; a lesson or a saliency map has one or two
 MAX_INITIAL_WRITES = 6  # by initialising, loading and moving a parameter; each step of an optimizer adds one
@@ -194,14 +194,14 @@ def find_missing_steps(case: Case) -> Iterable[Finding]:
         return
 
 
-def _count_calls(case: Case, place: Line, run: Sequence[Swept]) -> int:
+def _count_calls(case: Case, place: Line, run: Sequence[SweepEntry]) -> int:
     """Return the number of backward calls of a run, of which not all may be recorded."""
     assert case.trace is not None
     events = sum(event.kind == "backward" and event.place == place for event in case.trace.events)
     return min(case.trace.sweeps, events) if len(run) == len(case.trace.journal) else len(run)
 
 
-def _is_idle(run: Sequence[Swept]) -> bool:
+def _is_idle(run: Sequence[SweepEntry]) -> bool:
     """Return whether gradients arrived in each sweep, and nothing wrote to the leaves in between."""
     entries = [entry for swept in run for entry in swept.entries]
     arrived = all(math.hypot(*(entry.arrived for entry in swept.entries)) > 0 for swept in run)
@@ -241,7 +241,7 @@ def _heads(node: ast.stmt) -> list[ast.AST]:
 
 
 def _find_missing_step(
-    case: Case, source: Source, place: Line, run: Sequence[Swept], holders: Sequence[Optimizer]
+    case: Case, source: Source, place: Line, run: Sequence[SweepEntry], holders: Sequence[Optimizer]
 ) -> Iterator[Finding]:
     """Report a loop without a step, if the source shows why there is none."""
     assert case.trace is not None

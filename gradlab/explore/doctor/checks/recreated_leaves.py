@@ -24,7 +24,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check
 from gradlab.explore.module_paths import is_model
 from gradlab.explore.trace.data import Event, Line
-from gradlab.explore.trace.journal import Swept
+from gradlab.explore.trace.journal import SweepEntry
 
 MIN_SWEEPS = 3
 # Functions whose result depends on no tensor.
@@ -91,7 +91,7 @@ def find_recreated_tensors(case: Case) -> Iterable[Finding]:
                 yield _finding(creation, stepped=bool(case.steps))
 
 
-def _is_new(case: Case, alike: Sequence[Swept], key: int, held: Iterable[int]) -> bool:
+def _is_new(case: Case, alike: Sequence[SweepEntry], key: int, held: Iterable[int]) -> bool:
     """Return whether a leaf got its only gradient in one sweep, is in no optimizer, and each sweep has such a leaf."""
     if key in held or len(case.timelines[key]) > 1 or any(entry.moved for _, entry in case.timelines[key]):
         return False

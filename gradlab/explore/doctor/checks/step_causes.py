@@ -27,7 +27,7 @@ from gradlab.explore.doctor.context.step_history import (
 )
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.trace.data import Event, Operand
-from gradlab.explore.trace.journal import Entry, Swept
+from gradlab.explore.trace.journal import Entry, SweepEntry
 
 # ‖Δw‖ / ‖w‖ of one step for a matrix. A usual value is 1e-3 (Karpathy, CS231n). In the healthy examples in tests/doctor it is
 # below 3.3, and in the faulty ones it is at least 38.
@@ -129,7 +129,7 @@ def _find_long_step(case: Case) -> Finding | None:
     )
 
 
-def _first_long_step(case: Case) -> tuple[Swept, Entry, Event] | None:
+def _first_long_step(case: Case) -> tuple[SweepEntry, Entry, Event] | None:
     """Return the first step that is many times as long as a matrix, and longer than the matrix was at any sweep until then.
 
     Weights that have come close to 0 change by many times their norm, though the steps are short.
@@ -225,7 +225,7 @@ def _find_strong_decay(case: Case) -> Finding | None:
     return None
 
 
-def _is_shrunk_by_decay(line: Sequence[tuple[Swept, Entry]], kind: str, lr: float, decay: float) -> bool:
+def _is_shrunk_by_decay(line: Sequence[tuple[SweepEntry, Entry]], kind: str, lr: float, decay: float) -> bool:
     """Return whether weight decay made the norm of a leaf small."""
     norms = [entry.weight for _, entry in line]
     strong = lr * decay >= STRONG_DECAY and kind in ("SGD", "AdamW")

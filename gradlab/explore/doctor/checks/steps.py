@@ -23,7 +23,7 @@ from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.module_paths import prefixes
 from gradlab.explore.trace.data import Event
-from gradlab.explore.trace.journal import Entry, Swept, looked_at
+from gradlab.explore.trace.journal import Entry, SweepEntry, sample_size
 
 # The smallest cosine between step and gradient in three steps in a row. In 192 runs (gradient descent, momentum, Adam, RMSprop;
 # two depths and activations, full and random batches, three seeds; tests/doctor/measured_runs.py) it is at most −0.25 if the
@@ -251,7 +251,7 @@ def _advise_no_maximize(case: Case, event: Event) -> str:
     return f"Leave maximize=True out{f': {code}' if code else ''}."
 
 
-def _is_attack(case: Case, sweep: Swept, moving: Sequence[Entry]) -> bool:
+def _is_attack(case: Case, sweep: SweepEntry, moving: Sequence[Entry]) -> bool:
     """Return whether the steps change an input and not the model, as an adversarial attack or DeepDream does."""
     assert case.trace is not None
     models = [e for e in sweep.entries if (one := case.learners.get(e.key)) is not None and one.model]
@@ -332,21 +332,21 @@ def _find_oscillation(case: Case) -> Finding | None:
     return None
 
 
-def _previous_sweeps(case: Case) -> dict[tuple[int, int], tuple[Swept, Entry]]:
+def _previous_sweeps(case: Case) -> dict[tuple[int, int], tuple[SweepEntry, Entry]]:
     """Return the previous sweep of a leaf and its entry, by the number of a sweep and the key of the leaf."""
     pairs = [(key, pair) for key, line in case.timelines.items() for pair in pairwise(line)]
     return {(sweep.number, key): earlier for key, (earlier, (sweep, _)) in pairs}
 
 
 def _oscillating_sweeps(
-    case: Case, run: Sequence[Swept], before: Mapping[tuple[int, int], tuple[Swept, Entry]]
-) -> Iterable[list[tuple[Swept, Entry]]]:
+    case: Case, run: Sequence[SweepEntry], before: Mapping[tuple[int, int], tuple[SweepEntry, Entry]]
+) -> Iterable[list[tuple[SweepEntry, Entry]]]:
     """Yield the sweeps in a row in which the largest gradient of the changed leaves reversed.
 
     Gradients are only compared if they are of the same loss and a step is between them. The gradients of another loss, or of
     other data before the same step, differ anyway.
     """
-    reversals: list[tuple[Swept, Entry]] = []
+    reversals: list[tuple[SweepEntry, Entry]] = []
     written: set[int] = set()  # since the previous sweep
     for i, sweep in enumerate(run):
         moved = []
@@ -366,14 +366,14 @@ def _oscillating_sweeps(
         yield reversals
 
 
-def _blows_up(run: Sequence[Swept], losses: Sequence[float]) -> bool:
+def _blows_up(run: Sequence[SweepEntry], losses: Sequence[float]) -> bool:
     """Return whether a loss ends many times as large as its first values, and as those when the oscillation began."""
     quarter = max(2, len(losses) // 4)
     largest = max(abs(loss) for loss in (*(sweep.loss or 0.0 for sweep in run[:MIN_SWINGS]), *losses[:quarter]))
     return statistics.median(losses[-quarter:]) > BLOW_UP_FACTOR * largest > 0
 
 
-def _is_stuck(run: Sequence[Swept], reversals: Sequence[tuple[Swept, Entry]]) -> bool:
+def _is_stuck(run: Sequence[SweepEntry], reversals: Sequence[tuple[SweepEntry, Entry]]) -> bool:
     """Return whether an oscillating loss does not decrease, and the oscillation is a considerable share of it."""
     losses = [sweep.loss or 0.0 for sweep, _ in reversals]
     level, first, last = statistics.median(losses), losses[0], losses[-1]
@@ -385,13 +385,13 @@ def _is_stuck(run: Sequence[Swept], reversals: Sequence[tuple[Swept, Entry]]) ->
     return steady and bool(costs) and statistics.median(costs) / 4 >= MIN_COST * level
 
 
-def _descent(sweep: Swept) -> float | None:
+def _descent(sweep: SweepEntry) -> float | None:
     """Return −⟨Δw, g⟩ of the step after a sweep, over all leaves; None if it was not recorded."""
-    parts = [-entry.along * entry.size / looked_at(entry.size) for entry in sweep.entries if entry.along is not None]
+    parts = [-entry.along * entry.size / sample_size(entry.size) for entry in sweep.entries if entry.along is not None]
     return math.fsum(parts) if parts else None
 
 
-def _is_overcome(run: Sequence[Swept], steps: Sequence[Swept]) -> bool:
+def _is_overcome(run: Sequence[SweepEntry], steps: Sequence[SweepEntry]) -> bool:
     """Return whether the loss decreased after the oscillation."""
     losses = [sweep.loss or 0.0 for sweep in steps]
     later = [sweep.loss or 0.0 for sweep in run if sweep.number > steps[-1].number]

@@ -29,7 +29,7 @@ from gradlab.explore.doctor.context.training_source import clears_between
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.registry import check, declare
 from gradlab.explore.trace.data import Event, Line
-from gradlab.explore.trace.journal import Entry, Swept
+from gradlab.explore.trace.journal import Entry, SweepEntry
 
 MAX_LEAVES_IN_FIX = 6  # for a fix that clears each gradient by itself
 # Two float32 norms of one gradient, summed in another order, differ by less (n · 6e-8 for n < 160 terms).
@@ -357,7 +357,7 @@ def find_accumulated_gradients(case: Case) -> Iterable[Finding]:
     """
     if case.trace is None:
         return
-    within: dict[int, list[tuple[Swept, Entry]]] = {}
+    within: dict[int, list[tuple[SweepEntry, Entry]]] = {}
     for key, line in case.timelines.items():
         used = False  # whether a step has used the content of `.grad`
         for (_, earlier), (swept, entry) in pairwise(line):
@@ -370,7 +370,7 @@ def find_accumulated_gradients(case: Case) -> Iterable[Finding]:
         yield _cells_finding(case, over_cells)
 
 
-def _loop_finding(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Finding:
+def _loop_finding(case: Case, within: dict[int, list[tuple[SweepEntry, Entry]]]) -> Finding:
     assert case.trace is not None
     longest = max(within.values(), key=len)
     swept, entry = longest[-1]
@@ -398,7 +398,7 @@ def _loop_finding(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> F
     )
 
 
-def _sums_over_cells(case: Case) -> list[tuple[Swept, Entry, int]]:
+def _sums_over_cells(case: Case) -> list[tuple[SweepEntry, Entry, int]]:
     """Return the first sweeps of the cell that added to gradients of the same kind of loss from earlier cells."""
     repeated = []
     for key, line in case.timelines.items():
@@ -411,7 +411,7 @@ def _sums_over_cells(case: Case) -> list[tuple[Swept, Entry, int]]:
     return repeated
 
 
-def _cells_finding(case: Case, repeated: list[tuple[Swept, Entry, int]]) -> Finding:
+def _cells_finding(case: Case, repeated: list[tuple[SweepEntry, Entry, int]]) -> Finding:
     swept, entry, cells = repeated[0]
     place = sweep_place(case, swept)
     return Finding(
@@ -543,7 +543,7 @@ def _uncalled_backward(case: Case) -> str:
 
 def _find_unused_gradients(case: Case) -> Iterable[Finding]:
     """Find leaves that the user writes to after their gradient was cleared, so that they do not change."""
-    unmoved: list[tuple[Swept, Entry, Event, tuple[int, str]]] = []
+    unmoved: list[tuple[SweepEntry, Entry, Event, tuple[int, str]]] = []
     for key, line in case.timelines.items():
         if any(entry.moved != 0 or entry.arrived == 0 for _, entry in line):
             continue

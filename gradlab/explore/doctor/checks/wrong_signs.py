@@ -12,7 +12,7 @@ from gradlab.explore.doctor.context.loss_sign import find_negation, is_bounded, 
 from gradlab.explore.doctor.context.step_history import step_cosine, sweeps_by_loss
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.trace.data import GraphNode
-from gradlab.explore.trace.journal import Swept
+from gradlab.explore.trace.journal import SweepEntry
 
 STEPS_IN_A_ROW = 3  # a random step increases the loss with probability ½, three in a row with ⅛
 MIN_COSINE = 0.1  # of a step against the gradient; see MIN_COSINE_UP in `steps`
@@ -34,7 +34,7 @@ def find_wrong_sign(case: Case) -> Finding | None:
     return None
 
 
-def _find_decrease(case: Case, run: Sequence[Swept]) -> Finding | None:
+def _find_decrease(case: Case, run: Sequence[SweepEntry]) -> Finding | None:
     """Find a loss that is never above 0 and decreases in each of the last steps."""
     if len(run) <= STEPS_IN_A_ROW:
         return None
@@ -60,7 +60,7 @@ def _find_decrease(case: Case, run: Sequence[Swept]) -> Finding | None:
     )
 
 
-def _find_turned_loss(case: Case, run: Sequence[Swept]) -> Finding | None:
+def _find_turned_loss(case: Case, run: Sequence[SweepEntry]) -> Finding | None:
     """Find a minus before a loss of targets, or none before a log-likelihood. Its values may go up and down."""
     trace = case.trace
     assert trace is not None

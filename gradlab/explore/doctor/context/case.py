@@ -18,7 +18,7 @@ from gradlab.explore.libraries import library_of
 from gradlab.explore.module_paths import attribute, is_model
 from gradlab.explore.names import is_optimizer, loop_leftovers, modules_in, names_in
 from gradlab.explore.trace.data import Event, GraphNode, Line, Trace
-from gradlab.explore.trace.journal import Entry, Swept
+from gradlab.explore.trace.journal import Entry, SweepEntry
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,9 @@ class Case:
         return text.replace("gradlab", library_name(name) or own)
 
     @cached_property
-    def timelines(self) -> dict[int, list[tuple[Swept, Entry]]]:
+    def timelines(self) -> dict[int, list[tuple[SweepEntry, Entry]]]:
         """The sweeps that reached each leaf, by the key of the leaf."""
-        by_leaf: dict[int, list[tuple[Swept, Entry]]] = {}
+        by_leaf: dict[int, list[tuple[SweepEntry, Entry]]] = {}
         for swept in self.trace.journal if self.trace is not None else ():
             for entry in swept.entries:
                 by_leaf.setdefault(entry.key, []).append((swept, entry))

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from gradlab.explore.doctor.context.case import Case, cell_line, join_names, learner_names
 from gradlab.explore.trace.data import Event, Line
-from gradlab.explore.trace.journal import Entry, Swept
+from gradlab.explore.trace.journal import Entry, SweepEntry
 
 
-def events_after(case: Case, swept: Swept) -> list[Event]:
+def events_after(case: Case, swept: SweepEntry) -> list[Event]:
     """Return the events between a sweep and the next backward call."""
     assert case.trace is not None
     events = case.trace.events[swept.event :]
@@ -17,14 +17,14 @@ def events_after(case: Case, swept: Swept) -> list[Event]:
     return list(events[:stop])
 
 
-def sweep_call(case: Case, swept: Swept) -> Event | None:
+def sweep_call(case: Case, swept: SweepEntry) -> Event | None:
     """Return the backward call that ran a sweep; None if it was not in the user's code."""
     assert case.trace is not None
     event = case.trace.events[swept.event - 1] if 0 < swept.event <= len(case.trace.events) else None
     return event if event is not None and event.place is not None else None
 
 
-def sweep_place(case: Case, swept: Swept) -> Line | None:
+def sweep_place(case: Case, swept: SweepEntry) -> Line | None:
     """Return the place of the backward call that ran a sweep; None if it was not in the user's code."""
     event = sweep_call(case, swept)
     return None if event is None else event.place
@@ -40,7 +40,7 @@ def event_place(event: Event | None) -> Line | None:
     return None if event is None else event.place
 
 
-def write_after(case: Case, swept: Swept, keys: Iterable[int]) -> Event | None:
+def write_after(case: Case, swept: SweepEntry, keys: Iterable[int]) -> Event | None:
     """Return the first event after a sweep that wrote to one of some leaves: a step of its optimizer, or a write in place."""
     wanted = set(keys)
     for event in events_after(case, swept):

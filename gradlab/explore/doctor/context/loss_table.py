@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gradlab.explore.trace.data import Event, Line, Trace
-from gradlab.explore.trace.journal import Entry, Swept
+from gradlab.explore.trace.journal import Entry, SweepEntry
 
 STEP = re.compile(r"([A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*)\.step\(\s*([A-Za-z_][\w.]*)?")
 BACKWARD = re.compile(r"(.*)\.backward\(")
@@ -78,7 +78,7 @@ class Leak:
 
     Attributes
     ----------
-    left, then : Swept
+    left, then : SweepEntry
         The sweep that left the gradient, and the sweep that added to it.
     entry : Entry
         A leaf in the second sweep.
@@ -90,8 +90,8 @@ class Leak:
         The numbers of all sweeps that added to such a gradient.
     """
 
-    left: Swept
-    then: Swept
+    left: SweepEntry
+    then: SweepEntry
     entry: Entry
     used: Event
     keys: set[int] = field(default_factory=set)
@@ -107,7 +107,7 @@ class _Leftover:
 
     loss: int
     then: int
-    sweeps: tuple[Swept, Swept]
+    sweeps: tuple[SweepEntry, SweepEntry]
     entry: Entry
     movers: frozenset[int]
 
@@ -145,7 +145,7 @@ class LossTracker:
 
     def _follow(self) -> None:
         swept_at = {swept.event - 1: swept for swept in self.trace.journal}
-        inside: dict[int, dict[int, Swept]] = {}  # by leaf, the losses in its `.grad` and the last sweep of each
+        inside: dict[int, dict[int, SweepEntry]] = {}  # by leaf, the losses in its `.grad` and the last sweep of each
         spent: set[int] = set()  # leaves with a step since their `.grad` was empty
         stepped: dict[int, set[int]] = {}  # by loss, the parameters of the optimizers that used its last sweep
         waiting: dict[int, _Leftover] = {}  # by leaf
@@ -185,7 +185,7 @@ class LossTracker:
                     if left is not None and _is_leak(left, event, stepped):
                         self._add_leak(event, column, left)
 
-    def _loss(self, swept: Swept, place: Line | None) -> int:
+    def _loss(self, swept: SweepEntry, place: Line | None) -> int:
         text = place.statement or place.source if place is not None else ""
         code = BACKWARD.match(text)
         source = code[1] if code is not None and not code[1].endswith("autograd") else ""
@@ -206,7 +206,7 @@ class LossTracker:
 
 
 def _find_leftover(
-    entry: Entry, there: Mapping[int, Swept], then: int, sweep: Swept, stepped: Mapping[int, set[int]]
+    entry: Entry, there: Mapping[int, SweepEntry], then: int, sweep: SweepEntry, stepped: Mapping[int, set[int]]
 ) -> _Leftover | None:
     """Return the gradient in a `.grad` if it is of one other loss, which an optimizer without this leaf has stepped on."""
     if len(there) != 1 or then in there:

@@ -11,7 +11,7 @@ from gradlab.explore.doctor.context.code_edits import after, parenthesize
 from gradlab.explore.doctor.context.definitions import find_definition
 from gradlab.explore.doctor.context.flow import Flow, root_mean_square
 from gradlab.explore.trace.data import Event, Operand
-from gradlab.explore.trace.journal import Swept
+from gradlab.explore.trace.journal import SweepEntry
 
 CONVERGED = 1e3  # times the present gradient; rounding errors vary by less
 LARGE = 30.0  # root mean square of inputs that were not standardised; pixels from 0 to 255 have 150
@@ -23,17 +23,17 @@ def is_changed(case: Case, key: int) -> bool:
     return len(norms) > 1 and not (norms[0] / 3 <= norms[-1] <= 3 * norms[0])
 
 
-def sweeps_by_loss(case: Case) -> list[list[Swept]]:
+def sweeps_by_loss(case: Case) -> list[list[SweepEntry]]:
     """Return the sweeps of each loss: sweeps with the same name, the same operation and the same leaves."""
     assert case.trace is not None
-    by_leaves: dict[tuple[str, str, frozenset[int]], list[Swept]] = {}
+    by_leaves: dict[tuple[str, str, frozenset[int]], list[SweepEntry]] = {}
     for swept in case.trace.journal:
         if swept.loss is not None and swept.entries:
             by_leaves.setdefault((swept.root, swept.operation, frozenset(e.key for e in swept.entries)), []).append(swept)
     return list(by_leaves.values())
 
 
-def has_improved(case: Case, swept: Swept) -> bool:
+def has_improved(case: Case, swept: SweepEntry) -> bool:
     """Return whether the loss has decreased since a sweep.
 
     A step that is long next to the weights may be right, if they were close to 0.
@@ -42,7 +42,7 @@ def has_improved(case: Case, swept: Swept) -> bool:
     return len(run) > 1 and run[-1] is not swept and (run[-1].loss or 0.0) < (swept.loss or 0.0)
 
 
-def step_cosine(sweep: Swept) -> float | None:
+def step_cosine(sweep: SweepEntry) -> float | None:
     """Return the cosine between the gradient of a sweep and the step after it, over all leaves."""
     if any(entry.moved is None or entry.along is None for entry in sweep.entries):
         return None
@@ -52,7 +52,7 @@ def step_cosine(sweep: Swept) -> float | None:
     return along / (moved * arrived) if moved > 0 and arrived > 0 and math.isfinite(moved * arrived) else None
 
 
-def next_loss(case: Case, swept: Swept) -> float | None:
+def next_loss(case: Case, swept: SweepEntry) -> float | None:
     """Return the loss of the next sweep of the same loss; None if there is none."""
     run = next((run for run in sweeps_by_loss(case) if swept in run), [])
     following = [other for other in run if other.number > swept.number]

@@ -1,4 +1,4 @@
-"""What happened to leaves while a program ran: calls of backward, steps of optimizers, writes in place."""
+"""A log of the events of a program that concern leaves: calls of backward, optimizer steps, in-place operations."""
 
 from __future__ import annotations
 
@@ -9,66 +9,66 @@ from typing import Any
 
 from gradlab.diagnose.sites import own_site
 from gradlab.explore.trace.identities import Identities
-from gradlab.explore.trace.notes import Happening, cell_site, line_of
+from gradlab.explore.trace.notes import RecordedEvent, cell_site, line_of
 
-MOST = 10_000
-ALIKE = 100  # tuples of keys that are kept once
+MAX_EVENTS = 10_000
+MAX_SHARED = 100  # tuples of keys that are shared
 
 
-class Happenings:
-    """A list of them, of which the oldest are forgotten.
+class EventLog:
+    """The last `MAX_EVENTS` events.
 
     Attributes
     ----------
     forgotten : int
-        How many there were before those that are kept.
+        The number of older events, which were removed.
     """
 
     def __init__(self, identities: Identities) -> None:
         self.identities = identities
         self.forgotten = 0
-        self._kept: deque[Happening] = deque(maxlen=MOST)
-        self._alike: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._kept: deque[RecordedEvent] = deque(maxlen=MAX_EVENTS)
+        self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
 
-    def __iter__(self) -> Iterator[Happening]:
+    def __iter__(self) -> Iterator[RecordedEvent]:
         return iter(self._kept)
 
     def clear(self) -> None:
         self._kept.clear()
-        self._alike.clear()
+        self._shared.clear()
 
     @property
     def count(self) -> int:
-        """How many there have been."""
+        """The number of all events so far."""
         return self.forgotten + len(self._kept)
 
-    def happened(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
-        """Something happened to leaves. What one line writes to the same leaves in two operations, as `p.data -= …`, which reads
-        `p.data`, writes to it and binds it again, has happened once."""
+    def add(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
+        """Add an event. Two writes of one line to the same leaves are one event: `p.data -= …` writes to `p.data` and then
+        assigns it."""
         site = own_site(site).site  # a framework may be what calls `backward` and `step`
-        keys = self._once(self.identities.keys(tensors))
+        keys = self._share(self.identities.keys(tensors))
         if kind == "write" and self._kept and _is_same_write(self._kept[-1], site, keys):
             return
-        self.forgotten += len(self._kept) == MOST
-        self._kept.append(Happening(kind, site, keys, cell=site and cell_site(), **more))
+        self.forgotten += len(self._kept) == MAX_EVENTS
+        self._kept.append(RecordedEvent(kind, site, keys, cell=site and cell_site(), **more))
 
-    def stepped(self, optimizer: Any, site: Any, held: Sequence[Any], moved: Sequence[Any], checked: bool) -> None:
-        """An optimizer has made a step: all that it holds, and those of it with a gradient, which is not zero if `checked`."""
+    def add_step(self, optimizer: Any, site: Any, held: Sequence[Any], moved: Sequence[Any], checked: bool) -> None:
+        """Add a step of an optimizer with the parameters `held`. `moved` are those with a gradient, non-zero if `checked`."""
         rates = {float(group["lr"]) for group in optimizer.param_groups if "lr" in group}
-        self.happened(
+        self.add(
             "step",
             site,
             moved,
             optimizer=type(optimizer).__name__,
             rates=tuple(sorted(rates)),
             maximizes=any(group.get("maximize") for group in optimizer.param_groups),
-            held=self._once(self.identities.keys(held)),
+            held=self._share(self.identities.keys(held)),
             whose=self.identities.key(optimizer),
             checked=checked,
         )
 
     def forget_those_of(self, keys: set[int]) -> None:
-        """Forget all up to the last that happened to one of these leaves."""
+        """Remove all events up to the last one that concerns one of these leaves."""
         last = max((i for i, one in enumerate(self._kept) if not keys.isdisjoint((*one.leaves, *one.held))), default=-1)
         for _ in range(last + 1):
             self._kept.popleft()
@@ -86,17 +86,17 @@ class Happenings:
         renamed = [
             replace(one, leaves=new(one.leaves), held=new(one.held), whose=keys.get(one.whose, one.whose)) for one in self._kept
         ]
-        self._kept = deque(renamed, maxlen=MOST)
-        self._alike.clear()
+        self._kept = deque(renamed, maxlen=MAX_EVENTS)
+        self._shared.clear()
 
-    def _once(self, keys: tuple[int, ...]) -> tuple[int, ...]:
-        """Equal keys as one object: thousands of steps name the same hundreds of parameters."""
-        if len(self._alike) >= ALIKE:
-            self._alike.clear()
-        return self._alike.setdefault(keys, keys)
+    def _share(self, keys: tuple[int, ...]) -> tuple[int, ...]:
+        """Return one shared tuple for equal keys. Thousands of steps have the same hundreds of parameters."""
+        if len(self._shared) >= MAX_SHARED:
+            self._shared.clear()
+        return self._shared.setdefault(keys, keys)
 
 
-def _is_same_write(last: Happening, site: Any, keys: tuple[int, ...]) -> bool:
+def _is_same_write(last: RecordedEvent, site: Any, keys: tuple[int, ...]) -> bool:
     if last.kind != "write" or site is None or last.site is None or last.site[0] is not site[0] or last.site[1] >= site[1]:
         return False
     return last.leaves == keys and line_of(last.site) == line_of(site)
